@@ -15,8 +15,7 @@ use async_trait::async_trait;
 use tests::postgres::Postgres;
 use tests::stored::record;
 use tool_runtime::agent::{Agent, DisplayFn, Input, ModelClient, ModelError, ModelRequest, RunQueue, Worker};
-use tool_runtime::store::{Key, MemoryStore, Store, Transaction};
-use tool_runtime::testing::conformance;
+use tool_runtime::store::{Key, MemoryStore, Store, StoredDocument, Transaction};
 use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{Decoded, Finish, Message};
 use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
@@ -78,7 +77,7 @@ async fn due(store: &Arc<dyn Store>) -> f64 {
         async move {
             let key = Key::run(run.as_str());
             let change = move |transaction: &mut Transaction| {
-                transaction.put(conformance::document(&run, &number.to_string(), Some(transaction.now())))
+                transaction.put(StoredDocument::example(&run, &number.to_string(), Some(transaction.now())))
             };
             store.update(vec![key], Box::new(change)).await.expect("it keeps documents");
         }

@@ -53,7 +53,7 @@ pub async fn hold(format: Format, strict: bool) -> Result<SixTurns, Box<dyn std:
     let model = HttpModel::builder(format, server.url(), "m").key("a key").strict(strict).retries(0).build()?;
     let agent = Agent::new(model).instructions("Be brief.");
     let heard = Heard::default();
-    let mut conversation = agent.converse(runner.run(RunOptions::new().events(heard.clone())));
+    let mut conversation = agent.converse(runner.run(RunOptions::new().events(heard.sink())));
     let waiting = conversation.send("Double 1, 2 and 500, and tell me where my cursor is.").await;
     if !matches!(waiting, TurnOutcome::Waiting { .. }) {
         return Err(format!("the client was not asked: {waiting:?}").into());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tool_runtime::wire::history::{CallMessage, Part};
-use tool_runtime::wire::{DecodeOptions, Decoded, Format, Message};
+use tool_runtime::wire::{Decoded, Format, Message};
 
 pub use crate::same::same;
 
@@ -47,7 +47,7 @@ pub fn recorded(bytes: &[u8]) -> (u16, Vec<u8>) {
 /// Decodes bytes that come in pieces of `cut` bytes.
 #[must_use]
 pub fn decode(format: Format, bytes: &[u8], cut: usize) -> Decoded {
-    let mut decoder = format.decoder(DecodeOptions::default());
+    let mut decoder = format.decoder();
     for piece in bytes.chunks(cut) {
         decoder.push(piece);
     }

@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tests::grace;
 use tests::spans::Traced;
-use tool_runtime::call::EventSink;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::{ApprovalDecision, Run, SealingKeys};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
@@ -194,12 +193,14 @@ impl Seen {
     fn add(&self, place: &'static str, text: impl Into<String>) {
         self.0.lock().expect("no poison").push((place, text.into()));
     }
-}
 
-impl EventSink for Seen {
-    fn emit(&self, event: Event) {
-        self.add("event", serde_json::to_string(&event).expect("an event"));
-        self.add("event, for debugging", format!("{event:?}"));
+    /// The sink for the options of a run.
+    fn sink(self: &Arc<Self>) -> impl Fn(Event) + Send + Sync + use<> {
+        let seen = Arc::clone(self);
+        move |event| {
+            seen.add("event", serde_json::to_string(&event).expect("an event"));
+            seen.add("event, for debugging", format!("{event:?}"));
+        }
     }
 }
 
@@ -274,7 +275,7 @@ fn values_stay_inside() {
             let catalog = catalog();
             let policy = ToolPolicy::allow(catalog.specs().map(|spec| spec.name.to_string()));
             let runner = ToolRunner::builder(catalog, policy).store(Arc::clone(&store)).build().expect("a runner");
-            let run = runner.run(RunOptions::new().session("s").conversation("c").events(Arc::clone(&seen)));
+            let run = runner.run(RunOptions::new().session("s").conversation("c").events(seen.sink()));
             Box::pin(go(&run, &seen)).await;
             let records = store.records(&RecordFilter::default()).await.expect("records");
             assert!(records.iter().any(|sealed| sealed.record.as_decision().is_some()), "decisions are recorded");
@@ -330,7 +331,7 @@ fn values_stay_out_of_files_and_tokens() {
                 builder.build().expect("a runner")
             };
             // Every call, every failure, every answer.
-            let run = runner("").run(RunOptions::new().run_id("all").events(Arc::clone(&seen)));
+            let run = runner("").run(RunOptions::new().run_id("all").events(seen.sink()));
             Box::pin(go(&run, &seen)).await;
             store.flush().await.expect("it is written");
             for (file, bytes) in files(folder.path()) {
@@ -338,7 +339,7 @@ fn values_stay_out_of_files_and_tokens() {
             }
             // A call that waits, sealed and opened by another service, wrongly and rightly.
             let asks = runner("require_approval_for_tools = ['canary__sign_in']");
-            let run = asks.run(RunOptions::new().run_id("asks").principal("ada").events(Arc::clone(&seen)));
+            let run = asks.run(RunOptions::new().run_id("asks").principal("ada").events(seen.sink()));
             let arguments = json!({"login": "ada", "password": password}).to_string();
             let waits = run.exec(ToolCall::text("c", "canary__sign_in", arguments)).await;
             assert_eq!(waits.outcome().code(), "approval_required");
@@ -347,7 +348,7 @@ fn values_stay_out_of_files_and_tokens() {
             seen.add("keys, for debugging", format!("{keys:?}"));
             let token = run.seal("c", &keys).await.expect("it waits");
             seen.add("token", token.clone());
-            let ada = || RunOptions::new().principal("ada").events(Arc::clone(&seen));
+            let ada = || RunOptions::new().principal("ada").events(seen.sink());
             let last = if token.ends_with('A') { "B" } else { "A" };
             let forged = format!("{}{last}", &token[..token.len() - 1]);
             let others = SealingKeys::new("k2", key);

@@ -49,6 +49,7 @@ pub(crate) struct ToolAttr {
     pub(crate) blocking: Key<()>,
     pub(crate) require_any: Key<Vec<Ident>>,
     pub(crate) validate: Key<Hook>,
+    pub(crate) precondition: Key<Hook>,
     pub(crate) allow_no_schema: Key<()>,
     pub(crate) no_schema_mode: Key<NoSchemaMode>,
     pub(crate) krate: Key<Path>,
@@ -115,7 +116,7 @@ impl Parse for HookArgument {
     }
 }
 
-const KEYS: [&str; 23] = [
+const KEYS: [&str; 24] = [
     "name",
     "effect",
     "redact",
@@ -135,6 +136,7 @@ const KEYS: [&str; 23] = [
     "blocking",
     "require_any",
     "validate",
+    "precondition",
     "model",
     "allow_no_schema",
     "no_schema_mode",
@@ -190,6 +192,12 @@ pub(crate) fn tool(tokens: TokenStream, errors: &mut Errors) -> ToolAttr {
             "validate" => attr.validate.read(piece, errors, |piece, errors| {
                 piece.value(
                     "the path of a function, with or without arguments: `check` or `check(first, *second)`",
+                    errors,
+                )
+            }),
+            "precondition" => attr.precondition.read(piece, errors, |piece, errors| {
+                piece.value(
+                    "the path of an `async fn`, with or without parameters: `balance` or `balance(account, accounts)`",
                     errors,
                 )
             }),

@@ -6,6 +6,7 @@ mod capability;
 mod constraint;
 mod methods;
 mod once;
+mod precondition;
 mod signature;
 mod summary;
 
@@ -18,7 +19,7 @@ use crate::attr::CapabilityAttr;
 use crate::checked::Checked;
 use crate::errors::Errors;
 use crate::item::Methods;
-use crate::methods::Method;
+use crate::methods::Called;
 use crate::model::Tool;
 
 /// Reports every mistake that is visible in a tool's tokens. The expansion checks types.
@@ -70,6 +71,8 @@ fn rules(tool: &Tool, errors: &mut Errors) {
     attribute::require_any_unknown(tool, errors);
     attribute::require_any_twice(tool, errors);
     attribute::validate_unknown(tool, errors);
+    precondition::precondition_unknown(tool, errors);
+    precondition::precondition_struct(tool, errors);
     attribute::blocking_async(tool, errors);
     attribute::blocking_struct(tool, errors);
 
@@ -108,8 +111,8 @@ pub(crate) fn check_capability(attr: &CapabilityAttr, item: &ItemTrait, errors: 
     capability::can_be_borrowed(item)
 }
 
-/// Reports every mistake of the `impl` block of a struct tool, and returns its `run` and its `reconcile`.
-pub(crate) fn check_methods(block: &Methods, errors: &mut Errors) -> Option<(Method, Option<Method>)> {
+/// Reports every mistake of the `impl` block of a struct tool, and returns the methods that the runtime calls.
+pub(crate) fn check_methods(block: &Methods, errors: &mut Errors) -> Option<Called> {
     methods::impl_of_a_trait(block, errors);
     methods::generic_impl(block, errors);
     methods::impl_without_run(block, errors);
@@ -117,6 +120,7 @@ pub(crate) fn check_methods(block: &Methods, errors: &mut Errors) -> Option<(Met
     methods::qualified_method(block, errors);
     methods::receiver_by_value(block, errors);
     methods::owned_parameter(block, errors);
+    methods::precondition_call(block, errors);
     methods::method_without_return(block, errors);
     methods::too_many_borrowed(block, errors);
     methods::cfg_method(block, errors);

@@ -105,14 +105,15 @@ pub(crate) struct Function {
     pub(crate) parameters: Vec<Passed>,
     pub(crate) output: Type,
     pub(crate) is_blocking: bool,
+    pub(crate) precondition: Option<Hook>,
 }
 
 /// A value that the function is called with.
 pub(crate) enum Passed {
     /// An argument of this name.
     Argument(Ident),
-    /// An injected value: the type behind the `&`.
-    Injected(Box<Type>),
+    /// An injected value: the name of the parameter, and the type behind the `&`.
+    Injected(Option<Ident>, Box<Type>),
 }
 
 impl Checked {
@@ -124,10 +125,11 @@ impl Checked {
         let required = (tool.attr.name.value(), tool.attr.effect.value(), tool.attr.redact.value());
         let (Some(name), Some(effect), Some(redact)) = required else { return Err(Box::new(tool)) };
         let (name, effect, redact) = (name.clone(), *effect, redact.clone());
+        let precondition = std::mem::take(&mut tool.attr.precondition).into_value();
         let form = match &tool.form {
             model::Form::Struct(item) => Form::Struct(item.clone()),
             model::Form::Function(callable) => match function(&tool, callable) {
-                Some(function) => Form::Function(Box::new(function)),
+                Some(function) => Form::Function(Box::new(Function { precondition, ..function })),
                 None => return Err(Box::new(tool)),
             },
         };
@@ -179,7 +181,9 @@ impl Checked {
 fn function(tool: &Tool, callable: &Callable) -> Option<Function> {
     let parameters = callable.parameters.iter().map(|parameter| match parameter {
         Parameter::Owned(index) => Some(Passed::Argument(tool.arguments.get(*index)?.ident.clone())),
-        Parameter::Borrowed(borrowed) => Some(Passed::Injected(Box::new(borrowed.target.clone()))),
+        Parameter::Borrowed(borrowed) => {
+            Some(Passed::Injected(borrowed.name.clone(), Box::new(borrowed.target.clone())))
+        }
         Parameter::Unusable(_) => None,
     });
     Some(Function {
@@ -189,6 +193,7 @@ fn function(tool: &Tool, callable: &Callable) -> Option<Function> {
         parameters: parameters.collect::<Option<_>>()?,
         output: callable.output.clone()?,
         is_blocking: tool.attr.blocking.value().is_some(),
+        precondition: None,
     })
 }
 
@@ -196,7 +201,7 @@ impl Function {
     /// The types of injected values, without their `&`, in order.
     pub(crate) fn injected(&self) -> impl DoubleEndedIterator<Item = &Type> {
         self.parameters.iter().filter_map(|parameter| match parameter {
-            Passed::Injected(target) => Some(&**target),
+            Passed::Injected(_, target) => Some(&**target),
             Passed::Argument(_) => None,
         })
     }

@@ -4,7 +4,14 @@ use syn::{FnArg, Receiver, ReceiverKind, ReturnType, Signature, Type, TypeRefere
 
 use crate::model::peel;
 
-/// `run` or `reconcile`, without mistakes.
+/// The methods that the runtime calls, without mistakes.
+pub(crate) struct Called {
+    pub(crate) run: Method,
+    pub(crate) reconcile: Option<Method>,
+    pub(crate) precondition: Option<Method>,
+}
+
+/// One of them.
 pub(crate) struct Method {
     pub(crate) sig: Signature,
     /// Behind `self`, in the author's order.
@@ -23,11 +30,21 @@ pub(crate) enum Passed {
 impl Method {
     /// Returns `None` if the signature breaks a rule, which reports it.
     pub(crate) fn new(sig: &Signature) -> Option<Self> {
+        Self::with(sig, passed)
+    }
+
+    /// As [`new`](Self::new), for `precondition`. Its call does not begin, so its context is borrowed like a capability
+    /// that only reads.
+    pub(crate) fn reading(sig: &Signature) -> Option<Self> {
+        Self::with(sig, |reference| Passed::Injected(Box::new(peel(&reference.elem).clone())))
+    }
+
+    fn with(sig: &Signature, passed: impl Fn(&TypeReference) -> Passed) -> Option<Self> {
         let ReturnType::Type(_, output) = &sig.output else { return None };
         let mut inputs = sig.inputs.iter();
         let Some(FnArg::Receiver(Receiver { kind: ReceiverKind::Value, .. })) = inputs.next() else { return None };
         let parameters = inputs.map(|input| match input {
-            FnArg::Typed(typed) => borrowed(&typed.ty).map(passed),
+            FnArg::Typed(typed) => borrowed(&typed.ty).map(&passed),
             FnArg::Receiver(_) => None,
         });
         Some(Self { parameters: parameters.collect::<Option<_>>()?, output: (**output).clone(), sig: sig.clone() })

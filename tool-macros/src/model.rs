@@ -52,6 +52,8 @@ pub(crate) enum Parameter {
 }
 
 pub(crate) struct Borrowed {
+    /// The parameter's name. `None` if it is a pattern.
+    pub(crate) name: Option<Ident>,
     pub(crate) reference: TypeReference,
     /// The type behind the `&`, without parentheses.
     pub(crate) target: Type,
@@ -141,7 +143,11 @@ fn parameter(
     typed.attrs.clone_from(&attr.kept);
     if let Type::Reference(reference) = peel(&typed.ty) {
         let target = peel(&reference.elem).clone();
-        return Parameter::Borrowed(Box::new(Borrowed { reference: reference.clone(), target, attr }));
+        let name = match &*typed.pat {
+            Pat::Ident(pat) => Some(pat.ident.clone()),
+            _ => None,
+        };
+        return Parameter::Borrowed(Box::new(Borrowed { name, reference: reference.clone(), target, attr }));
     }
     match &*typed.pat {
         Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => {

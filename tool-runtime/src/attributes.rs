@@ -146,8 +146,9 @@ pub use tool_runtime_macros::capability;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A struct tool may also have a method `reconcile`, which looks up the outcome of a call whose end was not recorded; see
-/// [`ToolComponent::reconcile`](crate::ToolComponent::reconcile). On an `impl` block the attribute takes no key except
+/// A struct tool may also have a method `reconcile`, which looks up the outcome of a call whose end was not recorded
+/// ([`ToolComponent::reconcile`](crate::ToolComponent::reconcile)), and a method `precondition`, which states what a call
+/// depends on ([`ToolComponent::precondition`](crate::ToolComponent::precondition)). On an `impl` block the attribute takes no key except
 /// `crate`. It writes the implementation of [`ToolComponent`](crate::ToolComponent), which can also be written by hand.
 ///
 /// # Keys
@@ -171,6 +172,7 @@ pub use tool_runtime_macros::capability;
 /// | `blocking` | the function blocks, and runs on a thread of its own; not for `async fn` and structs |
 /// | `require_any` | optional arguments, one of which must be given: `[title, due_date]` |
 /// | `validate` | a function that checks the typed arguments, see below; it also runs on arguments that break bounds of the schema, so that a model reads all its mistakes at once |
+/// | `precondition` | for functions: an `async fn` that states what a call depends on, see below |
 /// | `execution` | `client`: the tool only prepares, and a client finishes it; `server` otherwise |
 /// | `client_result` | with `execution = client`: the type that the client sends back |
 /// | `prepare` | with `execution = client`: paths of the output that go to the client |
@@ -243,6 +245,45 @@ pub use tool_runtime_macros::capability;
 ///
 /// fn differ(from: &str, to: &str) -> Result<(), Violation> {
 ///     if from == to { Err(Violation::of("to", "another shelf than `from`")) } else { Ok(()) }
+/// }
+/// ```
+///
+/// ## Preconditions
+///
+/// `precondition = balance` calls `balance(..)` with all parameters of the function in order: arguments by reference, and
+/// what the function borrows. `precondition = balance(account, accounts)` passes the named ones, with `*` by value. The
+/// function is `async`, returns `Result<`[`Precondition`](crate::Precondition)`, E>`, and can be given capabilities with
+/// `effect = read_only` only: it is called before a person has approved the call.
+///
+/// ```
+/// use tool_runtime::{Precondition, ToolError, capability, tool};
+///
+/// /// Reads accounts.
+/// #[capability(effect = read_only)]
+/// trait Accounts { fn balance(&self, account: &str) -> i64; }
+///
+/// /// Pays out.
+/// #[capability(effect = external_side_effect)]
+/// trait Payments { fn pay(&self, account: &str) -> i64; }
+///
+/// /// Pays an account out.
+/// #[tool(
+///     name = "bank__pay_out",
+///     effect = external_side_effect,
+///     redact = ["$"],
+///     precondition = balance(account, accounts)
+/// )]
+/// fn pay_out(
+///     payments: &dyn Payments,
+///     accounts: &dyn Accounts,
+///     /// The account.
+///     account: String,
+/// ) -> Result<i64, ToolError> {
+///     Ok(payments.pay(&account).min(accounts.balance(&account)))
+/// }
+///
+/// async fn balance(account: &str, accounts: &dyn Accounts) -> Result<Precondition, ToolError> {
+///     Ok(Precondition::of("balance", accounts.balance(account)))
 /// }
 /// ```
 ///

@@ -27,6 +27,7 @@ mod suspension;
 mod tool_call;
 pub(crate) mod usage;
 mod violation;
+mod world;
 
 pub use argument_change::ArgumentChange;
 pub(crate) use argument_change::ArgumentChangeKind;
@@ -37,7 +38,8 @@ pub use decider::Decider;
 pub use decision::{Decision, Verdict};
 pub use decision_error::DecisionError;
 pub use digest::{ArgumentDigest, DigestKey};
-pub use event::{Event, EventSink};
+pub use event::Event;
+pub(crate) use event::EventSink;
 pub(crate) use intervention::Intervention;
 pub use json_text::JsonText;
 pub(crate) use json_text::RAW;
@@ -56,6 +58,7 @@ pub use suspension::Suspension;
 pub use tool_call::{Arguments, Origin, ToolCall};
 pub(crate) use tool_call::{IdSource, SHOWN_BYTES, shown};
 pub use violation::Violation;
+pub(crate) use world::{Difference, Names, RecordedWorld, Stated, World};
 
 pub use crate::media::attachments::LeftOut;
 

@@ -19,7 +19,8 @@ pub(crate) mod requirement;
 mod secret;
 
 #[cfg(feature = "mcp-client")]
-pub use bearer::BearerToken;
+#[cfg(feature = "mcp-client")]
+pub(crate) use bearer::BearerToken;
 pub use broker::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
 pub use cap::Cap;
 pub(crate) use cap::bound;

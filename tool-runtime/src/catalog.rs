@@ -26,7 +26,7 @@ pub(crate) use compiled::ValidatorMode;
 pub(crate) use entry::Entry;
 #[cfg(feature = "mcp-client")]
 pub(crate) use lock::compare_published;
-pub use lock::{LockChange, LockReport, ToolChanges, ToolLock};
+pub use lock::{LockChange, LockReport, ToolLock};
 #[cfg(feature = "picking")]
 pub(crate) use pick::{CatalogWords, scored};
 #[cfg(feature = "picking")]
@@ -160,6 +160,13 @@ impl ToolCatalog {
     #[must_use]
     pub fn subject(&self, name: &str) -> Option<Subject<'_>> {
         self.entry(name).map(|entry| entry.subject())
+    }
+
+    /// Whether a tool states what its calls depend on ([`ToolComponent::precondition`](crate::ToolComponent::precondition)).
+    /// `false` for an unknown name.
+    #[must_use]
+    pub fn has_precondition(&self, name: &str) -> bool {
+        self.entry(name).is_some_and(|entry| entry.behaviour.states())
     }
 
     /// Returns where an authored tool is written, as `file:line:column`; `None` for a tool that was made at run time,

@@ -19,7 +19,6 @@ pub(crate) use provenance::FailedStage;
 pub(crate) use provenance::HydrationError;
 pub use provenance::HydrationResult;
 use provenance::ValidatorUse;
-pub use repair::Repairer;
 pub(crate) use semantic::EvidenceSet;
 pub(crate) use settings::Settings;
 

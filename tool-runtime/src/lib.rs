@@ -135,7 +135,7 @@ pub use policy::ToolPolicy;
 pub use runner::{Run, RunOptions, ToolRunner};
 
 #[doc(inline)]
-pub use call::{CallId, Event, EventSink, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
+pub use call::{CallId, Event, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
 
 #[doc(inline)]
 pub use hydrate::HydrationResult;
@@ -154,7 +154,7 @@ pub use attributes::capability;
 pub use capability::{Cap, Capabilities, Connection, Secret};
 
 #[doc(inline)]
-pub use component::{Call, Reconciled, ToolComponent, ToolOutput, WithMedia};
+pub use component::{Call, Precondition, Reconciled, ToolComponent, ToolOutput, WithMedia};
 
 /// Reads the definition of a tool without a catalog: `definition!(path::to::tool)`.
 ///

@@ -24,7 +24,7 @@ mod writer;
 pub(crate) use attachments::{ERROR, MEDIA};
 pub(crate) use changes::{changes, repaired};
 pub(crate) use effect_key::{EffectKey, effect_key};
-pub(crate) use mask::mask_arguments;
+pub(crate) use mask::{MASK, mask_arguments};
 pub use projector::Projector;
 pub(crate) use projector::{ProjectError, Projected};
 pub(crate) use summary::summary;

@@ -28,8 +28,8 @@ pub(crate) use published::{NotReady, Published};
 pub(crate) use server::ToolServer;
 
 use crate::call::{PendingGraph, Violation};
-use crate::capability::Requirement;
-use crate::component::Bindings;
+use crate::capability::{Capabilities, Requirement};
+use crate::component::{Bindings, Precondition};
 use crate::error::ToolError;
 use crate::json::{DeError, Tree};
 use crate::redact::{ProjectError, Projected, Projector};
@@ -43,10 +43,18 @@ pub(crate) trait Behaviour: Send + Sync {
     fn may_reconcile(&self) -> bool {
         false
     }
+
+    /// Whether the tool states what its calls depend on.
+    fn states(&self) -> bool {
+        false
+    }
 }
 
 /// A tool that runs, up to its projected output.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Projected, RunFailure>> + Send>>;
+
+/// A tool that states what a call depends on.
+pub(crate) type Stating = Pin<Box<dyn Future<Output = Result<Precondition, ToolError>> + Send>>;
 
 /// A tool with its arguments, ready to run once.
 pub(crate) trait Instance: Send {
@@ -64,6 +72,12 @@ pub(crate) trait Instance: Send {
         projector: Arc<Projector>,
         max_bytes: usize,
     ) -> Option<Running>;
+
+    /// Starts to state what the call depends on. `None` if a tool of this kind cannot; see [`Behaviour::states`].
+    fn precondition(self: Box<Self>, capabilities: Capabilities) -> Option<Stating> {
+        drop(capabilities);
+        None
+    }
 }
 
 /// The purpose of starting a tool.

@@ -3,8 +3,8 @@
 //!
 //! [`Store`] is the trait, [`MemoryStore`] an implementation; the package `tool-runtime-sql` stores in SQLite or
 //! PostgreSQL. Applications read records with a [`RecordFilter`], list the calls that wait with
-//! [`Store::pending_calls`], and verify the records with a [`Verifier`]. [`Key`], [`StoredDocument`], [`Transaction`],
-//! [`Query`] and [`Chain`] are for implementations of a store.
+//! [`Store::pending_calls`], and verify the records with [`Verification::of_store`]. [`Key`], [`StoredDocument`],
+//! [`Transaction`], [`Query`] and [`Chain`] are for implementations of a store.
 //!
 //! Invariants of every store: writes are atomic, changes under one lock run one after the other, a record
 //! never changes, and memory use is bounded.
@@ -18,6 +18,7 @@ mod audit;
 pub(crate) mod chain;
 mod clock;
 pub(crate) mod conformance;
+mod decision_record;
 pub(crate) mod digest_key;
 mod document;
 pub(crate) mod effects;
@@ -48,11 +49,12 @@ mod wake;
 mod write_handle;
 
 pub use accounts::Balance;
-pub(crate) use audit::Refusal;
-pub use audit::{AuditRecord, DecisionKind, DecisionRecord};
+pub use audit::AuditRecord;
 pub use chain::Chain;
 pub use clock::{Clock, ManualClock};
 pub(crate) use clock::{StoreClock, SystemClock, Timed, is_before};
+pub(crate) use decision_record::Refusal;
+pub use decision_record::{DecisionKind, DecisionRecord};
 pub use document::{Anchor, GrantScope, StoredDocument, StoredGrant, StoredRun};
 pub(crate) use document::{
     Covered, Document, EffectHolder, GrantCaller, GrantOrigin, Holder, LedgerEntry, Post, StoredAccount, StoredEffect,
@@ -66,8 +68,8 @@ pub use key::{DocumentKind, Key, Query};
 #[cfg(feature = "mcp-server")]
 pub(crate) use mailbox::served;
 pub use memory::MemoryStore;
-pub(crate) use pending::FrozenArguments;
 pub use pending::PendingCall;
+pub(crate) use pending::{FrozenArguments, ReplacedArguments};
 pub use restored::RunBehind;
 pub(crate) use runs::RunLease;
 pub use sealed::SealedRecord;
@@ -75,5 +77,5 @@ pub use sealed::SealedRecord;
 pub(crate) use sweep::close_abandoned;
 pub use transaction::{ChangeFn, Transaction};
 pub use unfinished::UnfinishedCall;
-pub use verify::{Verification, Verifier};
+pub use verify::Verification;
 pub use write_handle::WriteHandle;

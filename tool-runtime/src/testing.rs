@@ -3,19 +3,20 @@
 
 #[cfg(feature = "testing")]
 mod agreement;
-mod capability_call;
+mod capability_calls;
 mod fault;
 mod harness;
 mod test_call;
 
+// `assert_catalog_ok!` expands to a call of it.
 #[cfg(feature = "testing")]
+#[doc(hidden)]
 pub use agreement::disagreements;
-pub use capability_call::CapabilityCall;
 pub use fault::Fault;
 pub use harness::{Harness, harness};
 pub use test_call::TestCall;
 
 /// The promises of every [`Store`](crate::store::Store), as cases that any implementation can run.
 pub mod conformance {
-    pub use crate::store::conformance::{check, document, record};
+    pub use crate::store::conformance::check;
 }

@@ -44,9 +44,9 @@
 //! | M1 | Every call gets exactly one result, in call order, directly after the assistant's message |
 //!
 //! ```
-//! use tool_runtime::wire::{DecodeOptions, Finish, Format};
+//! use tool_runtime::wire::{Finish, Format};
 //!
-//! let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+//! let mut decoder = Format::OpenAiChat.decoder();
 //! let events = decoder.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n");
 //! assert_eq!(events.len(), 1);
 //! let decoded = decoder.finish();
@@ -64,13 +64,15 @@ pub mod ui;
 pub use crate::call::usage::Usage;
 pub(crate) use decode::CallStatus;
 #[cfg(feature = "http")]
+pub(crate) use decode::DecodeOptions;
+#[cfg(feature = "http")]
 pub(crate) use decode::ErrorCode;
 pub(crate) use decode::WireErrorKind;
 #[cfg(feature = "mcp-client")]
 pub(crate) use decode::framing::EventStream;
 #[cfg(feature = "http")]
 pub(crate) use decode::provider_error::{CodeIn, event_error};
-pub use decode::{DecodeOptions, Decoded, DecodedCall, Decoder, DisplayEvent, Finish, WireError};
+pub use decode::{Decoded, DecodedCall, Decoder, DisplayEvent, Finish, WireError};
 #[cfg(feature = "http")]
 pub(crate) use encode::{AnswerMode, OfferedTools, SentSchema};
 pub(crate) use encode::{Asked, Request};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tool_runtime::agent::{DisplayFn, ModelClient, ModelError, ModelRequest};
 use tool_runtime::media::Media;
 use tool_runtime::wire::history::{Citation, Content, Part, TextPart};
-use tool_runtime::wire::{DecodeOptions, Decoded, DisplayEvent, Finish, Format, Message};
+use tool_runtime::wire::{Decoded, DisplayEvent, Finish, Format, Message};
 
 /// Knows five messages: "find TEXT", "order COUNT TEXT [to ADDRESS]" (of each part whose name contains the text), "where
 /// am I", "plan", which is answered with reasoning, a source and an image, and "break off". Writes the bytes that an
@@ -24,7 +24,7 @@ impl ModelClient for DemoModel {
         if request.messages.last().is_some_and(|message| message.text() == "plan") {
             return Ok(plan(show));
         }
-        let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+        let mut decoder = Format::OpenAiChat.decoder();
         for frame in answer(request.messages) {
             decoder.push_with(format!("data: {frame}\n\n").as_bytes(), &mut *show);
             // A real stream arrives in pieces; let the response leave in pieces too.

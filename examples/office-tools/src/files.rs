@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tool_runtime::{ToolContext, ToolError, capability, tool};
+use tool_runtime::{Precondition, ToolContext, ToolError, capability, tool};
 
 use crate::Failure;
 
 /// How much of a file is read by default.
 const DEFAULT_BYTES: u64 = 16 * 1024;
+
+/// How much of a file is compared before it is replaced.
+const COMPARED_BYTES: u64 = 1024 * 1024;
 
 /// Reads files below the workspace folder.
 #[capability(effect = read_only)]
@@ -69,16 +72,31 @@ pub struct Written {
 
 /// Write a text file below the workspace folder, replacing what is there.
 #[tool(name = "fs__write_file", effect = state_change, redact = ["path", "bytes"], idempotent)]
-pub async fn write_file(
-    files: &dyn FileWriter,
+#[derive(Debug)]
+pub struct WriteFile {
     /// Path below the workspace folder.
     #[schemars(length(min = 1))]
     path: String,
     /// The whole text.
     text: String,
-) -> Result<Written, ToolError> {
-    files.write(&path, &text).await.map_err(|failure| failure.of("file"))?;
-    Ok(Written { bytes: text.len(), path })
+}
+
+#[tool]
+impl WriteFile {
+    async fn run(self, writer: &dyn FileWriter) -> Result<Written, ToolError> {
+        writer.write(&self.path, &self.text).await.map_err(|failure| failure.of("file"))?;
+        Ok(Written { bytes: self.text.len(), path: self.path })
+    }
+
+    /// A person approves the replacement of this text, and of no other that somebody writes meanwhile.
+    async fn precondition(self, reader: &dyn FileReader) -> Result<Precondition, ToolError> {
+        match reader.read(&self.path, COMPARED_BYTES).await {
+            Ok(present) => Ok(Precondition::of("the present text", present.text)),
+            Err(Failure::NotFound) => Ok(Precondition::of("the file", "does not exist yet")),
+            Err(Failure::Unreadable) => Ok(Precondition::of("the file", "is not text")),
+            Err(failure) => Err(failure.of("file")),
+        }
+    }
 }
 
 /// Word counts.

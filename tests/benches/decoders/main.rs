@@ -8,7 +8,6 @@ mod typed;
 use divan::counter::BytesCount;
 use divan::{AllocProfiler, Bencher, black_box};
 use serde_json::Value;
-use tool_runtime::wire::DecodeOptions;
 
 use crate::streams::Stream;
 
@@ -27,8 +26,7 @@ fn main() {
 fn decode<const CHUNK: usize>(bencher: Bencher<'_, '_>, stream: Stream) {
     let bytes = stream.bytes(DELTAS);
     bencher.counter(BytesCount::new(bytes.len())).bench(|| {
-        let options = DecodeOptions::default().with_max_bytes(usize::MAX).with_max_calls(usize::MAX);
-        let mut decoder = stream.format.decoder(options);
+        let mut decoder = stream.format.decoder().with_max_bytes(usize::MAX).with_max_calls(usize::MAX);
         for chunk in bytes.chunks(CHUNK) {
             decoder.push_with(black_box(chunk), |event| drop(black_box(event)));
         }

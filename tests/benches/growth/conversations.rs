@@ -7,7 +7,7 @@ use tool_runtime::RunOptions;
 use tool_runtime::agent::http::HttpModel;
 use tool_runtime::agent::{Agent, DisplayFn, ModelClient, ModelError, ModelRequest, TurnOutcome};
 use tool_runtime::wire::history::{CallMessage, Message, Part, ResultMessage};
-use tool_runtime::wire::{DecodeOptions, Decoded, Format};
+use tool_runtime::wire::{Decoded, Format};
 
 use crate::{ANSWER, runner, runtime};
 
@@ -23,7 +23,7 @@ impl ModelClient for Quick {
     }
 
     async fn complete(&self, _: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
-        let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+        let mut decoder = Format::OpenAiChat.decoder();
         decoder.push_with(ANSWER.as_bytes(), show);
         Ok(decoder.finish())
     }

@@ -19,15 +19,15 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tool_runtime::__workspace::{Limits, ParseErrorKind, Tree, parse, parse_value};
 use tool_runtime::wire::history::{Part, ProviderState};
-use tool_runtime::wire::{DecodeOptions, DecodedCall, DisplayEvent, Format, Message};
+use tool_runtime::wire::{DecodedCall, Decoder, DisplayEvent, Format, Message};
 
 use self::same::same;
 
 const WIDE: Limits = Limits { bytes: usize::MAX, depth: usize::MAX };
 
 /// Limits that are small enough for a short input to reach.
-fn options() -> DecodeOptions {
-    DecodeOptions::default().with_max_bytes(16 << 10).with_max_frame_bytes(4 << 10).with_max_calls(8)
+fn decoder(format: Format) -> Decoder {
+    format.decoder().with_max_bytes(16 << 10).with_max_frame_bytes(4 << 10).with_max_calls(8)
 }
 
 /// The first byte of an input decides how the others are cut.
@@ -45,7 +45,7 @@ pub fn every_cut_is_the_same(format: Format, input: &[u8]) {
 
 /// Everything that a decoder returns, without generated ids.
 fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> Value {
-    let mut decoder = format.decoder(options());
+    let mut decoder = decoder(format);
     let (mut rest, mut shown, mut started) = (bytes, String::new(), Vec::new());
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(cut(rest.len()).min(rest.len()));
@@ -113,7 +113,7 @@ pub fn a_frame_is_json_or_malformed(text: &str) {
     let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
     let is_strict = matches!(parse_value(text, &WIDE), Ok(Tree::Object(_)));
     for (format, frame) in [(Format::OpenAiChat, format!("data: {text}\n\n")), (Format::Ollama, format!("{text}\n"))] {
-        let mut decoder = format.decoder(DecodeOptions::default());
+        let mut decoder = format.decoder();
         decoder.push(frame.as_bytes());
         let malformed = decoder.finish().error.is_some_and(|error| error.code() == "malformed_frame");
         assert!(malformed || is_json, "{format} took a frame that is no JSON");

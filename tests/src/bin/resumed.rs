@@ -72,7 +72,7 @@ async fn pair(folder: &Path, name: &str, posted: &[Value]) -> Result<(), Failed>
     };
     let agent = Agent::new(Arc::new(ScriptedModel::new([first, ScriptedTurn::text("That is all.")])));
     let heard = Heard::default();
-    let mut conversation = agent.converse(runner.run(RunOptions::new().events(Arc::new(heard.clone()))));
+    let mut conversation = agent.converse(runner.run(RunOptions::new().events(heard.sink())));
     if !matches!(conversation.send("Go.").await, TurnOutcome::Waiting { .. }) {
         return Err(format!("{name}: nothing waits").into());
     }

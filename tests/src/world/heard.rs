@@ -3,19 +3,18 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tool_runtime::Event;
-use tool_runtime::call::EventSink;
 
 /// Keeps the events of a run. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Heard(Arc<Mutex<Vec<Event>>>);
 
-impl EventSink for Heard {
-    fn emit(&self, event: Event) {
-        self.events().push(event);
-    }
-}
-
 impl Heard {
+    /// The sink for the options of a run.
+    pub fn sink(&self) -> impl Fn(Event) + Send + Sync + use<> {
+        let heard = self.clone();
+        move |event| heard.events().push(event)
+    }
+
     /// The events since the last [`Self::take`].
     pub fn events(&self) -> MutexGuard<'_, Vec<Event>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -89,7 +89,7 @@ impl Rig {
     }
 
     fn options(&self) -> RunOptions {
-        RunOptions::new().principal("ada").events(self.heard.clone())
+        RunOptions::new().principal("ada").events(self.heard.sink())
     }
 
     fn converse(&self) -> Conversation {
@@ -403,7 +403,7 @@ async fn a_sink_changes_nothing() {
     let (listened, alone) = (rig(turns()), rig(turns()));
     let mut one = listened.converse();
     one.send("Go.").await;
-    let panicking = Arc::new(|_: Event| panic!("a sink that fails"));
+    let panicking = |_: Event| panic!("a sink that fails");
     let mut two = alone.agent().converse(alone.runner.run(RunOptions::new().principal("ada").events(panicking)));
     two.send("Go.").await;
     assert_eq!(one.history(), two.history());

@@ -14,7 +14,7 @@ use tool_runtime::agent::{
     Agent, Conversation, DisplayFn, Graph, ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn,
 };
 use tool_runtime::runner::{ApprovalDecision, RunnerBuilder};
-use tool_runtime::wire::{DecodeOptions, Decoded, Format, RequestSettings};
+use tool_runtime::wire::{Decoded, Format, RequestSettings};
 use tool_runtime::{Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, tool};
 use tracing::Instrument;
 
@@ -105,7 +105,7 @@ impl ModelClient for Wire {
     }
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
-        let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+        let mut decoder = Format::OpenAiChat.decoder();
         let asked = request.messages.iter().any(|message| message.text().contains("twice"));
         let answered = request.messages.iter().any(|message| matches!(message, tool_runtime::wire::Message::Result(_)));
         let body = if asked && !answered {

@@ -115,7 +115,7 @@ fn rig_with(redact: &[&str], rules: &str) -> Rig {
     let policy = ToolPolicy::from_toml(&format!("{tools}\n{rules}")).unwrap();
     let (heard, store) = (Heard::default(), Arc::new(MemoryStore::new()));
     let runner = ToolRunner::builder(catalog, policy).store(Arc::clone(&store)).build().unwrap();
-    Rig { run: runner.run(RunOptions::new().events(heard.clone())), runner, heard, store }
+    Rig { run: runner.run(RunOptions::new().events(heard.sink())), runner, heard, store }
 }
 
 impl Rig {

@@ -5,3 +5,4 @@
 mod outside;
 mod untrusted;
 mod waiting;
+mod world;

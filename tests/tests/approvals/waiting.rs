@@ -13,6 +13,7 @@ mod racing;
 mod records;
 mod required;
 mod restored;
+mod several;
 mod tokens;
 
 use std::sync::Arc;

@@ -129,7 +129,7 @@ async fn methods_are_recorded_in_order() {
         .assert_value(json!(3))
         .assert_capability_calls(["Stock::count"]);
     house.call("stock__count", json!({ "text": "" })).await.assert_violation("/text").assert_capability_calls([]);
-    let all: Vec<_> = house.capability_calls().iter().map(|call| format!("{} {call}", call.call.as_str())).collect();
+    let all: Vec<_> = house.capability_calls().iter().map(|(id, call)| format!("{} {call}", id.as_str())).collect();
     assert_eq!(
         all,
         ["call_1 Branch", "call_1 Stock::find", "call_1 Stock::count", "call_2 Till::take", "call_3 Stock::count"]

@@ -101,7 +101,7 @@ impl Rig {
     /// A run whose store has a hook, and whose events are kept.
     fn hooked(&self, policy: &str, hook: impl Fn(&'static str) -> Then + Send + Sync + 'static) -> Run {
         let events = Arc::clone(&self.events);
-        let options = ada().events(Arc::new(move |event: Event| events.lock().unwrap().push(event)));
+        let options = ada().events(move |event: Event| events.lock().unwrap().push(event));
         self.process(Arc::new(HookedStore::new(Arc::clone(&self.store) as _, hook)), policy).run(options)
     }
 

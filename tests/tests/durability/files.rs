@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use tests::postgres::Disk;
 use tests::stored::{json_of, record};
-use tool_runtime::store::{Chain, Key, RecordFilter, Store, StoreError, Transaction};
-use tool_runtime::testing::conformance::document;
+use tool_runtime::store::{Chain, Key, RecordFilter, Store, StoreError, StoredDocument, Transaction};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 async fn open(path: &Path) -> Result<SqlStore, StoreError> {
@@ -23,7 +22,7 @@ async fn keep(store: &SqlStore, call: &str, length: usize) -> Result<(), &'stati
     let (key, call, text) = (Key::run("run"), call.to_owned(), "x".repeat(length));
     let write = move |transaction: &mut Transaction| {
         transaction.append(record("run", &call))?;
-        transaction.put(document("run", &text, None))
+        transaction.put(StoredDocument::example("run", &text, None))
     };
     store.update(vec![key], Box::new(write)).await.map_err(|error| error.code())
 }

@@ -323,7 +323,7 @@ async fn a_call_that_began_elsewhere_is_not_cancelled_by_who_drops_it() {
         let rig = Rig::new();
         let running = rig.stuck(rig.run().exec(slow_call("c"))).await;
         let heard = Heard::default();
-        let options = ada().events(Arc::new(heard.clone()));
+        let options = ada().events(heard.sink());
         drop(rig.process(Arc::clone(&rig.store) as _, "").run(options).exec(slow_call("c")));
         drop(case.run(&rig, Arc::clone(&rig.store) as _).exec(slow_call("c")));
         settle().await;

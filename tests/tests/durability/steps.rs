@@ -194,7 +194,7 @@ async fn see(test: &str, scenario: &Scenario, mode: Mode) -> Seen {
     let model = Arc::new(ScriptedModel::new((scenario.script)()));
     let heard = Heard::default();
     let run_id = format!("{test} {} {mode:?}", scenario.name);
-    let options = || RunOptions::new().run_id(run_id.as_str()).principal("ada").events(heard.clone());
+    let options = || RunOptions::new().run_id(run_id.as_str()).principal("ada").events(heard.sink());
     let process = Process { runner: &runner, agent: Agent::new(Arc::clone(&model)), options: &options };
     let mut conversation = process.agent.converse(runner.run(options()));
     for input in (scenario.requests)() {
@@ -273,7 +273,7 @@ async fn an_end_is_told_again() {
         [ScriptedTurn::fails(ModelError::timeout("scripted")), ScriptedTurn::text("Yes."), ScriptedTurn::text("Well.")];
     let heard = Heard::default();
     let mut conversation =
-        Agent::new(ScriptedModel::new(script)).converse(runner.run(RunOptions::new().events(heard.clone())));
+        Agent::new(ScriptedModel::new(script)).converse(runner.run(RunOptions::new().events(heard.sink())));
     conversation.accept(Input::from("Go.")).await.expect("a message");
     let mut codes = Vec::new();
     for _ in 0..4 {

@@ -179,7 +179,7 @@ async fn a_person_who_was_shown_the_unknown_outcome_lets_its_twin_run() {
     let rig = Rig::new();
     rig.unknown("twins__refund", "c1").await;
     let heard = Heard::default();
-    let run = rig.process().run(of("run-2").events(Arc::new(heard.clone())));
+    let run = rig.process().run(of("run-2").events(heard.sink()));
     let asked = question(&run.exec(call("twins__refund", "c2")).await);
     let told = heard.take().into_iter().find_map(|event| match event {
         Event::ToolCallSuspended { summary, .. } => summary,
@@ -225,6 +225,29 @@ async fn an_approval_from_before_the_unknown_outcome_does_not_count() {
     drop(question(&asks().exec(call("twins__refund", "c3")).await));
     rig.shared.open(1);
     let result = asks().resume(&waiting.question(), ApprovalDecision::Approve, &grace()).await.expect("a decision");
+    assert_eq!((result.outcome(), rig.shared.effects()), (Outcome::Ok, 2));
+}
+
+/// Two people have to approve. Both have to be shown the unknown outcome, so the approvals from before are dropped.
+#[tokio::test]
+async fn all_approvals_are_for_the_question_with_the_unknown_outcome() {
+    let rig = Rig::new();
+    let rules = "require_approval_for_tools = ['twins__refund']\n[approvals]\nrequired = 2";
+    let asks = || rig.process_with(rules).run(of("run-2"));
+    let before = question(&asks().exec(call("twins__refund", "c2")).await);
+    let by = |name: &str| Decider::new(name).tenant("acme");
+    let approve =
+        async |asked: &Question, name: &str| Box::pin(asks().resume(asked, ApprovalDecision::Approve, &by(name))).await;
+    assert_eq!(approve(&before, "grace").await.expect("it counts").approvals(), Some((1, 2)));
+    rig.unknown("twins__refund", "c1").await;
+    let refused = approve(&before, "heidi").await;
+    assert!(matches!(refused, Err(ResumeError::NotAllowed(_))), "{refused:?}");
+    let waiting = asks().pending(&CallId::new("c2")).await.expect("a store").expect("it still waits");
+    assert_eq!(waiting.approvals(), (&[][..], 2));
+    rig.shared.open(1);
+    assert_eq!(approve(&waiting.question(), "grace").await.expect("it counts").approvals(), Some((1, 2)));
+    assert_eq!(rig.shared.effects(), 1);
+    let result = approve(&waiting.question(), "heidi").await.expect("it counts");
     assert_eq!((result.outcome(), rig.shared.effects()), (Outcome::Ok, 2));
 }
 

@@ -2,6 +2,7 @@
 
 mod dying;
 mod leased;
+mod several;
 mod skewed;
 mod stopped;
 

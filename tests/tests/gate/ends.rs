@@ -127,7 +127,7 @@ fn rig(policy: ToolPolicy) -> Rig {
     let runner =
         ToolRunner::builder(catalog, policy).approvals(true).store(Arc::clone(&store)).build().expect("a runner");
     let heard = Heard::default();
-    let run = runner.run(RunOptions::new().principal("ada").events(heard.clone()));
+    let run = runner.run(RunOptions::new().principal("ada").events(heard.sink()));
     Rig { runner, run, store, heard }
 }
 

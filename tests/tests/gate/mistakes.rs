@@ -312,7 +312,7 @@ fn asks(conversation: &Conversation, ended: &TurnOutcome, heard: &Heard) {
 async fn a_stopped_conversation_has_a_text_for_the_user() {
     let heard = Heard::default();
     let runner = runner_of(None);
-    let options = || RunOptions::new().run_id("desk").events(heard.clone());
+    let options = || RunOptions::new().run_id("desk").events(heard.sink());
     let turns = [turn("1", 3), turn("2", 5), turn("3", 7), turn("4", 4), ScriptedTurn::text("Reserved.")];
     let agent = Agent::new(ScriptedModel::new(turns));
     let mut conversation = agent.converse(runner.run(options()));
@@ -347,7 +347,7 @@ async fn a_model_that_mends_its_call_is_not_stopped() {
 async fn the_count_survives_a_restore() {
     let heard = Heard::default();
     let runner = runner_of(None);
-    let options = || RunOptions::new().run_id("desk").events(heard.clone());
+    let options = || RunOptions::new().run_id("desk").events(heard.sink());
     let agent = Agent::new(ScriptedModel::new([turn("1", 3), turn("2", 5), turn("3", 7)]));
     let mut conversation = agent.converse(runner.run(options()));
     conversation.accept("Take ICE-7.".into()).await.expect("a message");

@@ -12,7 +12,7 @@ use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::schema::validator::{Compiled, JsonSchemaValidator, Tree, Validator};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
 use tool_runtime::tool::Schema;
-use tool_runtime::wire::{DecodeOptions, Format};
+use tool_runtime::wire::Format;
 use tool_runtime::{
     Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner,
 };
@@ -323,7 +323,7 @@ async fn what_a_provider_sent_with_a_call_is_reached_from_its_hydration_only() {
             None,
         ),
     ] {
-        let mut decoder = format.decoder(DecodeOptions::default());
+        let mut decoder = format.decoder();
         decoder.push(body.as_bytes());
         let call = decoder.finish().calls.remove(0).call;
         assert!(call.is_complete(), "{format}");
@@ -344,7 +344,7 @@ async fn what_a_provider_sent_with_a_call_is_reached_from_its_hydration_only() {
     let records = store.calls(&RecordFilter::default()).await.unwrap();
     assert!(records.len() == 4 && !serde_json::to_string(&records).unwrap().contains("canary"));
     // Calls that are refused have it, too.
-    let mut decoder = Format::OpenAiResponses.decoder(DecodeOptions::default());
+    let mut decoder = Format::OpenAiResponses.decoder();
     decoder
         .push(format!(r#"{{"id":"r","status":"completed","output":[{}]}}"#, item.replace("t__a", "t__b")).as_bytes());
     let refused = run.hydrate([decoder.finish().calls.remove(0).call]).remove(0);

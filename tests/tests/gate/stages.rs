@@ -145,7 +145,7 @@ fn rig_over(rules: &str, approvals: bool, store: MemoryStore) -> Rig {
 
 impl Rig {
     fn options(&self) -> RunOptions {
-        RunOptions::new().principal("ada").tenant("acme").events(self.heard.clone())
+        RunOptions::new().principal("ada").tenant("acme").events(self.heard.sink())
     }
 
     fn run(&self) -> Run {

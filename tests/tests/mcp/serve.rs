@@ -12,3 +12,4 @@ mod rig;
 mod scripts;
 mod strict;
 mod tasks;
+mod world;

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use tests::postgres::Postgres;
 use tests::stored::record;
-use tool_runtime::store::{Chain, DocumentKind, Key, Query, RecordFilter, Store, StoreError, Transaction};
+use tool_runtime::store::{
+    Chain, DocumentKind, Key, Query, RecordFilter, Store, StoreError, StoredDocument, Transaction,
+};
 use tool_runtime::testing::conformance;
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -110,7 +112,7 @@ async fn keep(store: &SqlStore, run: &str, length: usize) -> Result<(), &'static
     let noise: String = (0..length / 32).map(|_| uuid::Uuid::new_v4().simple().to_string()).collect();
     let write = move |transaction: &mut Transaction| {
         transaction.append(record(&run, "kept"))?;
-        transaction.put(conformance::document(&run, &noise, Some(transaction.now())))
+        transaction.put(StoredDocument::example(&run, &noise, Some(transaction.now())))
     };
     store.update(vec![key], Box::new(write)).await.map_err(|error| error.code())
 }

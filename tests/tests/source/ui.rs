@@ -12,7 +12,7 @@ use std::fs;
 use cases::{Case, cases, compiler, package, passing};
 
 /// The cases that no rule of the macros reports, but a trait bound or the compiler itself.
-const ASKED_OF_THE_COMPILER: [&str; 65] = [
+const ASKED_OF_THE_COMPILER: [&str; 70] = [
     "adapter_not_shared",
     "allow_one_name",
     "another_tool",
@@ -62,6 +62,8 @@ const ASKED_OF_THE_COMPILER: [&str; 65] = [
     "methods_borrow_text",
     "methods_not_send",
     "methods_output",
+    "methods_precondition_returns",
+    "methods_precondition_writes",
     "not_a_result",
     "not_dyn_compatible",
     "output_connection",
@@ -73,6 +75,9 @@ const ASKED_OF_THE_COMPILER: [&str; 65] = [
     "output_value",
     "output_value_struct",
     "output_without_schema",
+    "precondition_by_hand",
+    "precondition_returns",
+    "precondition_writes",
     "print_secret",
     "struct_without_component",
     "toml_left_out",

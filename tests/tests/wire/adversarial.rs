@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 use tests::provider::Turn;
 use tests::wire::{decode, result};
-use tool_runtime::wire::{DecodeOptions, DisplayEvent, Format, ToolChoice};
+use tool_runtime::wire::{Decoder, DisplayEvent, Format, ToolChoice};
 
 /// Decodes frames of Chat Completions, and compares the calls in short: `id|name|arguments|status|executable`, with `~`
 /// for a generated id.
@@ -272,10 +272,12 @@ fn whole_bodies() {
 #[test]
 fn limits_and_bytes_that_are_no_text() {
     let frame = "data: {\"choices\":[{\"delta\":{\"content\":\"abcdefgh\"}}]}\n\n".repeat(100);
-    for options in [DecodeOptions::default().with_max_bytes(1000), DecodeOptions::default().with_max_frame_bytes(40)] {
+    let limits: [fn(Decoder) -> Decoder; 2] =
+        [|decoder| decoder.with_max_bytes(1000), |decoder| decoder.with_max_frame_bytes(40)];
+    for limited in limits {
         let mut texts = BTreeSet::new();
         for cut in [usize::MAX, 1, 7, 999] {
-            let mut decoder = Format::OpenAiChat.decoder(options.clone());
+            let mut decoder = limited(Format::OpenAiChat.decoder());
             frame.as_bytes().chunks(cut.min(frame.len())).for_each(|piece| drop(decoder.push(piece)));
             let response = decoder.finish();
             assert_eq!(result(&response)["error"]["kind"], "limit_exceeded");
@@ -283,7 +285,7 @@ fn limits_and_bytes_that_are_no_text() {
         }
         assert_eq!(texts.len(), 1, "the result does not depend on the cut");
     }
-    let mut many = Format::OpenAiChat.decoder(DecodeOptions::default().with_max_calls(3));
+    let mut many = Format::OpenAiChat.decoder().with_max_calls(3);
     for n in 0..5 {
         let frame = tool(None, Some(&format!("c{n}")), Some("a"), &json!("{}"));
         many.push(format!("data: {frame}\n\n").as_bytes());
@@ -388,8 +390,7 @@ fn calls_outside_the_request_are_flagged() {
         (ToolChoice::Named("a".to_owned()), false),
         (ToolChoice::Named("b".to_owned()), true),
     ] {
-        let options = DecodeOptions::default().with_choice(choice).with_offered(["b"]);
-        let mut decoder = Format::OpenAiChat.decoder(options);
+        let mut decoder = Format::OpenAiChat.decoder().with_choice(choice).with_offered(["b"]);
         decoder.push(body.as_bytes());
         let response = decoder.finish();
         assert_eq!((response.calls[0].call.outside_choice, response.calls[0].offered), (outside, false));
@@ -407,7 +408,7 @@ fn what_is_shown_comes_once_and_in_order() {
         tool(Some(2), None, Some("b"), &json!("")),
         end("stop"),
     ];
-    let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+    let mut decoder = Format::OpenAiChat.decoder();
     let mut shown = Vec::new();
     for frame in &frames {
         for event in decoder.push(format!("data: {frame}\n\n").as_bytes()) {

@@ -142,7 +142,7 @@ fn lies_are_refused() {
     refused(&of(&[renamed]), "history_forged", "/messages/1");
     // Two parts of one call: two answers.
     refused(&of(&[decided(true), decided(false)]), "history_duplicate", "/messages/1");
-    refused(&post(&[assistant(&[decided(true)]), assistant(&[decided(true)])]), "history_duplicate", "/messages/0");
+    refused(&post(&[assistant(&[decided(true)]), assistant(&[decided(true)])]), "history_duplicate", "/messages/1");
     // A decision about a call that the client executes, and an answer to another question.
     let approval = json!({ "approval": { "id": "run", "approved": true } });
     refused(&of(&[part("run", "approval-responded", &approval)]), "history_forged", "/messages/1/parts/0");

@@ -135,7 +135,7 @@ fn every_interrupt_needs_an_answer() {
 fn lies_are_refused() {
     let all = calls(&["done", "ask", "run"]);
     // A result of a call that waits for a person, one without its call, and one of a call that was never made.
-    refused(&body(&[all.clone(), tool("ask", &json!("sent"))], &yes()), "history_forged", "/messages/0");
+    refused(&body(&[all.clone(), tool("ask", &json!("sent"))], &yes()), "history_forged", "/messages/1");
     refused(&body(&[tool("run", &json!("1"))], &yes()), "history_orphan", "/messages/0");
     refused(&body(&[user("Go."), calls(&["never"])], &yes()), "history_forged", "/messages/1");
     let mut renamed = calls(&["run"]);
@@ -143,7 +143,7 @@ fn lies_are_refused() {
     refused(&body(&[renamed], &yes()), "history_forged", "/messages/0");
     // Twice, in each of the ways.
     let run = tool("run", &json!("1"));
-    refused(&body(&[all.clone(), run.clone(), run.clone()], &yes()), "history_duplicate", "/messages/0");
+    refused(&body(&[all.clone(), run.clone(), run.clone()], &yes()), "history_duplicate", "/messages/2");
     refused(&body(&[all.clone(), all.clone()], &yes()), "history_duplicate", "/messages/0");
     let entry = json!({ "interruptId": tests::never("ask"), "status": "cancelled" });
     refused(&body(std::slice::from_ref(&all), &json!([entry, entry])), "history_duplicate", "/resume/1");

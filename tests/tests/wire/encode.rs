@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tool_runtime::call::CallId;
-use tool_runtime::wire::history::{Answer, CallMessage, HistoryLimits, Message, ResultMessage};
+use tool_runtime::wire::history::{CallMessage, Message, ResultMessage};
+use tool_runtime::wire::ui::{Answer, HistoryLimits};
 use tool_runtime::wire::{EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
 
 /// The closed copy, or the pointer to the part that cannot be closed.
@@ -154,19 +155,19 @@ fn client_history_is_checked() {
         (vec![user(), turn(&["c", "s"]), answer("s"), answer("c"), user()], None),
         (vec![reordered, answer("c")], None),
         (vec![turn(&["c", "d"]), answer("c")], None),
-        (vec![answer("c")], Some(("history_orphan", "c"))),
-        (vec![turn(&["c"]), user(), answer("c")], Some(("history_orphan", "c"))),
-        (vec![turn(&["c"]), turn(&["d"]), answer("c")], Some(("history_orphan", "c"))),
-        (vec![turn(&["c"]), answer("c"), answer("c")], Some(("history_duplicate", "c"))),
-        (vec![turn(&["c"]), answer("c"), turn(&["c"])], Some(("history_duplicate", "c"))),
-        (vec![turn(&["c", "c"])], Some(("history_duplicate", "c"))),
-        (vec![turn(&["x"]), answer("x")], Some(("history_forged", "x"))),
-        (vec![other, answer("c")], Some(("history_forged", "c"))),
-        (vec![turn(&["p"]), answer("p")], Some(("history_forged", "p"))),
-        (vec![turn(&["s"]), Message::Result(ResultMessage::new("s", "better"))], Some(("history_forged", "s"))),
+        (vec![answer("c")], Some(("history_orphan", "/0"))),
+        (vec![turn(&["c"]), user(), answer("c")], Some(("history_orphan", "/2"))),
+        (vec![turn(&["c"]), turn(&["d"]), answer("c")], Some(("history_orphan", "/2"))),
+        (vec![turn(&["c"]), answer("c"), answer("c")], Some(("history_duplicate", "/2"))),
+        (vec![turn(&["c"]), answer("c"), turn(&["c"])], Some(("history_duplicate", "/2"))),
+        (vec![turn(&["c", "c"])], Some(("history_duplicate", "/0"))),
+        (vec![turn(&["x"]), answer("x")], Some(("history_forged", "/0"))),
+        (vec![other, answer("c")], Some(("history_forged", "/0"))),
+        (vec![turn(&["p"]), answer("p")], Some(("history_forged", "/1"))),
+        (vec![turn(&["s"]), Message::Result(ResultMessage::new("s", "better"))], Some(("history_forged", "/1"))),
     ] {
         let got = HistoryLimits::default().check(&history, &issued).err();
-        let got = got.as_ref().map(|error| (error.code(), error.id.as_ref().unwrap().as_str()));
+        let got = got.as_ref().map(|error| (error.code(), error.path.as_str()));
         assert_eq!(got, expected, "{history:?}");
     }
 }
@@ -174,20 +175,20 @@ fn client_history_is_checked() {
 #[test]
 fn client_history_has_limits() {
     let check = |history: &[Message]| {
-        HistoryLimits::default().check(history, &BTreeMap::new()).map_err(|error| (error.code(), error.id))
+        HistoryLimits::default().check(history, &BTreeMap::new()).map_err(|error| (error.code(), error.path))
     };
     let long = |bytes: usize| Message::user("a".repeat(bytes));
     assert_eq!(check(&[long(32 << 10)]), Ok(()));
-    assert_eq!(check(&[long((32 << 10) + 1)]), Err(("history_too_large", None)));
+    assert_eq!(check(&[long((32 << 10) + 1)]), Err(("history_too_large", String::new())));
     let thinks: Message =
         serde_json::from_value(json!({ "assistant": [{ "reasoning": { "text": "a".repeat(32 << 10) } }] })).unwrap();
     assert_eq!(check(std::slice::from_ref(&thinks)), Ok(()));
     let thinks: Message =
         serde_json::from_value(json!({ "assistant": [{ "reasoning": { "text": "a".repeat((32 << 10) + 1) } }] }))
             .unwrap();
-    assert_eq!(check(&[thinks]), Err(("history_too_large", None)));
+    assert_eq!(check(&[thinks]), Err(("history_too_large", String::new())));
     assert_eq!(check(&vec![long(1); 2048]), Ok(()));
-    assert_eq!(check(&vec![long(1); 2049]), Err(("history_too_large", None)));
+    assert_eq!(check(&vec![long(1); 2049]), Err(("history_too_large", String::new())));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tests::wire::{decode, result};
-use tool_runtime::wire::{DecodeOptions, Format};
+use tool_runtime::wire::Format;
 
 /// A chunk with these parts and this finish reason.
 fn chunk(parts: &Value, word: &str) -> Value {
@@ -191,7 +191,7 @@ fn an_array_is_cut_into_its_objects() {
     let deep = format!("[{{\"x\":{}", "{\"x\":".repeat(100_000));
     assert_eq!(decode(Format::Gemini, deep.as_bytes(), 4096).error.unwrap().code(), "truncated_stream");
     for cut in [usize::MAX, 1, 7] {
-        let mut decoder = Format::Gemini.decoder(DecodeOptions::default().with_max_frame_bytes(whole.len() - 1));
+        let mut decoder = Format::Gemini.decoder().with_max_frame_bytes(whole.len() - 1);
         format!("[{{}},{whole}]").as_bytes().chunks(cut).for_each(|piece| drop(decoder.push(piece)));
         assert_eq!(decoder.finish().error.unwrap().code(), "limit_exceeded");
     }

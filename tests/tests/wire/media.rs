@@ -7,8 +7,9 @@ use std::{env, fs};
 use serde_json::{Value, json};
 use tool_runtime::error::ParseError;
 use tool_runtime::media::Media;
-use tool_runtime::wire::history::{Answer, CallMessage, Content, HistoryLimits, Part, ResultMessage};
-use tool_runtime::wire::{DecodeOptions, Format, Message};
+use tool_runtime::wire::history::{CallMessage, Content, Part, ResultMessage};
+use tool_runtime::wire::ui::{Answer, HistoryLimits};
+use tool_runtime::wire::{Format, Message};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 const PDF: &[u8] = b"%PDF-1.7\n";
@@ -164,7 +165,7 @@ fn files_of_the_model_count_and_give_way_too() {
             {"text": format!("Picture {at}.")},
             {"inlineData": {"mimeType": "image/png", "data": data.data()}, "thoughtSignature": format!("sig-{at}")},
         ]}}]});
-        let mut decoder = Format::Gemini.decoder(DecodeOptions::default());
+        let mut decoder = Format::Gemini.decoder();
         decoder.push(body.to_string().as_bytes());
         vec![Message::user("Draw."), Message::Assistant(decoder.finish().parts())]
     };

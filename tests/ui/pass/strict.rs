@@ -18,7 +18,7 @@
     let_underscore_drop
 )]
 
-use tool_runtime::{Call, Cap, ToolComponent, ToolError, capability, definition, tool};
+use tool_runtime::{Call, Cap, Precondition, ToolComponent, ToolError, capability, definition, tool};
 
 /// Reads the time.
 #[capability(effect = read_only)]
@@ -35,6 +35,40 @@ fn add(
     left: i64,
 ) -> Result<i64, ToolError> {
     Ok(left + clock.now())
+}
+
+/// Multiplies.
+#[tool(name = "core__multiply", effect = state_change, redact = ["$"], precondition = times(clock, *left, note))]
+fn multiply(
+    clock: &dyn Clock,
+    /// Left.
+    left: i64,
+    /// A note.
+    note: String,
+) -> Result<i64, ToolError> {
+    Ok(left * clock.now() * note.len() as i64)
+}
+
+async fn times(clock: &dyn Clock, left: i64, note: &str) -> Result<Precondition, ToolError> {
+    Ok(Precondition::of("now", clock.now()).and(note, left))
+}
+
+/// Divides.
+#[tool(name = "core__divide", effect = state_change, redact = ["$"])]
+struct Divide {
+    /// By what.
+    by: i64,
+}
+
+#[tool]
+impl Divide {
+    async fn run(self, clock: &dyn Clock) -> Result<i64, ToolError> {
+        Ok(clock.now() / self.by)
+    }
+
+    fn precondition(self, clock: &dyn Clock) -> Result<Precondition, ToolError> {
+        Ok(Precondition::of("now", clock.now()).and("by", self.by))
+    }
 }
 
 /// Subtracts.

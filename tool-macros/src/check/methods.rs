@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use quote::ToTokens;
-use syn::{FnArg, ReceiverKind, ReturnType, Signature};
+use syn::{FnArg, ReceiverKind, ReturnType, Signature, Type};
 
 use crate::check::argument::find_impl;
 use crate::check::signature::{MAX_CAPABILITIES, owned, qualifiers};
 use crate::errors::Errors;
 use crate::item::Methods;
-use crate::methods::{Method, Passed, borrowed, passed};
+use crate::methods::{Called, Method, Passed, borrowed, passed};
+use crate::model::peel;
 
 pub(super) fn impl_of_a_trait(block: &Methods, errors: &mut Errors) {
     if let Some(path) = &block.of_trait {
@@ -38,7 +39,7 @@ pub(super) fn impl_without_run(block: &Methods, errors: &mut Errors) {
 }
 
 pub(super) fn generic_method(block: &Methods, errors: &mut Errors) {
-    for sig in both(block) {
+    for sig in ours(block) {
         if !sig.generics.params.is_empty() {
             errors.at(&sig.generics, "the runtime calls this method with one type; remove the generic parameters");
         }
@@ -46,13 +47,13 @@ pub(super) fn generic_method(block: &Methods, errors: &mut Errors) {
 }
 
 pub(super) fn qualified_method(block: &Methods, errors: &mut Errors) {
-    for sig in both(block) {
+    for sig in ours(block) {
         qualifiers(sig, errors);
     }
 }
 
 pub(super) fn receiver_by_value(block: &Methods, errors: &mut Errors) {
-    for sig in both(block) {
+    for sig in ours(block) {
         match sig.inputs.first() {
             Some(FnArg::Receiver(receiver)) if matches!(receiver.kind, ReceiverKind::Value) => {}
             Some(FnArg::Receiver(receiver)) => {
@@ -67,7 +68,7 @@ pub(super) fn receiver_by_value(block: &Methods, errors: &mut Errors) {
 }
 
 pub(super) fn owned_parameter(block: &Methods, errors: &mut Errors) {
-    for sig in both(block) {
+    for sig in ours(block) {
         for input in &sig.inputs {
             let FnArg::Typed(typed) = input else { continue };
             match borrowed(&typed.ty) {
@@ -88,12 +89,28 @@ pub(super) fn owned_parameter(block: &Methods, errors: &mut Errors) {
     }
 }
 
+pub(super) fn precondition_call(block: &Methods, errors: &mut Errors) {
+    for input in ours(block).filter(|sig| sig.ident == "precondition").flat_map(|sig| &sig.inputs) {
+        let FnArg::Typed(typed) = input else { continue };
+        let Some(reference) = borrowed(&typed.ty) else { continue };
+        if let Type::Path(path) = peel(&reference.elem)
+            && path.path.segments.last().is_some_and(|last| last.ident == "Call")
+        {
+            errors.at(&typed.ty, "a precondition cannot run its tool; write `&ToolContext`");
+        }
+    }
+}
+
 pub(super) fn method_without_return(block: &Methods, errors: &mut Errors) {
-    for sig in both(block) {
+    for sig in ours(block) {
         let ReturnType::Type(_, output) = &sig.output else {
             errors.at(
                 &sig.ident,
-                "a tool returns `Result<T, E>`; write `-> Result<(), ToolError>` for one without an output",
+                if sig.ident == "precondition" {
+                    "a precondition returns what it states; write `-> Result<Precondition, ToolError>`"
+                } else {
+                    "a tool returns `Result<T, E>`; write `-> Result<(), ToolError>` for one without an output"
+                },
             );
             continue;
         };
@@ -103,7 +120,7 @@ pub(super) fn method_without_return(block: &Methods, errors: &mut Errors) {
 
 pub(super) fn too_many_borrowed(block: &Methods, errors: &mut Errors) {
     let mut seen = HashSet::new();
-    for input in both(block).flat_map(|sig| &sig.inputs) {
+    for input in ours(block).flat_map(|sig| &sig.inputs) {
         let FnArg::Typed(typed) = input else { continue };
         let Some(Passed::Injected(target)) = borrowed(&typed.ty).map(passed) else { continue };
         if seen.insert(target.to_token_stream().to_string()) && seen.len() == MAX_CAPABILITIES + 1 {
@@ -118,7 +135,7 @@ pub(super) fn too_many_borrowed(block: &Methods, errors: &mut Errors) {
 }
 
 pub(super) fn cfg_method(block: &Methods, errors: &mut Errors) {
-    let ours = block.signatures.iter().filter(|(_, sig)| sig.ident == "run" || sig.ident == "reconcile");
+    let ours = block.signatures.iter().filter(|(_, sig)| CALLED.iter().any(|name| sig.ident == name));
     for attribute in ours.flat_map(|(attributes, _)| attributes) {
         if attribute.path().is_ident("cfg") {
             errors.at(attribute, "the attribute calls this method in every build; put `#[cfg]` on the whole tool");
@@ -134,21 +151,24 @@ fn run(block: &Methods) -> Option<&Signature> {
     named(block, "run")
 }
 
-fn reconcile(block: &Methods) -> Option<&Signature> {
-    named(block, "reconcile")
-}
+/// The names of the methods that the runtime calls.
+const CALLED: [&str; 3] = ["run", "reconcile", "precondition"];
 
 /// The methods that the runtime calls. In the implementation of a trait only the trait is wrong.
-fn both(block: &Methods) -> impl Iterator<Item = &Signature> {
+fn ours(block: &Methods) -> impl Iterator<Item = &Signature> {
     let of_the_tool = block.of_trait.is_none();
-    [run(block), reconcile(block)].into_iter().flatten().filter(move |_| of_the_tool)
+    CALLED.iter().filter_map(|name| named(block, name)).filter(move |_| of_the_tool)
 }
 
-/// `run`, and `reconcile` if the block has it. `None` after a mistake.
-pub(super) fn methods(block: &Methods) -> Option<(Method, Option<Method>)> {
-    let reconcile = match reconcile(block) {
-        Some(sig) => Some(Method::new(sig)?),
-        None => None,
+/// `run`, and the others that the block has. `None` after a mistake.
+pub(super) fn methods(block: &Methods) -> Option<Called> {
+    let optional = |name, method: fn(&Signature) -> Option<Method>| match named(block, name) {
+        Some(sig) => method(sig).map(Some),
+        None => Some(None),
     };
-    Some((Method::new(run(block)?)?, reconcile))
+    Some(Called {
+        run: Method::new(run(block)?)?,
+        reconcile: optional("reconcile", Method::new)?,
+        precondition: optional("precondition", Method::reading)?,
+    })
 }

@@ -1,13 +1,15 @@
 //! A function tool: the function as written, a marker type of the same name, and the code that calls it.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Attribute, Signature, Type, Visibility};
+use syn::{Attribute, Signature, Token, Type, Visibility};
 
+use crate::attr::{Hook, HookArgument};
 use crate::checked::{Checked, Function, Passed};
 use crate::expand::declaration::{effect, named, tool_impl};
 use crate::expand::spans::{at, generated};
 use crate::model::{output_span, peel};
+use crate::names::plain;
 
 /// The function and its marker.
 pub(super) fn item(tool: &Checked, function: &Function) -> TokenStream {
@@ -68,6 +70,7 @@ fn component(tool: &Checked, function: &Function) -> TokenStream {
     let borrows = function.injected().rev().fold(quote!(()), |rest, target| quote!(__rt::Borrows<#target, #rest>));
     let output = &function.output;
     let call = call(tool, function);
+    let precondition = function.precondition.as_ref().map(|hook| precondition(function, hook));
     quote_spanned! {at(&tool.ident)=>
         #[automatically_derived]
         impl __rt::FnTool for __Arguments {
@@ -80,6 +83,7 @@ fn component(tool: &Checked, function: &Function) -> TokenStream {
                 use __rt::Otherwise as _;
                 __rt::FutureProbe::<#borrows>::send(#call)
             }
+            #precondition
         }
     }
 }
@@ -89,7 +93,7 @@ fn call(tool: &Checked, function: &Function) -> TokenStream {
     let mut position = 0_usize;
     let passed = function.parameters.iter().map(|parameter| match parameter {
         Passed::Argument(name) => quote!(self.#name),
-        Passed::Injected(target) => {
+        Passed::Injected(_, target) => {
             let target = peel(target);
             let borrowed = quote_spanned!(at(target)=> __borrowed.get::<#target>(#position)?);
             position += 1;
@@ -106,4 +110,68 @@ fn call(tool: &Checked, function: &Function) -> TokenStream {
     } else {
         quote!(__rt::call(move || ::core::option::Option::Some(#call)))
     }
+}
+
+/// The call of the author's precondition, with the parameters that the attribute lists, or with all of them. An argument is
+/// passed by reference, or with `*` by value.
+fn precondition(function: &Function, hook: &Hook) -> TokenStream {
+    let Hook { path, arguments } = hook;
+    let injected = |name: &Ident| {
+        function.parameters.iter().find_map(|parameter| match parameter {
+            Passed::Injected(Some(known), target) if plain(known) == plain(name) => Some(&**target),
+            _ => None,
+        })
+    };
+    let read = |target: &Type, place: Span| {
+        let target = respanned(target.to_token_stream(), place);
+        quote_spanned!(place=> __capabilities.read::<#target>()?)
+    };
+    let argument = |star: Option<&Token![*]>, name: &Ident, place: Span| {
+        let mut field = name.clone();
+        field.set_span(place);
+        if star.is_some() { quote_spanned!(place=> self.#field) } else { quote_spanned!(place=> &self.#field) }
+    };
+    let passed: Vec<TokenStream> = match arguments {
+        Some(listed) => {
+            let passed = listed.iter().map(|HookArgument { star, name }| match injected(name) {
+                Some(target) => read(target, at(name)),
+                None => argument(star.as_ref(), name, at(name)),
+            });
+            passed.collect()
+        }
+        None => {
+            let passed = function.parameters.iter().map(|parameter| match parameter {
+                Passed::Argument(name) => argument(None, name, at(path)),
+                Passed::Injected(_, target) => read(target, at(path)),
+            });
+            passed.collect()
+        }
+    };
+    quote_spanned! {at(path)=>
+        const STATES: bool = true;
+        fn precondition(
+            self,
+            __capabilities: __rt::Capabilities,
+        ) -> impl ::core::future::Future<
+            Output = ::core::result::Result<__rt::Precondition, __rt::ToolError>,
+        > + ::core::marker::Send + 'static {
+            async move { __rt::returned(#path(#(#passed),*).await) }
+        }
+    }
+}
+
+/// The tokens at another place, so that an error about the type points at the name in the attribute.
+fn respanned(tokens: TokenStream, place: Span) -> TokenStream {
+    let respanned = tokens.into_iter().map(|token| match token {
+        TokenTree::Group(group) => {
+            let mut inner = Group::new(group.delimiter(), respanned(group.stream(), place));
+            inner.set_span(place);
+            TokenTree::Group(inner)
+        }
+        mut other => {
+            other.set_span(other.span().located_at(place));
+            other
+        }
+    });
+    respanned.collect()
 }

@@ -10,16 +10,15 @@ use crate::errors::Errors;
 use crate::expand::runtime::private;
 use crate::expand::spans::{at, generated};
 use crate::item::{Methods, without_helpers};
-use crate::methods::{Method, Passed};
+use crate::methods::{Called, Method, Passed};
 use crate::model::output_span;
 
 /// `#[tool]` on an `impl` block.
 pub(super) fn methods(attr: TokenStream, item: TokenStream, block: &Methods, errors: &mut Errors) -> TokenStream {
     let krate = attr::methods(attr, errors);
     let private = private(krate.value());
-    let run = check_methods(block, errors);
-    let component = match run {
-        Some((run, reconcile)) if errors.is_empty() => component(block, &run, reconcile.as_ref()),
+    let component = match check_methods(block, errors) {
+        Some(called) if errors.is_empty() => component(block, &called),
         // A struct that does not say how it runs would be a second mistake.
         _ => {
             let item = without_helpers(item);
@@ -38,9 +37,10 @@ pub(super) fn methods(attr: TokenStream, item: TokenStream, block: &Methods, err
     }
 }
 
-fn component(block: &Methods, run: &Method, reconcile: Option<&Method>) -> TokenStream {
+fn component(block: &Methods, called: &Called) -> TokenStream {
+    let Called { run, reconcile, precondition } = called;
     let ty = &block.ty;
-    let held = held(run, reconcile);
+    let held = held(called);
     let kinds = held.iter().map(|target| quote_spanned!(at(target)=> __rt::Cap<#target>));
     let output = &run.output;
     let shown = quote_spanned!(output_span(output)=> <#output as __rt::ToolReturn>::Output);
@@ -48,7 +48,7 @@ fn component(block: &Methods, run: &Method, reconcile: Option<&Method>) -> Token
         Some(first) => quote_spanned!(at(first)=> (#(#kinds,)*)),
         None => quote!(()),
     };
-    let body = call(ty, run, &held);
+    let body = call(ty, run, &|target| owned(target, &held));
     let signature = |name: &Ident, returned: TokenStream| {
         quote_spanned! {at(name)=>
             async fn #name(
@@ -59,10 +59,22 @@ fn component(block: &Methods, run: &Method, reconcile: Option<&Method>) -> Token
         }
     };
     let run = signature(&generated(&run.sig.ident), quote!(Self::Output));
-    let reconcile = reconcile.map(|method| {
-        let body = call(ty, method, &held);
+    let reconcile = reconcile.as_ref().map(|method| {
+        let body = call(ty, method, &|target| owned(target, &held));
         let signature = signature(&generated(&method.sig.ident), quote!(__rt::Reconciled<Self::Output>));
         quote!(#signature { #body })
+    });
+    let precondition = precondition.as_ref().map(|method| {
+        let body = call(ty, method, &|target| quote_spanned!(at(target)=> __capabilities.read::<#target>()?));
+        let name = generated(&method.sig.ident);
+        quote_spanned! {at(&name)=>
+            async fn #name(
+                self,
+                __capabilities: __rt::Capabilities,
+            ) -> ::core::result::Result<__rt::Precondition, __rt::ToolError> {
+                #body
+            }
+        }
     });
     quote! {
         #[automatically_derived]
@@ -71,14 +83,16 @@ fn component(block: &Methods, run: &Method, reconcile: Option<&Method>) -> Token
             type Output = #shown;
             #run { #body }
             #reconcile
+            #precondition
         }
     }
 }
 
 /// The types that the methods borrow, each once.
-fn held(run: &Method, reconcile: Option<&Method>) -> Vec<Type> {
+fn held(called: &Called) -> Vec<Type> {
     let mut held: Vec<Type> = Vec::new();
-    for target in run.injected().chain(reconcile.into_iter().flat_map(Method::injected)) {
+    let others = called.reconcile.iter().chain(&called.precondition);
+    for target in called.run.injected().chain(others.flat_map(Method::injected)) {
         if !held.iter().any(|known| same(known, target)) {
             held.push(target.clone());
         }
@@ -90,15 +104,18 @@ fn same(left: &Type, right: &Type) -> bool {
     left.to_token_stream().to_string() == right.to_token_stream().to_string()
 }
 
+/// A value from the capabilities of the tool.
+fn owned(target: &Type, held: &[Type]) -> TokenStream {
+    let position = held.iter().position(|known| same(known, target)).unwrap_or_default();
+    let position = Literal::usize_unsuffixed(position);
+    quote_spanned!(at(target)=> &*__held.#position)
+}
+
 /// The call of one method, with its parameters in the author's order.
-fn call(ty: &Type, method: &Method, held: &[Type]) -> TokenStream {
+fn call(ty: &Type, method: &Method, injected: &dyn Fn(&Type) -> TokenStream) -> TokenStream {
     let passed = method.parameters.iter().map(|parameter| match parameter {
         Passed::Call => quote!(__call),
-        Passed::Injected(target) => {
-            let position = held.iter().position(|known| same(known, target)).unwrap_or_default();
-            let position = Literal::usize_unsuffixed(position);
-            quote_spanned!(at(target)=> &*__held.#position)
-        }
+        Passed::Injected(target) => injected(target),
     });
     let name = generated(&method.sig.ident);
     let called = quote_spanned!(at(&method.sig.ident)=> <#ty>::#name(self, #(#passed),*));

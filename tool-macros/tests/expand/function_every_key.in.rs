@@ -18,7 +18,8 @@
     idempotent,
     blocking,
     require_any = [subject, r#type],
-    validate = checks::addressed
+    validate = checks::addressed,
+    precondition = checks::unsent(to_address, *copies, mail)
 )]
 #[serde(rename_all = "camelCase")]
 #[must_use]

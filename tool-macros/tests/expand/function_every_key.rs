@@ -106,6 +106,24 @@ const _: () = {
                 )),
             )
         }
+        const STATES: bool = true;
+        fn precondition(
+            self,
+            __capabilities: __rt::Capabilities,
+        ) -> impl ::core::future::Future<
+            Output = ::core::result::Result<__rt::Precondition, __rt::ToolError>,
+        > + ::core::marker::Send + 'static {
+            async move {
+                __rt::returned(
+                    checks::unsent(
+                            &self.to_address,
+                            self.copies,
+                            __capabilities.read::<Connection<dyn Mail>>()?,
+                        )
+                        .await,
+                )
+            }
+        }
     }
     #[automatically_derived]
     impl __rt::Tool for __Arguments {

@@ -14,4 +14,8 @@ impl UpdateTask {
     fn reconcile(self, call: &ToolContext, tasks: &dyn TaskWriter) -> Result<Reconciled<Task>, TaskError> {
         tasks.made(call.idempotency_key())
     }
+
+    async fn precondition(self, clock: &(dyn Clock), context: &ToolContext) -> Result<Precondition, TaskError> {
+        Ok(Precondition::of("day", clock.now().day()).and("run", context.run_id()))
+    }
 }

@@ -27,13 +27,24 @@ impl UpdateTask {
     ) -> Result<Reconciled<Task>, TaskError> {
         tasks.made(call.idempotency_key())
     }
+    async fn precondition(
+        self,
+        clock: &(dyn Clock),
+        context: &ToolContext,
+    ) -> Result<Precondition, TaskError> {
+        Ok(Precondition::of("day", clock.now().day()).and("run", context.run_id()))
+    }
 }
 #[doc(hidden)]
 const _: () = {
     use ::tool_runtime::__private as __rt;
     #[automatically_derived]
     impl __rt::ToolComponent for UpdateTask {
-        type Capabilities = (__rt::Cap<dyn TaskWriter>, __rt::Cap<dyn Clock>);
+        type Capabilities = (
+            __rt::Cap<dyn TaskWriter>,
+            __rt::Cap<dyn Clock>,
+            __rt::Cap<ToolContext>,
+        );
         type Output = <Result<Task, TaskError> as __rt::ToolReturn>::Output;
         async fn run(
             self,
@@ -48,6 +59,19 @@ const _: () = {
             __call: &__rt::Call<Self>,
         ) -> ::core::result::Result<__rt::Reconciled<Self::Output>, __rt::ToolError> {
             __rt::returned(<UpdateTask>::reconcile(self, __call, &*__held.0))
+        }
+        async fn precondition(
+            self,
+            __capabilities: __rt::Capabilities,
+        ) -> ::core::result::Result<__rt::Precondition, __rt::ToolError> {
+            __rt::returned(
+                <UpdateTask>::precondition(
+                        self,
+                        __capabilities.read::<dyn Clock>()?,
+                        __capabilities.read::<ToolContext>()?,
+                    )
+                    .await,
+            )
         }
     }
 };

@@ -251,8 +251,10 @@ fn row(sealed: &SealedRecord) -> [String; 8] {
     let (code, decider) = match record {
         AuditRecord::Decision(decision) => {
             let refused = decision.refused().map(|outcome| format!(" ({outcome})"));
+            let counted = decision.approvals.map(|(given, required)| format!(" ({given} of {required})"));
             let decider = decision.decider.as_ref().map(|decider| decider.principal().to_owned());
-            (format!("{}{}", record.code(), refused.unwrap_or_default()), decider)
+            let (counted, refused) = (counted.unwrap_or_default(), refused.unwrap_or_default());
+            (format!("{}{counted}{refused}", record.code()), decider)
         }
         _ => (record.code().to_owned(), None),
     };

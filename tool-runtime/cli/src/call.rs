@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
-use tool_runtime::call::{Event, EventSink, Outcome, ToolCall, ToolExecResult};
+use tool_runtime::call::{Event, Outcome, ToolCall, ToolExecResult};
 use tool_runtime::store::AuditRecord;
 
 use crate::attend::cancellable;
 use crate::exit::{Exit, Failure};
 use crate::saved::{ConversationFiles, Document};
-use crate::session::{Cli, Session};
+use crate::session::{Cli, Session, Sink};
 use crate::terminal::json;
 use crate::text::{Why, nearest};
 use crate::values::View;
@@ -39,21 +39,17 @@ pub(crate) struct Call {
     pub(crate) answer: Option<String>,
 }
 
-/// Writes each event as a JSON line to stderr.
-struct EventsToStderr;
-
-impl EventSink for EventsToStderr {
-    fn emit(&self, event: Event) {
-        if let Ok(line) = serde_json::to_string(&event) {
-            terminal::message(&terminal::safe_json(&line));
-        }
+/// Writes an event as a JSON line to stderr.
+fn to_stderr(event: &Event) {
+    if let Ok(line) = serde_json::to_string(event) {
+        terminal::message(&terminal::safe_json(&line));
     }
 }
 
 pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
     let arguments = input::json_text(call.arguments.as_deref().unwrap_or_default())?;
     let answer = call.answer.as_deref().map(input::json_value).transpose()?;
-    let sink = call.events.then(|| Arc::new(EventsToStderr) as Arc<dyn EventSink>);
+    let sink = call.events.then(|| -> Sink { Arc::new(|event| to_stderr(&event)) });
     let session = cli.start(call.user_text.as_deref(), sink).await?;
     let exec = session.run.exec(ToolCall::text("", call.name.as_str(), arguments));
     let mut result = Box::pin(cancellable(&session.run, exec)).await;

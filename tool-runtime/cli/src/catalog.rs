@@ -116,6 +116,9 @@ fn tree(catalog: &ToolCatalog, spec: &ToolSpec, policy: &ToolPolicy, verdict: Ve
     let source = catalog.location(name).unwrap_or_else(|| "dynamic".to_owned());
     let (effect, place) = (policy.effect_of(name, spec.effect), if spec.is_client() { "client" } else { "server" });
     terminal::line(&format!("  {effect}, runs on the {place}, policy: {verdict}, {source}"));
+    if catalog.has_precondition(name) {
+        terminal::line("  has a precondition: an approval counts only for the state of the world that was shown");
+    }
     let print = |heading: [&str; 3], rows: &[tree::Row]| {
         terminal::line("");
         if rows.is_empty() { terminal::line(&format!("{}: none", heading[0])) } else { table::print(heading, rows) }

@@ -15,7 +15,7 @@ mod talk;
 
 pub(super) use autosave::Autosave;
 pub(super) use model::{agent, offline};
-pub(super) use screen::{JsonLines, Screen};
+use screen::{Screen, json_line};
 pub(super) use talk::Talk;
 
 use std::io::IsTerminal as _;
@@ -27,13 +27,13 @@ use clap::Args;
 use elsewhere::Restoring;
 use serde::Serialize;
 use tool_runtime::agent::{ClientAnswer, Input, ModelTurn};
-use tool_runtime::call::{EventSink, Outcome, RunSummary};
+use tool_runtime::call::{Outcome, RunSummary};
 use tool_runtime::wire::{Format, Message};
 
 use crate::accounts::Account;
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
-use crate::session::{Cli, Gate};
+use crate::session::{Cli, Gate, Sink};
 use crate::text::Why;
 use crate::{input, recorded, table, terminal, values};
 
@@ -88,8 +88,8 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
     let files = file::files(&chat.file, format, endpoint.model.as_deref())?;
     let gate = cli.open().await?;
     let schema = chat.answer_schema.as_deref().map(schema).transpose()?;
-    let sink: Arc<dyn EventSink> = match &schema {
-        Some(_) if !cli.settings.json => Arc::new(screen(cli, &gate).silent()),
+    let sink = match &schema {
+        Some(_) if !cli.settings.json => shown(screen(cli, &gate).silent()),
         _ => events(cli, &gate),
     };
     let options = gate.options(Some(sink));
@@ -130,8 +130,12 @@ struct LastLine<'a> {
 }
 
 /// Returns the sink that prints the events of a conversation.
-pub(super) fn events(cli: &Cli<'_>, gate: &Gate) -> Arc<dyn EventSink> {
-    if cli.settings.json { Arc::new(JsonLines) } else { Arc::new(screen(cli, gate)) }
+pub(super) fn events(cli: &Cli<'_>, gate: &Gate) -> Sink {
+    if cli.settings.json { Arc::new(|event| json_line(&event)) } else { shown(screen(cli, gate)) }
+}
+
+fn shown(screen: Screen) -> Sink {
+    Arc::new(move |event| screen.show(event))
 }
 
 fn screen(cli: &Cli<'_>, gate: &Gate) -> Screen {

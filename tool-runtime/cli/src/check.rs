@@ -66,7 +66,8 @@ pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
         }
     };
     if let Some(catalog) = &catalog {
-        shared_keys(catalog).iter().for_each(|note| terminal::note(&terminal::safe(note)));
+        let notes = shared_keys(catalog).into_iter().chain(preconditions(catalog));
+        notes.for_each(|note| terminal::note(&terminal::safe(&note)));
     }
     // A lock holds the application's own definitions, so problems of servers do not prevent writing it.
     let has_mistakes = !problems.is_empty();
@@ -101,6 +102,18 @@ pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
         problems.iter().for_each(|problem| terminal::line(&terminal::safe(problem)));
     }
     Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// Returns a note about the tools with a precondition: it is code, which neither the definition nor the lock shows.
+fn preconditions(catalog: &ToolCatalog) -> Option<String> {
+    let stating = catalog.specs().filter(|spec| catalog.has_precondition(spec.name.as_str()));
+    let stating: Vec<_> = stating.map(|spec| format!("`{}`", spec.name)).collect();
+    let note = "an approval counts only for the state of the world that was shown";
+    match &*stating {
+        [] => None,
+        [tool] => Some(format!("{tool} has a precondition: {note}")),
+        tools => Some(format!("{} have preconditions: {note}", tools.join(" and "))),
+    }
 }
 
 /// Returns a note for each effect key that several tools have: a call of one counts as a call of the others.
@@ -162,10 +175,7 @@ fn compare(path: &Path, catalog: &ToolCatalog, write: bool) -> Result<LockReport
 /// Whether the report has changes that need `--accept` and are not in `accepted`.
 fn is_refused(report: &LockReport, accepted: &[Accept]) -> bool {
     let has = |accept| accepted.contains(&accept);
-    report
-        .tools()
-        .iter()
-        .any(|tool| (tool.verdict() == "major" && !has(Accept::Major)) || (tool.review && !has(Accept::Review)))
+    (report.verdict() == "major" && !has(Accept::Major)) || (report.needs_review() && !has(Accept::Review))
 }
 
 fn say(path: &Path, report: &LockReport, check: &Check, written: bool) {

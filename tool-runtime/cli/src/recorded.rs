@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tool_runtime::call::{JsonText, ToolExecResult, ToolInvocationRecord};
 use tool_runtime::wire::history::{CallMessage, Message, Part};
-use tool_runtime::wire::{DecodeOptions, Decoded, DecodedCall, Format, WireError};
+use tool_runtime::wire::{Decoded, DecodedCall, Format, WireError};
 
 use crate::exit::{Exit, Failure};
 use crate::http_record::HttpRecord;
@@ -58,7 +58,7 @@ pub fn read_response(format: Format, path: &Path) -> Result<Decoded, Failure> {
     let recorded = http_record::parse(&bytes).map_err(|error| {
         Failure::usage(format!("{} is not a recorded response: {error}", path.display())).code("unreadable_input")
     })?;
-    let mut decoder = format.decoder(DecodeOptions::default());
+    let mut decoder = format.decoder();
     decoder.push_with(&recorded.body, |_| {});
     let decoded = decoder.finish();
     if says_nothing(&recorded, &decoded) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use tokio::sync::OnceCell;
-use tool_runtime::call::{Decider, EventSink, ToolInvocationRecord};
+use tool_runtime::call::{Decider, Event, ToolInvocationRecord};
 use tool_runtime::capability::ConnectionId;
 #[cfg(feature = "mcp-client")]
 use tool_runtime::mcp::source::ToolSource;
@@ -225,11 +225,7 @@ impl Cli<'_> {
     }
 
     /// Opens the gate and starts a run on it.
-    pub(super) async fn start(
-        &self,
-        user_text: Option<&str>,
-        events: Option<Arc<dyn EventSink>>,
-    ) -> Result<Session, Failure> {
+    pub(super) async fn start(&self, user_text: Option<&str>, events: Option<Sink>) -> Result<Session, Failure> {
         let gate = self.open().await?;
         let mut options = gate.options(events);
         if let Some(text) = user_text {
@@ -239,6 +235,9 @@ impl Cli<'_> {
         Ok(Session { gate, run })
     }
 }
+
+/// Takes the events of a run.
+pub(crate) type Sink = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// A runner over the application's adapters, with the store that holds its records.
 pub struct Gate {
@@ -252,14 +251,14 @@ pub struct Gate {
 impl Gate {
     /// The options for the run of a waiting call: roles and attributes come from the call, because `--role` is the
     /// decider's.
-    pub(super) fn options_of(&self, call: &PendingCall, events: Option<Arc<dyn EventSink>>) -> RunOptions {
+    pub(super) fn options_of(&self, call: &PendingCall, events: Option<Sink>) -> RunOptions {
         let (roles, attributes) = (call.roles.clone(), call.attributes.clone());
         let (principal, tenant) = (self.party.principal.clone(), self.party.tenant.clone());
         self.options_for(&Party { principal, tenant, roles, attributes }, events)
     }
 
     /// Returns the options of a run for the party that the command acts for, with the connections that it may use.
-    pub fn options(&self, events: Option<Arc<dyn EventSink>>) -> RunOptions {
+    pub fn options(&self, events: Option<Sink>) -> RunOptions {
         self.options_for(&self.party, events)
     }
 
@@ -268,7 +267,7 @@ impl Gate {
         self.connections.iter().fold(options, |options, (kind, id)| options.connection(kind, id.clone()))
     }
 
-    fn options_for(&self, party: &Party, events: Option<Arc<dyn EventSink>>) -> RunOptions {
+    fn options_for(&self, party: &Party, events: Option<Sink>) -> RunOptions {
         let mut options = self.connected(RunOptions::new());
         if let Some(principal) = &party.principal {
             options = options.principal(Arc::clone(principal));
@@ -283,7 +282,7 @@ impl Gate {
             options = options.attribute(Arc::clone(name), Arc::clone(value));
         }
         match events {
-            Some(sink) => options.events(sink),
+            Some(sink) => options.events(move |event| sink(event)),
             None => options,
         }
     }

@@ -22,9 +22,9 @@ use crate::agent::typed::Typed;
 use crate::agent::{
     AnswerError, ClientAnswer, Input, ModelTurn, Step, StopReason, TurnOutcome, WaitingCall, picking, typed,
 };
-use crate::call::{Decider, DecisionError, Event, EventSink, Question, SafeError, Suspension};
+use crate::call::{Decider, DecisionError, Event, Question, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
-use crate::store::StoreError;
+use crate::store::{DecisionKind, StoreError};
 use crate::wire::history::Content;
 use crate::wire::ui::{ChatReader, Protocol};
 use crate::wire::{Message, RequestSettings};
@@ -116,7 +116,8 @@ impl Conversation {
     ///
     /// # Errors
     /// The call does not wait for a person, asks another question now, or the decider may not decide; the conversation
-    /// is unchanged, and the refusal is recorded. See [`answer`](Self::answer) for the events.
+    /// is unchanged, except that its calls show the questions that they ask now, and the refusal is recorded. See
+    /// [`answer`](Self::answer) for the events.
     pub async fn decide(
         &mut self,
         question: &Question,
@@ -133,10 +134,11 @@ impl Conversation {
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
-    /// decider may not decide. The conversation is unchanged. See [`answer`](Self::answer) for the events.
+    /// decider may not decide. The conversation is unchanged, except that its calls show the questions that they ask now.
+    /// See [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, input: Input) -> Result<TurnOutcome, ResumeError> {
         let done = self.begin();
-        if let Err(refused) = self.check(&input).await {
+        if let Err(refused) = self.check_again(&input).await {
             self.refuse(&refused);
             done.refused(refused.code());
             return Err(refused);
@@ -151,10 +153,11 @@ impl Conversation {
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
-    /// decider may not decide. The conversation is then unchanged. If the store failed, the calls after the one that
+    /// decider may not decide. The conversation is then unchanged, except that its calls show the questions that they ask
+    /// now. If the store failed, the calls after the one that
     /// could not be finished still wait.
     pub async fn accept(&mut self, input: Input) -> Result<(), ResumeError> {
-        let admitted = match self.check(&input).await {
+        let admitted = match self.check_again(&input).await {
             Ok(()) => Box::pin(self.admit(input)).await,
             Err(refused) => Err(refused),
         };
@@ -332,6 +335,8 @@ impl Conversation {
         for (id, action) in decisions.chain(answers) {
             mistake = mistake.or(self.turns.act(&id, action).await?);
         }
+        // A call can wait for another decider.
+        self.turns.describe().await;
         let content = Input::content(text, media);
         typed::expect(&mut self.turns.state.typed, typed, !content.is_empty());
         if !content.is_empty() {
@@ -357,8 +362,17 @@ impl Conversation {
         if checked.is_err() {
             for (question, kind, decider) in input.brought() {
                 // The gate refuses it for the same reason as here, and records the refusal.
-                let _refused = self.turns.run.admits(question, kind, decider).await;
+                let _refused = self.turns.run.admits(question, (kind, decider), input.has_message()).await;
             }
+        }
+        checked
+    }
+
+    /// As [`check`](Self::check). After a decision on a question that was replaced, the calls ask their new questions.
+    async fn check_again(&mut self, input: &Input) -> Result<(), ResumeError> {
+        let checked = self.check(input).await;
+        if let Err(ResumeError::NotAllowed(DecisionError::Question)) = checked {
+            self.turns.ask_again().await?;
         }
         checked
     }
@@ -376,13 +390,18 @@ impl Conversation {
         if let Some((question, mismatch)) = self.barred(input).next() {
             return Err(ResumeError::barred(question.call_id(), mismatch));
         }
-        for (question, ..) in input.brought() {
+        for (question, kind, decider) in input.brought() {
             // The store has the call as not waiting: a process that may be gone decided it. Taking the decision finds
             // out how it ended.
-            if let Ok(Some(pending)) = self.turns.run.pending(question.call_id()).await
-                && pending.question() != *question
-            {
+            let Ok(Some(pending)) = self.turns.run.pending(question.call_id()).await else { continue };
+            if pending.question() != *question {
                 return Err(ResumeError::NotAllowed(DecisionError::Question));
+            }
+            if kind == DecisionKind::Approved && decider.is_some_and(|decider| pending.needs_others_than(decider)) {
+                return Err(ResumeError::NotAllowed(DecisionError::SameDecider));
+            }
+            if input.has_message() && self.turns.run.leaves_waiting(&pending, (kind, decider)) {
+                return Err(ResumeError::NotAllowed(DecisionError::WithMessage));
             }
         }
         Ok(())
@@ -399,7 +418,7 @@ impl Conversation {
     /// Sends the events of the next turn to this sink, in addition to the run's own
     /// ([`RunOptions::events`](crate::RunOptions::events)). The sink is released after the `done` event, so that each
     /// request can have a stream of its own.
-    pub fn events(&mut self, sink: impl EventSink + 'static) {
+    pub fn events(&mut self, sink: impl Fn(Event) + Send + Sync + 'static) {
         self.turns.run.listen(Some(Arc::new(sink)));
     }
 
@@ -423,7 +442,7 @@ impl Conversation {
         }
         let earlier = self.waiting().map(|call| call.id.clone()).collect();
         let (sink, stream) = UiStream::beginning(protocol, message_id, earlier);
-        self.events(sink);
+        self.events(move |event| sink.emit(event));
         stream
     }
 
@@ -432,7 +451,7 @@ impl Conversation {
     pub fn ui_stream_resuming(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
         let calls = self.waiting().map(|call| (call.suspension, call.question.clone()));
         let (sink, stream) = UiStream::continuing(protocol, message_id, calls);
-        self.events(sink);
+        self.events(move |event| sink.emit(event));
         stream
     }
 

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use async_trait::async_trait;
 
 use crate::agent::{Conversation, Input, ModelError, SavedConversation, Step, StopReason, TurnOutcome};
+use crate::call::{DecisionError, Question};
 use crate::runner::ResumeError;
 use crate::store::StoreError;
 
@@ -106,12 +107,14 @@ impl Conversation {
         }
         let saved = kept?;
         if !here {
-            *self = engine.restore(saved).await?;
+            *self = replayed(engine, saved).await?;
         }
         Ok(if runs { Step::Ran } else { Step::Asked })
     }
 
-    /// As [`accept`](Self::accept), as a unit of an engine with this name.
+    /// As [`accept`](Self::accept), as a unit of an engine with this name. If an earlier attempt at the unit replaced the
+    /// question that a decision answers, and was cut before the engine kept its result, the result is the conversation
+    /// with the new question.
     ///
     /// # Errors
     /// The unit has no result.
@@ -123,17 +126,40 @@ impl Conversation {
     ) -> Result<(), D::Error> {
         let mut here = false;
         let work = async {
-            self.accept(input).await.map_err(StepError::Refused)?;
+            let before = self.questions();
+            match self.accept(input).await {
+                // An earlier attempt at this unit replaced the question, and was cut before the engine kept it. The new
+                // question is the result of the unit: a replay reads it there.
+                Err(ResumeError::NotAllowed(DecisionError::Question)) if self.questions() != before => {}
+                accepted => accepted.map_err(StepError::Refused)?,
+            }
             let saved = self.save().await.map_err(StepError::Store)?;
             here = true;
             Ok(saved)
         };
         let saved = engine.unit(name, Box::pin(work)).await?;
         if !here {
-            *self = engine.restore(saved).await?;
+            *self = replayed(engine, saved).await?;
         }
         Ok(())
     }
+
+    fn questions(&self) -> Vec<Question> {
+        self.waiting().map(|call| call.question.clone()).collect()
+    }
+}
+
+/// Restores the document of a unit that the engine has. Its calls ask the questions of the document, although later units
+/// may have replaced them: a replay has to repeat what the first attempt did.
+async fn replayed<D: Durable + ?Sized>(engine: &D, saved: SavedConversation) -> Result<Conversation, D::Error> {
+    let open = saved.state.open.clone();
+    let mut conversation = engine.restore(saved).await?;
+    for (slot, kept) in conversation.turns.state.open.iter_mut().zip(open) {
+        if slot.id == kept.id && kept.waiting().is_some() {
+            slot.progress = kept.progress;
+        }
+    }
+    Ok(conversation)
 }
 
 /// The reason why a unit of work has no result.

@@ -111,11 +111,13 @@ impl HttpModel {
         let sealed = settings.format == Format::OpenAiResponses && !self.0.unsealed.load(Ordering::Relaxed);
         let tools = self.0.texts.of(settings, &request)?;
         let (body, offered) = endpoint::body(settings, &request, &tools, sealed)?;
-        let mut options = DecodeOptions::default()
-            .with_max_bytes(settings.max_response_bytes)
-            .with_model(settings.model.as_str())
-            .with_choice(request.settings.tool_choice.clone().unwrap_or_default());
-        options.offered = Some(offered);
+        let options = DecodeOptions {
+            max_bytes: settings.max_response_bytes,
+            model: Some(settings.model.clone()),
+            choice: request.settings.tool_choice.clone().unwrap_or_default(),
+            offered: Some(offered),
+            ..DecodeOptions::default()
+        };
         let mut decoded = match exchange::exchange(&self.0, body, &options, show).await {
             Err(error) if sealed && endpoint::refuses_sealed(&error) => {
                 let (body, _) = endpoint::body(settings, &request, &tools, false)?;

@@ -66,7 +66,8 @@ impl Input {
         Self::default()
     }
 
-    /// Sets the message of the user. Calls that still wait after the decisions and answers are abandoned.
+    /// Sets the message of the user. Calls that still wait after the decisions and answers are abandoned, so an approval
+    /// after which its call waits for other deciders is refused together with its message.
     pub fn text(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
         self
@@ -130,6 +131,21 @@ impl Input {
         let decided =
             self.decisions.iter().map(|(question, decision, decider)| (question, decision.kind(), Some(decider)));
         decided.chain(self.expired.iter().map(|question| (question, DecisionKind::Expired, None)))
+    }
+
+    /// Removes the decision on a question.
+    pub(super) fn without(&mut self, question: &Question) {
+        self.decisions.retain(|(decided, ..)| decided != question);
+    }
+
+    /// Whether it has a message of the user, which abandons the calls that wait after the decisions and answers.
+    pub(super) const fn has_message(&self) -> bool {
+        self.text.is_some() || !self.media.is_empty()
+    }
+
+    /// Whether it has nothing for the run.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.has_message() && self.decisions.is_empty() && self.expired.is_empty() && self.answers.is_empty()
     }
 
     /// Returns the calls that their client answers.

@@ -23,7 +23,7 @@ pub type DisplayFn<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 /// ```
 /// use async_trait::async_trait;
 /// use tool_runtime::agent::{ModelClient, ModelError, ModelRequest, DisplayFn};
-/// use tool_runtime::wire::{DecodeOptions, Decoded, Format};
+/// use tool_runtime::wire::{Decoded, Format};
 ///
 /// /// Replays one recorded response.
 /// struct Recorded(Vec<u8>);
@@ -35,7 +35,7 @@ pub type DisplayFn<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 ///     }
 ///
 ///     async fn complete(&self, _: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
-///         let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+///         let mut decoder = Format::OpenAiChat.decoder();
 ///         decoder.push_with(&self.0, show);
 ///         Ok(decoder.finish())
 ///     }

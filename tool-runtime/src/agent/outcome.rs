@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::ModelError;
-use crate::call::{ArgumentChange, CallId, JsonText, NamedArgument, Question, SafeError, Suspension, Violation};
+use crate::call::{
+    ArgumentChange, CallId, Decider, JsonText, NamedArgument, Question, SafeError, Suspension, Violation,
+};
 use crate::policy::BudgetExceeded;
 use crate::runner::{ResumeError, SEPARATOR};
 use crate::wire::{Finish, WireError};
@@ -120,6 +122,12 @@ pub struct WaitingCall {
     /// could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// How many different deciders have to approve the call: 1, unless the policy requires more.
+    #[serde(default = "one")]
+    pub required: u32,
+    /// The deciders who have approved the call so far, if it needs several approvals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<Decider>,
     /// The time at which the call expires. `None` if the store could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
@@ -143,6 +151,8 @@ impl WaitingCall {
             changes: Vec::new(),
             labels: Vec::new(),
             rule: None,
+            required: 1,
+            approvals: Vec::new(),
             expires_at: None,
             refused: None,
         }
@@ -152,6 +162,10 @@ impl WaitingCall {
     pub(super) fn decided(&self) -> &str {
         self.path.as_deref().and_then(|path| path.rsplit(SEPARATOR).next()).unwrap_or(&self.name)
     }
+}
+
+const fn one() -> u32 {
+    1
 }
 
 // Arguments and payloads stay out of logs.

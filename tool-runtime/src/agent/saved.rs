@@ -44,7 +44,7 @@ pub struct SavedConversation {
     #[serde(deserialize_with = "version")]
     version: u32,
     run: RunSnapshot,
-    state: State,
+    pub(in crate::agent) state: State,
 }
 
 fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
@@ -121,6 +121,7 @@ impl Agent {
         let run = runner.restore(run, options).await?;
         state.forget_calls();
         calls::look_for_queued(&run, &mut state).await;
+        calls::ask_again(&run, &mut state).await?;
         Ok(Conversation { turns: Turns { agent: self.clone(), run, state } })
     }
 }

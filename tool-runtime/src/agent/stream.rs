@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use futures_core::Stream;
 
-use crate::call::{CallId, Event, EventSink, LeftOut, Question, Suspension};
+use crate::call::{CallId, Event, LeftOut, Question, Suspension};
 use crate::wire::ui::{Protocol, UiEncoder, UiEvent};
 
 /// The backlog in bytes above which deltas, sources, files and data are left out.
@@ -86,16 +86,20 @@ impl UiStream {
     /// let options = RunOptions::new().events(sink);
     /// # let _ = (options, stream);
     /// ```
-    #[must_use]
-    pub fn new(protocol: Protocol, message_id: &str) -> (impl EventSink + use<>, Self) {
-        Self::beginning(protocol, message_id, Vec::new())
+    pub fn new(protocol: Protocol, message_id: &str) -> (impl Fn(Event) + Send + Sync + use<>, Self) {
+        let (sink, stream) = Self::beginning(protocol, message_id, Vec::new());
+        (move |event| sink.emit(event), stream)
     }
 
     /// Creates a stream and its sink, for a response that continues a message: after an approval, or after an answer of
     /// the client. `calls` are the message's calls that waited, see [`UiEncoder::resuming`].
-    #[must_use]
-    pub fn resuming(protocol: Protocol, message_id: &str, calls: Vec<CallId>) -> (impl EventSink + use<>, Self) {
-        Self::with(UiEncoder::resuming(protocol, message_id, calls), Vec::new())
+    pub fn resuming(
+        protocol: Protocol,
+        message_id: &str,
+        calls: Vec<CallId>,
+    ) -> (impl Fn(Event) + Send + Sync + use<>, Self) {
+        let (sink, stream) = Self::with(UiEncoder::resuming(protocol, message_id, calls), Vec::new());
+        (move |event| sink.emit(event), stream)
     }
 
     /// Sets the ids of an AG-UI run before its first event, see [`UiEncoder::for_run`].
@@ -234,8 +238,8 @@ impl Shared {
     }
 }
 
-impl EventSink for UiSink {
-    fn emit(&self, event: Event) {
+impl UiSink {
+    pub(super) fn emit(&self, event: Event) {
         let mut shared = lock(&self.0);
         shared.push(event);
         let waker = shared.waker.take();

@@ -13,8 +13,8 @@ const MAX_REASON_BYTES: usize = 2048;
 /// A person who decides on a waiting call, as the application authenticated them, with their reason.
 ///
 /// The policy admits deciders (`[approvals]`). Without a rule, everyone in the run's tenant may decide except the
-/// principal that the run acts for. A decider without a name, or whose name has invisible or control characters, may
-/// not decide. The decision's record keeps the decider.
+/// principal that the run acts for. A decider without a name, or whose name has invisible or control characters or
+/// begins or ends with white space, may not decide. The decision's record keeps the decider.
 ///
 /// ```
 /// use tool_runtime::call::Decider;
@@ -65,9 +65,15 @@ impl Decider {
         &self.principal
     }
 
-    /// Whether the name is readable: not blank, and without control or invisible characters.
+    /// Whether both are one person: the same principal of the same tenant.
+    pub(crate) fn is_same_person(&self, other: &Self) -> bool {
+        self.principal == other.principal && self.tenant == other.tenant
+    }
+
+    /// Whether the name is readable: not blank, without control or invisible characters, and without white space at its
+    /// ends, so that one person has one name.
     pub(crate) fn is_named(&self) -> bool {
-        is_name(&self.principal)
+        is_name(&self.principal) && self.principal.trim() == &*self.principal
     }
 
     /// Returns their tenant.

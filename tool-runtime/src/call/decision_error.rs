@@ -31,16 +31,28 @@ pub enum DecisionError {
     Clock,
     /// The decision answers another question than the one that the call asks now.
     Question,
+    /// What the call depends on has changed since it was shown, or could not be read. The call waits with another question.
+    World,
     /// The call does not wait: it was decided, answered or ended before.
     NotPending,
     /// The decider is the principal that the run acts for.
     OwnCall,
     /// The decider has no role that the policy requires.
     DeciderRole,
+    /// The policy names the principals who may decide, and the decider is not one of them.
+    DeciderPrincipal,
     /// The decider is of another tenant.
     DeciderTenant,
-    /// The decider has no name, or one with invisible or control characters.
+    /// The decider has no name, or one with invisible or control characters or with white space at its ends.
     DeciderName,
+    /// The decider has approved the call before; another one has to approve it.
+    SameDecider,
+    /// The call needs several approvals. A single person can approve or deny it, but neither answer in the tool's place
+    /// nor allow later calls; and the call of a graph takes no edited arguments.
+    SeveralDeciders,
+    /// The call waits for other deciders after this approval, and the message that came with it would abandon the call.
+    /// Send the approval without a message.
+    WithMessage,
 }
 
 impl DecisionError {
@@ -58,11 +70,16 @@ impl DecisionError {
             Self::Labels => "labels",
             Self::Clock => "clock",
             Self::Question => "question",
+            Self::World => "world",
             Self::NotPending => "not_pending",
             Self::OwnCall => "own_call",
             Self::DeciderRole => "decider_role",
+            Self::DeciderPrincipal => "decider_principal",
             Self::DeciderTenant => "decider_tenant",
             Self::DeciderName => "decider_name",
+            Self::SameDecider => "same_decider",
+            Self::SeveralDeciders => "several_deciders",
+            Self::WithMessage => "with_message",
         }
     }
 }
@@ -81,13 +98,28 @@ impl fmt::Display for DecisionError {
             Self::Labels => "the run gained a label under which the policy denies the call",
             Self::Clock => "the clock shows a time before the call was suspended",
             Self::Question => "the decision answers a question that the call no longer asks; look at the call again",
+            Self::World => {
+                "what the call depends on has changed since it was shown, or could not be read; look at the call again"
+            }
             Self::NotPending => "the call does not wait; it was decided, answered or ended before",
             Self::OwnCall => {
                 "the principal of a run cannot decide on its calls, unless the policy says `own_calls = true`"
             }
             Self::DeciderRole => "the decider has no role that the policy asks for",
+            Self::DeciderPrincipal => {
+                "the policy names the principals who may decide, and the decider is not one of them"
+            }
             Self::DeciderTenant => "the decider belongs to another tenant",
-            Self::DeciderName => "the name of the decider is empty, or has invisible or control characters",
+            Self::DeciderName => {
+                "the name of the decider is empty, has invisible or control characters, or begins or ends with a space"
+            }
+            Self::SameDecider => "the decider has approved the call before; another one has to approve it",
+            Self::SeveralDeciders => {
+                "the call needs several approvals, and one person cannot take this decision; approve or deny the call"
+            }
+            Self::WithMessage => {
+                "the call waits for other approvals after this one, and a message would abandon it; send the approval alone"
+            }
         })
     }
 }

@@ -2,14 +2,14 @@
 
 mod debug;
 mod document;
-mod sink;
 
 use serde::Serialize;
 
-pub use self::sink::EventSink;
-
 use crate::call::usage::{is_false, is_zero};
 use crate::call::{ArgumentChange, CallId, JsonText, LeftOut, NamedArgument, Outcome, Question, SafeError};
+
+/// Takes the events of a run.
+pub(crate) type EventSink = dyn Fn(Event) + Send + Sync;
 
 /// One thing that happened in a run. Holds projected and masked data only; `Debug` shows names, ids and sizes.
 ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{ArgumentChange, CallId, JsonText, NamedArgument, Question, SafeError};
+use crate::call::{ArgumentChange, CallId, Decider, JsonText, NamedArgument, Question, SafeError};
 
 /// A graph's call that waits for a person. The call of the graph waits with it, and a decision on one is a decision on
 /// both.
@@ -39,6 +39,12 @@ pub struct PendingGraph {
     pub rule: Option<String>,
     /// Why the last decision was refused, so that it can be corrected. `None` if there was none.
     pub refused: Option<SafeError>,
+    /// How many different deciders have to approve the call.
+    #[serde(default = "one")]
+    pub(crate) required: u32,
+    /// The deciders who have approved the call before its graph waited.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) approvals: Vec<Decider>,
     /// The run of the graph.
     pub run_id: Arc<str>,
     /// All waiting calls of the graph; each is decided in its turn. The store has them, so the document omits them.
@@ -48,6 +54,10 @@ pub struct PendingGraph {
     pub(crate) begun: bool,
     /// The conversation of the graph.
     pub(crate) document: Arc<str>,
+}
+
+const fn one() -> u32 {
+    1
 }
 
 // The graph's arguments and data stay out of logs.

@@ -45,8 +45,19 @@ pub struct ToolExecResult {
 #[derive(Clone)]
 enum Body {
     Delivered(Delivered),
-    Suspended { error: Box<SafeError>, prepared: Option<JsonText>, question: Box<Question> },
+    Suspended(Box<Suspended>),
     Failed(Box<Failed>),
+}
+
+/// A call that waits.
+#[derive(Clone)]
+struct Suspended {
+    error: SafeError,
+    prepared: Option<JsonText>,
+    question: Question,
+    /// The number of approvals so far, and the required number. `None` unless the call needs several and this result is
+    /// that of an approval.
+    approvals: Option<(u32, u32)>,
 }
 
 /// A projected value, on its way out of the gate.
@@ -95,15 +106,21 @@ impl ToolExecResult {
 
     /// Creates the result of a waiting call. `outcome` is one of the two suspensions. `prepared` is the payload of a
     /// client tool.
-    pub(crate) fn suspended(
-        call_id: CallId,
-        outcome: Outcome,
-        prepared: Option<JsonText>,
-        question: Box<Question>,
-    ) -> Self {
-        let error = Box::new(SafeError::new(outcome, outcome.safe_message()));
+    pub(crate) fn suspended(call_id: CallId, outcome: Outcome, prepared: Option<JsonText>, question: Question) -> Self {
+        let error = SafeError::new(outcome, outcome.safe_message());
         let executed = outcome == Outcome::ClientRequired;
-        Self { call_id, executed, intervention: None, body: Body::Suspended { error, prepared, question } }
+        let suspended = Suspended { error, prepared, question, approvals: None };
+        Self { call_id, executed, intervention: None, body: Body::Suspended(Box::new(suspended)) }
+    }
+
+    /// Creates the result of an approval after which the call still waits for others.
+    pub(crate) fn noted(question: Question, approvals: (u32, u32)) -> Self {
+        let (given, required) = approvals;
+        let message = format!("{given} of {required} approvals are noted. The call still waits.");
+        let error = SafeError::new(Outcome::ApprovalRequired, &message);
+        let call_id = question.call_id().clone();
+        let suspended = Suspended { error, prepared: None, question, approvals: Some(approvals) };
+        Self { call_id, executed: false, intervention: None, body: Body::Suspended(Box::new(suspended)) }
     }
 
     /// Returns the id of the call.
@@ -117,7 +134,7 @@ impl ToolExecResult {
     pub const fn outcome(&self) -> Outcome {
         match &self.body {
             Body::Delivered(_) => Outcome::Ok,
-            Body::Suspended { error, .. } => error.error_code,
+            Body::Suspended(waits) => waits.error.error_code,
             Body::Failed(failed) => failed.error.error_code,
         }
     }
@@ -126,7 +143,17 @@ impl ToolExecResult {
     #[must_use]
     pub fn question(&self) -> Option<&Question> {
         match &self.body {
-            Body::Suspended { question, .. } => Some(question),
+            Body::Suspended(waits) => Some(&waits.question),
+            Body::Delivered(_) | Body::Failed(_) => None,
+        }
+    }
+
+    /// Returns the number of approvals so far and the required number, for an approval after which the call still waits
+    /// for those of other deciders. `None` for every other result.
+    #[must_use]
+    pub fn approvals(&self) -> Option<(u32, u32)> {
+        match &self.body {
+            Body::Suspended(waits) => waits.approvals,
             Body::Delivered(_) | Body::Failed(_) => None,
         }
     }
@@ -187,7 +214,7 @@ impl ToolExecResult {
     pub const fn value(&self) -> Option<&JsonText> {
         match &self.body {
             Body::Delivered(delivered) => Some(&delivered.shown),
-            Body::Suspended { prepared, .. } => prepared.as_ref(),
+            Body::Suspended(waits) => waits.prepared.as_ref(),
             Body::Failed(_) => None,
         }
     }
@@ -240,7 +267,7 @@ impl ToolExecResult {
     pub const fn error(&self) -> Option<&SafeError> {
         match &self.body {
             Body::Delivered(_) => None,
-            Body::Suspended { error, .. } => Some(error),
+            Body::Suspended(waits) => Some(&waits.error),
             Body::Failed(failed) => Some(&failed.error),
         }
     }
@@ -253,7 +280,7 @@ impl ToolExecResult {
     pub fn detail(&self) -> Option<&str> {
         match &self.body {
             Body::Failed(failed) => failed.detail.as_deref(),
-            Body::Delivered(_) | Body::Suspended { .. } => None,
+            Body::Delivered(_) | Body::Suspended(_) => None,
         }
     }
 
@@ -266,7 +293,7 @@ impl ToolExecResult {
         let failed = |error: &SafeError, code| error.to_model(code, self.executed, remark.as_deref());
         match &self.body {
             Body::Delivered(delivered) => delivered.to_model(remark.as_deref()),
-            Body::Suspended { error, .. } => failed(error, error.error_code),
+            Body::Suspended(waits) => failed(&waits.error, waits.error.error_code),
             Body::Failed(refused) if refused.concealed => failed(&refused.error, Outcome::Unavailable),
             Body::Failed(refused) => failed(&refused.error, refused.error.error_code),
         }

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::capability::injected::{Bind, Injected};
+use crate::capability::injected::{Bind, Injected, OnlyReads};
+use crate::error::ToolError;
 
 /// The adapters behind the capability traits. If a trait is bound more than once, the last binding wins.
 ///
@@ -76,6 +77,21 @@ impl Capabilities {
     pub fn merge(mut self, other: Self) -> Self {
         self.bound.extend(other.bound);
         self
+    }
+
+    /// Returns a capability that only reads, for [`ToolComponent::precondition`](crate::ToolComponent::precondition).
+    ///
+    /// # Errors
+    /// It is not among the capabilities of the tool, or not bound.
+    pub fn read<C>(&self) -> Result<&C, ToolError>
+    where
+        C: Injected + ?Sized,
+        C::Effect: OnlyReads<C>,
+    {
+        let bound = self.get(TypeId::of::<C>()).and_then(|value| value.downcast_ref::<Arc<C>>());
+        bound.map(|value| &**value).ok_or_else(|| {
+            ToolError::internal(format!("`{}` is not bound, or not among the capabilities of the tool", C::NAME))
+        })
     }
 
     /// Binds a value without its type: an `Arc<T>`, under the type id of `T`.

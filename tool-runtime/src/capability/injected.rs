@@ -93,6 +93,16 @@ impl<C: ?Sized> Within<ExternalSideEffect, C> for ReadOnly {}
 impl<C: ?Sized> Within<ExternalSideEffect, C> for StateChange {}
 impl<C: ?Sized> Within<ExternalSideEffect, C> for ExternalSideEffect {}
 
+/// The effect (`Self`) of a capability `C` that only reads, so that a precondition may use it.
+#[diagnostic::on_unimplemented(
+    message = "the precondition borrows `{C}`, which reaches `{Self}`",
+    label = "does more than read",
+    note = "a precondition is taken before anyone has approved the call, so it only reads: borrow a capability that declares `effect = read_only`; a function tool names what its precondition takes: `precondition = path(argument, capability)`"
+)]
+pub trait OnlyReads<C: ?Sized>: sealed::Order<ReadOnly, C> {}
+
+impl<C: ?Sized> OnlyReads<C> for ReadOnly {}
+
 /// Every capability in `Self` (a [`Cap`] or a tuple of them) may be held by a tool of effect `E`.
 pub trait AllowedIn<E> {}
 

@@ -11,9 +11,9 @@ mod report;
 mod shape;
 mod text;
 
+pub use changes::LockChange;
 pub(crate) use changes::LockMark;
 pub(crate) use changes::LockVerdict;
-pub use changes::{LockChange, ToolChanges};
 #[cfg(feature = "mcp-client")]
 pub(crate) use published::compare_published;
 pub use report::LockReport;
@@ -51,7 +51,10 @@ const MAX_BYTES: usize = 32 << 20;
 /// let older = text.replace("Lists the open", "Lists all");
 /// let report = ToolLock::parse(&older)?.compare(&now);
 /// assert_eq!(report.verdict(), "patch");
-/// assert!(report.tools()[0].visible);
+/// assert!(report.is_visible());
+/// for (tool, changes) in report.tools() {
+///     assert_eq!((tool, changes[0].pointer.as_str()), ("tasks__list", "/description"));
+/// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Default)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::call::ToolContext;
 use crate::capability::{Cap, Capabilities, Requirement, bound};
+use crate::tool::ToolEffect;
 
 /// Everything that one call may borrow. Made by the runner only.
 pub struct Bindings<'a> {
@@ -36,6 +37,20 @@ impl Bindings<'_> {
             return Some(Bound::Context(Arc::new(self.context.share())));
         }
         self.shared(wanted).map(Bound::Shared)
+    }
+
+    /// Returns the values that the tool may use before its call is approved: those that only read.
+    pub(crate) fn read_only(&self) -> Capabilities {
+        let mut capabilities = Capabilities::new();
+        for requirement in self.granted.iter().filter(|requirement| requirement.effect == ToolEffect::ReadOnly) {
+            let value: Arc<dyn Any + Send + Sync> = match self.find(requirement.type_id) {
+                Some(Bound::Shared(value)) => value,
+                Some(Bound::Context(context)) => Arc::new(context),
+                None => continue,
+            };
+            capabilities.bind(requirement.type_id, requirement.name, value);
+        }
+        capabilities
     }
 
     /// Returns the bound adapter or connection for a type: an `Arc<T>`.

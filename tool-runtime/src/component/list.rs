@@ -14,6 +14,8 @@ pub trait CapabilityList: sealed::List + Sized + Send + 'static {
     /// Whether a tool with this list can reconcile a call. Functions cannot, so the code for it is not compiled for
     /// them.
     const MAY_RECONCILE: bool = true;
+    /// Whether a tool with this list can have a precondition. A function names it in its attribute.
+    const MAY_STATE: bool = true;
 
     /// Returns the values that must be bound before the tool can run.
     fn requirements() -> Vec<Requirement>;

@@ -6,8 +6,9 @@ use std::future::Future;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::capability::Capabilities;
 use crate::component::list::CapabilityList;
-use crate::component::{Call, WithMedia};
+use crate::component::{Call, Precondition, WithMedia};
 use crate::error::ToolError;
 use crate::media::Media;
 
@@ -101,6 +102,32 @@ pub trait ToolComponent: Sized + Send + 'static {
     ) -> impl Future<Output = Result<Reconciled<Self::Output>, ToolError>> + Send {
         let _ = (capabilities, call);
         async { Ok(Reconciled::Unknown) }
+    }
+
+    /// States what this call depends on, for the person who has to approve it. [`Precondition`] has an example.
+    ///
+    /// It is taken when the call begins to wait, and again before the approved call begins. If a statement differs, the
+    /// approval does not count: the call waits with a new question, which shows both values. A call that needs no
+    /// approval, or that a grant permits, does not take it. An edited call is compared by the arguments that were shown.
+    ///
+    /// It reads only: `capabilities` holds the capabilities and connections of the tool whose effect is `read_only`, for
+    /// [`Capabilities::read`]. The world can still change between the last reading and the effect. Where the outside
+    /// system can refuse a stale request, make the effect depend on that too.
+    ///
+    /// In a `#[tool] impl` block, write `async fn precondition(self, accounts: &dyn Accounts)`; it may also borrow
+    /// `&ToolContext`. For a function, name an `async fn` in the attribute (`precondition = path`). By default a call
+    /// states nothing.
+    ///
+    /// # Errors
+    /// If it fails, panics or exceeds the timeout of the tool (the [lease](crate::runner::RunnerBuilder::lease) for a
+    /// tool without one), a call that is about to wait ends, and an approved call waits again. After the third approval
+    /// that did not count, the next one that does not ends the call as `cancelled`, with the code `world_changed`.
+    fn precondition(
+        self,
+        capabilities: Capabilities,
+    ) -> impl Future<Output = Result<Precondition, ToolError>> + Send + 'static {
+        let _ = capabilities;
+        Precondition::silent()
     }
 }
 

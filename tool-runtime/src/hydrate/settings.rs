@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use crate::call::RunFields;
 use crate::catalog::CompiledCatalog;
 use crate::contain::caught;
-use crate::hydrate::{EvidenceSet, Repairer, repair};
+use crate::hydrate::{EvidenceSet, repair};
 use crate::json;
 use crate::policy::ToolLimits;
 
@@ -22,8 +22,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) lists: &'a dyn Fn(&str) -> bool,
     /// The longest call id that is taken, in bytes.
     pub(crate) call_id_bytes: usize,
-    /// The repairers of the application, in addition to the built-in ones.
-    pub(crate) repairers: &'a [Arc<dyn Repairer>],
+    /// The repairers of the application by name, in addition to the built-in ones.
+    pub(crate) repairers: &'a [(String, Arc<repair::Repair>)],
     /// Whether the policy allows one of them, by name. There is one attempt at most.
     pub(crate) repairs: &'a dyn Fn(&str) -> bool,
     /// The ids that this run has seen.
@@ -38,9 +38,9 @@ impl Settings<'_> {
         if error.kind.is_limit() {
             return None;
         }
-        let own = self.repairers.iter().map(AsRef::as_ref);
-        let all = own.chain(repair::BUILT_IN);
+        let own = self.repairers.iter().map(|(name, repair)| (name.as_str(), &**repair));
+        let all = own.chain(repair::built_in());
         // An application's repairer may panic.
-        caught(|| repair::attempt(all.filter(|one| (self.repairs)(one.name())), text))?
+        caught(|| repair::attempt(all.filter(|(name, _)| (self.repairs)(name)), text))?
     }
 }

@@ -76,7 +76,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-pub use auth::{Authorization, Verified, VerifyToken};
+pub use auth::{Authorization, Verified};
 pub use authenticator::{Authenticator, Peer};
 pub use builder::McpServerBuilder;
 pub use http::HttpService;

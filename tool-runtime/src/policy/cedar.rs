@@ -13,13 +13,14 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use cedar_policy::PolicySet;
+use cedar_policy::{ActionConstraint, EntityUid, PolicySet, ResourceConstraint};
 use serde::{Deserialize, Serialize};
 
 use crate::contain::attempted;
 use crate::policy::cedar::reads::Reads;
 use crate::policy::cedar::request::Types;
 use crate::policy::parse::Table;
+use crate::tool::ToolEffect;
 
 /// Stack for work whose depth depends on the text of a policy; the text is bounded by [`nesting`].
 const STACK_BYTES: usize = 32 * 1024 * 1024;
@@ -68,6 +69,27 @@ impl CedarRules {
     /// The rules that can ask for an approval.
     pub(crate) fn asks(&self) -> impl Iterator<Item = String> {
         self.0.frozen.ask.policies().map(|policy| format!("cedar:{}", policy.id()))
+    }
+
+    /// Whether the policy of this rule can forbid a call of a tool, by the action and the resource that it names.
+    pub(super) fn can_ask(&self, rule: &str, tool: &str, effect: ToolEffect) -> bool {
+        let groups = [tool, effect.as_str(), "call"];
+        let is_group = |uid: &EntityUid| groups.contains(&uid.id().unescaped());
+        let is_tool = |uid: &EntityUid| uid.id().unescaped() == tool;
+        self.0.frozen.ask.policies().filter(|policy| format!("cedar:{}", policy.id()) == rule).any(|policy| {
+            let acts = match policy.action_constraint() {
+                ActionConstraint::Any => true,
+                ActionConstraint::In(uids) => uids.iter().any(is_group),
+                ActionConstraint::Eq(uid) => is_tool(&uid),
+            };
+            let names = match policy.resource_constraint() {
+                ResourceConstraint::In(uid) | ResourceConstraint::Eq(uid) | ResourceConstraint::IsIn(_, uid) => {
+                    is_tool(&uid)
+                }
+                ResourceConstraint::Any | ResourceConstraint::Is(_) => true,
+            };
+            acts && names
+        })
     }
 
     /// The roles that policies name.

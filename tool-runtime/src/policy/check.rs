@@ -3,14 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::error::Problem;
+use crate::policy::approvals::Asked;
+use crate::policy::cedar::CedarRules;
 use crate::policy::data::{Given, Grant};
 use crate::policy::label::LabelRule;
 use crate::policy::problem::{missing_tool, unknown};
+use crate::policy::rule_verdict::RuleVerdict;
 use crate::policy::server_rule::{ServerRule, server_of};
+use crate::policy::subject::Subject;
 use crate::policy::tool_policy::ToolPolicy;
 use crate::policy::{check_budgets, check_graphs, unsatisfiable};
 use crate::text::{is_name, nearest, pointer};
-use crate::tool::{Schema, ToolSpec, is_discovered};
+use crate::tool::{NoSchemaMode, Schema, ToolEffect, ToolSpec, is_discovered};
 
 impl ToolPolicy {
     /// Returns everything in the policy that does not fit an application: names of tools, tags, repairers and callers
@@ -56,7 +60,8 @@ impl ToolPolicy {
         check_budgets::problems(self.data(), &mut problems);
         let named: BTreeSet<&str> = self.names().map(|(_, name)| name).collect();
         self.check_servers(&named, &mut problems);
-        self.data().approvals.check(&mut problems);
+        let rules = self.approval_rules();
+        self.data().approvals.check(&rules, &self.asked(&rules, &tools), &mut problems);
         for name in self.data().tools.keys() {
             if let Some(spec) = tools.get(name.as_str()) {
                 self.check_tool(name, spec, &mut problems);
@@ -137,7 +142,7 @@ impl ToolPolicy {
             ("principals", data.principals.keys().collect()),
             ("attributes", attributes.collect()),
             ("tenants", data.tenants.keys().collect()),
-            ("approvals", data.approvals.named_roles().collect()),
+            ("approvals", data.approvals.named_roles().chain(data.approvals.named_principals()).collect()),
         ];
         for (kind, names) in kinds {
             for name in names.into_iter().filter(|name| !is_name(name) || name.trim() != name.as_str()) {
@@ -212,6 +217,67 @@ impl ToolPolicy {
                     }
                 }
             }
+        }
+    }
+
+    /// The names of the rules that can require an approval.
+    fn approval_rules(&self) -> BTreeSet<String> {
+        let data = self.data();
+        let asks = |verdict: &RuleVerdict| *verdict == RuleVerdict::RequireApproval;
+        let arguments = data.tools.iter().flat_map(|(tool, rule)| {
+            let asking = rule.arguments.iter().enumerate().filter(move |(_, rule)| asks(&rule.verdict));
+            asking.map(move |(at, _)| format!("tools.{tool}.arguments[{at}]"))
+        });
+        let labels = data.labels.iter().filter(|(_, rule)| !rule.require_approval_for_effects.is_empty());
+        let labels = labels.map(|(label, _)| format!("labels.{label}.require_approval_for_effects"));
+        let tags = data.tags.iter().filter(|(_, verdict)| asks(verdict)).map(|(tag, _)| format!("tags.{tag}"));
+        let general = [
+            ("require_approval_for_tools", !data.require_approval_for_tools.is_empty()),
+            ("require_approval_for_effects", !data.require_approval_for_effects.is_empty()),
+            ("repair.require_approval", data.repair.require_approval && !data.repair.allowed.is_empty()),
+            ("no_schema_mode.approve_each", true),
+        ];
+        let general = general.into_iter().filter(|(_, is_there)| *is_there).map(|(rule, _)| rule.to_owned());
+        arguments.chain(labels).chain(tags).chain(general).chain(data.cedar.iter().flat_map(CedarRules::asks)).collect()
+    }
+
+    /// The tools that some run may be allowed, and those with a table for deciders, each with the rules that can require an
+    /// approval of its calls. A discovered tool may belong to a server that has not answered yet.
+    fn asked<'a>(&'a self, rules: &BTreeSet<String>, tools: &HashMap<&'a str, &'a ToolSpec>) -> Vec<Asked<'a>> {
+        let named: BTreeSet<&str> =
+            self.mentioned().chain(self.data().approvals.tools.keys().map(String::as_str)).collect();
+        let asked = named.into_iter().filter_map(|name| {
+            let subject = match tools.get(name) {
+                Some(spec) => Subject::of(spec),
+                None if is_discovered(name) => Subject::new(name, ToolEffect::ExternalSideEffect),
+                None => return None,
+            };
+            let effect = self.effect_of(name, subject.effect);
+            let rules = rules.iter().filter(|rule| self.can_ask(rule, &subject, effect)).cloned().collect();
+            Some(Asked { name, effect, rules })
+        });
+        asked.collect()
+    }
+
+    /// Whether a rule that requires approvals can concern calls of a tool.
+    fn can_ask(&self, rule: &str, tool: &Subject<'_>, effect: ToolEffect) -> bool {
+        let data = self.data();
+        let label =
+            |rule: &str| rule.strip_suffix(".require_approval_for_effects").and_then(|label| data.labels.get(label));
+        match rule {
+            "require_approval_for_tools" => data.require_approval_for_tools.contains(tool.name),
+            "require_approval_for_effects" => self.approves(effect),
+            "no_schema_mode.approve_each" => tool.no_schema == Some(NoSchemaMode::ApproveEach),
+            _ => match rule.split_once(['.', ':']) {
+                Some(("tags", tag)) => tool.tags.iter().any(|known| **known == *tag),
+                Some(("labels", rule)) => {
+                    label(rule).is_some_and(|it| it.require_approval_for_effects.contains(&effect))
+                }
+                Some(("tools", rule)) => rule.strip_prefix(tool.name).is_some_and(|rest| rest.starts_with('.')),
+                Some(("cedar", _)) => data.cedar.as_ref().is_some_and(|cedar| cedar.can_ask(rule, tool.name, effect)),
+                // A repair can concern every tool.
+                _ => true,
+            },
         }
     }
 

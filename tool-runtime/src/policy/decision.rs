@@ -180,8 +180,8 @@ impl ToolPolicy {
                 }
             }
         }
-        if let Some((verdict, rule)) = cedar.and_then(|cedar| cedar.say(context, tool, effect, arguments)) {
-            strictest.add(verdict, || rule.into());
+        if let Some((verdict, rules)) = cedar.and_then(|cedar| cedar.say(context, tool, effect, arguments)) {
+            rules.into_iter().for_each(|rule| strictest.add(verdict, || rule.into()));
         }
         // General rules come last: of several reasons for an approval, the specific one helps the decider more.
         if compiled.approval {

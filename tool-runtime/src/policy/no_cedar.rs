@@ -35,6 +35,10 @@ impl CedarRules {
         match *self {}
     }
 
+    pub(super) fn can_ask(&self, _: &str, _: &str, _: ToolEffect) -> bool {
+        match *self {}
+    }
+
     pub(super) fn roles(&self) -> &BTreeSet<String> {
         match *self {}
     }
@@ -61,7 +65,7 @@ impl CedarRules {
         _: &Subject<'_>,
         _: ToolEffect,
         _: Option<&Tree<'_>>,
-    ) -> Option<(RuleVerdict, String)> {
+    ) -> Option<(RuleVerdict, Vec<String>)> {
         match *self {}
     }
 }

@@ -98,7 +98,9 @@ impl RunPolicy {
         (self.earlier.is_empty() && self.standings.is_empty()).then_some(&self.current)
     }
 
-    /// Returns why the decider may not decide on a call, `None` if they may. Every policy of the run must admit them.
+    /// Returns why the decider may not decide on a call, `None` if they may. Every policy of the run must admit them, by
+    /// the effect that it gives the tool, as [`required`](Self::required) does. `call` has the effect that the tool
+    /// declares.
     pub(crate) fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<DecisionError> {
         if decider.tenant_id() != call.tenant {
             return Some(DecisionError::DeciderTenant);
@@ -106,7 +108,39 @@ impl RunPolicy {
         if !decider.is_named() {
             return Some(DecisionError::DeciderName);
         }
-        self.all().find_map(|policy| policy.data().approvals.bars(decider, call))
+        self.all().find_map(|policy| {
+            let effect = policy.effect_of(call.tool, call.effect);
+            policy.data().approvals.bars(decider, &Decided { effect, ..*call })
+        })
+    }
+
+    /// Returns the highest number of deciders that calls of a tool can need under any of the policies.
+    pub(crate) fn most_required(&self, tool: &str, declared: ToolEffect) -> u32 {
+        let of = |policy: &ToolPolicy| policy.data().approvals.most_required(tool, policy.effect_of(tool, declared));
+        self.all().map(of).max().unwrap_or(1)
+    }
+
+    /// Whether some call can need several approvals.
+    pub(crate) fn can_require_several(&self) -> bool {
+        self.all().any(|policy| policy.data().approvals.can_require_several())
+    }
+
+    /// Returns how many deciders have to approve a call: the highest number of all policies and standings.
+    pub(crate) fn required(&self, context: &PolicyContext<'_>, tool: &Subject<'_>, arguments: &str) -> u32 {
+        let mut most = 1;
+        for policy in self.all().filter(|policy| policy.data().approvals.can_require_several()) {
+            let effect = policy.effect_of(tool.name, tool.effect);
+            let mut of = |context: &PolicyContext<'_>| {
+                let (_, rules) = policy.explain(context, tool, Some(arguments));
+                let rules = rules.iter().filter(|rule| rule.verdict == Verdict::RequireApproval);
+                most = most.max(policy.required_approvals(tool.name, effect, rules.map(|rule| &*rule.rule)));
+            };
+            of(context);
+            for Standing { roles, attributes } in &self.standings {
+                of(&PolicyContext { attributes, roles, ..*context });
+            }
+        }
+        most
     }
 
     /// Whether any of the policies requires a record of each call.

@@ -193,6 +193,24 @@ impl ToolPolicy {
         self.data().approvals.of(tool, effect)
     }
 
+    /// Returns the principals who may decide on waiting calls of a tool. `None` if the policy names none.
+    #[must_use]
+    pub fn decider_principals(&self, tool: &str, effect: ToolEffect) -> Option<&BTreeSet<String>> {
+        self.data().approvals.principals_of(tool, effect)
+    }
+
+    /// Returns how many different deciders have to approve a call of a tool on which these rules require an approval, as
+    /// [`explain`](Self::explain) names them. `effect` is the one that the policy gives the tool.
+    #[must_use]
+    pub fn required_approvals<'r>(
+        &self,
+        tool: &str,
+        effect: ToolEffect,
+        rules: impl IntoIterator<Item = &'r str>,
+    ) -> u32 {
+        self.data().approvals.required(tool, effect, rules)
+    }
+
     /// Returns the roles of deciders that the policy names.
     #[must_use]
     pub fn decider_roles(&self) -> BTreeSet<&str> {
@@ -208,6 +226,12 @@ impl ToolPolicy {
     #[must_use]
     pub fn with_approval_for_effects(self, effects: impl IntoIterator<Item = ToolEffect>) -> Self {
         self.edit(|data| data.require_approval_for_effects.extend(effects))
+    }
+
+    /// Sets how many different deciders have to approve each call that waits for a person; at least 1 and at most 16.
+    #[must_use]
+    pub fn with_required_approvals(self, number: u32) -> Self {
+        self.edit(|data| data.approvals.required = Some(number))
     }
 
     pub(super) fn compiled(&self, name: &str) -> Option<&Compiled> {

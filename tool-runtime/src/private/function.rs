@@ -10,10 +10,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::capability::Requirement;
+use crate::capability::{Capabilities, Requirement};
 use crate::component::bindings::Bound;
 use crate::component::list::sealed;
-use crate::component::{Bindings, Call, CapabilityList, ToolComponent, ToolOutput};
+use crate::component::{Bindings, Call, CapabilityList, Precondition, ToolComponent, ToolOutput};
 use crate::error::{IntoToolError, ToolError};
 use crate::private::output::ToolReturn;
 
@@ -26,6 +26,18 @@ pub trait FnTool: Sized + Send + 'static {
 
     /// Calls the author's function; `None` if something that it borrows is not bound.
     fn call(self, borrowed: Borrowed<Self>) -> impl Future<Output = Option<Self::Return>> + Send;
+
+    /// Whether the attribute names a precondition.
+    const STATES: bool = false;
+
+    /// Calls the author's precondition.
+    fn precondition(
+        self,
+        capabilities: Capabilities,
+    ) -> impl Future<Output = Result<Precondition, ToolError>> + Send + 'static {
+        let _ = capabilities;
+        Precondition::silent()
+    }
 }
 
 // The bound on the output is here and not in the trait, where its supertraits would be reported one by one.
@@ -38,6 +50,13 @@ where
 
     async fn run(self, borrowed: Borrowed<T>, _: &Call<Self>) -> Result<Self::Output, ToolError> {
         ended(self.call(borrowed).await)
+    }
+
+    fn precondition(
+        self,
+        capabilities: Capabilities,
+    ) -> impl Future<Output = Result<Precondition, ToolError>> + Send + 'static {
+        FnTool::precondition(self, capabilities)
     }
 }
 
@@ -96,6 +115,7 @@ impl<T: FnTool> sealed::List for Borrowed<T> {}
 
 impl<T: FnTool> CapabilityList for Borrowed<T> {
     const MAY_RECONCILE: bool = false;
+    const MAY_STATE: bool = T::STATES;
 
     fn requirements() -> Vec<Requirement> {
         required(T::REQUIREMENTS)

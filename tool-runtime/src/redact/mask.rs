@@ -7,7 +7,7 @@ use crate::call::JsonText;
 use crate::json::Tree;
 
 /// Replaces a sensitive argument.
-pub(super) const MASK: &str = "[sensitive]";
+pub(crate) const MASK: &str = "[sensitive]";
 
 /// The arguments as JSON, with each of the named ones replaced by `"[sensitive]"`.
 #[must_use]

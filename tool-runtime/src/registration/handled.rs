@@ -135,7 +135,7 @@ impl Instance for HandledCall {
             }
             #[cfg(feature = "mcp-client")]
             let output = match account {
-                Some((connection, handler)) => handler.call_on(&connection.token(), &self.arguments).await,
+                Some((connection, handler)) => handler.call_on(connection.token(), &self.arguments).await,
                 None => self.handler.call_with_media(&self.arguments, &context).await,
             };
             #[cfg(not(feature = "mcp-client"))]

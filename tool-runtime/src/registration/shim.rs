@@ -8,13 +8,13 @@ use std::sync::Arc;
 use schemars::{JsonSchema, SchemaGenerator};
 
 use crate::call::Violation;
-use crate::capability::Requirement;
+use crate::capability::{Capabilities, Requirement};
 use crate::component::declaration::Declaration;
-use crate::component::{Bindings, Call, CapabilityList, Reconciled, Tool, ToolComponent, ToolOutput};
+use crate::component::{Bindings, Call, CapabilityList, Precondition, Reconciled, Tool, ToolComponent, ToolOutput};
 use crate::error::{ErrorKind, ToolError};
 use crate::json::{self, DeError, Tree};
 use crate::redact::{Projected, Projector};
-use crate::registration::{Behaviour, Described, Instance, Purpose, RunFailure, Running, Schemas};
+use crate::registration::{Behaviour, Described, Instance, Purpose, RunFailure, Running, Schemas, Stating};
 use crate::schema;
 use crate::tool::ToolEffect;
 use crate::tool::level::EffectLevel;
@@ -42,6 +42,7 @@ impl Types {
                 requirements: T::Capabilities::requirements,
                 instantiate: instantiate::<T>,
                 may_reconcile: T::Capabilities::MAY_RECONCILE,
+                states: states::<T>,
             },
         }
     }
@@ -63,6 +64,7 @@ struct Shim {
     requirements: fn() -> Vec<Requirement>,
     instantiate: fn(&Tree<'_>) -> Result<Box<dyn Instance>, DeError>,
     may_reconcile: bool,
+    states: fn() -> bool,
 }
 
 impl Behaviour for Shim {
@@ -77,6 +79,15 @@ impl Behaviour for Shim {
     fn may_reconcile(&self) -> bool {
         self.may_reconcile
     }
+
+    fn states(&self) -> bool {
+        (self.states)()
+    }
+}
+
+/// Whether a tool has a precondition.
+fn states<T: Tool>() -> bool {
+    T::Capabilities::MAY_STATE && !Precondition::is_silent(T::precondition)
 }
 
 fn instantiate<T: Tool>(arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError> {
@@ -105,6 +116,10 @@ impl<T: Tool> Instance for Typed<T> {
             Purpose::Reconcile if T::Capabilities::MAY_RECONCILE => Some(reconcile(self.0, capabilities, call, end)),
             Purpose::Reconcile => Some(Box::pin(std::future::ready(Err(RunFailure::Unknown)))),
         }
+    }
+
+    fn precondition(self: Box<Self>, capabilities: Capabilities) -> Option<Stating> {
+        if T::Capabilities::MAY_STATE { Some(Box::pin(self.0.precondition(capabilities))) } else { None }
     }
 }
 

@@ -9,15 +9,13 @@ use std::time::Duration;
 use crate::call::DigestKey;
 use crate::capability::{Capabilities, ConnectionBroker, NameLookup, Source, without_client};
 use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
-use crate::contain;
 use crate::error::{BuildError, Problem};
-use crate::hydrate::Repairer;
-use crate::hydrate::repair::BUILT_IN;
+use crate::hydrate::repair::{Repair, built_in};
 use crate::policy::ToolPolicy;
 use crate::runner::ToolRunner;
 use crate::runner::error::Found;
 use crate::runner::ledger::digests::Digests;
-use crate::runner::report::contained::{Contained, ContainedRepairer, ContainedValidator};
+use crate::runner::report::contained::{Contained, ContainedValidator};
 use crate::runner::report::failure::{Failure, Failures};
 use crate::runner::run::views::Views;
 use crate::runner::shared::{Lookups, Shared};
@@ -60,7 +58,7 @@ pub struct RunnerBuilder {
     digest_key: Option<DigestKey>,
     clock: Option<Arc<dyn Clock>>,
     validator: Arc<dyn Validator>,
-    repairers: Vec<Arc<dyn Repairer>>,
+    repairers: Vec<(String, Arc<Repair>)>,
     names: Lookups<Arc<dyn NameLookup>>,
     failures: Failures,
     span_values: bool,
@@ -154,9 +152,28 @@ impl RunnerBuilder {
         self
     }
 
-    /// Adds a repairer that the policy can name, in addition to the built-in ones.
-    pub fn repairer(mut self, repairer: impl Repairer + 'static) -> Self {
-        self.repairers.push(Arc::new(repairer));
+    /// Adds a repairer, in addition to the built-in ones: it rewrites text that is almost JSON. `repair` returns the
+    /// text to read instead; `None` if the text is not broken in the way it knows.
+    ///
+    /// It runs only if the policy names it, at most once for a call, and only on arguments that could not be parsed.
+    /// The result is parsed and validated like any other text. Records show the name.
+    ///
+    /// ```
+    /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
+    ///
+    /// let policy = ToolPolicy::from_toml(r#"repair.allowed = ["byte_order_mark"]"#)?;
+    /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, policy)
+    ///     .repairer("byte_order_mark", |text| text.strip_prefix('\u{feff}').map(str::to_owned))
+    ///     .build()?;
+    /// # drop(runner);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn repairer(
+        mut self,
+        name: impl Into<String>,
+        repair: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.repairers.push((name.into(), Arc::new(repair)));
         self
     }
 
@@ -218,10 +235,7 @@ impl RunnerBuilder {
     /// ```
     #[must_use]
     pub fn check(&self) -> Vec<Problem> {
-        let own =
-            self.repairers.iter().map(|repairer| contain::caught(|| repairer.name().to_owned()).unwrap_or_default());
-        let names: Vec<_> = own.chain(BUILT_IN.iter().map(|repairer| repairer.name().to_owned())).collect();
-        let mut problems = self.policy.check(self.catalog.specs(), names.iter().map(String::as_str));
+        let mut problems = self.policy.check(self.catalog.specs(), self.repairer_names());
         CompiledCatalog::unprepared(Arc::clone(&self.validator)).prepared(&self.catalog, &self.policy, &mut problems);
         problems
     }
@@ -233,12 +247,7 @@ impl RunnerBuilder {
     /// All problems together.
     pub fn build(self) -> Result<ToolRunner, BuildError> {
         let failures = self.failures.clone();
-        let contained = |repairer: &Arc<dyn Repairer>| -> Arc<dyn Repairer> {
-            Arc::new(ContainedRepairer::new(Arc::clone(repairer), failures.clone()))
-        };
-        let repairers: Vec<_> = self.repairers.iter().map(contained).collect();
-        let names = repairers.iter().map(AsRef::as_ref).chain(BUILT_IN).map(Repairer::name);
-        let mut policy = self.policy.check(self.catalog.specs(), names);
+        let mut policy = self.policy.check(self.catalog.specs(), self.repairer_names());
         let validator = ContainedValidator::new(Arc::clone(&self.validator), failures.clone());
         let compiled = CompiledCatalog::unprepared(Arc::new(validator));
         let compiled = compiled.prepared(&self.catalog, &self.policy, &mut policy);
@@ -257,6 +266,11 @@ impl RunnerBuilder {
         found.into_result()?;
         self.log_unready();
         let (store, clock, store_clock) = timed(&self.store, self.store_is_own, self.clock);
+        let repairer = |(name, repair): (String, Arc<Repair>)| {
+            let repair = Contained::new(repair, failures.clone());
+            (name, Arc::new(move |text: &str| repair.repair(text)) as Arc<Repair>)
+        };
+        let repairers = self.repairers.into_iter().map(repairer).collect();
         let contained = |lookup| Contained::new(lookup, failures.clone());
         let names = self.names.into_iter().map(|(bound, lookup)| (bound, contained(lookup))).collect();
         Ok(ToolRunner {
@@ -284,6 +298,11 @@ impl RunnerBuilder {
                 span_values: self.span_values,
             }),
         })
+    }
+
+    /// Returns the names of the application's repairers and of the built-in ones.
+    fn repairer_names(&self) -> impl Iterator<Item = &str> {
+        self.repairers.iter().map(|(name, _)| name.as_str()).chain(built_in().map(|(name, _)| name))
     }
 
     /// Logs the tools of servers that the policy allows and that cannot run. This is not an error, because a server may

@@ -23,8 +23,9 @@ use crate::runner::run::{restore, snapshot};
 use crate::runner::waiting::late::Party;
 #[cfg(feature = "tokens")]
 use crate::runner::waiting::tokens;
-use crate::runner::waiting::{abandon, approval, client, grant, grants, late, posting, settle};
+use crate::runner::waiting::{abandon, approval, client, counting, grant, grants, late, posting, settle};
 use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
+use crate::store::waiting::{Approval, Counted};
 use crate::store::{DecisionKind, PendingCall, StoreError, StoredGrant, StoredUnknown};
 
 impl Run {
@@ -36,6 +37,11 @@ impl Run {
     ///
     /// The policy determines who may decide: a person of the run's tenant, with a required role, and not the principal
     /// of the run unless `own_calls` is set. Any other attempt is recorded and has no effect.
+    ///
+    /// If the policy requires several approvals (`required` under `[approvals]`), an approval that is not the last one is
+    /// noted and recorded, and the call waits with the same question for other deciders: the result has their number
+    /// ([`ToolExecResult::approvals`]). The same person counts once, and one denial ends the call. Edited arguments ask
+    /// another question, for which only the editor has approved. Such a call cannot be answered in the tool's place.
     ///
     /// The call has to belong to the run's principal and tenant. To run it, or to answer in its place, the policy, the
     /// tool's definition and the arguments must be those that were suspended, and the run may have no role and no tool
@@ -78,8 +84,9 @@ impl Run {
         approval::expire(self, question).await
     }
 
-    /// Whether a decider may answer this question now, by the policies that the run is held to. Nothing is recorded; a
-    /// decider of another tenant is reported to operators.
+    /// Whether a decider may approve the call of this question now, by the policies that the run is held to. Nothing is
+    /// recorded; a decider of another tenant is reported to operators. A decider who has approved a call that needs
+    /// other deciders too ([`DecisionError::SameDecider`](crate::call::DecisionError::SameDecider)) can still deny it.
     ///
     /// # Errors
     /// No call waits with this question ([`ResumeError::NotWaiting`]), the decider may not decide on it
@@ -88,14 +95,56 @@ impl Run {
         posting::may_decide(self, question, decider).await
     }
 
-    /// Checks a decision for another process, with the checks of that process. A refusal is recorded.
+    /// Checks a decision for another process, with the checks of that process. A refusal is recorded. `with_message` states
+    /// that a message of the user comes with it.
     pub(crate) async fn admits(
         &self,
         question: &Question,
-        kind: DecisionKind,
-        decider: Option<&Decider>,
+        by: (DecisionKind, Option<&Decider>),
+        with_message: bool,
     ) -> Result<(), ResumeError> {
-        posting::admits(self, question, kind, decider).await
+        posting::admits(self, question, by, with_message).await
+    }
+
+    /// Whether a call waits for other deciders after this decision.
+    pub(crate) fn leaves_waiting(&self, call: &PendingCall, by: (DecisionKind, Option<&Decider>)) -> bool {
+        posting::leaves_waiting(self, call, by)
+    }
+
+    /// Returns an approval of a call that needs several, for a process that does not carry it out. `Ok(None)` for any
+    /// other decision. `Err` is the result of a decision that was refused.
+    pub(crate) async fn read_here(
+        &self,
+        question: &Question,
+        decision: &ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<Result<Option<Approval>, ToolExecResult>, ResumeError> {
+        counting::read_here(self, question, decision, decider).await
+    }
+
+    /// Reports an approval that was counted. `Err` is the result of one after which the call waits for other deciders.
+    pub(crate) async fn told(
+        &self,
+        approval: Approval,
+        counted: Counted,
+    ) -> Result<Result<PendingCall, ToolExecResult>, ResumeError> {
+        counting::told(self, approval, counted).await
+    }
+
+    /// Notes an approval for another process that has the run, if other deciders have to approve the call too. `None` if
+    /// the decision has to be brought to that process.
+    pub(crate) async fn note_here(
+        &self,
+        question: &Question,
+        decision: &ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<Option<ToolExecResult>, ResumeError> {
+        counting::note_here(self, question, decision, decider).await
+    }
+
+    /// Notes the approvals of a graph's call on the call that the graph waits for, except the last one.
+    pub(crate) async fn note_earlier(&self, question: &Question, earlier: &[Decider]) -> Result<(), StoreError> {
+        counting::note_earlier(self, question, earlier).await
     }
 
     /// Remembers a person's answer to the question of a waiting call, for later calls. The call itself still waits:
@@ -103,7 +152,8 @@ impl Run {
     ///
     /// # Errors
     /// The call does not wait for an approval or asks another question now; the decider may not decide on it, which is
-    /// recorded; the grant needs bounds and has none; or the store failed.
+    /// recorded; the call needs several approvals, which one person cannot give for later calls, also recorded; the grant
+    /// needs bounds and has none; or the store failed.
     pub async fn remember(
         &self,
         question: &Question,
@@ -299,8 +349,8 @@ impl ToolRunner {
     ///
     /// # Errors
     /// The token was changed, its key was removed from the ring, it expired or is another principal's or tenant's; the
-    /// definition, the policy or the run differ from those at sealing; or the call was decided before over the store of
-    /// this runner.
+    /// definition, the policy or the run differ from those at sealing; the call asks another question now over the store
+    /// of this runner ([`DecisionError::Question`](crate::call::DecisionError::Question); seal a new token); or it was decided before there.
     #[cfg(feature = "tokens")]
     pub async fn open_token(
         &self,

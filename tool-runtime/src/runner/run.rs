@@ -86,7 +86,7 @@ struct RunInner {
     view: Arc<CatalogView>,
     policy: RunPolicy,
     problems: Vec<ParseError>,
-    events: Option<Contained<dyn EventSink>>,
+    events: Option<Contained<EventSink>>,
     spending: Spending,
     accounts: Accounts,
     loop_guard: LoopGuard,
@@ -346,9 +346,15 @@ impl Run {
     pub(crate) fn bars(&self, tool: &str, decider: &Decider) -> Option<DecisionError> {
         let options = self.options();
         // A tool that is gone may have had any effect.
-        let effect = self.effect_of(tool).unwrap_or(ToolEffect::ExternalSideEffect);
+        let effect = self.shared().catalog.get(tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
         let (principal, tenant) = (options.principal.as_deref(), options.tenant.as_deref());
         self.policy().bars(decider, &Decided { tool, effect, principal, tenant })
+    }
+
+    /// Returns the highest number of deciders that a call of this tool can need, whichever rules require an approval.
+    pub(crate) fn most_required(&self, tool: &str) -> u32 {
+        let effect = self.shared().catalog.get(tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
+        self.policy().most_required(tool, effect)
     }
 
     /// Checks a value against a schema that belongs to no tool, with the runner's validator.
@@ -357,7 +363,7 @@ impl Run {
     }
 
     /// Sets or removes a sink that receives the run's events in addition to the run's own sink.
-    pub(crate) fn listen(&self, sink: Option<Arc<dyn EventSink>>) {
+    pub(crate) fn listen(&self, sink: Option<Arc<EventSink>>) {
         let failures = &self.shared().failures;
         self.listener().set(sink.map(|sink| Arc::new(Contained::new(sink, failures.clone()))));
     }

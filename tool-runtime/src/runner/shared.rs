@@ -9,7 +9,7 @@ use crate::call::{ToolExecResult, Verdict};
 use crate::capability::{Capabilities, ConnectionBroker, NameLookup};
 use crate::catalog::{CatalogView, CompiledCatalog, Entry, ToolCatalog};
 use crate::contain::discard;
-use crate::hydrate::Repairer;
+use crate::hydrate::repair::Repair;
 use crate::policy::{PolicyContext, RunPolicy, ToolPolicy};
 use crate::runner::ledger::digests::Digests;
 use crate::runner::report::contained::Contained;
@@ -47,7 +47,7 @@ pub(super) struct Shared {
     pub(super) compiled: CompiledCatalog,
     /// The cache of the tools that runs may see.
     pub(super) views: Views,
-    pub(super) repairers: Vec<Arc<dyn Repairer>>,
+    pub(super) repairers: Vec<(String, Arc<Repair>)>,
     pub(super) names: Lookups<Contained<dyn NameLookup>>,
     pub(super) failures: Failures,
     /// Whether spans show masked arguments and projected results.

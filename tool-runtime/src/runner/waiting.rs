@@ -5,6 +5,7 @@ pub(super) mod approval;
 pub(super) mod approval_rules;
 pub(super) mod client;
 pub(super) mod comparison;
+pub(super) mod counting;
 pub(super) mod decision;
 pub(super) mod decision_lock;
 pub(super) mod grant;
@@ -17,3 +18,4 @@ pub(super) mod settle;
 pub(super) mod suspend;
 #[cfg(feature = "tokens")]
 pub(super) mod tokens;
+pub(super) mod world;

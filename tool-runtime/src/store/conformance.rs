@@ -84,52 +84,60 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).expect("the cases are near")
 }
 
-/// Returns the record of a call that ended, for tests of stores. Calls of one run differ only in their ids.
-///
-/// # Panics
-/// Never: its parts are valid.
-#[must_use]
-pub fn record(run: &str, call: &str) -> ToolInvocationRecord {
-    ToolInvocationRecord {
-        tool_call_id: CallId::new(call),
-        name: "core__add".into(),
-        definition_hash: Some(Hash([7; 32])),
-        arguments: RecordedArguments::Masked(raw(r#"{"b":2,"a":18446744073709551615}"#)),
-        changes: Vec::new(),
-        result: Some(raw("[1.5,\"x\u{1f980}\\u0000\"]")),
-        left_out: LeftOut::default(),
-        media: Vec::new(),
-        outcome: Outcome::Ok,
-        cause: None,
-        tool_code: None,
-        safe_message: None,
-        executed: true,
-        started_at: at(0),
-        ended_at: Some(at(1)),
-        run_id: run.into(),
-        session_id: None,
-        conversation_id: None,
-        principal: Some("ada".into()),
-        roles: Vec::new(),
-        attributes: Vec::new(),
-        tenant: None,
-        violations: Vec::new(),
-        effect_key: None,
-        caller: Caller::Direct,
-        decision: None,
-        validator: None,
-        repair: None,
-        intervention: None,
-        void_grant: None,
+impl ToolInvocationRecord {
+    /// Returns the record of a call that ended, for tests of stores. Calls of one run differ only in their ids.
+    ///
+    /// # Panics
+    /// Never: its parts are valid.
+    #[must_use]
+    pub fn example(run: &str, call: &str) -> Self {
+        Self {
+            tool_call_id: CallId::new(call),
+            name: "core__add".into(),
+            definition_hash: Some(Hash([7; 32])),
+            arguments: RecordedArguments::Masked(raw(r#"{"b":2,"a":18446744073709551615}"#)),
+            changes: Vec::new(),
+            result: Some(raw("[1.5,\"x\u{1f980}\\u0000\"]")),
+            left_out: LeftOut::default(),
+            media: Vec::new(),
+            outcome: Outcome::Ok,
+            cause: None,
+            tool_code: None,
+            safe_message: None,
+            executed: true,
+            started_at: at(0),
+            ended_at: Some(at(1)),
+            run_id: run.into(),
+            session_id: None,
+            conversation_id: None,
+            principal: Some("ada".into()),
+            roles: Vec::new(),
+            attributes: Vec::new(),
+            tenant: None,
+            violations: Vec::new(),
+            effect_key: None,
+            caller: Caller::Direct,
+            decision: None,
+            validator: None,
+            repair: None,
+            intervention: None,
+            void_grant: None,
+        }
     }
 }
 
-/// Returns a document of kind [`Run`](crate::store::DocumentKind::Run) with this text and due time, for tests of
-/// stores.
-#[must_use]
-pub fn document(run: &str, text: &str, due: Option<Timestamp>) -> StoredDocument {
-    let run = StoredRun { due, ..StoredRun::new(run, text) };
-    StoredDocument::new(Key::run(Arc::clone(&run.run_id)), Document::Run(Box::new(run)))
+pub(crate) fn record(run: &str, call: &str) -> ToolInvocationRecord {
+    ToolInvocationRecord::example(run, call)
+}
+
+impl StoredDocument {
+    /// Returns a document of kind [`Run`](crate::store::DocumentKind::Run) with this text and due time, for tests of
+    /// stores.
+    #[must_use]
+    pub fn example(run: &str, text: &str, due: Option<Timestamp>) -> Self {
+        let run = StoredRun { due, ..StoredRun::new(run, text) };
+        Self::new(Key::run(Arc::clone(&run.run_id)), Document::Run(Box::new(run)))
+    }
 }
 
 pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
@@ -165,6 +173,10 @@ pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
         prepared: None,
         graph: None,
         unknown: Vec::new(),
+        required: 1,
+        approvals: Vec::new(),
+        replaced: None,
+        world: None,
     };
     let open = record(run, call.call_id.as_str());
     let record = ToolInvocationRecord { ended_at: None, outcome: Outcome::ApprovalRequired, ..open };

@@ -115,7 +115,12 @@ impl Key {
     pub(crate) fn decided(call: &PendingCall) -> Self {
         let graph = call.graph.as_ref().map(|graph| (graph.call_id.as_str(), &graph.document, graph.refused.is_some()));
         let of = (&call.tenant, &call.principal, call.call_id.as_str(), call.suspension, call.created_at);
-        let id = digest(&(of, &call.tool, call.argument_digest, graph));
+        // A decider may replace the arguments; it is the same call of the model.
+        let arguments = match &call.replaced {
+            None => call.argument_digest,
+            Some(replaced) => json::digest(replaced.arguments.as_str()),
+        };
+        let id = digest(&(of, &call.tool, arguments, graph));
         Self { kind: DocumentKind::Decided, scope: Arc::clone(&call.run_id), id }
     }
 
@@ -254,12 +259,11 @@ fn digest(parts: &impl Serialize) -> Arc<str> {
 /// Conditions on the documents to list, oldest first. [`new`](Self::new) sets the defaults.
 ///
 /// ```
-/// use tool_runtime::store::{DocumentKind, Key, MemoryStore, Query, Store};
-/// use tool_runtime::testing::conformance;
+/// use tool_runtime::store::{DocumentKind, Key, MemoryStore, Query, Store, StoredDocument};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let store = MemoryStore::new();
-/// let document = conformance::document("run-1", "{}", None);
+/// let document = StoredDocument::example("run-1", "{}", None);
 /// let change = move |transaction: &mut tool_runtime::store::Transaction| transaction.put(document.clone());
 /// store.update(vec![Key::run("run-1")], Box::new(change)).await?;
 ///

@@ -60,7 +60,6 @@ impl Rest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::conformance::document;
     use crate::store::{DocumentKind, MemoryStore, Transaction};
 
     #[tokio::test]
@@ -68,7 +67,7 @@ mod tests {
         let store = MemoryStore::new();
         for (count, lengths) in [(0, vec![]), (1, vec![1]), (2, vec![2]), (3, vec![2, 1]), (4, vec![2, 2])] {
             if count > 0 {
-                let run = document(&count.to_string(), "", None);
+                let run = StoredDocument::example(&count.to_string(), "", None);
                 let key = run.key.clone();
                 let put = move |transaction: &mut Transaction| transaction.put(run.clone());
                 store.update(vec![key], Box::new(put)).await.unwrap();

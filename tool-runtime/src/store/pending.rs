@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::call::{
-    ArgumentChange, ArgumentDigest, CallId, Caller, JsonText, NamedArgument, PendingGraph, Question, RecordedRepair,
-    Suspension,
+    ArgumentChange, ArgumentDigest, CallId, Caller, Decider, JsonText, NamedArgument, PendingGraph, Question,
+    RecordedRepair, Suspension, World,
 };
 use crate::store::document::UnknownCall;
 use crate::text::quoted;
@@ -111,6 +111,28 @@ pub struct PendingCall {
     /// Earlier calls of the same effect whose outcome is unknown. [`summary`](Self::summary) begins with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unknown: Vec<UnknownCall>,
+    /// How many different deciders have to approve the call.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub(crate) required: u32,
+    /// The deciders who approved the call as its question shows it, of several that have to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) approvals: Vec<Decider>,
+    /// The arguments of the model, if a decider replaced them while the call needs several approvals. `None` if nobody
+    /// did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) replaced: Option<Box<ReplacedArguments>>,
+    /// What the call depends on. [`summary`](Self::summary) has it in words. `None` if its tool states nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) world: Option<Box<World>>,
+}
+
+/// The arguments of the model that a decider replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReplacedArguments {
+    pub(crate) arguments: FrozenArguments,
+    /// How many times they were replaced.
+    pub(crate) times: u32,
 }
 
 impl PendingCall {
@@ -137,19 +159,68 @@ impl PendingCall {
         let party = (&self.run_id, &self.tenant, &self.principal);
         let shown = (&self.tool, self.definition_hash, &self.shown_arguments);
         let asked = (party, self.suspension, self.created_at, shown, inner);
-        match &*self.unknown {
-            [] => Question::of(&self.call_id, &asked),
-            unknown => Question::of(&self.call_id, &(asked, unknown)),
+        match (&*self.unknown, &self.replaced, &self.world) {
+            ([], None, None) => Question::of(&self.call_id, &asked),
+            (unknown, None, None) => Question::of(&self.call_id, &(asked, unknown)),
+            (unknown, None, Some(world)) => Question::of(&self.call_id, &(asked, unknown, world)),
+            // Sensitive arguments are masked, so their keyed digest shows that they were replaced.
+            (unknown, Some(replaced), world) => {
+                Question::of(&self.call_id, &(asked, unknown, world, replaced.times, self.record_digest))
+            }
         }
+    }
+
+    /// Returns the deciders who have approved the call so far, and how many different deciders have to approve it. An
+    /// approval counts for one question: it is dropped if the call asks another one.
+    pub fn approvals(&self) -> (&[Decider], u32) {
+        (&self.approvals, self.required)
+    }
+
+    /// Returns a sentence on the approvals of a call that needs several. `None` for any other call.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn approval_status(&self) -> Option<String> {
+        (self.required > 1).then(|| format!("It needs {} approvals and has {}.", self.required, self.approvals.len()))
+    }
+
+    /// Whether another approval of this person would change nothing.
+    pub(crate) fn needs_others_than(&self, decider: &Decider) -> bool {
+        self.is_approved_by(decider) && !self.is_last_approval(decider)
+    }
+
+    /// Whether this person has approved the call as its question shows it.
+    pub(crate) fn is_approved_by(&self, decider: &Decider) -> bool {
+        self.approvals.iter().any(|other| other.is_same_person(decider))
+    }
+
+    /// Whether the call has all of its approvals, with that of this decider.
+    pub(crate) fn is_last_approval(&self, decider: &Decider) -> bool {
+        let others = self.approvals.iter().filter(|other| !other.is_same_person(decider)).count();
+        u32::try_from(others).unwrap_or(u32::MAX) >= self.required.saturating_sub(1)
+    }
+
+    /// Returns the arguments of the model.
+    pub(crate) fn of_model(&self) -> &FrozenArguments {
+        self.replaced.as_ref().map_or(&self.arguments, |replaced| &replaced.arguments)
     }
 
     /// Whether both are the same call of the model, suspended for the same reason, at any time.
     pub(crate) fn repeats(&self, earlier: &Self) -> bool {
-        let (created_at, unknown) = (self.created_at, self.unknown.clone());
-        self.is_same(&Self { created_at, unknown, ..earlier.clone() }) && self.tool == earlier.tool
+        // A decider may have replaced the arguments.
+        let of_model = earlier.of_model();
+        let earlier = Self {
+            created_at: self.created_at,
+            unknown: self.unknown.clone(),
+            world: self.world.clone(),
+            arguments: self.arguments.clone(),
+            argument_digest: self.argument_digest,
+            replaced: self.replaced.clone(),
+            ..earlier.clone()
+        };
+        self.is_same(&earlier) && self.tool == earlier.tool && self.of_model() == of_model
     }
 
-    /// Adds earlier calls of the same effect to the question, in place of those that it named before.
+    /// Adds earlier calls of the same effect to the question, in place of those that it named before. Approvals of the
+    /// other question are dropped.
     pub(crate) fn ask_about(&mut self, unknown: Vec<UnknownCall>) {
         let before = about(&self.unknown);
         let sentence = self.summary.take().unwrap_or_default();
@@ -157,6 +228,31 @@ impl PendingCall {
         let summary = format!("{} {sentence}", about(&unknown));
         self.summary = Some(summary.trim().to_owned()).filter(|summary| !summary.is_empty());
         self.unknown = unknown;
+        self.approvals.clear();
+    }
+
+    /// Sets the author's sentence about the call, together with what the call depends on.
+    pub(crate) fn explain(&mut self, sentence: Option<String>, world: World) {
+        let statement = world.statement();
+        let is_open = |sentence: &String| statement.is_some() && !sentence.ends_with(['.', '!', '?']);
+        let sentence = sentence.map(|sentence| if is_open(&sentence) { sentence + "." } else { sentence });
+        let parts = [world.renewal(), sentence, statement].into_iter().flatten().collect::<Vec<_>>();
+        self.summary = (!parts.is_empty()).then(|| parts.join(" "));
+        self.world = (!world.is_empty()).then(|| Box::new(world));
+        let unknown = std::mem::take(&mut self.unknown);
+        self.ask_about(unknown);
+    }
+
+    /// Returns the author's sentence about the call, without what the library adds to it.
+    pub(crate) fn sentence(&self) -> Option<&str> {
+        let summary = self.summary.as_deref()?;
+        let without = |text, prefix: &str| str::strip_prefix(text, prefix).unwrap_or(text).trim_start();
+        let sentence = without(summary, &about(&self.unknown));
+        let (renewal, statement) = self.world.as_deref().map(|world| (world.renewal(), world.statement())).unzip();
+        let sentence = without(sentence, &renewal.flatten().unwrap_or_default());
+        let statement = statement.flatten().unwrap_or_default();
+        let sentence = sentence.strip_suffix(&*statement).unwrap_or(sentence).trim_end();
+        (!sentence.is_empty()).then_some(sentence)
     }
 
     /// Returns the tool that a decision is about: for a graph that waits with a call, the tool of that call.
@@ -184,6 +280,8 @@ impl PendingCall {
             && self.arguments == compared.arguments
             && self.argument_digest == compared.argument_digest
             && self.unknown == compared.unknown
+            && self.replaced == compared.replaced
+            && self.world == compared.world
     }
 }
 
@@ -209,6 +307,15 @@ fn about(unknown: &[UnknownCall]) -> String {
             format!("Calls with the same {same} have an unknown outcome: {named} and {} more.", several - NAMED)
         }
     }
+}
+
+const fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {

@@ -7,7 +7,6 @@ mod anchored;
 mod page;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 use std::sync::Arc;
 
 use crate::store::chain::{Broken, Chain, is_as_written};
@@ -26,9 +25,21 @@ const MOST_FINDINGS: usize = 1000;
 /// The maximum number of digest keys that are listed.
 const MOST_KEYS: usize = 16;
 
-/// The result of verifying records and anchors.
+/// The result of verifying the hash chains of records, each run's records in order, and the anchors over them.
 ///
-/// [`Verifier`] has an example.
+/// [`of_store`](Self::of_store) verifies a whole store, [`of_lines`](Self::of_lines) records that were exported.
+///
+/// ```
+/// use tool_runtime::store::{MemoryStore, Verification};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let progress = |records| println!("{records} records");
+/// let verified = Verification::of_store(&MemoryStore::new(), &[], progress).await?;
+/// assert!(verified.findings.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {
@@ -47,25 +58,77 @@ pub struct Verification {
     pub findings: Vec<Finding>,
 }
 
+impl Verification {
+    /// Verifies a whole store. Each exported anchor of `kept` must be unchanged in the store; if one is not, the
+    /// records that it covers are checked first, because missing records are more telling than a missing anchor.
+    /// `progress` receives the number of records after each page.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub async fn of_store(
+        store: &dyn Store,
+        kept: &[Anchor],
+        mut progress: impl FnMut(u64) + Send,
+    ) -> Result<Self, StoreError> {
+        let mut verifier = Verifier::new(false);
+        let lost = anchors(store, kept, &mut verifier).await?;
+        let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::default() };
+        while !verifier.is_full()
+            && let Some(page) = filter.next_page(store).await?
+        {
+            for read in page {
+                match read {
+                    Ok(sealed) if verifier.check(&sealed).is_none() => {}
+                    Ok(sealed) => verifier.again(store, sealed.record.run_id()).await?,
+                    Err(error) => verifier.lost(error),
+                }
+            }
+            progress(verifier.checked.records);
+        }
+        let mut verified = verifier.finish();
+        verified.findings.extend(lost);
+        Ok(verified)
+    }
+
+    /// Verifies records that were exported as JSON lines, each run's records in order; those up to an anchor of `kept`
+    /// must match its heads. With `part`, the first record of a run may follow records that are not in the export, and
+    /// anchored runs may be missing.
+    ///
+    /// `read` passes each line to the function that it receives, which returns an error for a line that is not a sealed
+    /// record. The error's `Display` can quote a value. Unknown or repeated members are a finding: a reader that takes
+    /// the first of two members reads another value than the sealed one.
+    ///
+    /// ```
+    /// use std::io::{BufRead, Error};
+    /// use tool_runtime::store::Verification;
+    ///
+    /// # let exported: &[u8] = b"";
+    /// let verified = Verification::of_lines(&[], false, |check| {
+    ///     exported.lines().try_for_each(|line| Ok::<(), Error>(check(&line?)?))
+    /// })?;
+    /// assert!(verified.findings.is_empty());
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn of_lines<E>(
+        kept: &[Anchor],
+        part: bool,
+        read: impl FnOnce(&mut dyn FnMut(&str) -> Result<(), serde_json::Error>) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut verifier = Verifier::new(part);
+        kept.iter().for_each(|anchor| verifier.expect(anchor));
+        read(&mut |line| verifier.follow_line(line))?;
+        Ok(verifier.finish())
+    }
+}
+
 /// The anchored heads of a run: by place, the hash and the number of the anchor.
 type Heads = BTreeMap<u64, (Hash, u64)>;
 
-/// Verifies the hash chains of records, each run's records in order, and the anchors over them.
-///
-/// [`verify`](Self::verify) verifies a whole store. For records that were exported as JSON lines, use
-/// [`expect`](Self::expect), [`follow_line`](Self::follow_line) and [`finish`](Self::finish).
-///
-/// ```
-/// use tool_runtime::store::{MemoryStore, Verifier};
-///
-/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-/// let verified = Verifier::verify(&MemoryStore::new(), &[], |records| println!("{records} records")).await?;
-/// assert!(verified.findings.is_empty());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// # })?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub struct Verifier {
+/// Verifies records and anchors, one by one.
+pub(crate) struct Verifier {
     /// Only a part of the records is verified: the first record of a run may follow records that are not passed.
     part: bool,
     chains: HashMap<Arc<str>, Followed>,
@@ -84,17 +147,10 @@ struct Followed {
     is_torn: bool,
 }
 
-impl fmt::Debug for Verifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verifier").field("checked", &self.checked).finish_non_exhaustive()
-    }
-}
-
 impl Verifier {
     /// Creates a verifier. With `part`, the first record of a run may follow records that are not passed, and anchored
     /// runs may be missing.
-    #[must_use]
-    pub fn new(part: bool) -> Self {
+    pub(crate) fn new(part: bool) -> Self {
         let (chains, heads) = (HashMap::new(), HashMap::new());
         Self { part, chains, heads, checked: Verification::default(), findings: Vec::new() }
     }
@@ -111,7 +167,7 @@ impl Verifier {
     }
 
     /// Adds an anchor: the records that follow must match its heads.
-    pub fn expect(&mut self, anchor: &Anchor) {
+    pub(crate) fn expect(&mut self, anchor: &Anchor) {
         if !anchor.is_whole() {
             self.note(Wrong::Anchor { number: anchor.number, wrong: "it was changed after it was made" });
             return;
@@ -128,7 +184,7 @@ impl Verifier {
     }
 
     /// Verifies the next record, and continues after it even if it is broken.
-    pub fn follow(&mut self, sealed: &SealedRecord) {
+    pub(crate) fn follow(&mut self, sealed: &SealedRecord) {
         if let Some(finding) = self.check(sealed) {
             self.note(finding);
         }
@@ -136,10 +192,7 @@ impl Verifier {
 
     /// Verifies the next record from its exported JSON text. Unknown or repeated members are a finding: a reader that
     /// takes the first of two members reads another value than the sealed one.
-    ///
-    /// # Errors
-    /// The text is not a sealed record. The error's `Display` can quote a value.
-    pub fn follow_line(&mut self, line: &str) -> Result<(), serde_json::Error> {
+    pub(crate) fn follow_line(&mut self, line: &str) -> Result<(), serde_json::Error> {
         let sealed: SealedRecord = serde_json::from_str(line)?;
         if is_as_written(line, &sealed) {
             self.follow(&sealed);
@@ -201,8 +254,7 @@ impl Verifier {
     }
 
     /// Ends the verification: an anchored record after the end of a chain is reported as missing.
-    #[must_use]
-    pub fn finish(mut self) -> Verification {
+    pub(crate) fn finish(mut self) -> Verification {
         let cut = self.heads.iter().filter_map(|(run_id, heads)| {
             let end = match self.chains.get(run_id) {
                 Some(followed) => followed.chain.next(),
@@ -223,37 +275,6 @@ impl Verifier {
         self.checked.unanchored = self.chains.values().filter(is_open).count() as u64;
         self.checked.runs = self.chains.len() as u64;
         Verification { findings: self.findings, ..self.checked }
-    }
-
-    /// Verifies a whole store. Each exported anchor of `kept` must be unchanged in the store; if one is not, the
-    /// records that it covers are checked first, because missing records are more telling than a missing anchor.
-    /// `progress` receives the number of records after each page.
-    ///
-    /// # Errors
-    /// The store cannot be reached.
-    pub async fn verify(
-        store: &dyn Store,
-        kept: &[Anchor],
-        mut progress: impl FnMut(u64) + Send,
-    ) -> Result<Verification, StoreError> {
-        let mut verifier = Self::new(false);
-        let lost = anchors(store, kept, &mut verifier).await?;
-        let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::default() };
-        while !verifier.is_full()
-            && let Some(page) = filter.next_page(store).await?
-        {
-            for read in page {
-                match read {
-                    Ok(sealed) if verifier.check(&sealed).is_none() => {}
-                    Ok(sealed) => verifier.again(store, sealed.record.run_id()).await?,
-                    Err(error) => verifier.lost(error),
-                }
-            }
-            progress(verifier.checked.records);
-        }
-        let mut verified = verifier.finish();
-        verified.findings.extend(lost);
-        Ok(verified)
     }
 
     /// Reads a run on its own. While other processes write, a page of all runs can miss a record, which then looks

@@ -1,11 +1,15 @@
 //! Suspended calls: each is suspended once and finished once.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
-use crate::call::ToolInvocationRecord;
+use crate::call::{Decider, DecisionError, Outcome, Question, ToolInvocationRecord};
 use crate::store::effects::Blocked;
 use crate::store::ledger::{self, Begun, Intent};
-use crate::store::{DecisionRecord, Document, Key, PendingCall, StoreError, StoredUnknown, Transaction, Waiting};
+use crate::store::{
+    DecisionKind, DecisionRecord, Document, Key, PendingCall, Refusal, StoreError, StoredUnknown, Transaction, Waiting,
+};
 
 /// Returns the keys that suspending a call locks.
 pub(crate) fn keys(call: &PendingCall) -> [Key; 2] {
@@ -21,8 +25,166 @@ pub(crate) fn suspend(transaction: &mut Transaction, waiting: &Waiting) -> Resul
     let key = Key::of_waiting(&waiting.call);
     match transaction.get(&key) {
         None => transaction.set(&key, Document::Waiting(Box::new(waiting.clone()))).map(|()| true),
-        Some(Document::Waiting(kept)) if kept.call.repeats(&waiting.call) => Ok(false),
+        Some(Document::Waiting(kept)) if kept.call.repeats(&waiting.call) => {
+            // A snapshot or a token can bring approvals that another store noted.
+            if let Some(merged) = with_approvals_of(kept, waiting) {
+                transaction.set(&key, Document::Waiting(Box::new(merged)))?;
+            }
+            Ok(false)
+        }
         Some(_) => Err(StoreError::Duplicate),
+    }
+}
+
+/// Adds the approvals of another copy of the call that asks the same question. `None` if it has no other approvals.
+pub(crate) fn with_approvals_of(kept: &Waiting, other: &Waiting) -> Option<Waiting> {
+    let is_new = |decider: &&Decider| !kept.call.is_approved_by(decider);
+    let mut new = other.call.approvals.iter().filter(is_new).peekable();
+    new.peek()?;
+    if kept.call.question() != other.call.question() {
+        return None;
+    }
+    let mut merged = kept.clone();
+    merged.call.approvals.extend(new.cloned());
+    Some(merged)
+}
+
+/// The result of an approval of a call that needs several.
+pub(crate) enum Counted {
+    /// It was the last one that the call needs. The call is taken next, with this approval.
+    Last(Box<PendingCall>),
+    /// It is noted, and the call waits for the approvals of other deciders.
+    Noted(Box<Waiting>),
+    /// It has no effect, for the reason that is recorded.
+    Refused(Uncounted),
+}
+
+/// The reason why an approval is not counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Uncounted {
+    /// The decider has approved the call before.
+    Again,
+    /// The call asks another question.
+    Other,
+    /// The call does not wait.
+    Gone,
+}
+
+/// Returns why a decider may not decide on a waiting call, `None` if they may.
+pub(crate) type Bars = Arc<dyn Fn(&PendingCall, &Decider) -> Option<DecisionError> + Send + Sync>;
+
+/// An approval of a call that needs several.
+#[derive(Clone)]
+pub(crate) struct Approval {
+    /// The call as it was when the approval was compared.
+    pub(crate) call: PendingCall,
+    pub(crate) decision: DecisionRecord,
+    pub(crate) decider: Decider,
+    /// The call with the arguments of this decider, which asks another question. `None` if they are not edited.
+    pub(crate) replaced: Option<PendingCall>,
+    /// The rule for the earlier deciders of the call, whom a process without its tool or with another policy may have
+    /// admitted. `None` in such a process.
+    pub(crate) bars: Option<Bars>,
+}
+
+/// An approval that was compared with the call as it waits now. Nothing is written yet.
+pub(crate) struct Plan<'a> {
+    approval: &'a Approval,
+    /// The call with the approvals that count before this one.
+    waiting: Box<Waiting>,
+    /// The earlier approvals that do not count.
+    dropped: Vec<(Decider, DecisionError)>,
+    is_last: bool,
+}
+
+/// Compares an approval with the call as it waits now, and its earlier deciders with the rules.
+pub(crate) fn plan<'a>(transaction: &Transaction, approval: &'a Approval) -> Result<Plan<'a>, Uncounted> {
+    let Approval { call, decider, replaced, bars, .. } = approval;
+    let mut waiting = match transaction.get(&Key::of_waiting(call)) {
+        Some(Document::Waiting(waiting)) if waiting.call.question() == call.question() => waiting.clone(),
+        Some(Document::Waiting(_)) => return Err(Uncounted::Other),
+        _ => return Err(Uncounted::Gone),
+    };
+    let mut dropped = Vec::new();
+    if let Some(replaced) = replaced {
+        waiting.call = replaced.clone();
+        return Ok(Plan { approval, waiting, dropped, is_last: false });
+    }
+    if let Some(bars) = bars {
+        for decider in std::mem::take(&mut waiting.call.approvals) {
+            match bars(&waiting.call, &decider) {
+                None => waiting.call.approvals.push(decider),
+                Some(why) => dropped.push((decider, why)),
+            }
+        }
+    }
+    let is_last = waiting.call.is_last_approval(decider);
+    if !is_last && waiting.call.is_approved_by(decider) {
+        return Err(Uncounted::Again);
+    }
+    Ok(Plan { approval, waiting, dropped, is_last })
+}
+
+impl Plan<'_> {
+    /// Whether the call has all of its approvals with this one.
+    pub(crate) const fn is_last(&self) -> bool {
+        self.is_last
+    }
+
+    /// Returns the question that the approval answers.
+    pub(crate) fn question(&self) -> Question {
+        self.approval.call.question()
+    }
+
+    /// Writes the approval with its record, unless it is the last one. An approval that does not count is removed from
+    /// the call, with a record of its own.
+    pub(crate) fn write(self, transaction: &mut Transaction) -> Result<Counted, StoreError> {
+        let Self { approval: Approval { call, decision, decider, .. }, mut waiting, dropped, is_last } = self;
+        let key = Key::of_waiting(call);
+        for (decider, why) in &dropped {
+            transaction.append(not_counted(&waiting.call, decider, *why, decision))?;
+        }
+        if is_last {
+            if !dropped.is_empty() {
+                transaction.set(&key, Document::Waiting(waiting.clone()))?;
+            }
+            return Ok(Counted::Last(Box::new(waiting.call)));
+        }
+        waiting.call.approvals.push(decider.clone());
+        let given = u32::try_from(waiting.call.approvals.len()).unwrap_or(u32::MAX);
+        transaction.set(&key, Document::Waiting(waiting.clone()))?;
+        transaction.append(DecisionRecord { approvals: Some((given, waiting.call.required)), ..decision.clone() })?;
+        Ok(Counted::Noted(waiting))
+    }
+}
+
+/// Returns the record of an earlier approval that is dropped.
+fn not_counted(call: &PendingCall, decider: &Decider, why: DecisionError, next: &DecisionRecord) -> DecisionRecord {
+    let refused = Refusal { outcome: Outcome::PolicyDenied, mismatch: Some(why), violations: Vec::new() };
+    let record = DecisionRecord::new(call, DecisionKind::Approved, Some(decider), next.at);
+    DecisionRecord { refused: Some(refused), ..record }
+}
+
+/// Counts an approval: notes it with its record, unless it is the last one that the call needs. An approval that has no
+/// effect, because the call was decided or asks another question, is recorded as refused. That of a person who approved
+/// the call before is recorded by the caller.
+pub(crate) fn approve(transaction: &mut Transaction, approval: &Approval) -> Result<Counted, StoreError> {
+    match plan(transaction, approval) {
+        Ok(plan) => plan.write(transaction),
+        Err(why) => {
+            refuse(transaction, approval, why)?;
+            Ok(Counted::Refused(why))
+        }
+    }
+}
+
+/// Records an approval that is not counted.
+pub(crate) fn refuse(transaction: &mut Transaction, approval: &Approval, why: Uncounted) -> Result<(), StoreError> {
+    let decision = approval.decision.clone();
+    match why {
+        Uncounted::Other => transaction.append(decision.of_another_question()),
+        Uncounted::Gone => transaction.append(decision.not_pending()),
+        Uncounted::Again => Ok(()),
     }
 }
 
@@ -84,6 +246,43 @@ fn ask_anew(transaction: &mut Transaction, taken: &Taken, unknown: &[StoredUnkno
     transaction.append(taken.decision.clone().of_another_question())
 }
 
+/// Whether the call has all of the approvals that the decision needs, and still has those that were counted with it.
+/// Another process may have noted approvals since, of deciders whom it could not judge; these do not count.
+fn is_approved(call: &PendingCall, taken: &Taken) -> bool {
+    match (&taken.decision.decider, taken.decision.decision) {
+        (Some(decider), DecisionKind::Approved | DecisionKind::Edited | DecisionKind::Answered) => {
+            taken.call.required >= call.required
+                && taken.call.is_last_approval(decider)
+                && taken.call.approvals.iter().all(|counted| call.is_approved_by(counted))
+        }
+        _ => true,
+    }
+}
+
+/// Asks about a call again, because the world is not the one that the approver was shown. Records the decision that does
+/// not count. Returns `false` if the call is no longer suspended as it was compared; the decision is then recorded as
+/// refused for that reason.
+pub(crate) fn renew(
+    transaction: &mut Transaction,
+    compared: &PendingCall,
+    renewed: &Waiting,
+    decision: &DecisionRecord,
+) -> Result<bool, StoreError> {
+    let key = Key::of_waiting(compared);
+    match transaction.get(&key) {
+        Some(Document::Waiting(waiting)) if waiting.call.is_same(compared) => {}
+        _ => {
+            if decision.decider.is_some() {
+                transaction.append(decision.clone().not_pending())?;
+            }
+            return Ok(false);
+        }
+    }
+    transaction.set(&key, Document::Waiting(Box::new(renewed.clone())))?;
+    transaction.append(decision.clone())?;
+    Ok(true)
+}
+
 /// Ends a suspension: records the decision, and begins or ends the call. Returns `None` if the call is no longer
 /// suspended, or another call is suspended under its id; a person's decision is then recorded as refused. If an account
 /// is exhausted, the call stays suspended. If earlier calls of the same effect have an unknown outcome, it stays
@@ -91,7 +290,7 @@ fn ask_anew(transaction: &mut Transaction, taken: &Taken, unknown: &[StoredUnkno
 pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
     let key = Key::of_waiting(&taken.call);
     match transaction.get(&key) {
-        Some(Document::Waiting(waiting)) if waiting.call.is_same(&taken.call) => {}
+        Some(Document::Waiting(waiting)) if waiting.call.is_same(&taken.call) && is_approved(&waiting.call, taken) => {}
         _ => {
             if taken.decision.decider.is_some() {
                 transaction.append(taken.decision.clone().not_pending())?;

@@ -11,13 +11,13 @@ use crate::store::StoreError;
 /// Resolves once a record is stored, or could not be. It may be dropped without waiting.
 ///
 /// ```
+/// use tool_runtime::ToolInvocationRecord;
 /// use tool_runtime::store::{MemoryStore, Store};
-/// use tool_runtime::testing::conformance::record;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let store = MemoryStore::new();
-/// let first = store.append(record("run-1", "call_1").into());
-/// let second = store.append(record("run-1", "call_2").into());
+/// let first = store.append(ToolInvocationRecord::example("run-1", "call_1").into());
+/// let second = store.append(ToolInvocationRecord::example("run-1", "call_2").into());
 /// // Both writes have begun.
 /// first.await?;
 /// second.await?;

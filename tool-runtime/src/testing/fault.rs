@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::call::Violation;
-use crate::capability::Requirement;
+use crate::capability::{Capabilities, Requirement};
 use crate::component::Bindings;
 use crate::error::ToolError;
 use crate::json::{DeError, Tree};
 use crate::redact::{ProjectError, Projector};
-use crate::registration::{Behaviour, Instance, Purpose, RunFailure, Running};
-use crate::testing::capability_call::CapabilityCalls;
+use crate::registration::{Behaviour, Instance, Purpose, RunFailure, Running, Stating};
+use crate::testing::capability_calls::CapabilityCalls;
 
 /// A fault that replaces or delays a tool in a test: an error, a panic, a hang. The gate treats it like a real one.
 ///
@@ -112,6 +112,10 @@ impl Behaviour for Faulty {
     fn may_reconcile(&self) -> bool {
         self.behaviour.may_reconcile()
     }
+
+    fn states(&self) -> bool {
+        self.behaviour.states()
+    }
 }
 
 struct FaultyInstance {
@@ -155,5 +159,9 @@ impl Instance for FaultyInstance {
             Fault::Error(text) => RunFailure::Tool(ToolError::internal(text)),
         };
         Some(Box::pin(async { Err(failure) }))
+    }
+
+    fn precondition(self: Box<Self>, capabilities: Capabilities) -> Option<Stating> {
+        self.instance.precondition(capabilities)
     }
 }

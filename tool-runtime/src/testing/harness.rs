@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::call::{Decider, ToolCall, ToolExecResult, ToolInvocationRecord};
+use crate::call::{CallId, Decider, ToolCall, ToolExecResult, ToolInvocationRecord};
 use crate::capability::{
     Bind, Bindable, Capabilities, ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionKind,
     ConnectionRequest,
@@ -19,7 +19,7 @@ use crate::catalog::ToolCatalog;
 use crate::policy::ToolPolicy;
 use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use crate::store::{ManualClock, MemoryStore, RecordFilter, Store};
-use crate::testing::capability_call::{CapabilityCall, CapabilityCalls};
+use crate::testing::capability_calls::CapabilityCalls;
 use crate::testing::fault::{Fault, Faults};
 use crate::testing::test_call::TestCall;
 
@@ -184,21 +184,54 @@ impl Harness {
         self.faults.set(tool, None);
     }
 
-    /// Adds the arguments to recorded capability calls, each as `Debug` prints it. They can hold personal data, and a
-    /// failed assertion prints them.
+    /// Adds the arguments to recorded capability calls, each as `Debug` prints it, and `_` for one without `Debug`. They
+    /// can hold personal data, and a failed assertion prints them.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use tool_runtime::capability::Capabilities;
+    /// use tool_runtime::{ToolCatalog, ToolError, capability, testing, tool};
+    ///
+    /// /// Counts parts.
+    /// #[capability(effect = read_only)]
+    /// trait Stock {
+    ///     /// How many parts there are.
+    ///     fn count(&self, part: &str) -> u32;
+    /// }
+    /// # struct Shelf;
+    /// # impl Stock for Shelf {
+    /// #     fn count(&self, _: &str) -> u32 { 7 }
+    /// # }
+    /// # /// Counts a part.
+    /// # #[tool(name = "stock__count", effect = read_only, redact = ["$"])]
+    /// # fn count(
+    /// #     stock: &dyn Stock,
+    /// #     /// Which.
+    /// #     part: String,
+    /// # ) -> Result<u32, ToolError> { Ok(stock.count(&part)) }
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let capabilities = Capabilities::new().with::<dyn Stock>(std::sync::Arc::new(Shelf));
+    /// let harness = testing::Harness::new(ToolCatalog::builder().tool::<count>().build()?).capabilities(capabilities);
+    /// let call = harness.record_arguments().call("stock__count", json!({ "part": "P-10" })).await;
+    /// assert_eq!(call.capability_calls(), [r#"Stock::count("P-10")"#]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn record_arguments(self) -> Self {
         self.capability_calls.record_arguments();
         self
     }
 
-    /// Returns what all calls so far did with capabilities and connections, in order.
+    /// Returns the methods of capabilities and connections that all calls so far used, in order: each with the call that
+    /// used it, as `Clock::now`, or `Clock::now("Oslo")` under [`record_arguments`](Self::record_arguments).
     ///
     /// Methods are recorded with the feature `testing`, for every `#[capability]` trait whose methods are all in its own
-    /// block. Of a trait that builds on another capability, or that an unknown attribute changes, only the fact is
-    /// recorded that a call borrowed it.
+    /// block. Of a trait that builds on another capability, or that an unknown attribute changes, only its name is
+    /// recorded: a call borrowed it.
     #[must_use]
-    pub fn capability_calls(&self) -> Vec<CapabilityCall> {
+    pub fn capability_calls(&self) -> Vec<(CallId, String)> {
         self.capability_calls.all()
     }
 

@@ -8,7 +8,6 @@ use std::ops::Deref;
 use serde_json::Value;
 
 use crate::call::{ToolExecResult, ToolInvocationRecord};
-use crate::testing::capability_call::CapabilityCall;
 
 /// A call that a test made: its result, to which it dereferences, and its record.
 ///
@@ -37,7 +36,7 @@ use crate::testing::capability_call::CapabilityCall;
 pub struct TestCall {
     pub(super) result: ToolExecResult,
     pub(super) record: Option<ToolInvocationRecord>,
-    pub(super) capability_calls: Vec<CapabilityCall>,
+    pub(super) capability_calls: Vec<String>,
 }
 
 impl TestCall {
@@ -47,9 +46,10 @@ impl TestCall {
         self.record.as_ref()
     }
 
-    /// Returns what the call did with its capabilities so far, as [`Harness::capability_calls`](super::Harness::capability_calls) does for all calls.
+    /// Returns the methods of capabilities that the call used so far, as
+    /// [`Harness::capability_calls`](super::Harness::capability_calls) does for all calls.
     #[must_use]
-    pub fn capability_calls(&self) -> &[CapabilityCall] {
+    pub fn capability_calls(&self) -> &[String] {
         &self.capability_calls
     }
 
@@ -60,9 +60,7 @@ impl TestCall {
     /// They are others.
     #[track_caller]
     pub fn assert_capability_calls<const N: usize>(&self, expected: [&str; N]) -> &Self {
-        let is_same = self.capability_calls.len() == N
-            && self.capability_calls.iter().zip(expected).all(|(call, expected)| call.to_string() == expected);
-        assert!(is_same, "expected the capability calls {expected:?}\n{self}");
+        assert!(self.capability_calls == expected, "expected the capability calls {expected:?}\n{self}");
         self
     }
 

@@ -1,4 +1,4 @@
-//! [`Decoder`]: turns the bytes of one response, cut anywhere, into [`Decoded`], within the limits of [`DecodeOptions`].
+//! [`Decoder`]: turns the bytes of one response, cut anywhere, into [`Decoded`].
 
 pub(crate) mod arguments;
 pub(crate) mod cursor;
@@ -14,17 +14,18 @@ pub(crate) mod turn;
 mod wire_error;
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 
-use crate::wire::Format;
 use crate::wire::decode::framing::{EventStream, Frame, JsonLines, ObjectArray};
 use crate::wire::decode::turn::{Turn, Writer};
+use crate::wire::{Format, ToolChoice};
 
 pub(crate) use decoded::CallStatus;
 pub use decoded::{Decoded, DecodedCall, Finish};
 pub use display::DisplayEvent;
-pub use options::DecodeOptions;
+pub(crate) use options::DecodeOptions;
 pub use wire_error::WireError;
 pub(crate) use wire_error::{ErrorCode, WireErrorKind};
 
@@ -59,12 +60,12 @@ pub(crate) enum Framing {
     Lines,
 }
 
-/// Decodes one response, streamed or whole. Created by [`Format::decoder`](crate::wire::Format::decoder).
+/// Decodes one response, streamed or whole, within limits. Created by [`Format::decoder`](crate::wire::Format::decoder).
 ///
 /// ```
-/// use tool_runtime::wire::{DecodeOptions, Format};
+/// use tool_runtime::wire::Format;
 ///
-/// let mut decoder = Format::Ollama.decoder(DecodeOptions::default());
+/// let mut decoder = Format::Ollama.decoder();
 /// // The bytes may be cut anywhere.
 /// decoder.push(br#"{"message":{"tool_calls":[{"function":{"name":"core__add","arg"#);
 /// decoder.push(br#"uments":{"a":1}}}]},"done":true}"#);
@@ -72,7 +73,7 @@ pub(crate) enum Framing {
 /// assert!(decoded.calls[0].is_executable());
 ///
 /// // A response that breaks off runs nothing.
-/// let mut decoder = Format::Ollama.decoder(DecodeOptions::default());
+/// let mut decoder = Format::Ollama.decoder();
 /// decoder.push(br#"{"message":{"tool_calls":[{"function":{"name":"core__add"}}]},"done":false}"#);
 /// assert!(!decoder.finish().ended_well());
 /// ```
@@ -100,9 +101,79 @@ enum Reader {
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl Decoder {
-    pub(crate) fn new(dialect: impl Dialect + 'static, options: DecodeOptions) -> Self {
+    pub(crate) fn new(dialect: impl Dialect + 'static) -> Self {
+        let options = DecodeOptions::default();
         let turn = Turn::new(dialect.format(), &options);
         Self { dialect: Box::new(dialect), options, turn, reader: Reader::Start { mark: 0 }, taken: 0, unread: 0 }
+    }
+
+    /// Sets the most bytes of one response; 32 MiB by default.
+    #[must_use]
+    pub fn with_max_bytes(mut self, bytes: usize) -> Self {
+        self.options.max_bytes = bytes;
+        self
+    }
+
+    /// Sets the most bytes of one frame of a stream; 8 MiB by default.
+    #[must_use]
+    pub fn with_max_frame_bytes(mut self, bytes: usize) -> Self {
+        self.options.max_frame_bytes = bytes;
+        self
+    }
+
+    /// Sets the most calls of one response; 1,024 by default.
+    #[must_use]
+    pub fn with_max_calls(mut self, calls: usize) -> Self {
+        self.options.max_calls = calls;
+        self.turn.limit(&self.options);
+        self
+    }
+
+    /// Sets the most bytes of provider state, such as encrypted reasoning; 8 MiB by default.
+    #[must_use]
+    pub fn with_max_provider_state_bytes(mut self, bytes: usize) -> Self {
+        self.options.max_provider_state_bytes = bytes;
+        self.turn.limit(&self.options);
+        self
+    }
+
+    /// Sets the model that the request named, which provider state keeps; by default the one that the response names.
+    #[must_use]
+    pub fn with_model(mut self, model: impl Into<String>) -> Self {
+        self.options.model = Some(model.into());
+        self
+    }
+
+    /// Sets the choice that the request sent; a call outside it is flagged.
+    #[must_use]
+    pub fn with_choice(mut self, choice: ToolChoice) -> Self {
+        self.options.choice = choice;
+        self
+    }
+
+    /// Sets the names of the tools that the request offered.
+    ///
+    /// ```
+    /// use tool_runtime::wire::Format;
+    ///
+    /// let mut decoder = Format::Ollama.decoder().with_offered(["core__add"]);
+    /// decoder.push(br#"{"message":{"tool_calls":[{"function":{"name":"core__ad","arguments":{}}}]},"done":true}"#);
+    /// let decoded = decoder.finish();
+    /// // The gate refuses the call, as it refuses every unknown name.
+    /// assert!(!decoded.calls[0].offered);
+    /// ```
+    #[must_use]
+    pub fn with_offered<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.options.offered = Some(Arc::new(names.into_iter().map(Into::into).collect()));
+        self
+    }
+
+    /// Sets all at once.
+    #[cfg(feature = "http")]
+    pub(crate) fn with_options(mut self, options: DecodeOptions) -> Self {
+        self.turn.limit(&options);
+        self.options = options;
+        self
     }
 
     /// Takes the next bytes and returns the events to show. Failures are reported by [`Decoder::finish`].

@@ -11,13 +11,13 @@ use crate::error::ParseError;
 /// decoders.
 ///
 /// ```
-/// use tool_runtime::wire::{DecodeOptions, Format, Message};
+/// use tool_runtime::wire::{Format, Message};
 ///
 /// let format: Format = "openai-chat".parse()?;
 /// let request = format.encode_messages(&[Message::user("Hi!")], None);
 /// assert!(request.body["messages"].get().contains(r#""content":"Hi!""#));
 ///
-/// let mut decoder = format.decoder(DecodeOptions::default());
+/// let mut decoder = format.decoder();
 /// decoder.push(br#"{"choices":[{"message":{"content":"Hello."},"finish_reason":"stop"}]}"#);
 /// assert_eq!(decoder.finish().text, "Hello.");
 /// # Ok::<(), tool_runtime::error::ParseError>(())

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use crate::wire::decode::{DecodeOptions, Decoder};
+use crate::wire::decode::Decoder;
 use crate::wire::encode::{self, Dialect, EncodeError, EncodeOptions, Encoded, OfferedTools, WireTool};
 use crate::wire::{Asked, Format, Message, Request, RequestSettings, ToolChoice};
 
@@ -19,21 +19,21 @@ impl Format {
     /// Returns a decoder for one response, streamed or whole.
     ///
     /// ```
-    /// use tool_runtime::wire::{DecodeOptions, Finish, Format};
+    /// use tool_runtime::wire::{Finish, Format};
     ///
-    /// let mut decoder = Format::Gemini.decoder(DecodeOptions::default());
+    /// let mut decoder = Format::Gemini.decoder();
     /// decoder.push(br#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#);
     /// let decoded = decoder.finish();
     /// assert_eq!((decoded.text.as_str(), decoded.finish), ("Hi", Finish::Stop));
     /// ```
     #[must_use]
-    pub fn decoder(self, options: DecodeOptions) -> Decoder {
+    pub fn decoder(self) -> Decoder {
         match self {
-            Self::OpenAiChat => Decoder::new(openai_chat::Decode::default(), options),
-            Self::OpenAiResponses => Decoder::new(openai_responses::Decode::default(), options),
-            Self::Anthropic => Decoder::new(anthropic::Decode::default(), options),
-            Self::Ollama => Decoder::new(ollama::Decode::default(), options),
-            Self::Gemini => Decoder::new(gemini::Decode::default(), options),
+            Self::OpenAiChat => Decoder::new(openai_chat::Decode::default()),
+            Self::OpenAiResponses => Decoder::new(openai_responses::Decode::default()),
+            Self::Anthropic => Decoder::new(anthropic::Decode::default()),
+            Self::Ollama => Decoder::new(ollama::Decode::default()),
+            Self::Gemini => Decoder::new(gemini::Decode::default()),
         }
     }
 

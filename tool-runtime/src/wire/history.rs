@@ -1,5 +1,5 @@
-//! Conversations independent of a provider: messages and their parts, the check of a history that a client sent, and
-//! the repair of a history that this side kept.
+//! Conversations independent of a provider: messages and their parts, and the repair of a history that this side
+//! kept.
 //!
 //! A turn of a model is kept in order and without loss: data that only its provider understands, such as a signature or
 //! encrypted reasoning, is [`ProviderState`] with its part. The encoder of the same format writes it back unchanged, because
@@ -8,7 +8,6 @@
 
 mod bounded;
 mod call;
-mod check;
 mod media;
 mod message;
 mod part;
@@ -20,8 +19,6 @@ pub(crate) use crate::media::Media;
 pub(crate) use bounded::bounded;
 pub use call::CallMessage;
 pub(crate) use call::object_text;
-pub(crate) use check::HistoryErrorKind;
-pub use check::{Answer, HistoryError, HistoryLimits};
 pub(crate) use message::joined;
 pub use message::{Content, Message};
 pub use part::{Citation, Part, TextPart};

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tool_runtime::wire::history::{CallMessage, Message, Part, ResultMessage};
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
-use tool_runtime::wire::{DecodeOptions, EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
+use tool_runtime::wire::{EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
 use tool_runtime_cli::{AppCommand, Cli, Exit, Failure, formats, input, terminal};
 
 /// Translate between a provider's bytes and this project's types, from stdin to stdout
@@ -82,7 +82,7 @@ impl AppCommand for Wire {
 }
 
 fn decode(format: Format, bytes: &[u8], chunk: usize) -> Result<Exit, Failure> {
-    let mut decoder = format.decoder(DecodeOptions::default());
+    let mut decoder = format.decoder();
     if chunk == 0 {
         decoder.push_with(bytes, |_| {});
     } else {

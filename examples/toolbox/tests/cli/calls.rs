@@ -148,6 +148,39 @@ fn whom_the_policy_does_not_let_decide_is_refused() {
 }
 
 #[test]
+fn a_call_that_needs_two_people_says_who_approved_and_waits_for_the_other() {
+    let rig = Rig::new();
+    rig.write(
+        "p.toml",
+        "allowed_tools = [\"tasks__delete_task\"]\nrequire_approval_for_tools = [\"tasks__delete_task\"]\n\
+         [approvals]\nrequired = 2\nprincipals = [\"grace\", \"heidi\", \"ivan\"]\n",
+    );
+    let run = |words: &[&str]| rig.run(&[&["--policy", "p.toml"], words].concat());
+    let arguments = json!({ "task_id": TASK }).to_string();
+    let explained = run(&["policy", "explain", "tasks__delete_task"]).code(5);
+    assert!(explained.stdout.contains("2 different deciders have to approve it"), "{}", explained.stdout);
+    assert_eq!(run(&["--json", "policy", "explain", "tasks__delete_task"]).code(5).json()["required_approvals"], 2);
+    run(&["call", "tasks__delete_task", &arguments, "--user-text", TASK]).code(5);
+    let id = rig.waiting()[0]["id"].as_str().unwrap().to_owned();
+    assert!(run(&["approvals", "list"]).code(0).stdout.contains("2 people: 0 of 2"));
+    let first = run(&["approvals", "approve", &id, "--as", "grace"]).code(5);
+    assert!(first.stdout.contains("1 of 2 approvals are noted"), "{}", first.stdout);
+    assert_eq!(run(&["--json", "approvals", "approve", &id, "--as", "grace"]).code(3).error(), "not_allowed");
+    assert_eq!(run(&["--json", "approvals", "approve", &id, "--as", "mallory"]).code(3).error(), "not_allowed");
+    let listed = run(&["approvals", "list"]).code(0).stdout;
+    assert!(listed.contains("2 people: 1 of 2, by grace"), "{listed}");
+    let shown = run(&["approvals", "show", &id]).code(0).stdout;
+    assert!(shown.contains("waits for 2 people: 1 of 2, by grace"), "{shown}");
+    assert!(shown.contains("decided by grace or heidi or ivan of"), "{shown}");
+    let row = run(&["--json", "approvals", "list"]).code(0).json();
+    assert_eq!((&row[0]["required"], &row[0]["approved_by"]), (&json!(2), &json!(["grace"])));
+    run(&["approvals", "approve", &id, "--as", "heidi"]).code(0);
+    assert!(rig.waiting().is_empty());
+    let audited = run(&["audit", "show", "--kind", "decision"]).code(0).stdout;
+    assert!(audited.contains("approved (1 of 2)") && audited.contains("approved (2 of 2)"), "{audited}");
+}
+
+#[test]
 fn only_the_party_of_a_call_continues_it() {
     let rig = Rig::new();
     let id = delete(&rig);

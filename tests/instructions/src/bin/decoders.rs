@@ -12,7 +12,6 @@ mod typed;
 use std::hint::black_box;
 
 use streams::Stream;
-use tool_runtime::wire::DecodeOptions;
 
 /// The number of deltas of one response, large enough that its beginning and its end are negligible.
 const DELTAS: usize = 8_000;
@@ -54,8 +53,7 @@ fn counted(work: impl FnOnce()) {
 }
 
 fn decode(stream: Stream, bytes: &[u8]) {
-    let options = DecodeOptions::default().with_max_bytes(usize::MAX).with_max_calls(usize::MAX);
-    let mut decoder = stream.format.decoder(options);
+    let mut decoder = stream.format.decoder().with_max_bytes(usize::MAX).with_max_calls(usize::MAX);
     for chunk in bytes.chunks(CHUNK) {
         decoder.push_with(black_box(chunk), |event| drop(black_box(event)));
     }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use tool_runtime::agent::{DisplayFn, Input, ModelClient, ModelError, ModelRequest};
 use tool_runtime::runner::Failure;
-use tool_runtime::wire::{DecodeOptions, Decoded, RequestSettings, ToolChoice};
+use tool_runtime::wire::{Decoded, RequestSettings, ToolChoice};
 
 use super::*;
 
@@ -91,9 +91,16 @@ async fn each_request_has_a_sink_of_its_own() {
     let rig = rig([two_that_wait(), ScriptedTurn::text("Done.")]);
     let mut conversation = rig.converse();
     let (first, second) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
-    conversation.events(Arc::clone(&first));
+    let sink = |heard: &Arc<Heard>| {
+        let (heard, take) = (Arc::clone(heard), heard.sink());
+        move |event| {
+            let _ = &heard;
+            take(event);
+        }
+    };
+    conversation.events(sink(&first));
     conversation.send("Go.").await;
-    conversation.events(Arc::clone(&second));
+    conversation.events(sink(&second));
     let input = Input::new()
         .decide(&tests::question(&conversation, "s"), ApprovalDecision::Approve, &grace())
         .answer(ClientAnswer::value("g", "7"));
@@ -153,7 +160,7 @@ impl ModelClient for Broken {
     }
 
     async fn complete(&self, _: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
-        let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+        let mut decoder = Format::OpenAiChat.decoder();
         decoder.push_with(b"data: {\"error\":{\"message\":\"quota of project 7\"}}\n\n", show);
         Ok(decoder.finish())
     }
@@ -283,7 +290,7 @@ impl ModelClient for Cached {
     }
 
     async fn complete(&self, _: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
-        let mut decoder = Format::Anthropic.decoder(DecodeOptions::default());
+        let mut decoder = Format::Anthropic.decoder();
         let usage =
             r#"{"input_tokens":3,"cache_read_input_tokens":48000,"cache_creation_input_tokens":100,"output_tokens":1}"#;
         let start = format!(

@@ -1,7 +1,7 @@
 //! The bytes of a turn for a chat UI: readers that keep up, that are slow, and that hang up.
 
 use tool_runtime::agent::{Input, UiStream};
-use tool_runtime::call::EventSink;
+use tool_runtime::call::Decider;
 use tool_runtime::media::Media;
 use tool_runtime::wire::history::{Citation, Part, TextPart};
 use tool_runtime::wire::ui::Protocol;
@@ -223,14 +223,14 @@ async fn a_reader_that_is_slow_gets_every_ending_within_bounds() {
         let result = events.iter().find(|event| matches!(event, Event::ToolCallResult { .. })).expect("a result");
         // The stream has no reader, and far more events arrive than are kept.
         for _ in 0..400_000 {
-            sink.emit(delta.clone());
+            sink(delta.clone());
         }
-        events.iter().for_each(|event| sink.emit(event.clone()));
+        events.iter().for_each(|event| sink(event.clone()));
         let unread = format!("{stream:?}");
         let bytes: usize = unread.chars().filter(char::is_ascii_digit).collect::<String>().parse().expect("a count");
         assert!(((1 << 20)..(2 << 20)).contains(&bytes), "{unread}");
         // After `done`, no event is accepted.
-        sink.emit(result.clone());
+        sink(result.clone());
         let text = read(stream).await;
         let end = &text[text.len() - 4096..];
         assert!(end.contains("\"a\"") && end.contains("42"), "the result of the call came through: {end}");
@@ -345,5 +345,32 @@ async fn a_stream_says_what_did_not_fit_into_a_result() {
         let [result, missing] = ["[0,1,2", "more items did not fit into the result"].map(|what| text.find(what));
         assert!(result.is_some() && result < missing, "{protocol}: {text}");
         assert!(text.contains("left-out") && text.contains(r#""toolCallId":"c1""#), "{protocol}: {text}");
+    }
+}
+
+/// The UI of the first approver shows the call as waiting again, under the same `approvalId`.
+#[tokio::test]
+async fn an_approval_that_does_not_suffice_asks_again() {
+    let two = format!("{POLICY}\n[approvals]\nrequired = 2");
+    for protocol in [Protocol::UiMessageStream, Protocol::AgUi] {
+        let rig = with_policy(&two, [waits(), ScriptedTurn::text("Sent.")]);
+        let mut conversation = rig.converse();
+        conversation.send("Go.").await;
+        let asked = tests::question(&conversation, "s");
+        let mut responses = Vec::new();
+        for (name, code) in [("grace", "approval_required"), ("grace", "not_allowed"), ("heidi", "answered")] {
+            let stream = conversation.ui_stream_resuming(protocol, "msg_1");
+            let input = Input::new().decide(&asked, ApprovalDecision::Approve, &Decider::new(name));
+            let ended = conversation.receive(input).await;
+            let told = ended.as_ref().map_or_else(tool_runtime::runner::ResumeError::code, TurnOutcome::code);
+            assert_eq!(told, code, "{name}");
+            responses.push(read(stream).await);
+        }
+        assert!(responses[0].contains(&asked.to_string()), "{}", responses[0]);
+        assert!(responses[1].contains("another one has to approve it"), "{}", responses[1]);
+        assert!(responses[2].contains("Sent."), "{}", responses[2]);
+        if protocol == Protocol::UiMessageStream {
+            assert!(kinds(&responses[0]).contains(&"tool-approval-request".to_owned()), "{}", responses[0]);
+        }
     }
 }

@@ -199,3 +199,65 @@ async fn a_graph_that_nobody_decides_expires_with_its_call() {
         assert!(rig.outcomes().await.contains(&("notes__hang".to_owned(), Outcome::Cancelled)));
     }
 }
+
+/// The call of a child needs two people. They are counted on the call of the graph, and each of their approvals is in the
+/// chain of the child, too.
+#[tokio::test]
+async fn a_childs_call_that_needs_two_people_waits_for_both() {
+    let rules = "require_approval_for_tools = ['notes__count']\n[approvals.tools.notes__count]\nrequired = 2";
+    for shares in [false, true] {
+        let rig = Rig::new();
+        let one = [call("c1", "notes__count", r#"{"at":1}"#)];
+        let run = rig.run(rules, one);
+        let waits = run.exec(ask("p1")).await;
+        let question = waits.question().cloned().expect("it waits");
+        let first = run.resume(&question, ApprovalDecision::Approve, &bob()).await.expect("it counts");
+        assert_eq!((first.approvals(), first.question(), rig.effects()), (Some((1, 2)), Some(&question), 0));
+        assert!(run.resume(&question, ApprovalDecision::Approve, &bob()).await.is_err(), "the same person");
+        for decision in
+            [ApprovalDecision::Respond("7".to_owned()), ApprovalDecision::ApproveEdited(r#"{"at":2}"#.to_owned())]
+        {
+            let alone = run.resume(&question, decision, &carol()).await.expect("it waits");
+            let mismatch = alone.error().and_then(|error| error.mismatch);
+            assert_eq!(mismatch.map(tool_runtime::call::DecisionError::code), Some("several_deciders"));
+        }
+        // Another process, which may have a store of its own.
+        let other = Rig { store: if shares { Arc::clone(&rig.store) } else { Arc::default() }, ..Rig::new() };
+        let snapshot = run.snapshot().await.expect("a snapshot");
+        let runner = other.runner(rules, researcher([ScriptedTurn::text(REPORT)]));
+        let run = runner.restore(snapshot, other.options()).await.expect("restored");
+        let last = run.resume(&question, ApprovalDecision::Approve, &carol()).await.expect("it counts");
+        assert_eq!((last.outcome(), other.effects()), (Outcome::Ok, 1));
+        let records = other.store.records(&RecordFilter::default()).await.expect("records");
+        let decided = |tool: &str| {
+            let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
+            let decisions = decisions.filter(|decision| decision.tool.as_str() == tool && decision.refused().is_none());
+            decisions.map(|decision| decision.approvals).collect::<Vec<_>>()
+        };
+        assert_eq!(decided("notes__count"), [Some((1, 2)), Some((2, 2))]);
+        let of_graph = if shares { vec![Some((1, 2)), Some((2, 2))] } else { vec![Some((2, 2))] };
+        assert_eq!(decided("graph__researcher"), of_graph);
+    }
+}
+
+/// One person edits the arguments of a child's call, so that it needs two. The editor counts.
+#[tokio::test]
+async fn an_edit_of_a_childs_call_that_raises_the_number_counts_once() {
+    let rules = "require_approval_for_tools = ['notes__count']\n[[tools.notes__count.arguments]]\npointer = '/at'\nat_most = 5\n\
+                 otherwise = 'require_approval'\n[approvals.rules.'tools.notes__count.arguments[0]']\nrequired = 2";
+    let rig = Rig::new();
+    let run = rig.run(rules, [call("c1", "notes__count", r#"{"at":1}"#), ScriptedTurn::text(REPORT)]);
+    assert_eq!(run.exec(ask("p1")).await.outcome(), Outcome::ApprovalRequired);
+    let edited = ApprovalDecision::ApproveEdited(r#"{"at":9}"#.to_owned());
+    let first = run.resume_shown("p1", edited, &bob()).await.expect("it waits");
+    assert_eq!((first.outcome(), rig.effects()), (Outcome::ApprovalRequired, 0));
+    let waits = rig.waiting("parent").await.remove(0);
+    assert_eq!((waits.approvals().0.len(), waits.approvals().1), (1, 2));
+    assert!(run.resume_shown("p1", ApprovalDecision::Approve, &bob()).await.is_err(), "the same person");
+    let last = run.resume_shown("p1", ApprovalDecision::Approve, &carol()).await.expect("it counts");
+    assert_eq!((last.outcome(), rig.effects()), (Outcome::Ok, 1));
+}
+
+fn carol() -> Decider {
+    Decider::new("carol").tenant("acme")
+}

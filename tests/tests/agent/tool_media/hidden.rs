@@ -222,7 +222,7 @@ async fn talk(protocol: Protocol) -> (String, String) {
         ScriptedTurn::text("Done."),
     ]));
     let (heard, mut everyone) = (Heard::default(), Vec::new());
-    let options = || RunOptions::new().events(heard.clone());
+    let options = || RunOptions::new().events(heard.sink());
     let mut conversation = agent.converse(runner.run(options()));
     let decide = |id: &str, decision| Input::new().decide(&tests::never(id), decision, &tests::grace());
     let steps = [

@@ -98,7 +98,10 @@ fn rules_about_deciders_decide_something() {
         ("[approvals]\nrole = [\"x\"]", "unknown field `role`"),
         ("[approvals]\nroles = []", "an empty list admits nobody"),
         ("[approvals.tools.waiting__chang]\nown_calls = true", "there is no tool `waiting__chang`"),
-        ("[approvals.tools.waiting__change]", "this decides nothing; write `own_calls` or `roles`"),
+        (
+            "[approvals.tools.waiting__change]",
+            "this decides nothing; write `own_calls`, `roles`, `principals` or `required`",
+        ),
         ("[approvals.effects.changes]\nown_calls = true", "changes"),
     ] {
         let catalog = ToolCatalog::collect().expect("a catalog");

@@ -2,7 +2,7 @@
 
 use tests::Shown as _;
 use tool_runtime::call::{ArgumentDigest, DigestKey};
-use tool_runtime::store::{Chain, DecisionRecord, Key, Transaction, Verifier};
+use tool_runtime::store::{Chain, DecisionRecord, Key, Transaction, Verification};
 use tool_runtime::tool::Hash;
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -125,7 +125,7 @@ async fn without_its_key_a_record_stays_verifiable() {
     let second = Office::over(&store, "run-2", None).decided("a").await.argument_digest.expect("a digest");
     assert_ne!(first.key_id(), second.key_id(), "what does not compare says so");
     Chain::verify(&store.records(&RecordFilter::default()).await.expect("records")).expect("whole");
-    let verified = Verifier::verify(&*store, &[], |_| {}).await.expect("a store");
+    let verified = Verification::of_store(&*store, &[], |_| {}).await.expect("a store");
     let keys = [first, second].map(|digest| digest.key_id().expect("a key"));
     assert!(verified.findings.is_empty());
     assert_eq!(verified.digest_keys, keys.into(), "the keys whose digests do not compare");

@@ -131,3 +131,28 @@ async fn a_token_opens_where_it_fits_only() {
     let run = service(SENDS, &clock).run(ada());
     assert!(matches!(run.seal("nothing", &keys()).await, Err(ResumeError::NotWaiting(_))));
 }
+
+/// A token that is sealed after the first approval carries it, also to a service that opened an earlier token.
+#[tokio::test]
+async fn a_token_carries_an_approval_to_the_next_service() {
+    let two = format!("{SENDS}[approvals]\nrequired = 2\n");
+    let by = |name: &str| Decider::new(name).tenant("acme");
+    for opened_before in [false, true] {
+        let clock = clock();
+        let run = service(&two, &clock).run(ada());
+        run.exec(ToolCall::text("c", "waiting__send", r#"{"to":"a","text":"b"}"#)).await;
+        let before = run.seal("c", &keys()).await.expect("it waits");
+        let second = service(&two, &clock);
+        if opened_before {
+            second.open_token(&before, &keys(), ada()).await.expect("it opens");
+        }
+        let first = run.resume_shown("c", ApprovalDecision::Approve, &by("grace")).await.expect("it counts");
+        assert_eq!(first.approvals(), Some((1, 2)));
+        let after = run.seal("c", &keys()).await.expect("it waits");
+        let (run, question) = second.open_token(&after, &keys(), ada()).await.expect("it opens");
+        assert_eq!(first.question(), Some(&question));
+        let again = run.resume(&question, ApprovalDecision::Approve, &by("grace")).await.expect_err("the same person");
+        assert_eq!(again.code(), "not_allowed");
+        assert!(run.resume(&question, ApprovalDecision::Approve, &by("heidi")).await.expect("it counts").is_ok());
+    }
+}

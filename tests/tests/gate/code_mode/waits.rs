@@ -196,3 +196,48 @@ async fn a_script_that_diverges_is_stopped() {
     assert_eq!(other.effects(), 1, "the one that was approved");
     assert!(other.store.pending_calls(&RecordFilter::default()).await.expect("pending calls").is_empty());
 }
+
+/// A call of a script that needs two people waits for both, in any process.
+#[tokio::test]
+async fn a_call_of_a_script_needs_as_many_people_as_any_other() {
+    let rules = "[approvals]\nrequired = 2";
+    let rig = Rig::new();
+    let run = rig.run(rules, with_effects());
+    let mut asked = run.exec(call(SCRIPT)).await.question().expect("it waits").clone();
+    for effects in 0..2 {
+        let snapshot = serde_json::to_string(&run.snapshot().await.expect("a snapshot")).expect("JSON");
+        let snapshot: RunSnapshot = serde_json::from_str(&snapshot).expect("a snapshot");
+        let run = rig.runner(rules, with_effects()).restore(snapshot, options()).await.expect("a run");
+        let approve =
+            async |who: &str| run.resume(&asked, ApprovalDecision::Approve, &Decider::new(who).tenant("acme")).await;
+        let first = approve("grace").await.expect("it counts");
+        assert_eq!((first.approvals(), first.question()), (Some((1, 2)), Some(&asked)));
+        assert_eq!(approve("grace").await.expect_err("the same person").code(), "not_allowed");
+        assert_eq!(rig.effects(), effects);
+        let last = approve("heidi").await.expect("it counts");
+        assert_eq!(rig.effects(), effects + 1);
+        match last.question() {
+            Some(next) => asked = next.clone(),
+            None => assert_eq!(done(&last), "[7,8]"),
+        }
+    }
+    assert_eq!(rig.effects(), 2);
+}
+
+/// One person edits the arguments of a script's call, so that it needs two. The script waits for the other one.
+#[tokio::test]
+async fn an_edit_of_a_scripts_call_that_raises_the_number_waits() {
+    let rules = "[[tools.notes__delete.arguments]]\npointer = '/number'\nat_most = 9\notherwise = 'require_approval'\n\
+                 [approvals.rules.'tools.notes__delete.arguments[0]']\nrequired = 2";
+    let rig = Rig::new();
+    let run = rig.run(rules, with_effects());
+    assert_eq!(run.exec(call(SCRIPT)).await.outcome(), Outcome::ApprovalRequired);
+    let edited = decide(&run, ApprovalDecision::ApproveEdited(r#"{"number":20}"#.to_owned())).await;
+    assert_eq!((edited.outcome(), rig.effects()), (Outcome::ApprovalRequired, 0), "{}", edited.to_model());
+    let heidi = Decider::new("heidi").tenant("acme");
+    assert!(run.resume_shown("c1", ApprovalDecision::Approve, &tests::grace().tenant("acme")).await.is_err());
+    let next = run.resume_shown("c1", ApprovalDecision::Approve, &heidi).await.expect("it waits");
+    assert_eq!((next.outcome(), rig.effects()), (Outcome::ApprovalRequired, 1), "the next effect waits");
+    let last = decide(&run, ApprovalDecision::Approve).await;
+    assert_eq!((done(&last).as_str(), rig.effects()), ("[20,8]", 2));
+}

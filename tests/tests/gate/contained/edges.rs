@@ -3,7 +3,6 @@
 use tests::Shown as _;
 use tool_runtime::call::Violation;
 use tool_runtime::error::Problem;
-use tool_runtime::hydrate::Repairer;
 use tool_runtime::schema::validator::{Compiled, Tree, Validator};
 use tool_runtime::tool::Schema;
 
@@ -73,16 +72,6 @@ impl Compiled for Bomb {
     }
 }
 
-impl Repairer for Bomb {
-    fn name(&self) -> &'static str {
-        "bomb"
-    }
-
-    fn repair(&self, _: &str) -> Option<String> {
-        None
-    }
-}
-
 #[async_trait]
 impl ConnectionBroker for Bomb {
     async fn resolve(&self, _: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
@@ -107,7 +96,13 @@ async fn parts_may_panic_while_they_are_dropped() {
             }))
             .clock(Bomb::new())
             .validator(Bomb::new())
-            .repairer(Bomb::new())
+            .repairer("bomb", {
+                let bomb = Bomb::new();
+                move |_| {
+                    let _ = &bomb;
+                    None
+                }
+            })
             .failures(move |failure: &Failure<'_>| {
                 let _ = &bomb;
                 sink.lock().expect("no poison").push((failure.code.to_owned(), None, None, failure.text.to_owned()));
@@ -154,26 +149,16 @@ impl Compiled for Fails {
     }
 }
 
-impl Repairer for Fails {
-    fn name(&self) -> &'static str {
-        assert!(self.0 != "repairer's name", "CANARY-repairer's name");
-        "fails"
-    }
-
-    fn repair(&self, _: &str) -> Option<String> {
-        assert!(self.0 != "repair", "CANARY-repair");
-        None
-    }
-}
-
 fn with_parts(way: &'static str, told: &Told) -> ToolRunner {
     let told = Arc::clone(told);
     let policy = "allowed_tools = ['contained__next']\nrepair = { allowed = ['fails'], require_approval = false }";
-    let policy = if way == "repairer's name" { "allowed_tools = ['contained__next']" } else { policy };
     ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), ToolPolicy::from_toml(policy).expect("a policy"))
         .broker(Broker)
         .validator(Fails(way))
-        .repairer(Fails(way))
+        .repairer("fails", move |_| {
+            assert!(way != "repair", "CANARY-repair");
+            None
+        })
         .failures(move |failure: &Failure<'_>| {
             told.lock().expect("no poison").push((failure.code.to_owned(), None, None, failure.text.to_owned()));
         })
@@ -187,7 +172,6 @@ async fn a_validator_and_a_repairer_may_fail_in_every_way() {
         ("", r#"{"to":1}"#, Outcome::Ok),
         ("name", r#"{"to":1}"#, Outcome::Ok),
         ("version", r#"{"to":1}"#, Outcome::Ok),
-        ("repairer's name", r#"{"to":1}"#, Outcome::Ok),
         ("compile", r#"{"to":1}"#, Outcome::InstantiateFailed),
         ("check", r#"{"to":1}"#, Outcome::InstantiateFailed),
         ("silent", r#"{"to":1}"#, Outcome::InstantiateFailed),

@@ -32,7 +32,7 @@ fn runner(policy: &str, store: Arc<dyn Store>) -> ToolRunner {
 /// Calls both tools under an id of so many bytes, and returns whether record, events and context have the call's own.
 async fn has_its_own(policy: &str, bytes: usize) -> bool {
     let (store, heard) = (MemoryStore::new(), Heard::default());
-    let run = runner(policy, Arc::new(store.clone())).run(RunOptions::new().events(heard.clone()));
+    let run = runner(policy, Arc::new(store.clone())).run(RunOptions::new().events(heard.sink()));
     let mut own = Vec::new();
     for (tool, letter) in [("ids__reads", "r"), ("ids__changes", "c")] {
         let id = letter.repeat(bytes);

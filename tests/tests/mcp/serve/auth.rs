@@ -5,12 +5,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tool_runtime::mcp::serve::{Authorization, HttpOptions, McpServer, Peer, Verified, VerifyToken};
+use tool_runtime::mcp::serve::{Authorization, HttpOptions, McpServer, Peer, Verified};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
 use tool_runtime::{RunOptions, Secret};
 
@@ -32,25 +31,12 @@ impl Tokens {
     fn first_seen(&self, token: &str) -> Timestamp {
         self.1.lock().unwrap()[token]
     }
-}
 
-#[async_trait]
-impl VerifyToken for Tokens {
-    async fn verify(&self, token: &Secret<String>) -> Option<Verified> {
+    fn verify(&self, token: &Secret<String>) -> Option<Verified> {
         assert_ne!(token.expose(), "breaks", "a defect of the application");
         let mut seen = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         seen.entry(token.expose().clone()).or_insert_with(Timestamp::now);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(token.expose()).cloned()
-    }
-}
-
-/// The same tokens for a server and its test.
-struct Shared(Arc<Tokens>);
-
-#[async_trait]
-impl VerifyToken for Shared {
-    async fn verify(&self, token: &Secret<String>) -> Option<Verified> {
-        self.0.verify(token).await
     }
 }
 
@@ -73,7 +59,12 @@ async fn rig() -> Rig {
     tokens.add("old", of("ada", RESOURCE, 2001).scope("tools"));
     tokens.add("elsewhere", of("ada", "https://other.example/mcp", 2999).scope("tools"));
     tokens.add("little", of("ada", RESOURCE, 2999));
-    let authorization = Authorization::new(RESOURCE, Shared(Arc::clone(&tokens))).unwrap();
+    let known = Arc::clone(&tokens);
+    let verify = move |token| {
+        let known = Arc::clone(&known);
+        async move { known.verify(&token) }
+    };
+    let authorization = Authorization::new(RESOURCE, verify).unwrap();
     let authorization = authorization.issuer("https://login.example.org").scope("tools").unwrap();
     let store = Arc::<MemoryStore>::default();
     let admit = |peer: &Peer<'_>| {
@@ -249,13 +240,13 @@ async fn a_stream_ends_with_the_token_of_its_request() {
 #[test]
 fn a_scope_that_a_header_cannot_hold_is_refused_where_it_is_written() {
     for scope in ["a\"b", "a\\b", "two words", ""] {
-        let error = Authorization::new(RESOURCE, Tokens::default()).unwrap().scope(scope).unwrap_err();
+        let error = Authorization::new(RESOURCE, |_| async { None }).unwrap().scope(scope).unwrap_err();
         assert!(error.code() == "mcp_scope" && error.to_string().contains("is not a scope"), "{error}");
     }
 }
 
 #[test]
 fn an_address_that_is_not_one_is_refused() {
-    let error = Authorization::new("tools.example.org", Tokens::default()).unwrap_err();
+    let error = Authorization::new("tools.example.org", |_| async { None }).unwrap_err();
     assert!(error.code() == "mcp_resource" && error.to_string().contains("https://"), "{error}");
 }

@@ -413,6 +413,7 @@ fn a_server_whose_calls_nobody_can_decide_on_is_not_built() {
         "",
         "[approvals.tools.notes__read]\nown_calls = true",
         "[approvals]\nown_calls = true\n[approvals.tools.letters__send]\nown_calls = false",
+        "[approvals]\nown_calls = true\nrequired = 2",
     ] {
         let refused = asks(more).unwrap_err();
         assert_eq!(refused.code(), "mcp_unreachable", "{more}");

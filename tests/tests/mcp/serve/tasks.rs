@@ -163,8 +163,12 @@ async fn waiting(store: &dyn Store) -> Vec<PendingCall> {
 
 /// Decides like a person in another process, which has the store only.
 async fn decide(store: &Arc<impl Store + 'static>, decision: ApprovalDecision) {
+    decide_as(store, "grace", decision).await;
+}
+
+async fn decide_as(store: &Arc<impl Store + 'static>, name: &str, decision: ApprovalDecision) {
     let call = waiting(store).await.pop().expect("a call that waits");
-    let decider = Decider::new("grace").tenant("acme");
+    let decider = Decider::new(name).tenant("acme");
     let input = Input::new().decide(&call.question(), decision, &decider);
     tests::queue(Arc::clone(store)).post(&call.run_id, Some("acme"), &input).await.unwrap();
 }
@@ -367,6 +371,42 @@ async fn a_client_is_asked_only_where_everybody_lets_it() {
             ended(&client, &id).await;
             assert_eq!(recorded(&*store).await, [json!(["letters__send", "approval_denied"])]);
         }
+    }
+}
+
+/// The client approves its own call, and another person has to approve it too. The client is not asked again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_needs_two_people_waits_for_both() {
+    let two = format!("{POLICY}\n[approvals]\nown_calls = true\nrequired = 2\n");
+    let forms = Patient { forms: true, ..OLD };
+    for asks in [true, false] {
+        let store = Arc::<MemoryStore>::default();
+        let served = builder(Arc::clone(&store), &two).ask_clients(asks).build().unwrap();
+        let client = piped(&served, forms).await;
+        let id = task(&client, "letters__send", json!({"text": "hello"})).await.task_id;
+        let TaskPayload::InputRequired { input_requests } = get(&client, &id).await.unwrap().payload else { panic!() };
+        if asks {
+            let key = input_requests.keys().next().unwrap().clone();
+            let question = serde_json::to_value(&input_requests[&key]).unwrap();
+            assert!(
+                question["params"]["message"].as_str().unwrap().contains("needs 2 approvals and has 0"),
+                "{question}"
+            );
+            let yes = json!({"action": "accept", "content": {"approve": true}});
+            client.update_task(UpdateTaskParams::new(&id, [(key.clone(), yes.clone())].into())).await.unwrap();
+            let noted = get(&client, &id).await.unwrap();
+            let TaskPayload::InputRequired { input_requests } = noted.payload else { panic!("{noted:?}") };
+            assert!(input_requests.is_empty(), "the client has approved");
+            client.update_task(UpdateTaskParams::new(&id, [(key, yes)].into())).await.unwrap();
+        } else {
+            decide_as(&store, "heidi", ApprovalDecision::Approve).await;
+        }
+        let waits = waiting(&*store).await.remove(0);
+        assert_eq!((waits.approvals().0.len(), waits.approvals().1), (1, 2));
+        assert!(recorded(&*store).await.is_empty());
+        decide_as(&store, "grace", ApprovalDecision::Approve).await;
+        assert_eq!(ended(&client, &id).await.status(), TaskStatus::Completed);
+        assert_eq!(recorded(&*store).await, [json!(["letters__send", "ok"])]);
     }
 }
 

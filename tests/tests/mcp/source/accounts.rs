@@ -6,10 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tests::spans::Traced;
-use tool_runtime::capability::{
-    BearerToken, ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest,
-};
-use tool_runtime::mcp::serve::{Authorization, HttpOptions, McpServer, Peer, Verified, VerifyToken};
+use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
+use tool_runtime::mcp::serve::{Authorization, HttpOptions, McpServer, Peer, Verified};
 use tool_runtime::mcp::source::{McpTool, RemoteServer, ToolSource};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
 use tool_runtime::{Outcome, Run, RunOptions, Secret, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
@@ -41,20 +39,16 @@ impl Issuer {
 }
 
 /// The server's side: principals by token.
-#[async_trait]
-impl VerifyToken for Issuer {
-    async fn verify(&self, token: &Secret<String>) -> Option<Verified> {
-        let expires = "2999-01-01T00:00:00Z".parse().ok()?;
-        Some(Verified::new(RunOptions::new().principal(self.get(token.expose())?), RESOURCE, expires))
-    }
-}
-
-struct Token(String);
-
-impl BearerToken for Token {
-    fn token(&self) -> Secret<String> {
-        Secret::new(self.0.clone())
-    }
+fn authorization(issuer: &Issuer) -> Authorization {
+    let issuer = issuer.clone();
+    let verify = move |token: Secret<String>| {
+        let principal = issuer.get(token.expose());
+        async move {
+            let expires = "2999-01-01T00:00:00Z".parse().ok()?;
+            Some(Verified::new(RunOptions::new().principal(principal?), RESOURCE, expires))
+        }
+    };
+    Authorization::new(RESOURCE, verify).unwrap()
 }
 
 /// The client's side: tokens by account.
@@ -64,12 +58,12 @@ struct Vault(Issuer);
 impl ConnectionBroker for Vault {
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
         assert_eq!(request.kind, "tickets");
-        assert!(request.wants::<dyn BearerToken>());
+        assert!(request.wants_bearer_token());
         if !request.id.as_str().starts_with(request.principal.unwrap_or_default()) {
             return Err(ConnectionError::Forbidden);
         }
         let token = self.0.get(request.id.as_str()).ok_or(ConnectionError::Unknown)?;
-        Ok(ConnectionHandle::new::<dyn BearerToken>(Arc::new(Token(token))))
+        Ok(ConnectionHandle::bearer_token(Secret::new(token)))
     }
 }
 
@@ -87,7 +81,7 @@ async fn tickets(tokens: &Issuer) -> (String, Arc<MemoryStore>) {
     let runner = ToolRunner::builder(catalog, policy).store(Arc::clone(&store));
     let admit = |peer: &Peer<'_>| peer.verified().map(Verified::run_options);
     let server = McpServer::builder(runner.build().unwrap(), admit).build().unwrap();
-    let options = HttpOptions::new().authorization(Authorization::new(RESOURCE, tokens.clone()).unwrap());
+    let options = HttpOptions::new().authorization(authorization(tokens));
     let (address, serving) = server.bind("127.0.0.1:0".parse().unwrap(), &options).await.unwrap();
     let url = format!("http://{address}/mcp");
     tokio::spawn(serving);
@@ -204,7 +198,7 @@ async fn a_token_is_in_no_trace() {
     let closed = ToolSource::connect([RemoteServer::url("s", &url).header("authorization", "Bearer CANARY-stranger")]);
     let _ = write!(printed, "{:?}", closed.await.unwrap().notes());
     let verified = Verified::new(RunOptions::new().principal("ada"), RESOURCE, "2999-01-01T00:00:00Z".parse().unwrap());
-    let authorization = Authorization::new(RESOURCE, tokens.clone()).unwrap();
+    let authorization = authorization(&tokens);
     let _ =
         write!(printed, "{verified:?} {authorization:?} {:?}", HttpOptions::new().authorization(authorization.clone()));
     let _ = write!(printed, "{:?}", theirs.records(&RecordFilter::default()).await.unwrap());

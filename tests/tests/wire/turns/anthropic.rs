@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tests::blocks::{self, is_answered};
 use tests::wire::{decode, fixtures, read_json};
 use tool_runtime::wire::history::{Part, ResultMessage};
-use tool_runtime::wire::{DecodeOptions, Decoded, DisplayEvent, Finish, Format, Message};
+use tool_runtime::wire::{Decoded, DisplayEvent, Finish, Format, Message};
 
 use super::{body, losses};
 
@@ -257,7 +257,7 @@ fn only_thinking_is_shown() {
         ],
         "tool_use",
     );
-    let mut decoder = Format::Anthropic.decoder(DecodeOptions::default());
+    let mut decoder = Format::Anthropic.decoder();
     let (mut shown, mut reasoning) = (String::new(), String::new());
     for event in decoder.push(body.as_bytes()) {
         write!(shown, "{event:?}").unwrap();

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use tests::wire::decode;
 use tool_runtime::wire::history::ResultMessage;
-use tool_runtime::wire::{DecodeOptions, Finish, Format, Message};
+use tool_runtime::wire::{Finish, Format, Message};
 
 use super::anthropic::{CUTS, history, message, sent, stream, whole};
 use super::{body, losses};
@@ -245,7 +245,7 @@ fn what_is_carried_is_bounded() {
     let input = json!({ "type": "input_json_delta", "partial_json": format!("\"{data}\"") });
     let streamed = message(&[(json!({ "type": "server_tool_use", "id": "s", "input": {} }), &[input])], "end_turn");
     for body in [whole(&json!([result]), "end_turn"), streamed] {
-        let mut decoder = Format::Anthropic.decoder(DecodeOptions::default().with_max_frame_bytes(16 << 20));
+        let mut decoder = Format::Anthropic.decoder().with_max_frame_bytes(16 << 20);
         decoder.push(body.as_bytes());
         assert_eq!(decoder.finish().error.unwrap().code(), "limit_exceeded");
     }

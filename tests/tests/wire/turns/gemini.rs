@@ -214,8 +214,7 @@ fn what_is_carried_is_bounded() {
     let chunk = json!({ "candidates": [{ "content": { "parts": [part] } }] });
     let stream = format!("data: {chunk}\n\n").repeat(20);
     for cut in [usize::MAX, 1, 7] {
-        let options = tool_runtime::wire::DecodeOptions::default().with_max_provider_state_bytes(1000);
-        let mut decoder = Format::Gemini.decoder(options);
+        let mut decoder = Format::Gemini.decoder().with_max_provider_state_bytes(1000);
         stream.as_bytes().chunks(cut).for_each(|piece| drop(decoder.push(piece)));
         let error = decoder.finish().error.unwrap();
         assert_eq!(error.code(), "limit_exceeded");

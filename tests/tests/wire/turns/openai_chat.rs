@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use tests::wire::{decode, fixtures, read_json};
 use tool_runtime::media::Media;
 use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
-use tool_runtime::wire::{DecodeOptions, DisplayEvent, Finish, Format, Message};
+use tool_runtime::wire::{DisplayEvent, Finish, Format, Message};
 
 use super::{body, losses};
 
@@ -178,7 +178,7 @@ fn reasoning_goes_back_in_the_fields_in_which_it_came() {
         for bytes in [whole(&message), stream(&deltas)] {
             assert_eq!(sent(parts(&bytes))[0], message);
         }
-        let mut decoder = FORMAT.decoder(DecodeOptions::default());
+        let mut decoder = FORMAT.decoder();
         let shown: String = decoder
             .push(&stream(&deltas))
             .iter()

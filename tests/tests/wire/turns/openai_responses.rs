@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tests::wire::{decode, fixtures, read_json};
 use tool_runtime::media::Media;
 use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
-use tool_runtime::wire::{DecodeOptions, Decoded, DisplayEvent, Finish, Format, Message};
+use tool_runtime::wire::{Decoded, DisplayEvent, Finish, Format, Message};
 
 use super::{body, losses};
 
@@ -307,7 +307,7 @@ fn done_events_decide_over_deltas() {
     ]
     .map(event)
     .concat();
-    let mut decoder = FORMAT.decoder(DecodeOptions::default());
+    let mut decoder = FORMAT.decoder();
     let mut shown = String::new();
     for event in decoder.push(stream.as_bytes()) {
         if let DisplayEvent::Reasoning(text) = event {

@@ -44,7 +44,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use tool_runtime::wire::history::{CallMessage, Part};
-use tool_runtime::wire::{DecodeOptions, Decoded, EncodeError, EncodeOptions, Format, Message};
+use tool_runtime::wire::{Decoded, EncodeError, EncodeOptions, Format, Message};
 use tool_runtime::{Run, ToolExecResult, ToolSpec};
 
 /// Returns the definitions of the tools that the run may use, for Chat Completions.
@@ -126,7 +126,7 @@ fn tools<T: DeserializeOwned>(format: Format, run: &Run) -> Result<Vec<T>, Encod
 
 /// Serializes a response to the provider's JSON, without the fields that the crate's types do not know.
 fn decoded<R: Serialize>(format: Format, response: &R) -> Decoded {
-    let mut decoder = format.decoder(DecodeOptions::default());
+    let mut decoder = format.decoder();
     decoder.push(&serde_json::to_vec(response).unwrap_or_default());
     decoder.finish()
 }

@@ -47,6 +47,11 @@ pub(crate) struct Delivered {
 }
 
 impl Delivered {
+    #[cfg(test)]
+    pub(crate) fn of(invocation: &str, brought: Brought) -> Self {
+        Self { invocation: invocation.to_owned(), brought: Some(brought) }
+    }
+
     /// The reason why another answer has no effect.
     const fn refusal(&self) -> Refused {
         if self.brought.is_some() { Refused::Decided } else { Refused::NotPending }
@@ -77,6 +82,9 @@ impl Brought {
 /// A decision that comes too late, comes twice, or answers a question that was replaced is recorded in the store of the
 /// runner ([`ToolRunner::record_late`]). At the moment when the call expires, either the decision or the timer counts: a
 /// decision that was taken reaches the gate, which records it and decides by the time whether it still has an effect.
+///
+/// A call that needs several approvals gets one at a time: a second approval that is brought before the workflow has
+/// processed the first is refused with 409, and can be brought again.
 ///
 /// # Errors
 /// 404 if no call asks this question now, 409 if it has an answer that the workflow has not processed yet.

@@ -17,7 +17,7 @@ use tool_runtime::{ToolCatalog, ToolPolicy};
 use crate::engine::Arrived;
 use crate::entry::terminal;
 use crate::promises::tests::{Server, brings, delete, late, refused, server};
-use crate::promises::{Brought, Promises, promise, without_effect};
+use crate::promises::{Brought, Delivered, Promises, promise, without_effect};
 
 use super::*;
 
@@ -48,10 +48,15 @@ struct Local {
 impl Local {
     /// A workflow whose model calls a tool twice in one turn; both calls wait for a person.
     fn new(end: End) -> (Self, MemoryStore) {
+        Self::with_rules(end, "")
+    }
+
+    fn with_rules(end: End, rules: &str) -> (Self, MemoryStore) {
         let store = MemoryStore::new();
         let catalog = ToolCatalog::builder().tool::<delete>().build().expect("a catalog");
         let policy = "allowed_tools = ['notes__delete']\nrequire_approval_for_tools = ['notes__delete']";
-        let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).expect("a policy"));
+        let policy = ToolPolicy::from_toml(&format!("{policy}\n{rules}")).expect("a policy");
+        let runner = ToolRunner::builder(catalog, policy);
         let runner = runner.store(store.clone()).approvals(true).build().expect("a runner");
         let turn = ScriptedTurn::call("c1", "notes__delete", r#"{"note":7}"#);
         let mut turns = vec![turn.and_call("c2", "notes__delete", r#"{"note":8}"#)];
@@ -97,8 +102,21 @@ impl Durable for Local {
 }
 
 impl Workflow for Local {
-    async fn wait(&self, calls: &[WaitingCall], _: &HashMap<Question, u32>) -> Result<Arrived, TerminalError> {
-        if self.waits.fetch_add(1, Ordering::Relaxed) == 0 {
+    async fn wait(&self, calls: &[WaitingCall], brought: &HashMap<Question, u32>) -> Result<Arrived, TerminalError> {
+        let wait = self.waits.fetch_add(1, Ordering::Relaxed);
+        if let [one, ..] = calls
+            && one.required > 1
+        {
+            // Each approval of a question has a promise of its own.
+            let number = brought.get(&one.question).copied().unwrap_or_default();
+            let name = promise(&one.question, number);
+            assert!(self.server.peek(&name).await?.is_none(), "{name} has a value");
+            let who = ["grace", "grace", "heidi"][wait % 3];
+            let decided = || Brought::Decided { decision: ApprovalDecision::Approve, decider: Decider::new(who) };
+            self.server.resolve(&name, Delivered::of("inv-1", decided()));
+            return Ok(Arrived::brought(Vec::new(), one.question.clone(), number, decided()));
+        }
+        if wait == 0 {
             *self.asked.lock().unwrap() = calls.iter().map(|call| call.question.clone()).collect();
             if self.end != End::Completed {
                 // A decision on the second call is brought, and the workflow does not see it.
@@ -131,6 +149,16 @@ async fn a_completed_workflow_leaves_no_question_open() {
     assert_eq!(workflow.waits.load(Ordering::Relaxed), 2);
     let approved = [("heidi".to_owned(), None), ("heidi".to_owned(), None)];
     assert_eq!(refused(&store).await, approved, "each decision took effect");
+}
+
+/// Each call needs two people. The same person counts once, and the workflow waits for the other one.
+#[tokio::test]
+async fn a_workflow_waits_for_two_people() {
+    let (workflow, store) = Local::with_rules(End::Completed, "[approvals]\nrequired = 2");
+    let finished = workflow.ends().await.expect("it ends");
+    assert_eq!((finished.code.as_str(), finished.text.as_str()), ("answered", "Done."));
+    let one = [("grace".to_owned(), None), ("grace".to_owned(), Some("same_decider")), ("heidi".to_owned(), None)];
+    assert_eq!(refused(&store).await, [one.clone(), one].concat());
 }
 
 #[tokio::test]

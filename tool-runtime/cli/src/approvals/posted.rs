@@ -184,6 +184,7 @@ fn barred(mismatch: DecisionError) -> Failure {
     let hint = match mismatch {
         DecisionError::OwnCall => "; name another decider with --as NAME",
         DecisionError::Question => " (`approvals show`)",
+        DecisionError::SameDecider => " (`approvals list` shows who has)",
         DecisionError::DeciderRole => "; name it with --role NAME (see `approvals show`)",
         _ => "",
     };
@@ -196,7 +197,8 @@ enum State {
     Posted,
     /// The call has begun.
     Running,
-    /// The call is that of a graph, which now waits with its next call.
+    /// The call is that of a graph, which now waits with its next call; or its arguments were edited, and other deciders
+    /// have to approve it.
     Waits,
     /// It was invalid, and the call still waits.
     Refused(Box<DecisionRecord>),
@@ -290,7 +292,10 @@ fn tell(
         let code = kind.code();
         terminal::line(&match state {
             State::Ended(outcome) => format!("{code}: the call ended as {outcome}"),
-            State::Waits => format!("{code}: the graph continued, and waits with its next call"),
+            State::Waits if call.graph.is_some() => {
+                format!("{code}: the graph continued, and waits with its next call")
+            }
+            State::Waits => format!("{code}: the call waits with another question; see `approvals show`"),
             State::Running => format!("{code}: the call runs"),
             _ if run.is_served() => {
                 format!(

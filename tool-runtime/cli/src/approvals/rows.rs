@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tool_runtime::call::{ArgumentChange, ArgumentDigest, JsonText, NamedArgument, Question, Suspension};
+use tool_runtime::call::{ArgumentChange, ArgumentDigest, Decider, JsonText, NamedArgument, Question, Suspension};
 use tool_runtime::catalog::ToolCatalog;
 use tool_runtime::policy::ToolPolicy;
 use tool_runtime::store::PendingCall;
@@ -43,6 +43,12 @@ struct Row<'a> {
     /// `true` if the time for a decision is over.
     expired: bool,
     arguments: Option<JsonText>,
+    /// How many different deciders have to approve the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    required: Option<u32>,
+    /// The deciders who have approved it, of several that have to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    approved_by: Vec<&'a str>,
     /// The author's sentence that describes the call's effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'a str>,
@@ -66,6 +72,9 @@ struct Deciders<'a> {
     tenant: Option<&'a str>,
     /// A decider needs one of these roles. `None` admits every principal of the tenant.
     roles: Option<&'a BTreeSet<String>>,
+    /// The principals who may decide. `None` admits every principal with such a role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    principals: Option<&'a BTreeSet<String>>,
     /// Whether the principal of the run may decide.
     own_calls: bool,
 }
@@ -96,7 +105,18 @@ impl<'a> Row<'a> {
                 Some(graph) => graph.shown_arguments.clone(),
                 None => Some(call.shown_arguments.clone()),
             },
+            required: Some(call.approvals().1).filter(|required| *required > 1),
+            approved_by: call.approvals().0.iter().map(Decider::principal).collect(),
             summary: Asked::of(call).summary,
+        }
+    }
+
+    /// The party that the call waits for.
+    fn waits_for(&self) -> String {
+        match (self.waits_for, self.required) {
+            (Suspension::Approval, Some(required)) => progress(&self.approved_by, required),
+            (Suspension::Approval, None) => "a person".to_owned(),
+            _ => "its client".to_owned(),
         }
     }
 }
@@ -113,18 +133,21 @@ pub(super) async fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
         let cells: Vec<_> = rows
             .iter()
             .map(|row| {
-                let waits_for = match row.waits_for {
-                    Suspension::Approval => "a person",
-                    _ => "its client",
-                };
+                let waits_for = row.waits_for();
                 let expires = if row.expired { "expired" } else { &row.expires_at };
                 let what = on_one_line(row.summary.unwrap_or_default());
-                [row.id, row.tool, waits_for, expires, row.conversation.unwrap_or(row.run), &what].map(terminal::safe)
+                [row.id, row.tool, &waits_for, expires, row.conversation.unwrap_or(row.run), &what].map(terminal::safe)
             })
             .collect();
         table::print(["CALL", "TOOL", "WAITS FOR", "EXPIRES", "CONVERSATION", "WHAT"], &cells);
     }
     Ok(Exit::Done)
+}
+
+/// The approvals of a call that needs several, and the deciders who gave them.
+fn progress(approved_by: &[&str], required: u32) -> String {
+    let by = if approved_by.is_empty() { String::new() } else { format!(", by {}", approved_by.join(", ")) };
+    format!("{required} people: {} of {required}{by}", approved_by.len())
 }
 
 pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, Failure> {
@@ -153,6 +176,11 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
     if let Some(deciders) = &deciders {
         terminal::line(&terminal::safe(&format!("   (decided by {})", deciders.describe(call.principal.as_deref()))));
     }
+    let (approvals, required) = call.approvals();
+    if required > 1 {
+        let approved_by: Vec<_> = approvals.iter().map(Decider::principal).collect();
+        terminal::line(&terminal::safe(&format!("   (waits for {})", progress(&approved_by, required))));
+    }
     terminal::line(&match &found.place {
         Place::Document { id, title } => format!("   (in {id}: {})", terminal::safe(title)),
         Place::Run(run) => {
@@ -166,8 +194,9 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
 }
 
 fn deciders<'a>(policy: &'a ToolPolicy, call: &'a PendingCall, effect: ToolEffect) -> Deciders<'a> {
-    let (own_calls, roles) = policy.deciders(Asked::of(call).tool, effect);
-    Deciders { tenant: call.tenant.as_deref(), roles, own_calls }
+    let tool = Asked::of(call).tool;
+    let (own_calls, roles) = policy.deciders(tool, effect);
+    Deciders { tenant: call.tenant.as_deref(), roles, principals: policy.decider_principals(tool, effect), own_calls }
 }
 
 /// The principals who may decide on a call, as a sentence, and the options that name one of them on the command line.
@@ -193,11 +222,15 @@ pub(crate) fn who_decides(
 
 impl Deciders<'_> {
     fn describe(&self, principal: Option<&str>) -> String {
+        let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(" or ");
+        let named = self.principals.map(list);
         let who = match self.tenant {
+            Some(tenant) if named.is_some() => format!("{} of {tenant}", named.unwrap_or_default()),
+            None if named.is_some() => named.unwrap_or_default(),
             Some(tenant) => format!("any principal of {tenant}"),
             None => "any principal without a tenant".to_owned(),
         };
-        let roles = self.roles.map(|roles| roles.iter().cloned().collect::<Vec<_>>().join(" or "));
+        let roles = self.roles.map(list);
         let roles = roles.map(|roles| format!(" with the role {roles}")).unwrap_or_default();
         let but = principal.filter(|_| !self.own_calls).map(|name| format!(", but not {name}")).unwrap_or_default();
         format!("{who}{roles}{but}")

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Serialize;
-use tool_runtime::store::{Anchor, Finding, Verification, Verifier};
+use tool_runtime::store::{Anchor, Finding, Verification};
 
 use crate::audit::Source;
 use crate::audit::lines::each_line;
@@ -53,7 +53,7 @@ impl<'a> Found<'a> {
 pub(super) async fn check(cli: &Cli<'_>, source: &Source, anchors: Option<&Path>, part: bool) -> Result<Exit, Failure> {
     let kept = anchors.map(exported).transpose()?.unwrap_or_default();
     let checked = match &source.records {
-        Some(path) => check_file(path, &kept, part)?,
+        Some(path) => Verification::of_lines(&kept, part, |check| each_line(path, check))?,
         None => {
             let store = super::store(cli).await?;
             let watched = terminal::is_watched();
@@ -62,7 +62,7 @@ pub(super) async fn check(cli: &Cli<'_>, source: &Source, anchors: Option<&Path>
                     terminal::progress(&format!("{records} records"));
                 }
             };
-            Verifier::verify(&*store, &kept, progress).await?
+            Verification::of_store(&*store, &kept, progress).await?
         }
     };
     terminal::clear_progress();
@@ -107,13 +107,6 @@ fn whole(checked: &Verification) -> String {
         text.push_str("): digests of different keys cannot be compared");
     }
     text
-}
-
-fn check_file(path: &Path, kept: &[Anchor], part: bool) -> Result<Verification, Failure> {
-    let mut verifier = Verifier::new(part);
-    kept.iter().for_each(|anchor| verifier.expect(anchor));
-    each_line(path, |line| verifier.follow_line(line))?;
-    Ok(verifier.finish())
 }
 
 /// Reads anchors that were exported.

@@ -1,6 +1,6 @@
 //! Prints the events of a conversation, for a person or for a program.
 
-use tool_runtime::call::{Event, EventSink, JsonText, Outcome};
+use tool_runtime::call::{Event, JsonText, Outcome};
 
 use crate::fold::{Room, fields};
 use crate::terminal;
@@ -44,10 +44,9 @@ impl Screen {
             terminal::note(&if faint { terminal::tone(Tone::Faint, &line) } else { line });
         }
     }
-}
 
-impl EventSink for Screen {
-    fn emit(&self, event: Event) {
+    /// Shows an event.
+    pub(crate) fn show(&self, event: Event) {
         match event {
             Event::TextDelta { text, .. } if self.speaks => terminal::part(&terminal::safe_lines(&text)),
             Event::ToolCallStart { name, .. } => {
@@ -101,14 +100,10 @@ fn file(media_type: &str, url: &str) -> String {
     }
 }
 
-/// Every event as a JSON line on stdout.
-pub(crate) struct JsonLines;
-
-impl EventSink for JsonLines {
-    fn emit(&self, event: Event) {
-        if let Ok(line) = serde_json::to_string(&event) {
-            terminal::line(&terminal::safe_json(&line));
-        }
+/// Writes an event as a JSON line to stdout.
+pub(crate) fn json_line(event: &Event) {
+    if let Ok(line) = serde_json::to_string(event) {
+        terminal::line(&terminal::safe_json(&line));
     }
 }
 

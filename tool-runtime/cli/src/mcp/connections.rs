@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 use tool_runtime::capability::{
-    BearerToken, ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest, Secret,
+    ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest, Secret,
 };
 
 use crate::adapters::Adapters;
@@ -93,7 +93,7 @@ struct Broker {
 impl ConnectionBroker for Broker {
     async fn resolve(&self, request: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
         let account = self.accounts.get(request.kind).filter(|_| request.id.as_str() == id_of(request.kind));
-        let Some(account) = account.filter(|_| request.wants::<dyn BearerToken>()) else {
+        let Some(account) = account.filter(|_| request.wants_bearer_token()) else {
             return match &self.others {
                 Some(others) => others.resolve(request).await,
                 None => Err(ConnectionError::Unknown),
@@ -103,7 +103,7 @@ impl ConnectionBroker for Broker {
             return Err(ConnectionError::Forbidden);
         }
         let token = account.token().await.map_err(|why| ConnectionError::Failed(why.into()))?;
-        Ok(ConnectionHandle::new::<dyn BearerToken>(Arc::new(Token(token))))
+        Ok(ConnectionHandle::bearer_token(token))
     }
 }
 
@@ -161,12 +161,4 @@ async fn read(stream: impl AsyncRead + Unpin) -> std::io::Result<Vec<u8>> {
         return Err(std::io::Error::other(format!("it printed more than {MAX_BYTES} bytes")));
     }
     Ok(text)
-}
-
-struct Token(Secret<String>);
-
-impl BearerToken for Token {
-    fn token(&self) -> Secret<String> {
-        Secret::new(self.0.expose().clone())
-    }
 }

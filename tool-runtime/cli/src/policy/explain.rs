@@ -47,6 +47,9 @@ struct Explained<'a> {
     tool: &'a str,
     effect: &'a str,
     stages: Vec<Stage>,
+    /// How many different deciders have to approve the call, if the policy requires several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    required_approvals: Option<u32>,
     /// The reason why no call can run, even if all stages allow it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unready: Option<Cause>,
@@ -94,7 +97,12 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
         stages.push(stage("arguments", &context, frozen.repaired, Some(&frozen.text)));
     }
     let name = spec.name.as_str();
-    let effect = policy.effect_of(name, spec.effect).as_str();
+    let effect = policy.effect_of(name, spec.effect);
+    let asking = |rule: &&Rule| rule.verdict == Verdict::RequireApproval;
+    let rules = stages.iter().flat_map(|stage| std::iter::once(&stage.decided).chain(&stage.also)).filter(asking);
+    let required = policy.required_approvals(name, effect, rules.clone().map(|rule| &*rule.name));
+    let required_approvals = rules.clone().next().map(|_| required).filter(|required| *required > 1);
+    let effect = effect.as_str();
     let unready = unready.as_ref().map(|why| Cause { code: why.code(), why: why.to_string() });
     // The exit of the call itself.
     let exit = match stages.iter().map(|stage| exit(stage.decided.verdict)).max().unwrap_or(Exit::Done) {
@@ -102,7 +110,8 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
         _ if unready.is_some() => Exit::Failed,
         exit => exit,
     };
-    let explained = Explained { tool: name, effect, stages, unready, notes: unknown(asked, &found, &policy) };
+    let explained =
+        Explained { tool: name, effect, stages, required_approvals, unready, notes: unknown(asked, &found, &policy) };
     if cli.settings.json {
         terminal::line(&json(&explained)?);
     } else {
@@ -123,6 +132,10 @@ fn print(explained: &Explained<'_>) {
         for Rule { verdict, name, why } in &stage.also {
             terminal::line(&terminal::safe(&format!("{:<12}{verdict:<18}{name}: {why}", "  also")));
         }
+    }
+    if let Some(required) = explained.required_approvals {
+        let text = format!("{:<12}{:<18}{required} different deciders have to approve it", "the call", "approvals");
+        terminal::line(&text);
     }
     if let Some(Cause { code, why }) = &explained.unready {
         terminal::line(&terminal::safe(&format!("{:<12}{:<18}{code}: {why}", "the call", "cannot run")));

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
+use tool_runtime::ToolInvocationRecord;
 use tool_runtime::store::{Key, RecordFilter, Store, StoreError, StoredDocument};
 use tool_runtime::testing::conformance;
 
@@ -42,7 +43,7 @@ async fn edit(store: &SqlStore, sql: &str) {
 }
 
 async fn put(store: &SqlStore, call: &str) -> Result<(), &'static str> {
-    store.append(conformance::record("run", call).into()).await.map_err(|error| error.code())
+    store.append(ToolInvocationRecord::example("run", call).into()).await.map_err(|error| error.code())
 }
 
 /// Returns the text of a run.

@@ -141,7 +141,8 @@ impl Script {
 impl Going<'_> {
     /// Applies the decision on the call that waited.
     async fn decide(&mut self, continued: Continued, asked: Hash) -> Result<(), RunFailure> {
-        let Continued { pending, decision, decider } = continued;
+        let Continued { pending, decision, decider, earlier } = continued;
+        self.work.run.note_earlier(&pending.question, &earlier).await.map_err(broken)?;
         let id = pending.call_id;
         let result = match Box::pin(self.work.run.resume(&pending.question, decision, &decider)).await {
             Ok(result) => result,
@@ -152,7 +153,8 @@ impl Going<'_> {
             }
             Err(error) => return Err(broken(error)),
         };
-        if result.outcome() == Outcome::ApprovalMismatch {
+        // The decision did not match, or other deciders have to approve the call, too.
+        if result.outcome() == Outcome::ApprovalMismatch || result.outcome().is_suspension() {
             return Err(self.waits(id, asked, result.error().cloned()).await);
         }
         self.took(asked, &result).await.map(|_| ())
@@ -237,6 +239,8 @@ impl Going<'_> {
             summary: pending.summary.clone(),
             names: pending.names.clone(),
             changes: pending.changes.clone(),
+            required: pending.required,
+            approvals: pending.approvals.clone(),
             rule: pending.rule.clone(),
             refused,
             run_id: run.id().into(),

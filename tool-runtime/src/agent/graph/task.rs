@@ -88,6 +88,8 @@ impl Task {
                 let (runner, options) = host.again(context, &worker, &continued.pending);
                 let conversation = agent.restore(&runner, options, saved).await.map_err(broken)?;
                 let work = host.work(conversation.run().clone());
+                let (question, earlier) = (&continued.pending.question, &continued.earlier);
+                work.run.note_earlier(question, earlier).await.map_err(broken)?;
                 let input = Input::new().decide(&continued.pending.question, continued.decision, &continued.decider);
                 (work, conversation, input)
             }
@@ -131,6 +133,8 @@ async fn waits(
         summary: call.summary.clone(),
         names: call.names.clone(),
         changes: call.changes.clone(),
+        required: call.required,
+        approvals: call.approvals.clone(),
         rule: call.rule.clone(),
         refused: call.refused.clone(),
         run_id: work.run.id().into(),

@@ -112,7 +112,7 @@ async fn answer(
     if response.status() == StatusCode::NO_CONTENT {
         return Err(protocol("the endpoint answered without content"));
     }
-    let decoder = inner.settings.format.decoder(options.clone());
+    let decoder = inner.settings.format.decoder().with_options(options.clone());
     let mut body = Body::new(response, options.max_bytes).map_err(|detail| protocol(&detail))?;
     match timeout_at(first_by, body.chunk()).await {
         Err(_) => Err(silent()),

@@ -6,7 +6,9 @@ use tracing::Span;
 use crate::agent::turns::Turns;
 use crate::agent::turns::state::{Progress, Slot, State, ToGate};
 use crate::agent::{ClientAnswer, WaitingCall};
-use crate::call::{CallId, Decider, Intervention, Outcome, Question, SafeError, Suspension, ToolInvocationRecord};
+use crate::call::{
+    CallId, Decider, DecisionError, Intervention, Outcome, Question, SafeError, Suspension, ToolInvocationRecord,
+};
 use crate::runner::{ApprovalDecision, Known, ResumeError, Run, shows};
 use crate::store::{PendingCall, StoreError};
 
@@ -52,7 +54,24 @@ impl Turns {
                 if let Some(before) = before {
                     self.state.set(at, before);
                 }
+                let mismatch = result.error().and_then(|error| error.mismatch);
+                if matches!(mismatch, Some(DecisionError::World | DecisionError::Question)) {
+                    self.ask_again().await?;
+                }
                 return Ok(result.error().cloned());
+            }
+            // The person was not shown that an earlier call may have had the effect: the call asks another question.
+            Err(ResumeError::NotAllowed(DecisionError::Question)) => {
+                let mut error = SafeError::new(Outcome::ApprovalMismatch, Outcome::ApprovalMismatch.safe_message());
+                error.mismatch = Some(DecisionError::Question);
+                if let Some(Progress::Waiting(call)) = &mut before {
+                    call.refused = Some(error.clone());
+                }
+                if let Some(before) = before {
+                    self.state.set(at, before);
+                }
+                self.ask_again().await?;
+                return Ok(Some(error));
             }
             Ok(result) => self.state.take(at, &result),
             // Decided before, by a process that may be gone.
@@ -102,19 +121,31 @@ impl Turns {
         Ok(())
     }
 
-    /// Finishes the calls that have expired. Returns whether there were any.
+    /// Finishes the calls that have expired. Returns whether any of them no longer waits.
     pub(in crate::agent) async fn expire(&mut self, now: Timestamp) -> Result<bool, ResumeError> {
-        let late = |call: &&WaitingCall| call.expires_at.is_some_and(|expires| expires <= now);
+        let is_late = |call: &&WaitingCall| call.expires_at.is_some_and(|expires| expires <= now);
+        if self.state.waiting().any(|call| is_late(&call)) {
+            // The expiry of another question would be refused.
+            self.ask_again().await?;
+        }
         let late: Vec<_> =
-            self.state.waiting().filter(late).map(|call| (call.question.clone(), call.suspension)).collect();
+            self.state.waiting().filter(is_late).map(|call| (call.question.clone(), call.suspension)).collect();
+        let mut ended = false;
         for (question, suspension) in &late {
             let action = match suspension {
                 Suspension::Approval => Action::Expire(question.clone()),
                 Suspension::Client => Action::Abandon,
             };
-            self.act(question.call_id(), action).await?;
+            let id = question.call_id();
+            self.act(id, action).await?;
+            ended |= self.state.waiting().all(|call| call.id != *id);
         }
-        Ok(!late.is_empty())
+        Ok(ended)
+    }
+
+    /// Reads the waiting calls again, because another process may have replaced their questions.
+    pub(in crate::agent) async fn ask_again(&mut self) -> Result<(), ResumeError> {
+        ask_again(&self.run, &mut self.state).await.map_err(ResumeError::Store)
     }
 
     /// Reads from the store the details that a person needs for a decision.
@@ -130,6 +161,27 @@ impl Turns {
     }
 }
 
+/// Reads the waiting calls again: another process may have replaced their questions, or noted approvals. A process that
+/// was killed then did not keep the conversation.
+pub(in crate::agent) async fn ask_again(run: &Run, state: &mut State) -> Result<(), StoreError> {
+    for slot in &mut state.open {
+        if let Progress::Waiting(call) = &mut slot.progress
+            && let Some(pending) = run.pending(&slot.id).await?
+        {
+            describe_again(call, &pending);
+        }
+    }
+    Ok(())
+}
+
+fn describe_again(call: &mut WaitingCall, pending: &PendingCall) {
+    let is_new = call.question != pending.question() || (&*call.approvals, call.required) != pending.approvals();
+    // Two processes can use one id for two calls.
+    if is_new && *call.name == *pending.tool.as_str() {
+        describe(call, pending);
+    }
+}
+
 fn describe(call: &mut WaitingCall, pending: &PendingCall) {
     call.question = pending.question();
     call.shown_arguments = Some(pending.shown_arguments.clone());
@@ -137,6 +189,8 @@ fn describe(call: &mut WaitingCall, pending: &PendingCall) {
     call.summary = summary.map(str::to_owned);
     (call.changes, call.names) = (changes.to_vec(), names.to_vec());
     call.labels.clone_from(&pending.labels);
+    let (approvals, required) = pending.approvals();
+    (call.approvals, call.required) = (approvals.to_vec(), required);
     call.rule.clone_from(&pending.rule);
     call.expires_at = Some(pending.expires_at);
     if let Some(graph) = &pending.graph {
@@ -203,7 +257,10 @@ pub(in crate::agent) async fn catch_up(run: &Run, state: &mut State, at: usize) 
 pub(in crate::agent) async fn refresh(run: &Run, state: &mut State, at: usize) -> Result<bool, StoreError> {
     let Some(slot) = state.open.get(at).filter(|slot| slot.waiting().is_some()) else { return Ok(false) };
     let id = slot.id.clone();
-    if run.pending(&id).await?.is_some() {
+    if let Some(pending) = run.pending(&id).await? {
+        if let Some(Progress::Waiting(call)) = state.open.get_mut(at).map(|slot| &mut slot.progress) {
+            describe_again(call, &pending);
+        }
         return Ok(false);
     }
     match went_on(run, &id, Some(&slot.progress)).await? {

@@ -51,6 +51,8 @@ impl Turns {
             return Step::Ended(self.stopped(reason, String::new()));
         }
         if self.run_next().await {
+            // Here, so that the document of this step has the details: a replay must not read other ones.
+            self.describe().await;
             return Step::Ran;
         }
         match self.conclude().await {
@@ -209,12 +211,18 @@ impl Turns {
 
     /// Takes steps until calls wait or the turn ends.
     pub(in crate::agent) async fn drive(&mut self) -> TurnOutcome {
-        let mut used = Used::default();
+        let (mut used, mut ran) = (Used::default(), false);
         loop {
             match self.advance().await {
                 Step::Asked => used.add(self.last_usage()),
-                Step::Ran => {}
-                Step::Waits(calls) => return TurnOutcome::Waiting { calls },
+                Step::Ran => ran = true,
+                Step::Waits(calls) if ran => return TurnOutcome::Waiting { calls },
+                Step::Waits(_) => {
+                    // Another process may have replaced a question since it was read. If the store cannot be read, the
+                    // next decision finds out.
+                    drop(self.ask_again().await);
+                    return TurnOutcome::Waiting { calls: self.state.waiting().cloned().collect() };
+                }
                 Step::Ended(ended) => return ended,
             }
         }

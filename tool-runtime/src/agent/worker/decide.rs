@@ -18,7 +18,8 @@ impl RunQueue {
     /// line's `approvals` calls it.
     ///
     /// Returns the result if it was carried out here; it can also be a mismatch of the decision, and the call then
-    /// still waits. `None` if it was posted: the worker or the server that has the run, or takes it next, carries it
+    /// still waits. An approval of a call that needs those of other deciders too is noted here for every run
+    /// ([`ToolExecResult::approvals`]); only the last one is posted. `None` if it was posted: the worker or the server that has the run, or takes it next, carries it
     /// out.
     ///
     /// # Errors
@@ -42,8 +43,12 @@ impl RunQueue {
         match stored {
             Some(stored) if stored.is_driven() => Err(ResumeError::Engine),
             Some(stored) => {
+                if let Some(noted) = Box::pin(run.note_here(question, &decision, decider)).await? {
+                    return Ok(Some(noted));
+                }
                 let input = Input::new().decide(question, decision, decider);
-                self.post(run_id, stored.tenant.as_deref(), &input).await.map(|()| None)
+                // Another process may have dropped an approval meanwhile, so that this one is not the last.
+                self.post_noting(run_id, stored.tenant.as_deref(), &input).await.map(|mut noted| noted.pop())
             }
             None => {
                 let result = Box::pin(run.resume(question, decision, decider)).await?;

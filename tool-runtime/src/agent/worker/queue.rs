@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::agent::{Input, SavedConversation};
-use crate::call::Suspension;
+use crate::call::{Decider, DecisionError, Question, Suspension, ToolExecResult};
 use crate::runner::{ResumeError, RunOptions, ToolRunner};
 use crate::store::posts::{self, Posted};
 use crate::store::transaction::returning;
-use crate::store::{Document, Key, Store, StoreError, StoredRun, Transaction, runs};
+use crate::store::waiting::{self, Approval, Counted, Plan, Uncounted};
+use crate::store::{DecisionKind, Document, Key, Store, StoreError, StoredRun, Transaction, runs};
 
 /// The conversations that workers share: any process can enqueue them, post to them, and read them.
 ///
@@ -91,6 +92,8 @@ impl RunQueue {
     /// Posts a message, decisions or answers to a run of a tenant. Posts are taken in order, each once, when the run
     /// has nothing else to do; a post that does not match then is dropped. At most 256 posts wait in a run.
     ///
+    /// An approval of a call that needs those of other deciders too is noted at once; only the last one is posted.
+    ///
     /// Every decision is checked first, and again when it is taken: the call asks the question that it answers, and the
     /// decider may decide. If one does not match, the refusal is recorded and nothing is posted. For a call that no
     /// longer waits, the first 16 refusals are recorded, and none for a call without a record in the store. A decider of
@@ -98,10 +101,21 @@ impl RunQueue {
     ///
     /// # Errors
     /// The tenant has no such run; a call does not ask the question, or an earlier post answers it already
-    /// ([`ResumeError::NotWaiting`]); a decider may not decide; an engine for durable
-    /// execution drives the run ([`ResumeError::Engine`]); the run has too many posts ([`StoreError::Full`]); or the
-    /// store failed.
+    /// ([`ResumeError::NotWaiting`]); a decider may not decide; an approval that is not the last one came with a message
+    /// of the user, which would abandon its call; an engine for durable execution drives the run
+    /// ([`ResumeError::Engine`]); the run has too many posts ([`StoreError::Full`]); or the store failed. Nothing is posted
+    /// or noted then.
     pub async fn post(&self, run_id: &str, tenant: Option<&str>, input: &Input) -> Result<(), ResumeError> {
+        self.post_noting(run_id, tenant, input).await.map(drop)
+    }
+
+    /// As [`post`](Self::post). Returns the results of the approvals that were noted.
+    pub(super) async fn post_noting(
+        &self,
+        run_id: &str,
+        tenant: Option<&str>,
+        input: &Input,
+    ) -> Result<Vec<ToolExecResult>, ResumeError> {
         let stored = self.stored(run_id).await?.ok_or(ResumeError::UnknownRun)?;
         if stored.tenant.as_deref() != tenant {
             self.refuse_foreign(&stored, input).await;
@@ -111,19 +125,21 @@ impl RunQueue {
             // No worker would ever take the post.
             return Err(ResumeError::Engine);
         }
-        let mut questions = Vec::new();
+        let (mut questions, mut several) = (Vec::new(), Vec::new());
         for (question, kind, decider) in input.brought() {
             let call = match self.called(&stored, question.call_id()).await {
                 Err(ResumeError::NotWaiting(id)) => {
-                    let party = (stored.principal.as_deref(), stored.tenant.as_deref());
-                    self.runner.note_late(run_id, Some(party), question, (kind, decider)).await?;
+                    self.note_late(&stored, question, (kind, decider)).await?;
                     return Err(ResumeError::NotWaiting(id));
                 }
                 called => called?,
             };
             let run = self.run_of(&call, Some(&stored))?;
-            run.admits(question, kind, decider).await?;
+            run.admits(question, (kind, decider), input.has_message()).await?;
             questions.push(question.clone());
+            if call.approvals().1 > 1 {
+                several.push((run, question));
+            }
         }
         for id in input.answered() {
             let call = self.called(&stored, id).await?;
@@ -136,24 +152,58 @@ impl RunQueue {
         if let Some((_, question)) = twice {
             return Err(ResumeError::NotWaiting(question.call_id().clone()));
         }
-        let body: Arc<str> = serde_json::to_string(input).map_err(corrupt)?.into();
+        let (mut runs, mut approvals) = (Vec::new(), Vec::new());
+        for (run, question) in several {
+            let Some((_, decision, decider)) = input.decisions.iter().find(|(decided, ..)| decided == question) else {
+                continue;
+            };
+            match Box::pin(run.read_here(question, decision, decider)).await? {
+                Ok(None) => {}
+                Ok(Some(approval)) => {
+                    runs.push(run);
+                    approvals.push(approval);
+                }
+                Err(_) => return Err(ResumeError::NotAllowed(DecisionError::Question)),
+            }
+        }
         let key = Key::post(Arc::clone(&stored.run_id), uuid::Uuid::new_v4().simple().to_string());
-        let keys = vec![Key::run(Arc::clone(&stored.run_id)), key.clone()];
-        let tenant = stored.tenant.clone();
-        let change =
-            move |transaction: &mut Transaction| posts::post(transaction, &key, tenant.as_deref(), &body, &questions);
-        match transact(self.store(), keys, change).await? {
-            Posted::Kept => Ok(()),
-            Posted::NoRun => Err(ResumeError::UnknownRun),
-            Posted::Answered(question) => {
-                let brought = input.brought().find(|(brought, ..)| **brought == question);
-                if let Some((question, kind, decider)) = brought {
-                    let party = (stored.principal.as_deref(), stored.tenant.as_deref());
-                    self.runner.note_late(run_id, Some(party), question, (kind, decider)).await?;
+        let mut keys = vec![Key::run(Arc::clone(&stored.run_id)), key.clone()];
+        keys.extend(approvals.iter().map(|approval| Key::of_waiting(&approval.call)));
+        let message = Message { key, tenant: stored.tenant.clone(), input: input.clone(), questions, approvals };
+        let approvals = message.approvals.clone();
+        match transact(self.store(), keys, move |transaction: &mut Transaction| message.post(transaction)).await? {
+            Posting::Kept(counted) => {
+                let mut noted = Vec::new();
+                for ((run, approval), counted) in runs.iter().zip(approvals).zip(counted) {
+                    noted.extend(Box::pin(run.told(approval, counted)).await?.err());
+                }
+                Ok(noted)
+            }
+            Posting::NotCounted(at, why) => {
+                if let (Some(run), Some(approval)) = (runs.get(at), approvals.get(at)) {
+                    let _refused = Box::pin(run.told(approval.clone(), Counted::Refused(why))).await?;
+                }
+                Err(ResumeError::NotAllowed(DecisionError::Question))
+            }
+            Posting::NoRun => Err(ResumeError::UnknownRun),
+            Posting::Answered(question) => {
+                if let Some((question, kind, decider)) = input.brought().find(|(brought, ..)| **brought == question) {
+                    self.note_late(&stored, question, (kind, decider)).await?;
                 }
                 Err(ResumeError::NotWaiting(question.call_id().clone()))
             }
         }
+    }
+
+    /// Records a decision on a call of a run that does not wait for it.
+    async fn note_late(
+        &self,
+        stored: &StoredRun,
+        question: &Question,
+        by: (DecisionKind, Option<&Decider>),
+    ) -> Result<(), StoreError> {
+        let party = (stored.principal.as_deref(), stored.tenant.as_deref());
+        self.runner.note_late(&stored.run_id, Some(party), question, by).await
     }
 
     /// Refuses decisions that were sent to a run in another tenant: each on the question of a waiting call is recorded
@@ -167,7 +217,7 @@ impl RunQueue {
             if call.question() == *question
                 && let Ok(run) = self.run_of(&call, Some(stored))
             {
-                let _refused = run.admits(question, kind, Some(decider)).await;
+                let _refused = run.admits(question, (kind, Some(decider)), false).await;
             }
         }
     }
@@ -196,6 +246,58 @@ impl RunQueue {
         tenant: Option<&str>,
     ) -> Result<(StoredRun, SavedConversation), ResumeError> {
         SavedConversation::find(self.store(), run_id, tenant).await
+    }
+}
+
+/// A message for a run, with the approvals in it of calls that need several.
+struct Message {
+    key: Key,
+    tenant: Option<Arc<str>>,
+    input: Input,
+    questions: Vec<Question>,
+    approvals: Vec<Approval>,
+}
+
+/// The result of posting a message.
+enum Posting {
+    /// It is posted, and these approvals are counted.
+    Kept(Vec<Counted>),
+    /// The approval at this place does not count. Nothing is posted, and no other approval is noted.
+    NotCounted(usize, Uncounted),
+    /// The tenant has no such run.
+    NoRun,
+    /// A message in the run's post already answers this question.
+    Answered(Question),
+}
+
+impl Message {
+    /// Notes the approvals that do not suffice, and posts the rest: all of it, or nothing.
+    fn post(&self, transaction: &mut Transaction) -> Result<Posting, StoreError> {
+        let mut plans = Vec::new();
+        for (at, approval) in self.approvals.iter().enumerate() {
+            match waiting::plan(transaction, approval) {
+                Ok(plan) => plans.push(plan),
+                Err(why) => {
+                    waiting::refuse(transaction, approval, why)?;
+                    return Ok(Posting::NotCounted(at, why));
+                }
+            }
+        }
+        let (mut rest, mut answers) = (self.input.clone(), self.questions.clone());
+        for question in plans.iter().filter(|plan| !plan.is_last()).map(Plan::question) {
+            rest.without(&question);
+            answers.retain(|other| *other != question);
+        }
+        if !rest.is_empty() || self.input.is_empty() {
+            let body: Arc<str> = serde_json::to_string(&rest).map_err(corrupt)?.into();
+            match posts::post(transaction, &self.key, self.tenant.as_deref(), &body, &answers)? {
+                Posted::Kept => {}
+                Posted::NoRun => return Ok(Posting::NoRun),
+                Posted::Answered(question) => return Ok(Posting::Answered(question)),
+            }
+        }
+        let counted = plans.into_iter().map(|plan| plan.write(transaction));
+        counted.collect::<Result<_, _>>().map(Posting::Kept)
     }
 }
 

@@ -25,6 +25,8 @@ enum Down {
     Lost,
     /// The run can be tried again later.
     Later(&'static str),
+    /// A decision or an answer does not fit. Another attempt with it would end the same way.
+    Refused(&'static str),
     /// The model gave no answer. It is asked again a limited number of times.
     Model(&'static str),
     /// Another attempt would end the same way.
@@ -34,8 +36,11 @@ enum Down {
 impl From<StepError> for Down {
     fn from(unfinished: StepError) -> Self {
         match unfinished {
-            StepError::Store(StoreError::Fenced) => Self::Lost,
+            StepError::Store(StoreError::Fenced) | StepError::Refused(ResumeError::Store(StoreError::Fenced)) => {
+                Self::Lost
+            }
             StepError::Refused(ResumeError::Store(error)) | StepError::Store(error) => Self::Later(error.code()),
+            StepError::Refused(refused) => Self::Refused(refused.code()),
             StepError::Model(error) => Self::Model(error.code()),
             unfinished => Self::Later(unfinished.code()),
         }
@@ -74,7 +79,7 @@ impl WorkerState {
         let put = match down {
             Ok(()) => Ok(()),
             Err(Down::Lost) => Err(StoreError::Fenced),
-            Err(Down::Later(code)) => leased.later(code, u32::MAX).await,
+            Err(Down::Later(code) | Down::Refused(code)) => leased.later(code, u32::MAX).await,
             Err(Down::Model(code)) => leased.later(code, ATTEMPTS).await,
             Err(Down::Never(code)) => leased.put(code, Due::Never).await,
         };
@@ -105,7 +110,13 @@ impl WorkerRun<'_> {
                 continue;
             }
             let expires = conversation.waiting().filter_map(|call| call.expires_at).min();
-            let due = if running { Due::In(ELSEWHERE) } else { expires.map_or(Due::Never, Due::At) };
+            let due = match expires {
+                _ if running => Due::In(ELSEWHERE),
+                // Its expiry was refused.
+                Some(expires) if expires <= self.worker.runner.store_time().await? => Due::In(ELSEWHERE),
+                Some(expires) => Due::At(expires),
+                None => Due::Never,
+            };
             let document = conversation.save().await?.to_text()?;
             let next = Next::Release { due, news };
             return Ok(self.write(Some(document), step.code(), None, next).await?);
@@ -117,18 +128,22 @@ impl WorkerRun<'_> {
         let Some((key, input)) = self.lease.post().await? else { return Ok(false) };
         let name = format!("post {}", key.id());
         *self.taking.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
-        match conversation.check(&input).await {
-            Ok(()) => conversation.accept_on(self, &name, input).await?,
+        let refused = match conversation.check(&input).await {
+            Ok(()) => match conversation.accept_on(self, &name, input).await {
+                // It has emitted the error.
+                Err(Down::Refused(code)) => code,
+                accepted => return accepted.map(|()| true),
+            },
             Err(refused) => {
-                let run = &*self.lease.run.run_id;
-                tracing::warn!(run, error = refused.code(), "a posted message does not fit; it is dropped");
-                // Each refused decision has a record.
                 conversation.refuse(&refused);
-                // The conversation is unchanged: it has no new input for its model.
-                let saved = async { conversation.save().await.map_err(StepError::Store) };
-                self.unit(&name, Box::pin(saved)).await?;
+                refused.code()
             }
-        }
+        };
+        let run = &*self.lease.run.run_id;
+        // Each refused decision has a record. The post would only block those after it.
+        tracing::warn!(run, error = refused, "a posted message does not fit; it is dropped");
+        let saved = async { conversation.save().await.map_err(StepError::Store) };
+        self.unit(&name, Box::pin(saved)).await?;
         Ok(true)
     }
 

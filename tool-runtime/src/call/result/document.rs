@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Body, Delivered, Failed};
+use super::{Body, Delivered, Failed, Suspended};
 use crate::call::{
     CallId, DecisionError, Intervention, JsonText, Outcome, Question, SafeError, ToolExecResult, Violation,
 };
@@ -32,9 +32,18 @@ struct Document {
     mismatch: Option<DecisionError>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     question: Option<Question>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    approvals: Option<Approvals>,
     executed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     intervention: Option<Box<Intervention>>,
+}
+
+/// The approvals of a call that needs several.
+#[derive(Serialize, Deserialize)]
+struct Approvals {
+    noted: u32,
+    required: u32,
 }
 
 impl Serialize for ToolExecResult {
@@ -48,6 +57,7 @@ impl Serialize for ToolExecResult {
         let (tool_call_id, ok, outcome) = (self.call_id.clone(), self.is_ok(), self.outcome());
         let (value, left_out, executed) = (self.value().cloned(), self.left_out(), self.executed);
         let (question, intervention) = (self.question().cloned(), self.intervention.clone());
+        let approvals = self.approvals().map(|(noted, required)| Approvals { noted, required });
         let document = Document {
             tool_call_id,
             ok,
@@ -60,6 +70,7 @@ impl Serialize for ToolExecResult {
             errors,
             mismatch,
             question,
+            approvals,
             executed,
             intervention,
         };
@@ -92,7 +103,8 @@ impl<'de> Deserialize<'de> for ToolExecResult {
         };
         let body = if read.outcome.is_suspension() {
             let question = read.question.unwrap_or_else(|| Question::unknown(&read.tool_call_id));
-            Body::Suspended { error: Box::new(error), prepared: read.value, question: Box::new(question) }
+            let approvals = read.approvals.map(|Approvals { noted, required }| (noted, required));
+            Body::Suspended(Box::new(Suspended { error, prepared: read.value, question, approvals }))
         } else {
             Body::Failed(Box::new(Failed { error, concealed: false, detail: None }))
         };

@@ -89,20 +89,17 @@ impl LockChange {
 }
 
 /// All differences of one tool.
-///
-/// [`ToolLock`](crate::catalog::ToolLock) has an example.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct ToolChanges {
+pub(crate) struct ToolChanges {
     /// The name of the tool.
-    pub name: String,
+    pub(crate) name: String,
     pub(crate) verdict: LockVerdict,
     /// Whether some change [is visible](LockChange::is_visible).
-    pub visible: bool,
+    pub(crate) visible: bool,
     /// Whether some change [needs a review](LockChange::needs_review).
-    pub review: bool,
+    pub(crate) review: bool,
     /// The changes, the gravest first; at most 100.
-    pub changes: Vec<LockChange>,
+    pub(crate) changes: Vec<LockChange>,
 }
 
 impl ToolChanges {
@@ -118,11 +115,5 @@ impl ToolChanges {
             changes.push(LockChange::new("", LockVerdict::Patch, LockMark::Review, message));
         }
         Self { name: name.into(), verdict, visible, review, changes }
-    }
-
-    /// Returns the gravest [verdict](LockChange::verdict) of all changes; `unchanged` if there is none.
-    #[must_use]
-    pub const fn verdict(&self) -> &'static str {
-        self.verdict.as_str()
     }
 }

@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use crate::catalog::lock::LockMark::{Review, Visible};
 use crate::catalog::lock::LockVerdict::{Major, Minor, Patch};
+use crate::catalog::lock::changes::ToolChanges;
 use crate::catalog::lock::shape::{self, Use};
-use crate::catalog::lock::{LockChange, ToolChanges};
+use crate::catalog::lock::{LockChange, LockReport};
 use crate::text::{cut, pointer};
 
 /// Compares two definitions as a server published them, key by key. The policy holds the allowlist for outputs, so
 /// every member of an output counts here.
-pub(crate) fn compare_published(name: &str, before: &Value, now: &Value) -> ToolChanges {
+pub(crate) fn compare_published(name: &str, before: &Value, now: &Value) -> LockReport {
     let mut changes = Vec::new();
     let keys: BTreeSet<_> = [before, now].into_iter().filter_map(Value::as_object).flat_map(|all| all.keys()).collect();
     for key in keys {
@@ -35,7 +36,7 @@ pub(crate) fn compare_published(name: &str, before: &Value, now: &Value) -> Tool
             _ => changed(Patch, Some(Review)),
         }
     }
-    ToolChanges::new(name, changes)
+    LockReport::of_tool(ToolChanges::new(name, changes))
 }
 
 #[cfg(test)]
@@ -43,7 +44,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::catalog::lock::LockVerdict;
 
     #[test]
     fn a_change_of_a_server_is_classified() {
@@ -53,16 +53,16 @@ mod tests {
             let mut now = base.clone();
             now[key] = value;
             let found = compare_published("mcp__s__read", &base, &now);
-            (found.verdict, found.visible, found.review)
+            (found.verdict(), found.is_visible(), found.needs_review())
         };
         let properties = |value: Value| json!({"type": "object", "properties": value});
-        assert_eq!(with("name", json!("read")), (LockVerdict::Unchanged, false, false));
-        assert_eq!(with("description", json!("Reads it.")), (Patch, true, false));
-        assert_eq!(with("annotations", json!({})), (Patch, false, true));
-        assert_eq!(with("x", json!(1)), (Patch, false, true));
+        assert_eq!(with("name", json!("read")), ("unchanged", false, false));
+        assert_eq!(with("description", json!("Reads it.")), ("patch", true, false));
+        assert_eq!(with("annotations", json!({})), ("patch", false, true));
+        assert_eq!(with("x", json!(1)), ("patch", false, true));
         let more = properties(json!({"path": {"type": "string"}, "limit": {"type": "integer"}}));
-        assert_eq!(with("inputSchema", more), (Minor, false, false));
-        assert_eq!(with("inputSchema", properties(json!({}))), (Major, false, false));
-        assert_eq!(with("outputSchema", json!({"type": "object"})), (Minor, false, false));
+        assert_eq!(with("inputSchema", more), ("minor", false, false));
+        assert_eq!(with("inputSchema", properties(json!({}))), ("major", false, false));
+        assert_eq!(with("outputSchema", json!({"type": "object"})), ("minor", false, false));
     }
 }

@@ -54,10 +54,16 @@ impl LockReport {
         Self { tools }
     }
 
-    /// The tools that changed, sorted by name.
+    /// Returns the report of one tool.
+    #[cfg(feature = "mcp-client")]
+    pub(super) fn of_tool(changes: ToolChanges) -> Self {
+        Self { tools: vec![changes] }
+    }
+
+    /// Returns the tools that changed, sorted by name, each with its changes: the gravest first, and at most 100.
     #[must_use]
-    pub fn tools(&self) -> &[ToolChanges] {
-        &self.tools
+    pub fn tools(&self) -> impl ExactSizeIterator<Item = (&str, &[LockChange])> {
+        self.tools.iter().map(|tool| (tool.name.as_str(), tool.changes.as_slice()))
     }
 
     /// Whether nothing changed.
@@ -70,6 +76,18 @@ impl LockReport {
     #[must_use]
     pub fn verdict(&self) -> &'static str {
         self.tools.iter().map(|tool| tool.verdict).max().unwrap_or(LockVerdict::Unchanged).as_str()
+    }
+
+    /// Whether some change [is visible](LockChange::is_visible).
+    #[must_use]
+    pub fn is_visible(&self) -> bool {
+        self.tools.iter().any(|tool| tool.visible)
+    }
+
+    /// Whether some change [needs a review](LockChange::needs_review).
+    #[must_use]
+    pub fn needs_review(&self) -> bool {
+        self.tools.iter().any(|tool| tool.review)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Cases of the built-in repairers.
 
-use crate::hydrate::repair::{BUILT_IN, attempt};
+use crate::hydrate::repair::{attempt, built_in};
 use crate::json::{Limits, digest, parse};
 
 #[track_caller]
 fn check(name: &str, text: &str, expected: Option<&str>) {
-    let repairer = BUILT_IN.into_iter().find(|repairer| repairer.name() == name).unwrap();
-    assert_eq!(repairer.repair(text).as_deref(), expected, "{text}");
+    let (_, repair) = built_in().find(|(known, _)| *known == name).unwrap();
+    assert_eq!(repair(text).as_deref(), expected, "{text}");
     if let Some(expected) = expected {
         assert!(parse(expected, &Limits::default()).is_ok(), "{expected}");
     }
@@ -62,10 +62,10 @@ fn single_quotes_become_double_where_no_quote_is_inside() {
 #[test]
 fn there_is_one_attempt_and_it_is_documented() {
     let text = "```json\n{'a': 1}\n```";
-    let repaired = attempt(BUILT_IN, text).unwrap();
+    let repaired = attempt(built_in(), text).unwrap();
     assert_eq!((repaired.repairer.as_str(), repaired.text.as_str()), ("fenced_json", "{'a': 1}"));
     assert_eq!((repaired.before, repaired.after), (digest(text), digest("{'a': 1}")));
     assert!(!format!("{repaired:?}").contains("'a'"));
-    assert!(attempt(BUILT_IN, "{\"a\": 1}").is_none());
-    assert!(attempt(BUILT_IN, "{\"a\": ").is_none());
+    assert!(attempt(built_in(), "{\"a\": 1}").is_none());
+    assert!(attempt(built_in(), "{\"a\": ").is_none());
 }

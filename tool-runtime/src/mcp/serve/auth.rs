@@ -6,10 +6,11 @@
 //! it.
 
 use std::fmt::{self, Write as _};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use jiff::Timestamp;
@@ -29,16 +30,7 @@ const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Verifies bearer tokens, by their signature or with the server that issued them.
-///
-/// Implementations need `#[async_trait]`. It is called for every request, so that a revoked token is refused from the
-/// next request on. A token is for this server alone: it is passed to no other service.
-///
-/// [`Authorization`] has an example.
-#[async_trait]
-pub trait VerifyToken: Send + Sync {
-    /// Returns the verified token. `None` if the token is unknown, was revoked, or has a wrong signature.
-    async fn verify(&self, token: &Secret<String>) -> Option<Verified>;
-}
+type Verify = dyn Fn(Secret<String>) -> Pin<Box<dyn Future<Output = Option<Verified>> + Send>> + Send + Sync;
 
 /// A verified token: its party, audience, expiry and scopes, as its issuer states them.
 ///
@@ -93,31 +85,26 @@ impl Verified {
 ///
 /// A request without a valid token gets 401 with the address of [`resource_metadata`](Self::resource_metadata); a
 /// request whose token lacks a scope gets 403. Tokens that have expired or are for another resource are invalid, even
-/// if `VerifyToken` returns them.
+/// if the application's verifier returns them.
 ///
 /// Responses end when the token of their request expires: the stream of an answer, and a stream of notifications, end
 /// as if the client had closed them. In the revision 2026-07-28 that cancels the call. In a session the call runs on
 /// within its own limits, and a request with a new token gets its answer.
 ///
 /// ```
-/// use async_trait::async_trait;
-/// use tool_runtime::mcp::serve::{Authorization, HttpOptions, Peer, Verified, VerifyToken};
+/// use tool_runtime::mcp::serve::{Authorization, HttpOptions, Peer, Verified};
 /// use tool_runtime::{RunOptions, Secret};
 ///
-/// struct Tokens;
+/// const RESOURCE: &str = "https://tools.example.org/mcp";
 ///
-/// #[async_trait]
-/// impl VerifyToken for Tokens {
-///     async fn verify(&self, token: &Secret<String>) -> Option<Verified> {
-///         // Look it up, or check its signature.
-///         let known = token.expose() == "token-of-ada";
-///         let expires = "2030-01-01T00:00:00Z".parse().ok()?;
-///         known.then(|| Verified::new(RunOptions::new().principal("ada"), "https://tools.example.org/mcp", expires))
-///     }
+/// async fn verify(token: Secret<String>) -> Option<Verified> {
+///     // Look it up, or check its signature.
+///     let known = token.expose() == "token-of-ada";
+///     let expires = "2030-01-01T00:00:00Z".parse().ok()?;
+///     known.then(|| Verified::new(RunOptions::new().principal("ada"), RESOURCE, expires))
 /// }
 ///
-/// let authorization = Authorization::new("https://tools.example.org/mcp", Tokens)?
-///     .issuer("https://login.example.org");
+/// let authorization = Authorization::new(RESOURCE, verify)?.issuer("https://login.example.org");
 /// let options = HttpOptions::new().host("tools.example.org").authorization(authorization);
 /// // The server's `Authenticator`.
 /// let admit = |peer: &Peer<'_>| peer.verified().map(Verified::run_options);
@@ -132,18 +119,29 @@ pub struct Authorization {
     described: (String, String),
     issuers: Vec<String>,
     scopes: Vec<String>,
-    verify: Arc<dyn VerifyToken>,
+    verify: Arc<Verify>,
 }
 
 impl Authorization {
     /// Protects the server that clients know under the address `resource`, such as `https://tools.example.org/mcp`.
     ///
+    /// `verify` returns the verified token; `None` if the token is unknown, was revoked, or has a wrong signature. It is
+    /// called for every request, so that a revoked token is refused from the next request on. A token is for this
+    /// server alone: it is passed to no other service.
+    ///
     /// # Errors
     /// The address does not have `http` or `https` and a host, or has a query or a fragment.
-    pub fn new(resource: impl Into<String>, verify: impl VerifyToken + 'static) -> Result<Self, BuildError> {
+    pub fn new<F>(
+        resource: impl Into<String>,
+        verify: impl Fn(Secret<String>) -> F + Send + Sync + 'static,
+    ) -> Result<Self, BuildError>
+    where
+        F: Future<Output = Option<Verified>> + Send + 'static,
+    {
         let resource = resource.into();
         let described = metadata_of(&resource).ok_or_else(|| McpServerError::Resource { address: resource.clone() })?;
-        Ok(Self { resource, described, issuers: Vec::new(), scopes: Vec::new(), verify: Arc::new(verify) })
+        let verify: Arc<Verify> = Arc::new(move |token| Box::pin(verify(token)));
+        Ok(Self { resource, described, issuers: Vec::new(), scopes: Vec::new(), verify })
     }
 
     /// Adds the address of an authorization server that issues tokens for this one.
@@ -152,7 +150,7 @@ impl Authorization {
         self
     }
 
-    /// Adds a scope that every token needs. Treat a scope that only some tools need as a role: `VerifyToken` adds it to
+    /// Adds a scope that every token needs. Treat a scope that only some tools need as a role: the verifier adds it to
     /// the run, and the policy sets the rights of the role.
     ///
     /// # Errors
@@ -198,8 +196,8 @@ impl Authorization {
         let token = token(headers);
         while headers.remove(AUTHORIZATION).is_some() {}
         let Some(token) = token else { return Err(Box::new(self.refuse(StatusCode::UNAUTHORIZED, None))) };
-        let verified = awaited(|| self.verify.verify(&token)).await.map_err(|_| {
-            tracing::error!("the application's `VerifyToken` panicked, so an MCP client is refused");
+        let verified = awaited(|| (self.verify)(token)).await.map_err(|_| {
+            tracing::error!("the application's verifier of tokens panicked, so an MCP client is refused");
             Box::new(refused(StatusCode::INTERNAL_SERVER_ERROR, "The server failed."))
         })?;
         let is_valid = |verified: &Verified| now < verified.expires && verified.audience.contains(&self.resource);

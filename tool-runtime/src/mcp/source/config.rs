@@ -122,7 +122,7 @@ impl RemoteServer {
 
     /// Sends a bearer token with each call: that of the account which the run maps to this kind of connection
     /// ([`RunOptions::connection`](crate::RunOptions::connection)), as the runner's broker returns it
-    /// ([`BearerToken`](crate::capability::BearerToken)). Listing tools does not use it, only the headers. Without
+    /// ([`ConnectionHandle::bearer_token`](crate::capability::ConnectionHandle::bearer_token)). Listing tools does not use it, only the headers. Without
     /// effect for a process.
     pub fn connection(mut self, kind: &'static str) -> Self {
         if let Reach::Url { connection, .. } = &mut self.reach {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::catalog::{ToolChanges, compare_published};
+use crate::catalog::{LockReport, compare_published};
 use crate::error::{ParseError, Problem};
 use crate::mcp::source::definition::Listed;
 use crate::mcp::source::result;
@@ -80,7 +80,7 @@ impl McpTool {
     /// Returns the differences from another definition of the tool, such as the pinned one; `None` for a rejected tool.
     /// Whatever the verdict, the tool is denied until the policy pins the new definition.
     #[must_use]
-    pub fn changes(&self, pinned: &Value) -> Option<ToolChanges> {
+    pub fn changes(&self, pinned: &Value) -> Option<LockReport> {
         let definition = self.listed.admitted.as_ref().ok()?;
         Some(compare_published(&definition.name, pinned, &definition.published))
     }

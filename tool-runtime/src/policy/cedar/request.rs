@@ -1,6 +1,6 @@
 //! A Cedar request, made from the run, the tool and the arguments, and the decision from its answer.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use cedar_policy::{
     Authorizer, Context, Decision, Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicyId, PolicySet, Request,
@@ -61,21 +61,21 @@ fn text(text: &str) -> RestrictedExpression {
 struct Undecided;
 
 impl CedarRules {
-    /// Returns the verdict that restricts a call, with its rule. `arguments` is `None` before they are read; policies
-    /// that depend on them then do not count.
+    /// Returns the verdict that restricts a call, with every rule that gives it, in a fixed order. `arguments` is `None`
+    /// before they are read; policies that depend on them then do not count.
     pub(crate) fn say(
         &self,
         context: &PolicyContext<'_>,
         tool: &Subject<'_>,
         effect: ToolEffect,
         arguments: Option<&Tree<'_>>,
-    ) -> Option<(RuleVerdict, String)> {
+    ) -> Option<(RuleVerdict, Vec<String>)> {
         let said = stacker::maybe_grow(EVALUATION_BYTES, 4 * EVALUATION_BYTES, || {
             attempted(|| self.0.evaluate(context, tool, effect, arguments))
         });
         match said {
             Ok(Ok(said)) => said,
-            Ok(Err(Undecided)) | Err(_) => Some((RuleVerdict::Deny, FAILED.to_owned())),
+            Ok(Err(Undecided)) | Err(_) => Some((RuleVerdict::Deny, vec![FAILED.to_owned()])),
         }
     }
 }
@@ -87,7 +87,7 @@ impl Ready {
         tool: &Subject<'_>,
         effect: ToolEffect,
         arguments: Option<&Tree<'_>>,
-    ) -> Result<Option<(RuleVerdict, String)>, Undecided> {
+    ) -> Result<Option<(RuleVerdict, Vec<String>)>, Undecided> {
         let sets = if arguments.is_some() { &self.frozen } else { &self.admission };
         let request = Request::new(
             // The empty id is that of a run without a principal.
@@ -106,10 +106,10 @@ impl Ready {
             return Ok(None);
         }
         let asked = denies(&request, &sets.ask, &entities, false);
-        Ok(asked.map(|rule| {
+        Ok(asked.map(|rules| {
             // A policy that fails here denies: its failure must not become a question.
-            let failed = rule.starts_with(FAILED);
-            (if failed { RuleVerdict::Deny } else { RuleVerdict::RequireApproval }, rule)
+            let failed = rules.iter().any(|rule| rule.starts_with(FAILED));
+            (if failed { RuleVerdict::Deny } else { RuleVerdict::RequireApproval }, rules)
         }))
     }
 
@@ -167,23 +167,26 @@ impl Ready {
     }
 }
 
-/// Returns the rule that denies. Without `permit`, only `forbid` policies count.
-fn denies(request: &Request, policies: &PolicySet, entities: &Entities, permit: bool) -> Option<String> {
+/// Returns the rules that deny. Without `permit`, only `forbid` policies count.
+fn denies(request: &Request, policies: &PolicySet, entities: &Entities, permit: bool) -> Option<Vec<String>> {
     // Cedar reports ids in no fixed order; the rule of a decision must always be the same.
-    let first = |ids: &mut dyn Iterator<Item = &PolicyId>| ids.min().map(ToString::to_string);
+    let named = |ids: &mut dyn Iterator<Item = &PolicyId>, prefix: &str| {
+        let ids = ids.collect::<BTreeSet<_>>().into_iter();
+        ids.map(|policy| format!("{prefix}:{policy}")).collect::<Vec<_>>()
+    };
     let answer = Authorizer::new().is_authorized(request, policies, entities);
     let mut failed = answer.diagnostics().errors().map(|error| match error {
         cedar_policy::AuthorizationError::PolicyEvaluationError(error) => error.policy_id(),
     });
     // Cedar skips a policy that fails. A skipped `forbid` would allow the call, so every failure denies.
-    if let Some(policy) = first(&mut failed) {
-        return Some(format!("{FAILED}:{policy}"));
+    let failed = named(&mut failed, FAILED);
+    if !failed.is_empty() {
+        return Some(failed);
     }
     if answer.decision() == Decision::Allow {
         return None;
     }
-    match first(&mut answer.diagnostics().reason()) {
-        Some(policy) => Some(format!("cedar:{policy}")),
-        None => permit.then(|| "cedar".to_owned()),
-    }
+    // Each policy that asks can require a number of approvals of its own.
+    let denied = named(&mut answer.diagnostics().reason(), "cedar");
+    if denied.is_empty() { permit.then(|| vec!["cedar".to_owned()]) } else { Some(denied) }
 }

@@ -214,6 +214,12 @@ impl Draft {
         }
     }
 
+    /// Takes over the arguments and the texts of a call as it waits in the store.
+    pub(in crate::runner) fn waits(&mut self, pending: &PendingCall) {
+        self.shows(Shown::Masked(pending.shown_arguments.clone()));
+        self.asks(pending);
+    }
+
     /// Adds the texts that a person reads, for a call that is about to wait.
     pub(in crate::runner) fn asks(&mut self, pending: &PendingCall) {
         let (summary, changes, names) = pending.decided_explanation();

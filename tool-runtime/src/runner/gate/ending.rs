@@ -20,6 +20,8 @@ pub(in crate::runner) enum Ending {
     Elsewhere(Box<ToolExecResult>),
     /// The decision was not carried out, because the call could not be taken out of the waiting calls.
     NotTaken(ResumeError),
+    /// The decision does not count: the call still waits, with another question. This is the result of the decision.
+    Refused(Box<ToolExecResult>),
 }
 
 /// The reason why a suspended call waits, the question that it asks, and the payload for a client to execute.

@@ -21,6 +21,8 @@ pub(crate) struct Continued {
     pub(crate) pending: PendingGraph,
     pub(crate) decision: ApprovalDecision,
     pub(crate) decider: Decider,
+    /// The deciders who approved the call before, if it needs several approvals.
+    pub(crate) earlier: Vec<Decider>,
 }
 
 /// The graph whose run begins.

@@ -304,9 +304,11 @@ impl OpenCall {
         mut self,
         ended: Result<Ending, Stop>,
     ) -> Result<ToolExecResult, ResumeError> {
-        if let Ok(Ending::NotTaken(error)) = ended {
-            return Err(error);
-        }
+        let ended = match ended {
+            Ok(Ending::NotTaken(error)) => return Err(error),
+            Ok(Ending::Refused(result)) => return Ok(*result),
+            ended => ended,
+        };
         let Some(claim) = self.claim.take() else {
             return Ok(self.finish(ended).await);
         };

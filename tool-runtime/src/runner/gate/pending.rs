@@ -46,5 +46,9 @@ pub(in crate::runner) fn frozen_call(open: &OpenCall, frozen: &Frozen, now: Time
         prepared: None,
         graph: None,
         unknown: Vec::new(),
+        required: 1,
+        approvals: Vec::new(),
+        replaced: None,
+        world: None,
     }
 }

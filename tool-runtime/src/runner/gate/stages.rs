@@ -20,11 +20,13 @@ mod twins;
 
 pub(in crate::runner) use admit::{admit, admit_hydrated};
 pub(in crate::runner) use begin::{Beginning, begin, enter, replaced};
-pub(in crate::runner) use bind::{Bound, Connections, bind, connect};
+pub(in crate::runner) use bind::{Bound, Connections, bind, connect, resolve as resolve_connection};
 pub(in crate::runner) use conclude::{Concluded, conclude};
-pub(in crate::runner) use decide::{Judged, Permit, decide, decide_approved, decide_granted, is_denied};
+pub(in crate::runner) use decide::{
+    Judged, Permit, decide, decide_approved, decide_granted, is_denied, required_approvals,
+};
 pub(in crate::runner) use freeze::freeze;
-pub(in crate::runner) use hydrate::{hydrate, hydrate_begun, hydrate_only, hydrate_waiting};
+pub(in crate::runner) use hydrate::{hydrate, hydrate_begun, hydrate_only, hydrate_waiting, read_again};
 pub(in crate::runner) use reach::reach;
 pub(in crate::runner) use recordable::recordable;
 pub(in crate::runner) use reserve::reserve;

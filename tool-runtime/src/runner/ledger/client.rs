@@ -18,7 +18,7 @@ use crate::store::accounts::{self, Bill};
 use crate::store::effects;
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::pages::Rest;
-use crate::store::waiting::{self, Taken};
+use crate::store::waiting::{self, Approval, Counted, Taken};
 use crate::store::{
     AuditRecord, DecisionRecord, Document, DocumentKind, Key, PendingCall, Query, StoreError, Transaction, Waiting,
     WriteHandle,
@@ -282,6 +282,35 @@ impl LedgerClient<'_> {
         };
         let begun = self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))?;
         begun.ok_or(ResumeError::NotWaiting(id))
+    }
+
+    /// Counts an approval of a waiting call that needs several, in one transaction with its record.
+    pub(in crate::runner) async fn approve(self, approval: Approval) -> Result<Counted, ResumeError> {
+        let (lease, mut keys) = (self.0.lease(), self.0.keys());
+        keys.extend(waiting::keys(&approval.call));
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            waiting::approve(transaction, &approval)
+        };
+        self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))
+    }
+
+    /// Asks about a waiting call anew, in one transaction with the decision that does not count.
+    pub(in crate::runner) async fn ask_anew(
+        self,
+        compared: PendingCall,
+        renewed: Waiting,
+        decision: DecisionRecord,
+    ) -> Result<(), ResumeError> {
+        let id = compared.call_id.clone();
+        let (lease, mut keys) = (self.0.lease(), self.0.keys());
+        keys.push(Key::of_waiting(&compared));
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            waiting::renew(transaction, &compared, &renewed, &decision)
+        };
+        let renewed = self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))?;
+        if renewed { Ok(()) } else { Err(ResumeError::NotWaiting(id)) }
     }
 
     /// Stores a waiting call, unless the ledger knows it under `begun`. An attempt that only prepared the payload for a

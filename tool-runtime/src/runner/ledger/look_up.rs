@@ -68,7 +68,7 @@ pub(in crate::runner) fn result(record: ToolInvocationRecord) -> ToolExecResult 
             ToolExecResult::delivered(id, executed, Delivered { attachments, ..Delivered::shown(shown) })
         }
         prepared if record.outcome.is_suspension() => {
-            let question = Box::new(Question::unknown(&id));
+            let question = Question::unknown(&id);
             ToolExecResult::suspended(id, record.outcome, prepared, question)
         }
         _ => {

@@ -158,7 +158,9 @@ pub(in crate::runner) async fn ended_before(run: &Run, call_id: &CallId) -> Resu
             AuditRecord::Call(record) => {
                 ended |= run.owns(record.principal.as_deref(), record.tenant.as_deref());
             }
-            AuditRecord::Decision(record) if record.refused.is_none() && !record.decision.is_about_later_calls() => {
+            AuditRecord::Decision(record)
+                if record.refused.is_none() && !record.is_partial() && !record.decision.is_about_later_calls() =>
+            {
                 decided |= run.owns(record.principal.as_deref(), record.tenant.as_deref());
             }
             AuditRecord::Decision(_) => {}

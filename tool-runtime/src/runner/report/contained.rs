@@ -13,7 +13,7 @@ use crate::call::{DigestKey, Event, EventSink, ToolInvocationRecord, Violation};
 use crate::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
 use crate::contain::{attempted, awaited};
 use crate::error::Problem;
-use crate::hydrate::Repairer;
+use crate::hydrate::repair::Repair;
 use crate::json::Tree;
 use crate::runner::report::failure::Failures;
 use crate::schema::validator::{Compiled, Validator};
@@ -149,9 +149,9 @@ impl Contained<dyn Clock> {
     }
 }
 
-impl Contained<dyn EventSink> {
+impl Contained<EventSink> {
     pub(in crate::runner) fn emit(&self, event: Event) {
-        self.call("event sink", |sink| sink.emit(event));
+        self.call("event sink", |sink| sink(event));
     }
 }
 
@@ -208,26 +208,8 @@ impl Compiled for Contained<dyn Compiled> {
     }
 }
 
-/// A repairer of the application.
-pub(in crate::runner) struct ContainedRepairer {
-    part: Contained<dyn Repairer>,
-    name: String,
-}
-
-impl ContainedRepairer {
-    pub(in crate::runner) fn new(repairer: Arc<dyn Repairer>, failures: Failures) -> Self {
-        let part = Contained::new(repairer, failures);
-        let name = part.call("repairer", |repairer| repairer.name().to_owned());
-        Self { name: name.unwrap_or_default(), part }
-    }
-}
-
-impl Repairer for ContainedRepairer {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn repair(&self, text: &str) -> Option<String> {
-        self.part.call("repairer", |repairer| repairer.repair(text)).flatten()
+impl Contained<Repair> {
+    pub(in crate::runner) fn repair(&self, text: &str) -> Option<String> {
+        self.call("repairer", |repair| repair(text)).flatten()
     }
 }

@@ -11,7 +11,7 @@ use crate::runner::report::contained::Contained;
 pub(in crate::runner) struct Listener {
     /// Read first, so that a call of a run without a listener takes no lock.
     set: AtomicBool,
-    sink: Mutex<Option<Arc<Contained<dyn EventSink>>>>,
+    sink: Mutex<Option<Arc<Contained<EventSink>>>>,
 }
 
 impl Listener {
@@ -19,11 +19,11 @@ impl Listener {
         self.set.load(Ordering::Acquire)
     }
 
-    pub(in crate::runner) fn get(&self) -> Option<Arc<Contained<dyn EventSink>>> {
+    pub(in crate::runner) fn get(&self) -> Option<Arc<Contained<EventSink>>> {
         if self.is_set() { self.sink.lock().unwrap_or_else(PoisonError::into_inner).clone() } else { None }
     }
 
-    pub(in crate::runner) fn set(&self, sink: Option<Arc<Contained<dyn EventSink>>>) {
+    pub(in crate::runner) fn set(&self, sink: Option<Arc<Contained<EventSink>>>) {
         let mut kept = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         self.set.store(sink.is_some(), Ordering::Release);
         let before = std::mem::replace(&mut *kept, sink);

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "mcp-server")]
 use crate::call::Decider;
-use crate::call::{Caller, EventSink, RunFields};
+use crate::call::{Caller, Event, EventSink, RunFields};
 use crate::capability::ConnectionId;
 use crate::policy::{LoopThresholds, PolicyContext, RunTools, Standing, ToolNames};
 use crate::runner::Run;
@@ -45,7 +45,7 @@ pub struct RunOptions {
     pub(in crate::runner) labels: Vec<Arc<str>>,
     pub(in crate::runner) connections: BTreeMap<String, ConnectionId>,
     pub(in crate::runner) user_text: Vec<String>,
-    pub(in crate::runner) events: Option<Arc<dyn EventSink>>,
+    pub(in crate::runner) events: Option<Arc<EventSink>>,
     /// Shared, because a clone of a token takes a lock.
     pub(in crate::runner) cancellation: Arc<CancellationToken>,
     pub(in crate::runner) caller: Caller,
@@ -156,8 +156,16 @@ impl RunOptions {
         self
     }
 
-    /// Sets the sink that takes the events of the run.
-    pub fn events(mut self, sink: impl EventSink + 'static) -> Self {
+    /// Sets the sink that takes the events of the run. It is called inline: hand the event on and do not block. A panic
+    /// in it is contained.
+    ///
+    /// ```
+    /// use tool_runtime::RunOptions;
+    ///
+    /// let (sender, _receiver) = std::sync::mpsc::channel();
+    /// let options = RunOptions::new().events(move |event| drop(sender.send(event)));
+    /// ```
+    pub fn events(mut self, sink: impl Fn(Event) + Send + Sync + 'static) -> Self {
         self.events = Some(Arc::new(sink));
         self
     }

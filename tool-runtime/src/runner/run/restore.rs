@@ -6,6 +6,7 @@ use crate::policy::{RunPolicy, common_tools};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::run::snapshot::RunSnapshot;
 use crate::runner::{ResumeError, Run, RunOptions, ToolRunner};
+use crate::store::waiting::with_approvals_of;
 use crate::store::{PendingCall, RecordFilter, StoreError, Waiting};
 
 /// See [`ToolRunner::restore`].
@@ -60,7 +61,9 @@ fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOption
 /// missed.
 pub(in crate::runner) async fn put_back(run: &Run, waiting: Waiting) -> Result<(), StoreError> {
     let (store, id) = (&run.shared().store, waiting.call.call_id.clone());
-    if store.waiting(run.waiting_key(&id)).await?.is_some() || LedgerClient(run).unfinished(&id, None).await?.is_some()
+    let kept = store.waiting(run.waiting_key(&id)).await?;
+    if kept.is_some_and(|kept| with_approvals_of(&kept, &waiting).is_none())
+        || LedgerClient(run).unfinished(&id, None).await?.is_some()
     {
         return Ok(());
     }

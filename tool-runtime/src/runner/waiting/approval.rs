@@ -1,10 +1,12 @@
 //! Approvals: a person decides on a waiting call. All checks run again, and the call is finished once.
 
-use crate::call::PendingGraph;
+use std::sync::Arc;
+
 use crate::call::{
-    ArgumentChangeKind, Cause, Decider, DecisionError, Intervention, Outcome, Question, RecordedArguments, Suspension,
-    ToolCall, ToolExecResult,
+    ArgumentChangeKind, Cause, Decider, DecisionError, Intervention, Outcome, PendingGraph, Question,
+    RecordedArguments, Suspension, ToolCall, ToolExecResult,
 };
+use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::json;
 use crate::redact::{Projected, changes};
@@ -18,8 +20,11 @@ use crate::runner::ledger::orphans;
 use crate::runner::ledger::recover::run_approved;
 use crate::runner::waiting::comparison;
 use crate::runner::waiting::comparison::{Purpose, refused};
-use crate::runner::waiting::suspend::{Given, Reopened, reopen};
+use crate::runner::waiting::counting;
+use crate::runner::waiting::suspend::{self, Given, Reopened, reopen};
+use crate::runner::waiting::world;
 use crate::runner::{CallClient, Continued, ResumeError, Run};
+use crate::store::waiting::Approval;
 use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 use crate::text::sentence;
 
@@ -40,7 +45,10 @@ pub(in crate::runner) async fn resume(
     let compared = |pending: &PendingCall, record: &mut DecisionRecord| read(run, pending, decision, decider, record);
     match reopen(run, question.call_id(), given, compared).await? {
         Reopened::Mismatch(result) => Ok(result),
-        Reopened::Open(mut open, decided) => {
+        Reopened::Open(mut open, mut decided) => {
+            if let Some(noted) = Box::pin(count(&mut open, &mut decided, decider)).await? {
+                return Ok(noted);
+            }
             open.client = client;
             let graph = open.graph();
             let ended = Box::pin(carry_out(&mut open, decided)).await;
@@ -54,6 +62,61 @@ pub(in crate::runner) async fn resume(
             orphans::leave(run, result.call_id(), left).await;
             Ok(result)
         }
+    }
+}
+
+/// Counts a decision that approves a call, if the call needs several approvals. Returns the result of an approval after
+/// which the call waits for other deciders, and `None` for every decision that is carried out now.
+async fn count(
+    open: &mut OpenCall,
+    decided: &mut Decided,
+    decider: &Decider,
+) -> Result<Option<ToolExecResult>, ResumeError> {
+    let Some(claim) = &open.claim else { return Ok(None) };
+    // Every other decision ends the call: a denial, or an approval after the call expired.
+    if !matches!(claim.decision.decision, DecisionKind::Approved | DecisionKind::Edited) {
+        return Ok(None);
+    }
+    let run = open.run().clone();
+    let (call, decision) = (claim.waiting.call.clone(), claim.decision.clone());
+    let replaced = match decided {
+        Decided::Run(hydrated, None, _) if hydrated.digest() != call.argument_digest => {
+            // Other arguments can meet a rule that requires more approvals.
+            let required = call.required.max(stages::required_approvals(&run, hydrated));
+            Some((Arc::clone(&hydrated.frozen), required)).filter(|_| required > 1)
+        }
+        _ => None,
+    };
+    let replaced = match replaced {
+        Some((frozen, required)) => match Box::pin(world::shown(open, &frozen)).await {
+            Ok(stated) => Some(Box::pin(suspend::replaced(&run, &call, &frozen, stated, required)).await),
+            Err(stop) => {
+                world::report(open, &stop);
+                discard(stop);
+                let refused = refused(&call, DecisionError::World);
+                return Ok(Some(Box::pin(comparison::refuse(&run, &claim.waiting, decision, refused)).await));
+            }
+        },
+        None if call.required > 1 => None,
+        None => return Ok(None),
+    };
+    let bars = comparison::judge(&run, &call);
+    let approval = Approval { call, decision, decider: decider.clone(), replaced, bars };
+    match Box::pin(counting::note(&run, approval)).await? {
+        Ok(last) => {
+            if let Decided::Run(_, Some(continued), _) = decided {
+                continued.earlier.clone_from(&last.approvals);
+            }
+            if let Some(claim) = &mut open.claim {
+                let given = claim.waiting.call.required;
+                claim.decision.approvals = Some((given, given));
+                let is_other = |other: &&Decider| !other.is_same_person(decider);
+                claim.decision.earlier = last.approvals.iter().filter(is_other).cloned().collect();
+                claim.waiting.call = last;
+            }
+            Ok(None)
+        }
+        Err(noted) => Ok(Some(noted)),
     }
 }
 
@@ -110,7 +173,13 @@ fn read(
         record.decision = DecisionKind::TooLate;
     }
     if let Some(graph) = &pending.graph {
-        let continued = Continued { pending: (**graph).clone(), decision, decider: decider.clone() };
+        // Only the run of the graph can read other arguments, and its call would ask another question.
+        let is_edited = matches!(decision, ApprovalDecision::ApproveEdited(_));
+        if !is_late && pending.required > 1 && (is_edited || matches!(decision, ApprovalDecision::Respond(_))) {
+            return Err(refused(pending, DecisionError::SeveralDeciders));
+        }
+        let earlier = pending.approvals.clone();
+        let continued = Continued { pending: (**graph).clone(), decision, decider: decider.clone(), earlier };
         return within(run, pending, continued, record);
     }
     if is_late {
@@ -122,6 +191,7 @@ fn read(
             let message = sentence(&message, MAX_MESSAGE_BYTES);
             Ok(Decided::Refuse(Stop::new(Outcome::ApprovalDenied).message(message)))
         }
+        ApprovalDecision::Respond(_) if pending.required > 1 => Err(refused(pending, DecisionError::SeveralDeciders)),
         ApprovalDecision::Respond(value) => respond(run, pending, &value),
         ApprovalDecision::Approve => approved(run, pending, pending.arguments.as_str().to_owned(), record),
         ApprovalDecision::ApproveEdited(arguments) => approved(run, pending, arguments, record),
@@ -185,7 +255,16 @@ fn approved(
         let shown = Shown::Masked(hydrated.frozen.decided_on());
         return Err(Refused { stop, shown });
     }
-    let edited = (!record.changes.is_empty()).then(|| Intervention::Edited(record.changes.clone()));
+    // An earlier decider may have replaced the arguments, too.
+    let changed = match &pending.replaced {
+        None => record.changes.clone(),
+        Some(replaced) => {
+            let sensitive = &hydrated.frozen.entry.spec.sensitive;
+            let of_model = replaced.arguments.as_str();
+            changes(ArgumentChangeKind::Edited, of_model, hydrated.frozen.canonical(), sensitive)
+        }
+    };
+    let edited = (!changed.is_empty()).then_some(Intervention::Edited(changed));
     Ok(Decided::Run(Box::new(hydrated), None, edited))
 }
 

@@ -21,10 +21,13 @@ fn executable<'e>(policy: &'e ToolPolicy, catalog: &'e ToolCatalog) -> impl Iter
 }
 
 /// Returns every rule under which a call of a server's client can wait for a person. With `own` set to `true`, only
-/// rules for calls that the policy does not let their own principal decide. The calls of a script wait whatever the
+/// rules for calls that the policy does not let their own principal decide alone. The calls of a script wait whatever the
 /// policy decides.
 pub(in crate::runner) fn of_clients(policy: &ToolPolicy, catalog: &ToolCatalog, own: bool) -> Vec<String> {
-    let decides = |name: &str, effect| own && policy.data().approvals.has_own_calls(name, effect);
+    let approvals = &policy.data().approvals;
+    // A principal is one person.
+    let decides =
+        |name: &str, effect| own && approvals.has_own_calls(name, effect) && approvals.most_required(name, effect) == 1;
     let tools = executable(policy, catalog);
     let mut rules = rules(policy, tools.filter(|tool| !decides(tool.name, policy.effect_of(tool.name, tool.effect))));
     let scripts = catalog.entries().filter(|entry| policy.mentions(entry.spec.name.as_str()));

@@ -3,6 +3,8 @@
 //! Ownership is checked first: to other principals and tenants the call does not exist. The other checks run before the
 //! call is claimed, so after a mismatch it waits for a run that matches.
 
+use std::sync::Arc;
+
 use crate::call::{CallId, Decider, DecisionError, Outcome, Suspension, ToolExecResult, Violation};
 use crate::contain::discard;
 use crate::json;
@@ -13,6 +15,7 @@ use crate::runner::ledger::client::LedgerClient;
 use crate::runner::report::failure::Failure;
 use crate::runner::report::telemetry;
 use crate::runner::{ResumeError, Run};
+use crate::store::waiting::Bars;
 use crate::store::{DecisionRecord, PendingCall, Refusal, Waiting, is_before};
 
 /// The intended end of a suspended call.
@@ -90,6 +93,16 @@ pub(in crate::runner) fn bars_from(
         run.report_failure(format_args!("a decision came from another tenant"), &failure);
     }
     Some(mismatch)
+}
+
+/// Returns the rule for the deciders of a waiting call. `None` if this process cannot apply it: it does not have the tool
+/// that the decision is about, or not the policy under which the call waits.
+pub(in crate::runner) fn judge(run: &Run, call: &PendingCall) -> Option<Bars> {
+    let is_known = run.effect_of(call.decided()).is_some() && run.policy().revision() == call.policy_revision;
+    is_known.then(|| {
+        let run = run.clone();
+        Arc::new(move |call: &PendingCall, decider: &Decider| run.bars(call.decided(), decider)) as Bars
+    })
 }
 
 /// Records the attempt of a decider who may not decide, and returns the reason.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::call::{Decider, DecisionError, Question, Suspension, Verdict};
 use crate::policy::ArgumentRule;
-use crate::runner::waiting::comparison::Purpose;
+use crate::runner::waiting::comparison::{self, Purpose};
 use crate::runner::waiting::suspend::{Given, asked};
 use crate::runner::{ResumeError, Run};
 use crate::store::grants;
@@ -179,6 +179,10 @@ pub(in crate::runner) async fn remember(
     let (purpose, kind) = (Purpose::Resume(Suspension::Approval), DecisionKind::Remembered);
     let given = Given { purpose, kind, decider: Some(decider), question: Some(question) };
     let call = match asked(run, id, &given).await? {
+        // One person cannot allow later calls that need several.
+        Ok((waiting, decision)) if waiting.call.required > 1 && remember.verdict == Verdict::Allow => {
+            return Err(comparison::barred(run, &waiting, decision, DecisionError::SeveralDeciders).await);
+        }
         Ok((waiting, _)) => waiting.call,
         Err(_) => return Err(ResumeError::NotAllowed(DecisionError::Question)),
     };

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::call::{Decider, Decision, Verdict, VoidGrant};
+use crate::call::{Decider, Decision, DecisionError, Verdict, VoidGrant};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::stages;
 use crate::runner::report::contained::Contained;
 use crate::runner::shared::Shared;
 use crate::store::grants::{self, Asked};
@@ -51,6 +52,7 @@ pub(in crate::runner) fn remembered<'a>(
     let frozen = &hydrated.frozen;
     let (spec, repaired) = (Arc::clone(&frozen.entry.spec), hydrated.repaired());
     let (digest, arguments) = (frozen.hash(), Arc::clone(frozen.canonical()));
+    let needs_several = stages::required_approvals(open.run(), hydrated) > 1;
     async move {
         let run = open.run();
         let options = run.options();
@@ -93,7 +95,9 @@ pub(in crate::runner) fn remembered<'a>(
         let mut void = None;
         for grant in grants {
             // The current policy may allow other deciders than the policy under which the grant was made.
-            match run.bars(spec.name.as_str(), &grant.decider) {
+            // A grant has one decider.
+            let several = needs_several.then_some(DecisionError::SeveralDeciders);
+            match run.bars(spec.name.as_str(), &grant.decider).or(several) {
                 None => return Remembered { decided: Some(decided(grant)), void: None },
                 Some(why) => void = Some(VoidGrant { id: Arc::clone(&grant.id), why }),
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::call::{Bounds, CallId, Ends, NamedArgument};
+use crate::call::{Bounds, CallId, Ends, Names};
 use crate::capability::{NameLookup, NameRequest};
 use crate::catalog::ToolCatalog;
 use crate::json::{self, Limits, Tree};
@@ -88,13 +88,13 @@ pub(in crate::runner) fn unnamed(run: &Run, spec: &ToolSpec, arguments: &str) ->
 
 /// Looks the names up concurrently, for the run's principal and tenant. A failure is reported, and shown as not
 /// available.
-pub(in crate::runner) async fn look_up(
-    run: &Run,
-    call: &CallId,
-    tool: &str,
-    unnamed: Vec<Unnamed>,
-) -> Vec<NamedArgument> {
-    type Named<'a> = Pin<Box<dyn Future<Output = NamedArgument> + Send + 'a>>;
+pub(in crate::runner) async fn look_up(run: &Run, call: &CallId, tool: &str, unnamed: Vec<Unnamed>) -> Names {
+    type Found = (String, Result<Option<String>, ()>);
+    type Named<'a> = Pin<Box<dyn Future<Output = Found> + Send + 'a>>;
+    if unnamed.is_empty() {
+        return Names::default();
+    }
+    let digests = run.digests().await;
     let mut waiting: Vec<Named<'_>> = Vec::new();
     for one in unnamed {
         waiting.push(Box::pin(async move {
@@ -103,10 +103,10 @@ pub(in crate::runner) async fn look_up(
                 let failure = Failure { tool: Some(tool), call_id: Some(call), ..failure };
                 run.report_failure(format_args!("the name of an argument could not be looked up"), &failure);
             });
-            NamedArgument::new(one.pointer, found)
+            (one.pointer, found)
         }));
     }
-    let mut named: Vec<Option<NamedArgument>> = waiting.iter().map(|_| None).collect();
+    let mut named: Vec<Option<Found>> = waiting.iter().map(|_| None).collect();
     poll_fn(|cx| {
         for (future, named) in waiting.iter_mut().zip(&mut named).filter(|(_, named)| named.is_none()) {
             if let Poll::Ready(found) = future.as_mut().poll(cx) {
@@ -116,7 +116,11 @@ pub(in crate::runner) async fn look_up(
         if named.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
-    named.into_iter().flatten().collect()
+    let mut names = Names::default();
+    for (pointer, found) in named.into_iter().flatten() {
+        names.add(pointer, found, |hash| digests.of(hash));
+    }
+    names
 }
 
 /// Runs one look-up. `Err` is the reason of its failure, for operators.

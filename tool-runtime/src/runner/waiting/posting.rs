@@ -21,21 +21,45 @@ pub(in crate::runner) async fn may_decide(
     let asks = |call: &PendingCall| comparison::is_theirs(run, call, purpose) && call.question() == *question;
     let call = waiting.map(|waiting| waiting.call).filter(asks);
     let call = call.ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
-    comparison::bars(run, &call, decider).map_or(Ok(()), |mismatch| Err(ResumeError::barred(id, mismatch)))
+    let again = || call.needs_others_than(decider).then_some(DecisionError::SameDecider);
+    let mismatch = comparison::bars(run, &call, decider).or_else(again);
+    mismatch.map_or(Ok(()), |mismatch| Err(ResumeError::barred(id, mismatch)))
 }
 
-/// Checks a decision for another process, with the checks of that process. A refusal is recorded.
+/// Checks a decision for another process, with the checks of that process. A refusal is recorded. `with_message` states
+/// that a message of the user comes with it, which abandons the calls that wait afterwards.
 pub(in crate::runner) async fn admits(
     run: &Run,
     question: &Question,
-    kind: DecisionKind,
-    decider: Option<&Decider>,
+    (kind, decider): (DecisionKind, Option<&Decider>),
+    with_message: bool,
 ) -> Result<(), ResumeError> {
     let purpose = Purpose::Close(Some(Suspension::Approval));
     let given = Given { purpose, kind, decider, question: Some(question) };
     match asked(run, question.call_id(), &given).await? {
+        Ok((waiting, decision)) if with_message && leaves_waiting(run, &waiting.call, (kind, decider)) => {
+            Err(comparison::barred(run, &waiting, decision, DecisionError::WithMessage).await)
+        }
         Ok(_) => Ok(()),
         Err(_) => Err(ResumeError::NotAllowed(DecisionError::Question)),
+    }
+}
+
+/// Whether a call waits for other deciders after this decision. A message of the user must not come with it: the call
+/// would be abandoned although somebody approved it.
+pub(in crate::runner) fn leaves_waiting(
+    run: &Run,
+    call: &PendingCall,
+    (kind, decider): (DecisionKind, Option<&Decider>),
+) -> bool {
+    if call.is_expired(run.shared().clock.now()) {
+        return false;
+    }
+    match kind {
+        DecisionKind::Approved => decider.is_some_and(|decider| !call.is_last_approval(decider)),
+        // Other arguments can meet a rule that requires more approvals.
+        DecisionKind::Edited => call.required.max(run.most_required(call.decided())) > 1,
+        _ => false,
     }
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::call::{
-    ArgumentChangeKind, CallId, Decider, DecisionError, JsonText, Outcome, PendingGraph, Question, Suspension,
-    ToolExecResult, ledger_key,
+    ArgumentChange, ArgumentChangeKind, CallId, Decider, DecisionError, JsonText, Names, Outcome, PendingGraph,
+    Question, Stated, Suspension, ToolExecResult, World, ledger_key,
 };
 use crate::contain::discard;
-use crate::hydrate::Hydrated;
+use crate::hydrate::{Frozen, Hydrated};
 use crate::redact::{changes, summary};
 use crate::runner::gate::draft::Refused;
 use crate::runner::gate::ending::{Ending, Stop, Suspended};
@@ -22,9 +22,12 @@ use crate::runner::ledger::{look_up, recover};
 use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::late;
-use crate::runner::waiting::{comparison, names};
+use crate::runner::waiting::{comparison, names, world};
 use crate::runner::{ResumeError, Run};
-use crate::store::{DecisionKind, DecisionRecord, Key, PendingCall, StoreError, UnknownCall, Waiting};
+use crate::store::{
+    DecisionKind, DecisionRecord, FrozenArguments, Key, PendingCall, ReplacedArguments, StoreError, UnknownCall,
+    Waiting,
+};
 use crate::tool::Digested;
 
 /// The reason and the payload of a suspension.
@@ -45,40 +48,52 @@ pub(in crate::runner) async fn suspend(
     suspension: Suspension,
     Waits { prepared, graph, unknown }: Waits,
 ) -> Result<Ending, Stop> {
+    let frozen = Arc::clone(&hydrated.frozen);
+    let required = match (&graph, suspension) {
+        (Some(graph), _) => graph.required,
+        (None, Suspension::Approval) => stages::required_approvals(open.run(), &hydrated),
+        (None, Suspension::Client) => 1,
+    };
+    // A client's payload was prepared already, and the call that a graph waits for has a world of its own.
+    let stated = match (suspension, &graph) {
+        (Suspension::Approval, None) => Box::pin(world::shown(open, &frozen)).await,
+        _ => Ok(Vec::new()),
+    };
+    // The typed arguments are built again when the call is resumed.
+    drop(hydrated);
+    let stated = match stated {
+        Ok(stated) => stated,
+        Err(stop) => return world::unstated(open, &frozen, stop).await,
+    };
     let run = open.run();
     let (shared, options) = (run.shared(), run.options());
-    // The typed arguments are built again when the call is resumed.
-    let frozen = Arc::clone(&hydrated.frozen);
-    drop(hydrated);
     let spec = &frozen.entry.spec;
     let party = (options.tenant.as_deref(), options.principal.as_deref());
     let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, Digested::digest(&*frozen));
     // Before a call waits for the first time, another process may have run it without an approval, or ended it.
     let is_new = graph.is_none() && open.attempt.is_none() && run.state().is_continued();
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
-    let (canonical, effective) = (Arc::clone(frozen.canonical()), frozen.effective());
-    let mut changed = frozen.treatment.changes.clone();
-    changed.extend(changes(ArgumentChangeKind::Defaulted, &canonical, effective, &spec.sensitive));
     // Names are for persons only, and the call that a graph waits for has its own.
-    let unnamed = match (suspension, &graph) {
-        (Suspension::Approval, None) => names::unnamed(run, spec, effective),
-        _ => Vec::new(),
-    };
-    let names = names::look_up(run, &open.draft.id, spec.name.as_str(), unnamed).await;
+    let is_named = suspension == Suspension::Approval && graph.is_none();
+    let Explained { names, summary, changes } = explain(run, &open.draft.id, &frozen, is_named).await;
     let digests = run.digests().await;
     let now = shared.clock.now();
+    // The call of a graph keeps the approvals that the call of the graph has.
+    let approvals = graph.as_ref().map(|graph| graph.approvals.clone()).unwrap_or_default();
     let mut pending = PendingCall {
         record_digest: Some(digests.of(frozen.hash())),
-        summary: summary(spec, effective, &names),
-        names,
-        changes: changed,
+        names: names.shown,
+        changes,
+        required,
         expires_at: now.saturating_add(shared.approval_ttl).unwrap_or(Timestamp::MAX),
         suspension,
         prepared: prepared.clone(),
         graph,
         ..frozen_call(open, &frozen, now)
     };
+    pending.explain(summary, World { stated, cut: names.cut, ..World::default() });
     pending.ask_about(unknown);
+    pending.approvals = approvals;
     open.draft.asks(&pending);
     let mut suspended = Suspended { question: Box::new(pending.question()), suspension, prepared };
     // A call whose record is written does not wait.
@@ -95,6 +110,7 @@ pub(in crate::runner) async fn suspend(
             if matches!(kept, Kept::Before)
                 && let Ok(Some(before)) = open.run().pending(&open.draft.id).await
             {
+                open.draft.waits(&before);
                 *suspended.question = before.question();
             }
             Ok(Ending::Suspended(suspended))
@@ -134,6 +150,56 @@ pub(in crate::runner) async fn suspend(
             Err(Stop::new(Outcome::Cancelled).message("The call could not be kept for later. It did not run."))
         }
     }
+}
+
+/// The texts that explain a call to a person.
+struct Explained {
+    names: Names,
+    summary: Option<String>,
+    changes: Vec<ArgumentChange>,
+}
+
+/// Explains a call with these arguments: the names of values, the sentence of its author, and the differences from the
+/// text of the model.
+async fn explain(run: &Run, id: &CallId, frozen: &Frozen, is_named: bool) -> Explained {
+    let (spec, effective) = (&frozen.entry.spec, frozen.effective());
+    let mut changed = frozen.treatment.changes.clone();
+    changed.extend(changes(ArgumentChangeKind::Defaulted, frozen.canonical(), effective, &spec.sensitive));
+    let unnamed = if is_named { names::unnamed(run, spec, effective) } else { Vec::new() };
+    let names = names::look_up(run, id, spec.name.as_str(), unnamed).await;
+    Explained { summary: summary(spec, effective, &names.shown), names, changes: changed }
+}
+
+/// Returns the waiting call with the arguments of a decider in place of its own, and with the statements about them. It
+/// asks another question, and has no approvals.
+pub(in crate::runner) async fn replaced(
+    run: &Run,
+    call: &PendingCall,
+    frozen: &Frozen,
+    stated: Vec<Stated>,
+    required: u32,
+) -> PendingCall {
+    let explained = explain(run, &call.call_id, frozen, true).await;
+    let (of_model, sensitive) = (call.of_model().clone(), &frozen.entry.spec.sensitive);
+    let mut changed = changes(ArgumentChangeKind::Edited, of_model.as_str(), frozen.canonical(), sensitive);
+    changed.extend(explained.changes);
+    let times = call.replaced.as_ref().map_or(1, |replaced| replaced.times.saturating_add(1));
+    let mut replaced = PendingCall {
+        arguments: FrozenArguments::new(Arc::clone(frozen.canonical())),
+        argument_digest: frozen.hash(),
+        record_digest: Some(run.digests().await.of(frozen.hash())),
+        shown_arguments: frozen.decided_on(),
+        names: explained.names.shown,
+        changes: changed,
+        required,
+        replaced: Some(Box::new(ReplacedArguments { arguments: of_model, times })),
+        // Both may have the same effect key, so it still names the calls of unknown outcome.
+        ..call.clone()
+    };
+    // Otherwise a world that changes all the time would ask for ever, with an edit now and then.
+    let renewed = call.world.as_deref().map_or(0, |world| world.renewed);
+    replaced.explain(explained.summary, World { stated, cut: explained.names.cut, renewed, ..World::default() });
+    replaced
 }
 
 /// Writes a call that is about to wait, together with the entry of the server that keeps it for its client.
@@ -208,6 +274,12 @@ pub(in crate::runner) async fn asked(
     if given.question.is_some_and(|question| *question != waiting.call.question()) {
         let refused = comparison::refused(&waiting.call, DecisionError::Question);
         return Ok(Err(comparison::refuse(run, &waiting, decision, refused).await));
+    }
+    if let Some(decider) = given.decider
+        && given.kind == DecisionKind::Approved
+        && waiting.call.needs_others_than(decider)
+    {
+        return Err(comparison::barred(run, &waiting, decision, DecisionError::SameDecider).await);
     }
     Ok(Ok((waiting, decision)))
 }

@@ -9,7 +9,7 @@ use chacha20poly1305::aead::{Aead as _, Generate as _, KeyInit as _, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use serde::{Deserialize, Serialize};
 
-use crate::call::{CallId, Question, Suspension};
+use crate::call::{CallId, DecisionError, Question, Suspension};
 use crate::runner::run::restore::{put_back, restore};
 use crate::runner::run::snapshot::snapshot;
 use crate::runner::waiting::comparison;
@@ -124,6 +124,8 @@ pub(in crate::runner) async fn open(
     put_back(&run, waiting).await?;
     match run.pending(&call).await {
         Ok(Some(waiting)) if waiting.is_same(&pending) => Ok((run, pending.question())),
+        // The bearer of the token may have been shown its question, and never the new one.
+        Ok(Some(waiting)) if waiting.repeats(&pending) => Err(ResumeError::Mismatch(DecisionError::Question)),
         Ok(_) => Err(ResumeError::NotWaiting(call)),
         Err(error) => Err(error.into()),
     }

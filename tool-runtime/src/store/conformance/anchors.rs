@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::store::conformance::record;
-use crate::store::{Anchor, Document, DocumentKind, Query, Store, Verification, Verifier};
+use crate::store::{Anchor, Document, DocumentKind, Query, Store, Verification};
 
 async fn put(store: &dyn Store, run: &str, call: &str) {
     store.append(record(run, call).into()).await.expect("it keeps records");
@@ -19,7 +19,7 @@ async fn made(store: &dyn Store) -> Vec<Anchor> {
 
 /// Verifies the store, and returns the result, which must have no findings.
 async fn verified(store: &dyn Store, anchors: &[Anchor]) -> Verification {
-    let verified = Verifier::verify(store, anchors, |_| {}).await.expect("it is read");
+    let verified = Verification::of_store(store, anchors, |_| {}).await.expect("it is read");
     assert_eq!(verified.findings, [], "everything is as it was sealed");
     verified
 }

@@ -28,18 +28,18 @@ pub(crate) struct AnchoredHead {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tool_runtime::store::{MemoryStore, Store, Verifier};
-/// use tool_runtime::testing::conformance::record;
+/// use tool_runtime::ToolInvocationRecord;
+/// use tool_runtime::store::{MemoryStore, Store, Verification};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-/// store.append(record("run-1", "call_1").into()).await?;
+/// store.append(ToolInvocationRecord::example("run-1", "call_1").into()).await?;
 /// let mut exported = Vec::new();
 /// store.anchor(|anchor| exported.push(anchor.clone())).await?;
 /// assert_eq!(exported[0].heads().count(), 1);
 ///
 /// // Later: is each record that the export covers still in the store?
-/// let verified = Verifier::verify(&*store, &exported, |_| ()).await?;
+/// let verified = Verification::of_store(&*store, &exported, |_| ()).await?;
 /// assert_eq!((verified.anchors, verified.findings.len()), (1, 0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;

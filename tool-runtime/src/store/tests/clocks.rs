@@ -9,7 +9,7 @@ use crate::store::conformance::record;
 use crate::store::runs;
 use crate::store::{
     Clock, Document, DocumentKind, Key, ManualClock, MemoryStore, Query, RunLease, Store, StoreError, StoredRun,
-    Transaction, Verifier,
+    Transaction, Verification,
 };
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -74,5 +74,5 @@ async fn anchors_follow_each_other_whatever_the_clock_says() {
         _ => None,
     });
     assert_eq!(heads.collect::<Vec<_>>(), [1; 6]);
-    assert_eq!(Verifier::verify(&store, &[], |_| ()).await.unwrap().unanchored, 0);
+    assert_eq!(Verification::of_store(&store, &[], |_| ()).await.unwrap().unanchored, 0);
 }

@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use crate::call::Outcome;
 use crate::store::anchors::only;
 use crate::store::conformance::record;
+use crate::store::verify::Verifier;
 use crate::store::{
     Anchor, AuditRecord, Chain, ChangeFn, Document, Finding, Key, MemoryStore, Query, RecordFilter, SealedRecord,
-    Store, StoreError, StoredDocument, Transaction, Verifier, WriteHandle,
+    Store, StoreError, StoredDocument, Transaction, Verification, WriteHandle,
 };
 
 /// Returns a store with two runs of four records each, interleaved, with an anchor after half of them and one after
@@ -148,7 +149,7 @@ fn edited(document: Document) -> Option<Document> {
 }
 
 async fn verified(store: &MemoryStore, kept: &[Anchor]) -> Result<u64, String> {
-    let checked = Verifier::verify(store, kept, |_| {}).await.unwrap();
+    let checked = Verification::of_store(store, kept, |_| {}).await.unwrap();
     checked.findings.first().map_or(Ok(checked.anchors), |finding| Err(finding.to_string()))
 }
 
@@ -385,7 +386,7 @@ async fn long(anchors: u64) -> (MemoryStore, Vec<Anchor>) {
 }
 
 async fn all(store: &dyn Store, kept: &[Anchor]) -> (u64, Vec<String>) {
-    let checked = Verifier::verify(store, kept, |_| {}).await.unwrap();
+    let checked = Verification::of_store(store, kept, |_| {}).await.unwrap();
     (checked.anchors, checked.findings.iter().map(ToString::to_string).collect())
 }
 

@@ -16,9 +16,9 @@ use crate::wire::{Usage, WireError};
 /// A decoded response. Serialises to `{calls, text, finish, provider_finish, error, refusal?, usage?}`.
 ///
 /// ```
-/// use tool_runtime::wire::{DecodeOptions, Finish, Format, Message};
+/// use tool_runtime::wire::{Finish, Format, Message};
 ///
-/// let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+/// let mut decoder = Format::OpenAiChat.decoder();
 /// decoder.push(br#"{"choices":[{"finish_reason":"tool_calls","message":{"content":"Let me see.","tool_calls":[
 ///     {"id":"call_1","type":"function","function":{"name":"core__add","arguments":"{\"a\":1}"}}]}}]}"#);
 /// let decoded = decoder.finish();
@@ -161,9 +161,9 @@ impl Serialize for Decoded {
 /// One assembled call. Serialises to `{id, id_source, name, arguments_raw?, arguments?, status, executable}`.
 ///
 /// ```
-/// use tool_runtime::wire::{DecodeOptions, Format};
+/// use tool_runtime::wire::Format;
 ///
-/// let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+/// let mut decoder = Format::OpenAiChat.decoder();
 /// decoder.push(br#"{"id":"chatcmpl-1","choices":[{"finish_reason":"tool_calls","message":{"tool_calls":[
 ///     {"id":"call_1","type":"function","function":{"name":"core__add","arguments":"{\"a\":1"}}]}}]}"#);
 /// let decoded = decoder.finish().calls.remove(0);

@@ -9,9 +9,9 @@ use crate::call::CallId;
 /// calls that may run.
 ///
 /// ```
-/// use tool_runtime::wire::{DecodeOptions, DisplayEvent, Format};
+/// use tool_runtime::wire::{DisplayEvent, Format};
 ///
-/// let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+/// let mut decoder = Format::OpenAiChat.decoder();
 /// for event in decoder.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n") {
 ///     match event {
 ///         DisplayEvent::Text(text) => assert_eq!(text, "Hi"),

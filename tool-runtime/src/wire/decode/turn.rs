@@ -12,7 +12,8 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 
 use crate::call::{Arguments, CallId, IdSource, Origin, ToolCall};
-use crate::wire::{CallStatus, DecodeOptions, Decoded, DecodedCall, Finish, Format, Usage, WireError, WireErrorKind};
+use crate::wire::decode::DecodeOptions;
+use crate::wire::{CallStatus, Decoded, DecodedCall, Finish, Format, Usage, WireError, WireErrorKind};
 
 pub(crate) use parts::{BoundTo, Layout};
 pub(crate) use writer::Writer;
@@ -80,6 +81,11 @@ impl Turn {
             max_provider_state_bytes: options.max_provider_state_bytes,
             frame: 0,
         }
+    }
+
+    /// Sets the limits of the turn.
+    pub(super) fn limit(&mut self, options: &DecodeOptions) {
+        (self.max_calls, self.max_provider_state_bytes) = (options.max_calls, options.max_provider_state_bytes);
     }
 
     /// Whether the rest is ignored: the end mark was seen, or the turn failed.

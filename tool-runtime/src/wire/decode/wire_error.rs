@@ -10,9 +10,9 @@ use crate::text::cut;
 /// The reason why a response failed.
 ///
 /// ```
-/// use tool_runtime::wire::{DecodeOptions, Format};
+/// use tool_runtime::wire::Format;
 ///
-/// let mut decoder = Format::OpenAiChat.decoder(DecodeOptions::default());
+/// let mut decoder = Format::OpenAiChat.decoder();
 /// decoder.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\n");
 /// // The connection breaks.
 /// let decoded = decoder.finish();
@@ -104,7 +104,7 @@ pub(crate) enum WireErrorKind {
     MalformedFrame,
     /// Frames came in an order or with a meaning that the format does not define.
     ProtocolViolation,
-    /// More bytes, a longer frame or more calls than [`DecodeOptions`](crate::wire::DecodeOptions) allows.
+    /// More bytes, a longer frame or more calls than the decoder allows.
     LimitExceeded,
     /// The response holds an item that the client has to act on and that is not a tool call, such as
     /// `mcp_approval_request`; the message names it.

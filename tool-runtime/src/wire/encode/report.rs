@@ -34,7 +34,7 @@ impl<Body> Encoded<Body> {
     /// Returns the offered tools by name, and which schema of each was sent: `authoritative`; `closed` for a closed copy
     /// in which optional properties stay optional; or `closed_with_nulls` for one in which they are required and
     /// nullable, so that arguments go through [`WireTool::remove_nulls`](crate::wire::WireTool::remove_nulls) before
-    /// they are validated. [`DecodeOptions::with_offered`](crate::wire::DecodeOptions::with_offered) takes the names.
+    /// they are validated. [`Decoder::with_offered`](crate::wire::Decoder::with_offered) takes the names.
     #[must_use]
     pub fn tools(&self) -> impl ExactSizeIterator<Item = (&str, &'static str)> {
         self.tools.iter().map(|(name, sent)| {

@@ -67,7 +67,7 @@ impl CallMessage {
     }
 
     /// Whether both are the same call; clients write the keys of arguments in their own order.
-    pub(super) fn means(&self, other: &Self) -> bool {
+    pub(in crate::wire) fn means(&self, other: &Self) -> bool {
         let value = |call: &Self| serde_json::from_str::<serde_json::Value>(call.arguments()).ok();
         let same_text = self.arguments == other.arguments;
         self.id == other.id && self.name == other.name && (same_text || value(self) == value(other))

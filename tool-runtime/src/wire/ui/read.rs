@@ -5,6 +5,7 @@
 //! taken; everything else repeats messages of this side, and is refused if it contradicts them.
 
 mod ag_ui;
+mod check;
 mod error;
 mod file;
 mod message;
@@ -12,6 +13,7 @@ mod request;
 
 use std::collections::BTreeMap;
 
+pub use check::{Answer, HistoryLimits};
 pub use error::ChatError;
 pub(crate) use error::ChatErrorKind;
 pub use request::{ChatAnswer, ChatRequest};
@@ -19,7 +21,7 @@ pub use request::{ChatAnswer, ChatRequest};
 use crate::call::{CallId, Question, Suspension};
 use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
-use crate::wire::history::{self, Answer, CallMessage, HistoryLimits};
+use crate::wire::history::CallMessage;
 use message::{Claim, Posted, Role, decision};
 
 /// The most bytes of the id of a chat or a message.
@@ -147,18 +149,13 @@ impl ChatReader {
     /// Refuses calls that were not issued, and results that a client may not give. Each message has its place among
     /// those that were posted.
     fn check(&self, posted: &[(usize, Message)]) -> Result<(), ChatError> {
-        let refused = |error: history::HistoryError| {
-            let names = |message: &Message| match (&error.id, message) {
-                (Some(id), Message::Result(result)) => result.id == *id,
-                (Some(id), message) => message.calls().any(|call| call.id == *id),
-                (None, _) => false,
-            };
-            let named = posted.iter().find(|(_, message)| names(message));
+        let refused = |(kind, at): (ChatErrorKind, Option<usize>)| {
+            let named = at.and_then(|at| posted.get(at));
             let path = named.map_or_else(|| "/messages".to_owned(), |(at, _)| format!("/messages/{at}"));
-            ChatError { kind: ChatErrorKind::History(error.kind), path }
+            ChatError { kind, path }
         };
         let history: Vec<_> = posted.iter().map(|(_, message)| message.clone()).collect();
-        HistoryLimits::default().check(&history, &self.issued).map_err(refused)
+        HistoryLimits::default().find(&history, &self.issued).map_err(refused)
     }
 
     fn answer(&self, id: &str) -> Option<&Answer> {
@@ -181,7 +178,7 @@ impl ChatReader {
         let mut late = Vec::new();
         for call in &last.calls {
             let forged = || ChatError {
-                kind: ChatErrorKind::History(history::HistoryErrorKind::Forged),
+                kind: ChatErrorKind::Forged,
                 path: format!("/messages/{}/parts/{}", posted.len() - 1, call.part),
             };
             let answer = self.answer(call.id);

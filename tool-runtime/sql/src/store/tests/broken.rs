@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use tool_runtime::store::{Chain, Key, RecordFilter, Store, StoreError, Transaction, Verifier};
-use tool_runtime::testing::conformance::{document, record};
+use tool_runtime::ToolInvocationRecord;
+use tool_runtime::store::{Chain, Key, RecordFilter, Store, StoreError, StoredDocument, Transaction, Verification};
 
 use crate::store::tests::{edit, kept, new, open, put};
 
@@ -24,8 +24,8 @@ async fn a_full_disk_is_an_error_and_no_half_state() {
     let key = Key::run("run");
     let large = "x".repeat(1 << 20);
     let write = move |transaction: &mut Transaction| {
-        transaction.append(record("run", "b"))?;
-        transaction.put(document("run", &large, None))
+        transaction.append(ToolInvocationRecord::example("run", "b"))?;
+        transaction.put(StoredDocument::example("run", &large, None))
     };
     let error = store.update(vec![key.clone()], Box::new(write)).await.unwrap_err();
     assert_eq!(error.code(), "store_disk_full");
@@ -48,12 +48,12 @@ async fn what_the_database_refuses_fails_alone() {
     )
     .await;
     let large = "x".repeat(1 << 20);
-    let write = move |transaction: &mut Transaction| transaction.put(document("large", &large, None));
+    let write = move |transaction: &mut Transaction| transaction.put(StoredDocument::example("large", &large, None));
     // The writes share a transaction.
     let receipts = [
-        store.append(record("run", "a").into()),
+        store.append(ToolInvocationRecord::example("run", "a").into()),
         store.update(vec![Key::run("large")], Box::new(write)),
-        store.append(record("run", "b").into()),
+        store.append(ToolInvocationRecord::example("run", "b").into()),
     ];
     let mut codes = Vec::new();
     for receipt in receipts {
@@ -137,7 +137,7 @@ async fn a_log_that_was_cut_loses_the_end_and_nothing_else() {
     let found = kept(&cut).await;
     assert!(!found.is_empty() && found.len() < ids.len() && ids.starts_with(&found), "{found:?}");
     // The anchor was lost together with its records; its export identifies the first of them.
-    let verified = Verifier::verify(&cut, &exported, |_| {}).await.unwrap();
+    let verified = Verification::of_store(&cut, &exported, |_| {}).await.unwrap();
     let lost = verified.findings.first().expect("the anchor is ahead");
     let first = lost.record().map(|(_, sequence)| sequence);
     assert_eq!((lost.code(), first), ("records_cut", Some(found.len() as u64)));
@@ -170,7 +170,7 @@ async fn an_edited_record_is_named() {
 async fn a_document_that_cannot_be_read_is_an_error() {
     let (_folder, store) = new().await;
     let key = Key::run("run");
-    let write = |transaction: &mut Transaction| transaction.put(document("run", "1", None));
+    let write = |transaction: &mut Transaction| transaction.put(StoredDocument::example("run", "1", None));
     store.update(vec![key.clone()], Box::new(write)).await.unwrap();
     edit(&store, "UPDATE tool_runtime_documents SET body = '{\"run\":{}}'").await;
     assert_eq!(store.read(std::slice::from_ref(&key)).await.unwrap_err().code(), "store_corrupt");

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use tool_runtime::store::{DocumentKind, Key, Query, Store, Transaction};
-use tool_runtime::testing::conformance::document;
+use tool_runtime::store::{DocumentKind, Key, Query, Store, StoredDocument, Transaction};
 
 use crate::store::tests::{new, open};
 
@@ -27,7 +26,9 @@ async fn every_connection_waits_for_the_disk() {
 /// Stores a run that is due.
 async fn keep(store: &super::SqlStore, id: String) {
     let key = Key::run(id.as_str());
-    let write = move |transaction: &mut Transaction| transaction.put(document(&id, "1", Some(transaction.now())));
+    let write = move |transaction: &mut Transaction| {
+        transaction.put(StoredDocument::example(&id, "1", Some(transaction.now())))
+    };
     store.update(vec![key], Box::new(write)).await.unwrap();
 }
 

@@ -1,8 +1,8 @@
 //! Pages are bounded in bytes, not only in records.
 
+use tool_runtime::ToolInvocationRecord;
 use tool_runtime::call::JsonText;
-use tool_runtime::store::{RecordFilter, Store, Verifier};
-use tool_runtime::testing::conformance::record;
+use tool_runtime::store::{RecordFilter, Store, Verification};
 
 use crate::store::tests::new;
 
@@ -11,7 +11,7 @@ async fn a_page_of_large_records_is_short_and_the_next_one_goes_on() {
     let (_folder, store) = new().await;
     let large = JsonText::from(serde_json::value::to_raw_value(&"x".repeat(1 << 20)).unwrap());
     for call in 0..20 {
-        let mut record = record("run", &call.to_string());
+        let mut record = ToolInvocationRecord::example("run", &call.to_string());
         record.result = Some(large.clone());
         store.append(record.into()).await.unwrap();
     }
@@ -28,7 +28,7 @@ async fn a_page_of_large_records_is_short_and_the_next_one_goes_on() {
     }
     assert_eq!(store.records(&RecordFilter::default()).await.unwrap().len(), 20, "without a limit they are all there");
     assert_eq!((&store as &dyn Store).anchor(|_| {}).await.unwrap(), 3, "an anchor for each page");
-    let checked = Verifier::verify(&store, &[], |_| {}).await.unwrap();
+    let checked = Verification::of_store(&store, &[], |_| {}).await.unwrap();
     assert_eq!(checked.findings, []);
     assert_eq!((checked.records, checked.runs, checked.unanchored), (20, 1, 0));
 }

@@ -1,7 +1,6 @@
 //! The long text of a run: the writes of a step and of a renewed lease.
 
 use tool_runtime::store::{DocumentKind, Key, Query, Store, StoreError, StoredDocument, Transaction};
-use tool_runtime::testing::conformance::document;
 use tool_runtime::tool::Hash;
 
 use crate::store::SqlStore;
@@ -24,7 +23,9 @@ fn conversation(turns: usize) -> String {
 
 async fn keep(store: &SqlStore, run: &str, text: String) -> Result<(), StoreError> {
     let (key, run) = (Key::run(run), run.to_owned());
-    let write = move |transaction: &mut Transaction| transaction.put(document(&run, &text, Some(transaction.now())));
+    let write = move |transaction: &mut Transaction| {
+        transaction.put(StoredDocument::example(&run, &text, Some(transaction.now())))
+    };
     store.update(vec![key], Box::new(write)).await
 }
 

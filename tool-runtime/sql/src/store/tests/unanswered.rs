@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tool_runtime::store::{Chain, Clock, Key, RecordFilter, Store, Transaction};
-use tool_runtime::testing::conformance::{document, record};
+use tool_runtime::ToolInvocationRecord;
+use tool_runtime::store::{Chain, Clock, Key, RecordFilter, Store, StoredDocument, Transaction};
 
 use crate::store::SqlStore;
 use crate::store::apply::{Work, Written, apply};
@@ -21,7 +21,7 @@ fn count(
         runs.fetch_add(1, Ordering::Relaxed);
         let key = Key::run("run");
         let before = transaction.document(&key).map_or(0, |run| text(&run).parse::<u32>().unwrap());
-        transaction.put(document("run", &(before + 1).to_string(), None))
+        transaction.put(StoredDocument::example("run", &(before + 1).to_string(), None))
     }
 }
 
@@ -36,7 +36,7 @@ async fn together(store: &SqlStore) -> (Written, crate::store::connection::Conne
     let (mut all, runs) = (Written::default(), Arc::default());
     let jobs = [
         Work::Update(vec![Key::run("run")], Box::new(count(&runs))),
-        Work::Append(Box::new(record("run", "a").into())),
+        Work::Append(Box::new(ToolInvocationRecord::example("run", "a").into())),
         Work::Update(vec![Key::run("run")], Box::new(count(&runs))),
     ];
     for mut work in jobs {
@@ -105,7 +105,7 @@ async fn a_batch_whose_commit_nobody_answered_is_written_once() {
         // This test's runtime has one thread, so all of them are queued before any is written.
         let receipts = [
             store.update(vec![Key::run("run")], Box::new(count(&runs))),
-            store.append(record("run", "a").into()),
+            store.append(ToolInvocationRecord::example("run", "a").into()),
             store.update(vec![Key::run("run")], Box::new(count(&runs))),
         ];
         for receipt in receipts {
@@ -127,7 +127,7 @@ async fn a_batch_that_nobody_can_look_for_is_not_repeated() {
     let receipts = [
         store.update(vec![Key::run("run")], Box::new(count(&runs))),
         store.update(vec![Key::run("run")], Box::new(count(&runs))),
-        store.append(record("run", "a").into()),
+        store.append(ToolInvocationRecord::example("run", "a").into()),
     ];
     store.0.faults.blind();
     let mut codes = Vec::new();

@@ -127,9 +127,17 @@ impl Elicit for Asks {
 pub(super) fn asked(name: &str, call: &PendingCall) -> (String, Value) {
     let (said, ..) = call.decided_explanation();
     let message = match said {
+        // The library's own sentences do not say what the call does.
+        Some(said) if call.graph.is_none() && call.sentence().is_none() => {
+            sentence(&format!("{said} May `{name}` run with {}?", call.shown_arguments.get()), MAX_MESSAGE_BYTES)
+        }
         Some(said) => sentence(said, MAX_MESSAGE_BYTES),
         None if call.graph.is_some() => format!("`{name}` asks whether it may call `{}`.", call.decided()),
         None => sentence(&format!("May `{name}` run with {}?", call.shown_arguments.get()), MAX_MESSAGE_BYTES),
+    };
+    let message = match call.approval_status() {
+        Some(status) => format!("{message} {status}"),
+        None => message,
     };
     let wanted = json!({
         "type": "object",

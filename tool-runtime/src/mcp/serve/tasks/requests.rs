@@ -161,8 +161,9 @@ impl Tasks {
     /// the next call of a graph, even in another process.
     pub(super) fn own_question(&self, run_tasks: &RunTasks, look: &Look) -> Option<String> {
         let State::Waits(pending) = &look.state else { return None };
+        let own = ServedRun(&run_tasks.run).own_decider(pending.decided());
         let may =
-            self.limits.asks && look.saved.asks && ServedRun(&run_tasks.run).own_decider(pending.decided()).is_some();
+            self.limits.asks && look.saved.asks && own.is_some_and(|decider| !pending.needs_others_than(&decider));
         may.then(|| format!("{APPROVAL}{}-{}", look.asked + 1, pending.question()))
     }
 

@@ -198,3 +198,51 @@ fn what_the_engine_cannot_decide_is_denied() {
     }
     assert_eq!(told(&cedar, &none, "mail__send", Some("{]")), "deny internal_error.arguments_unreadable");
 }
+
+/// A policy whose two Cedar policies ask, and one of which requires two approvals. `scope` is the action of that one, and
+/// `deciders` are tables of `approvals.tools`.
+fn asking(scope: &str, deciders: &serde_json::Value) -> ToolPolicy {
+    let asks = |id: &str, scope: &str| {
+        format!("@id(\"{id}\") @approval(\"required\") forbid(principal, action{scope}, resource);")
+    };
+    let written = serde_json::json!({
+        "allowed_tools": ["mail__send", "docs__search"],
+        "approvals": { "rules": { "cedar:large": { "required": 2 } }, "tools": deciders },
+        "cedar": { "policies": format!("{PERMIT}\n{}\n{}", asks("large", scope), asks("any", "")) },
+    });
+    ToolPolicy::from_json(&written.to_string()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Each policy that asks can require a number of approvals of its own, so an explanation names all of them.
+#[test]
+fn every_policy_that_asks_is_named() {
+    let (policy, specs) = (asking("", &serde_json::json!({})), specs());
+    for arguments in [None, Some(LETTER)] {
+        let (decision, rules) = policy.explain(&PolicyContext::default(), &Subject::of(&specs[0]), arguments);
+        assert_eq!(decision.rule, "cedar:any");
+        let rules: Vec<_> = rules.iter().map(|rule| &*rule.rule).collect();
+        assert_eq!(rules, ["cedar:any", "cedar:large"]);
+        assert_eq!(policy.required_approvals("mail__send", ToolEffect::ExternalSideEffect, rules), 2);
+    }
+    let run = RunPolicy::new(policy);
+    assert_eq!(run.required(&PolicyContext::default(), &Subject::of(&specs[0]), LETTER), 2);
+}
+
+/// The named principals of a tool are compared with the numbers of the policies that can forbid its calls.
+#[test]
+fn a_number_is_compared_where_the_policy_asks() {
+    let specs = specs();
+    for (scope, tool, is_reachable) in [
+        ("", "mail__send", false),
+        (" == Action::\"mail__send\"", "mail__send", false),
+        (" == Action::\"mail__send\"", "docs__search", true),
+        (" in Action::\"external_side_effect\"", "mail__send", false),
+        (" in [Action::\"external_side_effect\"]", "docs__search", true),
+        (" in Action::\"call\"", "docs__search", false),
+    ] {
+        let policy = asking(scope, &serde_json::json!({ tool: { "principals": ["grace"] } }));
+        let problems = policy.check(&specs, []);
+        let is_told = problems.iter().any(|problem| problem.message().contains("`principals` names 1"));
+        assert_eq!(is_told, !is_reachable, "{scope} {tool}: {problems:?}");
+    }
+}

@@ -17,7 +17,7 @@ use crate::tool::ToolEffect;
 impl OpenCall {
     /// Returns the record of a call that is about to wait.
     pub(in crate::runner) fn suspended_record(&self, suspended: &Suspended) -> Option<ToolInvocationRecord> {
-        let (prepared, question) = (suspended.prepared.clone(), suspended.question.clone());
+        let (prepared, question) = (suspended.prepared.clone(), (*suspended.question).clone());
         let result = ToolExecResult::suspended(self.id().clone(), suspended.outcome(), prepared, question);
         self.draft.clone().give(&self.run.shared().digests, false, &result, None, None).map(|record| *record)
     }
@@ -35,10 +35,10 @@ impl OpenCall {
             Ok(Ending::Delivered(delivered)) => (ToolExecResult::delivered(id, executed, delivered), None),
             Ok(Ending::Suspended(suspended)) => {
                 let outcome = suspended.outcome();
-                (ToolExecResult::suspended(id, outcome, suspended.prepared, suspended.question), None)
+                (ToolExecResult::suspended(id, outcome, suspended.prepared, *suspended.question), None)
             }
             // Its record already contains a person's part in it.
-            Ok(Ending::Elsewhere(result)) => return (*result, None),
+            Ok(Ending::Elsewhere(result) | Ending::Refused(result)) => return (*result, None),
             Ok(Ending::NotTaken(_)) => (Stop::new(Outcome::ApprovalMismatch).result(id, executed), None),
             Err(stop) => (stop.result(id, executed), Some(stop)),
         };

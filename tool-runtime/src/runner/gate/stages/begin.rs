@@ -1,4 +1,6 @@
 //! Begin: enters a call that may have an effect into the ledger before the effect.
+//!
+//! The file is long because each answer of the store to an intent has its consequence here.
 
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ use crate::runner::ledger::accounts::{Booking, Unheard};
 use crate::runner::ledger::client::{Attempt, Claim, LedgerClient};
 use crate::runner::ledger::look_up;
 use crate::runner::report::telemetry;
+use crate::runner::waiting::world;
 use crate::runner::{ResumeError, Run};
 use crate::store::effects::{Blocked, EffectClaim, OnceClaim};
 use crate::store::ledger::{Begun, Intent};
@@ -68,8 +71,13 @@ const fn was_approved(open: &OpenCall) -> bool {
 }
 
 /// Enters the call into the ledger, and removes it from the waiting calls if it was approved. Both happen in one
-/// transaction.
+/// transaction. An approved call begins only in the world that its approver was shown.
 pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> Result<Beginning, Stop> {
+    if open.claim.is_some()
+        && let Some(ending) = Box::pin(world::changed(open, &bound.connections)).await?
+    {
+        return Ok(Beginning::End(ending));
+    }
     let harmless = is_harmless(open, bound);
     let spec = Arc::clone(&bound.reserved.hydrated.frozen.entry.spec);
     let is_unentered = harmless && !was_approved(open);
@@ -324,7 +332,7 @@ fn begun_with(
         }
         Ok(Begun::Waits(call)) => {
             open.attempt = None;
-            open.draft.asks(&call);
+            open.draft.waits(&call);
             Ok(Beginning::End(Ending::Suspended(Suspended {
                 question: Box::new(call.question()),
                 suspension: call.suspension,

@@ -29,7 +29,7 @@ pub(in crate::runner) struct Bound {
 /// The connections of one call. The destructors of their adapters are the application's code, so a panic in one is
 /// contained.
 #[derive(Default)]
-pub(in crate::runner) struct Connections(pub(super) Vec<Connected>);
+pub(in crate::runner) struct Connections(pub(in crate::runner) Vec<Connected>);
 
 impl Drop for Connections {
     fn drop(&mut self) {
@@ -38,7 +38,7 @@ impl Drop for Connections {
 }
 
 /// An `Arc<Connection<C>>` and the type id of `Connection<C>`.
-pub(super) type Connected = (TypeId, Arc<dyn Any + Send + Sync>);
+pub(in crate::runner) type Connected = (TypeId, Arc<dyn Any + Send + Sync>);
 
 impl Bound {
     /// Returns the context of the call for its tool.
@@ -96,7 +96,8 @@ pub(in crate::runner) const fn bind(reserved: Reserved, connections: Connections
     Bound { reserved, connections, earlier: None }
 }
 
-async fn resolve(
+/// Opens one connection of the run for the tool.
+pub(in crate::runner) async fn resolve(
     open: &OpenCall,
     requirement: &Requirement,
     kind: &'static str,

@@ -45,6 +45,16 @@ pub(in crate::runner) fn is_denied(run: &Run, hydrated: &Hydrated) -> bool {
     judge(run, hydrated).verdict == Verdict::Deny
 }
 
+/// Returns how many different deciders have to approve a call with these arguments.
+pub(in crate::runner) fn required_approvals(run: &Run, hydrated: &Hydrated) -> u32 {
+    if !run.policy().can_require_several() {
+        return 1;
+    }
+    let frozen = &hydrated.frozen;
+    let subject = frozen.entry.subject().repaired(hydrated.repaired());
+    run.ask(|policy, context| policy.required(context, &subject, frozen.read()))
+}
+
 fn judge(run: &Run, hydrated: &Hydrated) -> Decision {
     let frozen = &hydrated.frozen;
     let subject = frozen.entry.subject().repaired(hydrated.repaired());

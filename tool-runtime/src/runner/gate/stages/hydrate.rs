@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::call::{Outcome, ToolCall};
+use crate::call::{CallId, Outcome, ToolCall};
+use crate::catalog::Entry;
 use crate::hydrate::{self, FailedStage, Hydrated, HydrationError, HydrationResult, Unhydrated};
 use crate::policy::ToolLimits;
 use crate::runner::Run;
@@ -69,6 +70,20 @@ fn hydrate_again(run: &Run, pending: &PendingCall, call: ToolCall, proves: bool)
             Refused { stop: Stop::new(error.outcome).errors(error.violations).message(message), shown }
         },
     )
+}
+
+/// Reads the arguments of a call again, for a typed value of their own.
+pub(in crate::runner) fn read_again(
+    run: &Run,
+    entry: &Arc<Entry>,
+    id: &CallId,
+    arguments: &str,
+) -> Result<Hydrated, Stop> {
+    let limits = run.policy().limits_of(entry.spec.name.as_str());
+    let settings = Asked { proves: false, ..asked(run) };
+    let call = ToolCall::text(id.clone(), entry.spec.name.as_str(), arguments);
+    let hydrated = hydrate::hydrate(call, Arc::clone(entry), &settings.settings(limits, false));
+    hydrated.map_err(|unhydrated| Stop::new(unhydrated.error.outcome))
 }
 
 /// Returns the form in which a record may show arguments that could not be hydrated.

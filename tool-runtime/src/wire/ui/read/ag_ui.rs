@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use crate::call::{CallId, Question};
 use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
-use crate::wire::history::{Answer, CallMessage, HistoryErrorKind, HistoryLimits, Media, Part, ResultMessage};
-use crate::wire::ui::read::{ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest, decision, file, id};
+use crate::wire::history::{CallMessage, Media, Part, ResultMessage};
+use crate::wire::ui::read::{
+    Answer, ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest, HistoryLimits, decision, file, id,
+};
 
 /// The body that a client posts.
 pub(super) struct Input<'a> {
@@ -50,8 +52,7 @@ pub(super) fn read<'a>(body: &'a Tree<'a>) -> Result<Input<'a>, ChatError> {
         Input { thread, run, history: Vec::new(), results: BTreeMap::new(), resume, text: None, files: Vec::new() };
     let messages = body.get("messages").and_then(Tree::as_array).ok_or_else(|| malformed("/messages"))?;
     if messages.len() > HistoryLimits::default().messages {
-        let kind = ChatErrorKind::History(HistoryErrorKind::TooLarge);
-        return Err(ChatError::new(kind, "/messages"));
+        return Err(ChatError::new(ChatErrorKind::HistoryTooLarge, "/messages"));
     }
     for (at, message) in messages.iter().enumerate() {
         input.take(at, message, at + 1 == messages.len())?;
@@ -127,12 +128,12 @@ impl ChatReader {
         let (mut answered, mut late) = (BTreeMap::new(), Vec::new());
         for (at, resume) in input.resume.iter().enumerate() {
             let answer = self.answer(resume.id);
-            let refused = |kind| Err(ChatError::new(ChatErrorKind::History(kind), format!("/resume/{at}")));
+            let refused = |kind| Err(ChatError::new(kind, format!("/resume/{at}")));
             if answer.is_none() {
-                return refused(HistoryErrorKind::Forged);
+                return refused(ChatErrorKind::Forged);
             }
             if answered.contains_key(resume.id) || input.results.contains_key(resume.id) {
-                return refused(HistoryErrorKind::Duplicate);
+                return refused(ChatErrorKind::Duplicate);
             }
             if answer == Some(&Answer::Ended) {
                 late.extend(resume.question.as_ref().and_then(|_| resume.answer(true, at).ok()));
@@ -164,7 +165,7 @@ impl ChatReader {
 impl Resume<'_> {
     /// The question of a call that waits for a person. An interrupt that names none was not sent by this side.
     fn asked(&self, at: usize) -> Result<Question, ChatError> {
-        let forged = || ChatError::new(ChatErrorKind::History(HistoryErrorKind::Forged), format!("/resume/{at}"));
+        let forged = || ChatError::new(ChatErrorKind::Forged, format!("/resume/{at}"));
         self.question.clone().ok_or_else(forged)
     }
 

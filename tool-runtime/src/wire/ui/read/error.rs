@@ -2,16 +2,15 @@
 
 use std::fmt;
 
-use crate::wire::history::HistoryErrorKind;
-
-/// The reason why a body that a chat UI posted is refused. It contains no values of the body.
+/// The reason why a body that a chat UI posted, or a history that a client sent, is refused. It contains no values of
+/// it.
 ///
 /// [`ChatReader`](crate::wire::ui::ChatReader) has an example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChatError {
     pub(crate) kind: ChatErrorKind,
-    /// A JSON pointer to the place; empty for the whole body.
+    /// A JSON pointer to the place; empty for the whole.
     pub path: String,
 }
 
@@ -31,8 +30,15 @@ pub(crate) enum ChatErrorKind {
     File,
     /// A trigger other than `submit-message`. An answer cannot be generated again, because its tools may have run.
     Trigger,
-    /// The messages claim calls or results that were not issued here.
-    History(HistoryErrorKind),
+    /// A result that does not follow its call.
+    Orphan,
+    /// A second call or a second result of one id.
+    Duplicate,
+    /// A call or a result that this side did not issue, or issued differently, or a part with provider state, which a
+    /// client never gets.
+    Forged,
+    /// More messages or longer content than [`HistoryLimits`](crate::wire::ui::HistoryLimits) allows.
+    HistoryTooLarge,
     /// Approvals wait, and `resume` does not answer each of them.
     Interrupts,
     /// The body has neither a text nor a file, and answers no call that waits.
@@ -45,9 +51,8 @@ impl ChatError {
     }
 
     /// Returns the stable code: `chat_too_large`, `chat_malformed`, `chat_role`, `chat_part`, `chat_file`,
-    /// `chat_trigger`, `chat_interrupts`, `chat_empty`, or a code of a
-    /// [`HistoryError`](crate::wire::history::HistoryError) if the messages claim calls or results that were not issued
-    /// here.
+    /// `chat_trigger`, `chat_interrupts` or `chat_empty`; or for messages that claim calls or results that were not
+    /// issued here `history_orphan`, `history_duplicate`, `history_forged` or `history_too_large`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         self.kind.code()
@@ -63,7 +68,10 @@ impl ChatErrorKind {
             Self::Part => "chat_part",
             Self::File => "chat_file",
             Self::Trigger => "chat_trigger",
-            Self::History(kind) => kind.code(),
+            Self::Orphan => "history_orphan",
+            Self::Duplicate => "history_duplicate",
+            Self::Forged => "history_forged",
+            Self::HistoryTooLarge => "history_too_large",
             Self::Interrupts => "chat_interrupts",
             Self::Empty => "chat_empty",
         }
@@ -81,9 +89,11 @@ impl fmt::Display for ChatError {
                 "a file does not match its media type, or its address is neither a data URL in Base64 nor a web address"
             }
             ChatErrorKind::Trigger => "the trigger is not `submit-message`; send another message instead",
-            ChatErrorKind::History(HistoryErrorKind::Duplicate) => "a call occurs twice",
-            ChatErrorKind::History(HistoryErrorKind::TooLarge) => "the messages are larger than allowed",
-            ChatErrorKind::History(_) => "the messages claim a call or a result that was not issued here",
+            ChatErrorKind::Duplicate => "a call occurs twice",
+            ChatErrorKind::HistoryTooLarge => "the messages are larger than allowed",
+            ChatErrorKind::Orphan | ChatErrorKind::Forged => {
+                "the messages claim a call or a result that was not issued here"
+            }
             ChatErrorKind::Interrupts => "`resume` does not answer every interrupt of the last run",
             ChatErrorKind::Empty => "the body has neither a text nor a file, and answers no call that waits",
         })?;

@@ -1,0 +1,115 @@
+//! The count of approvals of a call that needs several: an approval that does not suffice is noted, in the process of
+//! the decider, and the last one is carried out.
+
+use crate::call::{Decider, DecisionError, Question, Suspension, ToolExecResult};
+use crate::runner::gate::draft::Draft;
+use crate::runner::ledger::client::LedgerClient;
+use crate::runner::report::telemetry;
+use crate::runner::waiting::comparison;
+use crate::runner::waiting::comparison::{Purpose, refused};
+use crate::runner::waiting::suspend::{self, Given};
+use crate::runner::{ApprovalDecision, ResumeError, Run};
+use crate::store::waiting::{Approval, Counted, Uncounted};
+use crate::store::{Key, PendingCall, StoreError, Waiting};
+
+/// Notes an approval of a call that needs several; every way of deciding counts here. `Ok` is the call as it waits, if
+/// the approval is the last one, which is carried out next. `Err` is the result of any other approval.
+pub(in crate::runner) async fn note(
+    run: &Run,
+    approval: Approval,
+) -> Result<Result<PendingCall, ToolExecResult>, ResumeError> {
+    let counted = LedgerClient(run).approve(approval.clone()).await?;
+    Box::pin(told(run, approval, counted)).await
+}
+
+/// Reports an approval that was counted: see [`note`].
+pub(in crate::runner) async fn told(
+    run: &Run,
+    Approval { call, decision, .. }: Approval,
+    counted: Counted,
+) -> Result<Result<PendingCall, ToolExecResult>, ResumeError> {
+    match counted {
+        Counted::Last(call) => Ok(Ok(*call)),
+        Counted::Noted(waiting) => {
+            let (given, required) = waiting.call.approvals();
+            let given = u32::try_from(given.len()).unwrap_or(u32::MAX);
+            let result = ToolExecResult::noted(waiting.call.question(), (given, required));
+            // The UI asks again, because the call waits for another person.
+            let mut draft = Draft::reopened(run, waiting.record.clone());
+            draft.waits(&waiting.call);
+            telemetry::announce_end(run, &draft, &result);
+            Ok(Err(result))
+        }
+        Counted::Refused(Uncounted::Again) => match run.shared().store.waiting(Key::of_waiting(&call)).await {
+            Ok(Some(waiting)) => Err(comparison::barred(run, &waiting, decision, DecisionError::SameDecider).await),
+            Ok(None) => Err(ResumeError::NotWaiting(call.call_id)),
+            Err(error) => Err(run.store_failed(error)),
+        },
+        Counted::Refused(Uncounted::Other) => {
+            Ok(Err(refused(&call, DecisionError::Question).stop.result(call.call_id, false)))
+        }
+        Counted::Refused(Uncounted::Gone) => Err(ResumeError::NotWaiting(call.call_id)),
+    }
+}
+
+/// Returns an approval of a call that needs several, for a process that does not carry it out. `Ok(None)` for any other
+/// decision. `Err` is the result of a decision that was refused.
+pub(in crate::runner) async fn read_here(
+    run: &Run,
+    question: &Question,
+    decision: &ApprovalDecision,
+    decider: &Decider,
+) -> Result<Result<Option<Approval>, ToolExecResult>, ResumeError> {
+    let id = question.call_id();
+    let needs_several = match run.pending(id).await.map_err(|error| run.store_failed(error))? {
+        Some(call) => call.required > 1 && !call.is_expired(run.shared().clock.now()),
+        None => false,
+    };
+    if *decision != ApprovalDecision::Approve || !needs_several {
+        return Ok(Ok(None));
+    }
+    let purpose = Purpose::Resume(Suspension::Approval);
+    let given = Given { purpose, kind: decision.kind(), decider: Some(decider), question: Some(question) };
+    let asked = suspend::asked(run, id, &given).await?;
+    Ok(asked.map(|(Waiting { call, .. }, decision)| {
+        let bars = comparison::judge(run, &call);
+        Some(Approval { call, decision, decider: decider.clone(), replaced: None, bars })
+    }))
+}
+
+/// Notes an approval for another process that has the run, if other deciders have to approve the call too. `None` if the
+/// decision has to be brought to that process: it is the last approval, or another decision.
+pub(in crate::runner) async fn note_here(
+    run: &Run,
+    question: &Question,
+    decision: &ApprovalDecision,
+    decider: &Decider,
+) -> Result<Option<ToolExecResult>, ResumeError> {
+    match read_here(run, question, decision, decider).await? {
+        Ok(None) => Ok(None),
+        Ok(Some(approval)) => Ok(Box::pin(note(run, approval)).await?.err()),
+        Err(refused) => Ok(Some(refused)),
+    }
+}
+
+/// Notes the approvals of a graph's call on the call that the graph waits for, except the last one. An approval that is
+/// refused there counts for neither.
+pub(in crate::runner) async fn note_earlier(
+    run: &Run,
+    question: &Question,
+    earlier: &[Decider],
+) -> Result<(), StoreError> {
+    for decider in earlier {
+        match run.pending(question.call_id()).await? {
+            Some(call) if !call.is_approved_by(decider) && !call.is_last_approval(decider) => {}
+            Some(_) => continue,
+            None => return Ok(()),
+        }
+        if let Err(ResumeError::Store(error)) =
+            Box::pin(note_here(run, question, &ApprovalDecision::Approve, decider)).await
+        {
+            return Err(error);
+        }
+    }
+    Ok(())
+}

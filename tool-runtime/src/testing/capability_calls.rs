@@ -1,0 +1,67 @@
+//! [`CapabilityCalls`]: what calls did with capabilities, as the harness recorded it.
+
+use std::any::{Any, TypeId};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::call::CallId;
+use crate::capability::{Capabilities, Recorder, Source};
+use crate::component::Bindings;
+
+/// The calls of capabilities that a harness recorded, in their order: each with the call that borrowed the capability,
+/// as `Clock::now`, or `Clock::now("Oslo")` with its arguments.
+#[derive(Debug, Clone, Default)]
+pub(super) struct CapabilityCalls {
+    all: Arc<Mutex<Vec<(CallId, String)>>>,
+    has_arguments: Arc<AtomicBool>,
+}
+
+/// The values that a call borrows, each in a recording adapter if it has one.
+pub(super) struct Recorded {
+    pub(super) capabilities: Capabilities,
+    pub(super) connections: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,
+}
+
+impl CapabilityCalls {
+    pub(super) fn record_arguments(&self) {
+        self.has_arguments.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn all(&self) -> Vec<(CallId, String)> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn of(&self, call: &CallId) -> Vec<String> {
+        self.all().into_iter().filter(|(of, _)| of == call).map(|(_, text)| text).collect()
+    }
+
+    /// Records everything that a call does with what it borrows.
+    pub(super) fn around(&self, bindings: &Bindings<'_>) -> Recorded {
+        let mut recorded = Recorded { capabilities: Capabilities::new(), connections: Vec::new() };
+        for requirement in bindings.granted {
+            let Some(bound) = bindings.shared(requirement.type_id) else { continue };
+            let (all, call, capability) = (Arc::clone(&self.all), bindings.context.call_id().clone(), requirement.name);
+            let note = move |method: Option<&'static str>, arguments: Option<Vec<String>>| {
+                let method = method.map(|method| format!("::{method}")).unwrap_or_default();
+                let arguments = arguments.map(|all| format!("({})", all.join(", "))).unwrap_or_default();
+                let text = format!("{capability}{method}{arguments}");
+                all.lock().unwrap_or_else(PoisonError::into_inner).push((call.clone(), text));
+            };
+            let borrowed = note.clone();
+            let recorder = Recorder::new(self.has_arguments.load(Ordering::Relaxed), move |method, arguments| {
+                note(Some(method), arguments);
+            });
+            let bound = requirement.recorded(&bound, &recorder).unwrap_or_else(|| {
+                borrowed(None, None);
+                bound
+            });
+            match requirement.source {
+                Source::Connection(_) => recorded.connections.push((requirement.type_id, bound)),
+                Source::Capability | Source::Context => {
+                    recorded.capabilities.bind(requirement.type_id, requirement.name, bound);
+                }
+            }
+        }
+        recorded
+    }
+}
