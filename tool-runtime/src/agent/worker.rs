@@ -3,6 +3,7 @@
 mod decide;
 mod lease;
 mod leased;
+mod post;
 mod queue;
 mod worker_run;
 

@@ -124,7 +124,7 @@ pub(crate) mod served {
 
         use super::*;
         use crate::call::Question;
-        use crate::store::posts::{self, Posted};
+        use crate::store::posts;
         use crate::store::runs;
 
         fn of(principal: &str, document: &str) -> StoredRun {
@@ -139,7 +139,7 @@ pub(crate) mod served {
             let questions = [Question::unknown(&"call".into())];
             let posted =
                 |transaction: &mut Transaction| posts::post(transaction, &post, None, &"{}".into(), &questions);
-            assert_eq!(posted(&mut transaction).unwrap(), Posted::Kept);
+            assert_eq!(posted(&mut transaction).unwrap(), Ok(()));
             let worker = runs::lease(&mut transaction, &"run".into(), &"worker".into(), Duration::from_secs(1));
             assert!(worker.unwrap().is_none());
             // Storing a later document keeps the post; a run of another party is not replaced.
@@ -151,7 +151,7 @@ pub(crate) mod served {
             );
             taken(&mut transaction, &post).unwrap();
             taken(&mut transaction, &post).unwrap();
-            assert_eq!(posted(&mut transaction).unwrap(), Posted::Kept, "its call can be decided on again");
+            assert_eq!(posted(&mut transaction).unwrap(), Ok(()), "its call can be decided on again");
             taken(&mut transaction, &post).unwrap();
             forget(&mut transaction, &"run".into(), "one").unwrap();
             assert!(transaction.get(&run).is_some());

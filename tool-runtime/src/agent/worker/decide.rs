@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::RunQueue;
+use super::post::{self, Message};
 use super::queue::corrupt;
 use crate::agent::Input;
 use crate::call::{CallId, Caller, Decider, Question, ToolExecResult};
@@ -55,6 +56,82 @@ impl RunQueue {
                 Ok(Some(result))
             }
         }
+    }
+
+    /// Decides several calls of runs that workers or MCP servers continue, in one transaction: either every decision is
+    /// posted, or none is. Each decision names its run, and is checked as in [`decide`](Self::decide).
+    ///
+    /// Returns an item for each decision: the result of an approval that was noted, because the call needs others too;
+    /// `None` for a decision that is posted.
+    ///
+    /// ```
+    /// use tool_runtime::agent::RunQueue;
+    /// use tool_runtime::call::Decider;
+    /// use tool_runtime::runner::{ApprovalDecision, ResumeError};
+    /// use tool_runtime::store::PendingCall;
+    ///
+    /// /// Denies every call that the page has shown, or none of them.
+    /// async fn deny(queue: &RunQueue, shown: &[PendingCall], grace: &Decider) -> Result<(), ResumeError> {
+    ///     let deny = |call: &PendingCall| (call.run_id.clone(), call.question(), ApprovalDecision::Deny(None));
+    ///     let decisions: Vec<_> = shown.iter().map(deny).collect();
+    ///     let decided = queue.decide_all(&decisions, grace).await;
+    ///     decided.map(drop).map_err(|(_refused, error)| error)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`decide`](Self::decide), with the question whose decision was refused, `None` if the store failed. A question
+    /// occurs twice ([`ResumeError::NotWaiting`]). No worker or server has the run of a call, because an application
+    /// continues it by itself ([`ResumeError::UnknownRun`]): decide that call alone. Nothing is posted or noted then.
+    pub async fn decide_all(
+        &self,
+        decisions: &[(Arc<str>, Question, ApprovalDecision)],
+        decider: &Decider,
+    ) -> Result<Vec<Option<ToolExecResult>>, (Option<Question>, ResumeError)> {
+        let mut runs: Vec<(StoredRun, Input)> = Vec::new();
+        for (run_id, question, decision) in decisions {
+            let at = |error: ResumeError| (Some(question.clone()), error);
+            let stored = self.takes(run_id, question, decision, decider).await.map_err(at)?;
+            let place = runs.iter().position(|(run, _)| run.run_id == stored.run_id);
+            let place = place.unwrap_or_else(|| {
+                runs.push((stored, Input::new()));
+                runs.len() - 1
+            });
+            let (_, input) = &mut runs[place];
+            *input = std::mem::take(input).decide(question, decision.clone(), decider);
+        }
+        let mut messages = Vec::new();
+        for (stored, input) in &runs {
+            let at = |error| (input.brought().next().map(|(question, ..)| question.clone()), error);
+            messages.push(Message::check(self, stored, input).await.map_err(at)?);
+        }
+        let noted = post::all(self, messages).await?;
+        let of = |(run_id, question, _): &(Arc<str>, Question, _)| {
+            let place = runs.iter().position(|(run, _)| run.run_id == *run_id)?;
+            noted[place].iter().find(|result| result.call_id() == question.call_id()).cloned()
+        };
+        Ok(decisions.iter().map(of).collect())
+    }
+
+    /// Checks a decision for a run that another process continues, and returns the run.
+    async fn takes(
+        &self,
+        run_id: &str,
+        question: &Question,
+        decision: &ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<StoredRun, ResumeError> {
+        let kind = decision.kind();
+        let (run, stored) = match self.asking_run(run_id, question, decider).await {
+            Err(ResumeError::NotWaiting(id)) => {
+                self.runner.note_late(run_id, None, question, (kind, Some(decider))).await?;
+                return Err(ResumeError::NotWaiting(id));
+            }
+            asking => asking?,
+        };
+        let stored = stored.ok_or(ResumeError::UnknownRun)?;
+        run.admits(question, (kind, Some(decider)), false).await?;
+        Ok(stored)
     }
 
     /// Whether a decider may answer a question of a run, by every policy that the run is held to. Nothing is recorded; a

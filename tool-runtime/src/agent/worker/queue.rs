@@ -3,12 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::post::{self, Message};
 use crate::agent::{Input, SavedConversation};
-use crate::call::{Decider, DecisionError, Question, Suspension, ToolExecResult};
+use crate::call::{Decider, Question, ToolExecResult};
 use crate::runner::{ResumeError, RunOptions, ToolRunner};
-use crate::store::posts::{self, Posted};
 use crate::store::transaction::returning;
-use crate::store::waiting::{self, Approval, Counted, Plan, Uncounted};
 use crate::store::{DecisionKind, Document, Key, Store, StoreError, StoredRun, Transaction, runs};
 
 /// The conversations that workers share: any process can enqueue them, post to them, and read them.
@@ -121,82 +120,15 @@ impl RunQueue {
             self.refuse_foreign(&stored, input).await;
             return Err(ResumeError::UnknownRun);
         }
-        if stored.is_driven() {
-            // No worker would ever take the post.
-            return Err(ResumeError::Engine);
-        }
-        let (mut questions, mut several) = (Vec::new(), Vec::new());
-        for (question, kind, decider) in input.brought() {
-            let call = match self.called(&stored, question.call_id()).await {
-                Err(ResumeError::NotWaiting(id)) => {
-                    self.note_late(&stored, question, (kind, decider)).await?;
-                    return Err(ResumeError::NotWaiting(id));
-                }
-                called => called?,
-            };
-            let run = self.run_of(&call, Some(&stored))?;
-            run.admits(question, (kind, decider), input.has_message()).await?;
-            questions.push(question.clone());
-            if call.approvals().1 > 1 {
-                several.push((run, question));
-            }
-        }
-        for id in input.answered() {
-            let call = self.called(&stored, id).await?;
-            if call.suspension != Suspension::Client {
-                return Err(ResumeError::NotWaiting(id.clone()));
-            }
-            questions.push(call.question());
-        }
-        let twice = questions.iter().enumerate().find(|(at, question)| questions[..*at].contains(question));
-        if let Some((_, question)) = twice {
-            return Err(ResumeError::NotWaiting(question.call_id().clone()));
-        }
-        let (mut runs, mut approvals) = (Vec::new(), Vec::new());
-        for (run, question) in several {
-            let Some((_, decision, decider)) = input.decisions.iter().find(|(decided, ..)| decided == question) else {
-                continue;
-            };
-            match Box::pin(run.read_here(question, decision, decider)).await? {
-                Ok(None) => {}
-                Ok(Some(approval)) => {
-                    runs.push(run);
-                    approvals.push(approval);
-                }
-                Err(_) => return Err(ResumeError::NotAllowed(DecisionError::Question)),
-            }
-        }
-        let key = Key::post(Arc::clone(&stored.run_id), uuid::Uuid::new_v4().simple().to_string());
-        let mut keys = vec![Key::run(Arc::clone(&stored.run_id)), key.clone()];
-        keys.extend(approvals.iter().map(|approval| Key::of_waiting(&approval.call)));
-        let message = Message { key, tenant: stored.tenant.clone(), input: input.clone(), questions, approvals };
-        let approvals = message.approvals.clone();
-        match transact(self.store(), keys, move |transaction: &mut Transaction| message.post(transaction)).await? {
-            Posting::Kept(counted) => {
-                let mut noted = Vec::new();
-                for ((run, approval), counted) in runs.iter().zip(approvals).zip(counted) {
-                    noted.extend(Box::pin(run.told(approval, counted)).await?.err());
-                }
-                Ok(noted)
-            }
-            Posting::NotCounted(at, why) => {
-                if let (Some(run), Some(approval)) = (runs.get(at), approvals.get(at)) {
-                    let _refused = Box::pin(run.told(approval.clone(), Counted::Refused(why))).await?;
-                }
-                Err(ResumeError::NotAllowed(DecisionError::Question))
-            }
-            Posting::NoRun => Err(ResumeError::UnknownRun),
-            Posting::Answered(question) => {
-                if let Some((question, kind, decider)) = input.brought().find(|(brought, ..)| **brought == question) {
-                    self.note_late(&stored, question, (kind, decider)).await?;
-                }
-                Err(ResumeError::NotWaiting(question.call_id().clone()))
-            }
-        }
+        let message = Message::check(self, &stored, input).await?;
+        post::all(self, vec![message])
+            .await
+            .map(|mut noted| noted.pop().unwrap_or_default())
+            .map_err(|(_, error)| error)
     }
 
     /// Records a decision on a call of a run that does not wait for it.
-    async fn note_late(
+    pub(super) async fn note_late(
         &self,
         stored: &StoredRun,
         question: &Question,
@@ -246,58 +178,6 @@ impl RunQueue {
         tenant: Option<&str>,
     ) -> Result<(StoredRun, SavedConversation), ResumeError> {
         SavedConversation::find(self.store(), run_id, tenant).await
-    }
-}
-
-/// A message for a run, with the approvals in it of calls that need several.
-struct Message {
-    key: Key,
-    tenant: Option<Arc<str>>,
-    input: Input,
-    questions: Vec<Question>,
-    approvals: Vec<Approval>,
-}
-
-/// The result of posting a message.
-enum Posting {
-    /// It is posted, and these approvals are counted.
-    Kept(Vec<Counted>),
-    /// The approval at this place does not count. Nothing is posted, and no other approval is noted.
-    NotCounted(usize, Uncounted),
-    /// The tenant has no such run.
-    NoRun,
-    /// A message in the run's post already answers this question.
-    Answered(Question),
-}
-
-impl Message {
-    /// Notes the approvals that do not suffice, and posts the rest: all of it, or nothing.
-    fn post(&self, transaction: &mut Transaction) -> Result<Posting, StoreError> {
-        let mut plans = Vec::new();
-        for (at, approval) in self.approvals.iter().enumerate() {
-            match waiting::plan(transaction, approval) {
-                Ok(plan) => plans.push(plan),
-                Err(why) => {
-                    waiting::refuse(transaction, approval, why)?;
-                    return Ok(Posting::NotCounted(at, why));
-                }
-            }
-        }
-        let (mut rest, mut answers) = (self.input.clone(), self.questions.clone());
-        for question in plans.iter().filter(|plan| !plan.is_last()).map(Plan::question) {
-            rest.without(&question);
-            answers.retain(|other| *other != question);
-        }
-        if !rest.is_empty() || self.input.is_empty() {
-            let body: Arc<str> = serde_json::to_string(&rest).map_err(corrupt)?.into();
-            match posts::post(transaction, &self.key, self.tenant.as_deref(), &body, &answers)? {
-                Posted::Kept => {}
-                Posted::NoRun => return Ok(Posting::NoRun),
-                Posted::Answered(question) => return Ok(Posting::Answered(question)),
-            }
-        }
-        let counted = plans.into_iter().map(|plan| plan.write(transaction));
-        counted.collect::<Result<_, _>>().map(Posting::Kept)
     }
 }
 

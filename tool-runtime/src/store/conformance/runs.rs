@@ -7,7 +7,7 @@ use crate::call::Question;
 use crate::store::Holder;
 use crate::store::conformance::ledger::LONG;
 use crate::store::conformance::{ask, at, read, run, several, update};
-use crate::store::posts::Posted;
+
 use crate::store::runs::{Due, Next, Progress};
 use crate::store::{
     Document, DocumentKind, Key, Query, RunLease, Store, StoreError, StoredRun, Transaction, posts, runs,
@@ -93,7 +93,7 @@ async fn post(store: &dyn Store, id: &str, tenant: Option<&'static str>) -> Resu
     let (key, body) = (Key::post("run", id), Arc::from(format!("{id}\0")));
     let keys = [Key::run("run"), key.clone()];
     let posted = ask(store, keys, move |transaction| posts::post(transaction, &key, tenant, &body, &[])).await?;
-    Ok(posted == Posted::Kept)
+    Ok(posted == Ok(()))
 }
 
 /// Returns the messages in the post, oldest first.

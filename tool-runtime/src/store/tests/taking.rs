@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::call::Question;
-use crate::store::posts::Posted;
+use crate::store::posts::NotPosted;
 use crate::store::runs::{self, Due, Next, Progress, Taking};
 use crate::store::{Document, Key, RunLease, StoreError, StoredRun, Transaction, posts};
 
@@ -83,8 +83,8 @@ fn another_post_does_not_take_the_place_of_the_first() {
     let mut post = |body: &str| {
         one.change(0, |transaction| posts::post(transaction, &Key::post("r", "p"), None, &Arc::from(body), &[]))
     };
-    assert_eq!(post("approved").unwrap(), Posted::Kept);
-    assert_eq!(post("approved").unwrap(), Posted::Kept, "an attempt whose answer was lost is repeated");
+    assert_eq!(post("approved").unwrap(), Ok(()));
+    assert_eq!(post("approved").unwrap(), Ok(()), "an attempt whose answer was lost is repeated");
     assert!(matches!(post("denied"), Err(StoreError::Duplicate)));
     let Some(Document::Run(run)) = one.0 else { panic!("the run is gone") };
     assert_eq!(run.posts, 1);
@@ -103,18 +103,18 @@ fn each_call_of_a_post_is_decided_by_it_alone() {
         one.1 = None;
         one.change(0, |transaction| posts::post(transaction, &key, None, &"body".into(), &answers)).unwrap()
     };
-    assert_eq!(post(&mut one, &["a", "b"]), Posted::Kept);
+    assert_eq!(post(&mut one, &["a", "b"]), Ok(()));
     for (calls, answered) in [(&["b"][..], "b"), (&["a"], "a"), (&["c", "b"], "b"), (&["a", "c"], "a")] {
-        assert_eq!(post(&mut one, calls), Posted::Answered(question(answered)), "{calls:?}");
+        assert_eq!(post(&mut one, calls), Err(NotPosted::Answered(question(answered))), "{calls:?}");
         assert!(one.1.is_none(), "what was refused left nothing");
     }
-    assert_eq!(post(&mut one, &["c"]), Posted::Kept, "another call");
+    assert_eq!(post(&mut one, &["c"]), Ok(()), "another call");
     // A message that was taken no longer blocks its questions.
     let lease = one.change(1, |transaction| runs::lease(transaction, &"r".into(), &"worker".into(), LEASE));
     let (lease, _) = lease.unwrap().unwrap();
     let taken = Some(key.clone());
     let progress = Progress { document: None, state: Some("ran".into()), taken, failures: 0, next: Next::Keep };
     one.change(2, |transaction| runs::save(transaction, &lease, &progress)).unwrap();
-    assert_eq!(post(&mut one, &["b"]), Posted::Answered(question("b")));
-    assert_eq!(post(&mut one, &["c"]), Posted::Kept);
+    assert_eq!(post(&mut one, &["b"]), Err(NotPosted::Answered(question("b"))));
+    assert_eq!(post(&mut one, &["c"]), Ok(()));
 }

@@ -1,0 +1,206 @@
+//! Messages for runs: each is checked when it is posted, and several of them are posted in one transaction.
+
+use std::sync::Arc;
+
+use super::RunQueue;
+use super::queue::{corrupt, transact};
+use crate::agent::Input;
+use crate::call::{DecisionError, Question, Suspension, ToolExecResult};
+use crate::runner::{ResumeError, Run};
+use crate::store::posts::{self, NotPosted};
+use crate::store::waiting::{self, Approval, Counted, Plan, Uncounted};
+use crate::store::{Key, StoreError, StoredRun, Transaction};
+
+/// The reason why no message is posted, and the question whose decision was refused.
+type Failed = (Option<Question>, ResumeError);
+
+/// A message for a run that has passed every check that needs no transaction.
+pub(super) struct Message {
+    stored: StoredRun,
+    /// The run of each of the approvals.
+    runs: Vec<Run>,
+    content: Content,
+}
+
+/// The part of a message that its transaction writes.
+#[derive(Clone)]
+struct Content {
+    key: Key,
+    tenant: Option<Arc<str>>,
+    input: Input,
+    /// The questions that it answers.
+    questions: Vec<Question>,
+    /// Its approvals of calls that need several.
+    approvals: Vec<Approval>,
+}
+
+/// The result of posting messages together.
+enum Posting {
+    /// They are posted, and these approvals of each are counted.
+    Kept(Vec<Vec<Counted>>),
+    /// The approval at this place of this message does not count. Nothing is posted, and no other approval is noted.
+    NotCounted(usize, usize, Uncounted),
+    /// The run of this message does not take it. Nothing is posted.
+    NotKept(usize, NotPosted),
+}
+
+impl Message {
+    /// Checks each decision and answer of a message, as the run will do when it takes them. A refused decision is
+    /// recorded.
+    pub(super) async fn check(queue: &RunQueue, stored: &StoredRun, input: &Input) -> Result<Self, ResumeError> {
+        if stored.is_driven() {
+            // No worker would ever take the message.
+            return Err(ResumeError::Engine);
+        }
+        let (mut questions, mut several) = (Vec::new(), Vec::new());
+        for (question, kind, decider) in input.brought() {
+            let call = match queue.called(stored, question.call_id()).await {
+                Err(ResumeError::NotWaiting(id)) => {
+                    queue.note_late(stored, question, (kind, decider)).await?;
+                    return Err(ResumeError::NotWaiting(id));
+                }
+                called => called?,
+            };
+            let run = queue.run_of(&call, Some(stored))?;
+            run.admits(question, (kind, decider), input.has_message()).await?;
+            questions.push(question.clone());
+            if call.approvals().1 > 1 {
+                several.push((run, question));
+            }
+        }
+        for id in input.answered() {
+            let call = queue.called(stored, id).await?;
+            if call.suspension != Suspension::Client {
+                return Err(ResumeError::NotWaiting(id.clone()));
+            }
+            questions.push(call.question());
+        }
+        let twice = questions.iter().enumerate().find(|(at, question)| questions[..*at].contains(question));
+        if let Some((_, question)) = twice {
+            return Err(ResumeError::NotWaiting(question.call_id().clone()));
+        }
+        let (mut runs, mut approvals) = (Vec::new(), Vec::new());
+        for (run, question) in several {
+            let Some((_, decision, decider)) = input.decisions.iter().find(|(decided, ..)| decided == question) else {
+                continue;
+            };
+            match Box::pin(run.read_here(question, decision, decider)).await? {
+                Ok(None) => {}
+                Ok(Some(approval)) => {
+                    runs.push(run);
+                    approvals.push(approval);
+                }
+                Err(_) => return Err(ResumeError::NotAllowed(DecisionError::Question)),
+            }
+        }
+        let key = Key::post(Arc::clone(&stored.run_id), uuid::Uuid::new_v4().simple().to_string());
+        let content = Content { key, tenant: stored.tenant.clone(), input: input.clone(), questions, approvals };
+        Ok(Self { stored: stored.clone(), runs, content })
+    }
+
+    /// Reports an approval that did not count, and returns the error for its author.
+    async fn not_counted(&self, at: usize, why: Uncounted) -> ResumeError {
+        let approval = self.content.approvals[at].clone();
+        let told = Box::pin(self.runs[at].told(approval, Counted::Refused(why))).await;
+        told.err().unwrap_or(ResumeError::NotAllowed(DecisionError::Question))
+    }
+
+    /// Records that a question of the message was answered before, and returns the error for its author.
+    async fn answered_before(&self, queue: &RunQueue, question: &Question) -> ResumeError {
+        let brought = self.content.input.brought().find(|(brought, ..)| *brought == question);
+        if let Some((question, kind, decider)) = brought
+            && let Err(error) = queue.note_late(&self.stored, question, (kind, decider)).await
+        {
+            return error.into();
+        }
+        ResumeError::NotWaiting(question.call_id().clone())
+    }
+}
+
+/// Posts messages for different runs in one transaction: all of them, or none. Returns the results of the approvals of
+/// each message that were noted.
+pub(super) async fn all(queue: &RunQueue, messages: Vec<Message>) -> Result<Vec<Vec<ToolExecResult>>, Failed> {
+    let contents: Vec<_> = messages.iter().map(|message| message.content.clone()).collect();
+    let keys = contents.iter().flat_map(Content::keys).collect();
+    let posting = transact(queue.store(), keys, move |transaction: &mut Transaction| write(&contents, transaction));
+    match posting.await.map_err(|error| (None, error.into()))? {
+        Posting::Kept(counted) => {
+            let mut noted = Vec::new();
+            for (message, counted) in messages.into_iter().zip(counted) {
+                let mut of_message = Vec::new();
+                for ((run, approval), counted) in message.runs.iter().zip(message.content.approvals).zip(counted) {
+                    let told = Box::pin(run.told(approval, counted)).await.map_err(|error| (None, error))?;
+                    of_message.extend(told.err());
+                }
+                noted.push(of_message);
+            }
+            Ok(noted)
+        }
+        Posting::NotCounted(place, at, why) => {
+            let question = messages[place].content.approvals[at].call.question();
+            Err((Some(question), messages[place].not_counted(at, why).await))
+        }
+        Posting::NotKept(place, NotPosted::Answered(question)) => {
+            let error = messages[place].answered_before(queue, &question).await;
+            Err((Some(question), error))
+        }
+        Posting::NotKept(place, NotPosted::NoRun) => {
+            Err((messages[place].content.questions.first().cloned(), ResumeError::UnknownRun))
+        }
+    }
+}
+
+/// Notes the approvals that do not suffice, and posts the rest of each message. Writes all of it, or only the records of
+/// the approval that does not count.
+fn write(contents: &[Content], transaction: &mut Transaction) -> Result<Posting, StoreError> {
+    let mut planned = Vec::new();
+    for (place, content) in contents.iter().enumerate() {
+        let mut plans = Vec::new();
+        for (at, approval) in content.approvals.iter().enumerate() {
+            match waiting::plan(transaction, approval) {
+                Ok(plan) => plans.push(plan),
+                Err(why) => {
+                    waiting::refuse(transaction, approval, why)?;
+                    return Ok(Posting::NotCounted(place, at, why));
+                }
+            }
+        }
+        planned.push(plans);
+    }
+    let mut posts = Vec::new();
+    for (place, (content, plans)) in contents.iter().zip(&planned).enumerate() {
+        if let Some((body, answers)) = content.rest(plans)? {
+            match posts::prepare(transaction, &content.key, content.tenant.as_deref(), &body, &answers)? {
+                Ok(post) => posts.extend(post),
+                Err(why) => return Ok(Posting::NotKept(place, why)),
+            }
+        }
+    }
+    for post in posts {
+        post.write(transaction)?;
+    }
+    let counted = |plans: Vec<Plan>| plans.into_iter().map(|plan| plan.write(transaction)).collect::<Result<_, _>>();
+    planned.into_iter().map(counted).collect::<Result<_, _>>().map(Posting::Kept)
+}
+
+impl Content {
+    fn keys(&self) -> impl Iterator<Item = Key> {
+        let calls = self.approvals.iter().map(|approval| Key::of_waiting(&approval.call));
+        [Key::run(Arc::clone(self.key.scope())), self.key.clone()].into_iter().chain(calls)
+    }
+
+    /// Returns what is posted beside the approvals that are noted: the text, and the questions that it answers. `None` if
+    /// nothing is left.
+    fn rest(&self, plans: &[Plan]) -> Result<Option<(Arc<str>, Vec<Question>)>, StoreError> {
+        let (mut rest, mut answers) = (self.input.clone(), self.questions.clone());
+        for question in plans.iter().filter(|plan| !plan.is_last()).map(Plan::question) {
+            rest.without(&question);
+            answers.retain(|other| *other != question);
+        }
+        if rest.is_empty() && !self.input.is_empty() {
+            return Ok(None);
+        }
+        let body = serde_json::to_string(&rest).map_err(corrupt)?.into();
+        Ok(Some((body, answers)))
+    }
+}
