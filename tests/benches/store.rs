@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use sqlx::PgPool;
+use sqlx::postgres::PgPoolOptions;
 use tests::postgres::Postgres;
 use tests::stored::record;
 use tool_runtime::agent::{Agent, DisplayFn, Input, ModelClient, ModelError, ModelRequest, RunQueue, Worker};
@@ -111,6 +113,19 @@ async fn calls(store: &Arc<dyn Store>, runs: usize) -> f64 {
         * 4.0
 }
 
+/// Commits of one small row each by this many tasks, without this library.
+async fn bare(pool: &PgPool, tasks: usize) -> f64 {
+    let pool = pool.clone();
+    rate(tasks, move |task, _| {
+        let (pool, task) = (pool.clone(), i64::try_from(task).expect("few tasks"));
+        async move {
+            let written = sqlx::query("INSERT INTO bare (task) VALUES ($1)").bind(task).execute(&pool).await;
+            assert_eq!(written.expect("it commits").rows_affected(), 1);
+        }
+    })
+    .await
+}
+
 /// A model that asks for two calls with effects, and then answers.
 struct Asks;
 
@@ -194,6 +209,11 @@ async fn main() {
     let server = Postgres::start();
     let folder = tempfile::tempdir().expect("a folder");
     let options = SqlOptions::new().connections(32);
+    let pool = PgPoolOptions::new().max_connections(32).connect(&server.url("bare")).await.expect("PostgreSQL");
+    sqlx::query("CREATE TABLE bare (id bigserial PRIMARY KEY, task bigint NOT NULL)")
+        .execute(&pool)
+        .await
+        .expect("a table");
     let postgres = SqlStore::postgres(&server.url("bench"), options.clone()).await.expect("PostgreSQL");
     let sqlite = SqlStore::sqlite(folder.path().join("bench.db"), options).await.expect("SQLite");
     let stores: [(&str, Arc<dyn Store>); 3] =
@@ -214,7 +234,11 @@ async fn main() {
     println!("\n| store | gate, 1 run: calls/s | 10 runs | 100 runs | workers: conversations/s |");
     println!("| --- | ---: | ---: | ---: | ---: |");
     let mut figures = [const { [const { Vec::new() }; 4] }; 3];
+    let mut commits = [const { Vec::new() }; 2];
     for _ in 0..rounds() {
+        for (kept, tasks) in commits.iter_mut().zip([10, 100]) {
+            kept.push(bare(&pool, tasks).await);
+        }
         for (figures, (_, store)) in figures.iter_mut().zip(&stores) {
             let round =
                 [calls(store, 1).await, calls(store, 10).await, calls(store, 100).await, conversations(store).await];
@@ -227,4 +251,6 @@ async fn main() {
         let [one, ten, hundred, workers] = figures.map(median);
         println!("| {name} | {one:.0} | {ten:.0} | {hundred:.0} | {workers:.0} |");
     }
+    let [ten, hundred] = commits.map(median);
+    println!("\nBare commits of sqlx in the same rounds: {ten:.0}/s by 10 tasks, {hundred:.0}/s by 100 tasks");
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tool_runtime::agent::WaitingCall;
 use tool_runtime::call::{CallId, Suspension};
 use tool_runtime::runner::ResumeError;
-use tool_runtime::store::StoredRun;
+use tool_runtime::store::{PendingCall, RecordFilter, StoredRun};
 use tool_runtime::wire::Message;
 
 use crate::Service;
@@ -51,6 +51,10 @@ struct ChatCall {
     may_decide: bool,
     /// Whether a decision was posted that the service has not carried out yet.
     decided: bool,
+    /// The number of people who have to approve the call.
+    required: u32,
+    /// The people who have approved it so far, if it needs several.
+    approved_by: Vec<String>,
     expires: Option<String>,
 }
 
@@ -67,9 +71,14 @@ impl Service {
         if run.principal.as_deref() != Some(&person.name) {
             return Ok(state);
         }
+        // Another process can have changed a call since the chat was saved: a person approved it, or edited it.
+        let mut filter = RecordFilter::run(run_id.as_str());
+        (filter.tenant, filter.principal) = (run.tenant.clone(), run.principal.clone());
+        let now = self.runner.store().pending_calls(&filter).await?;
         let mut waiting = Vec::new();
         for call in saved.waiting() {
-            waiting.push(self.waits(person, &run, call).await);
+            let now = now.iter().find(|now| now.call_id == call.id);
+            waiting.push(self.waits(person, &run, call, now).await);
         }
         let running = &*run.state == "running" || run.posts() > 0;
         // A call that waits has no result yet; the history has a placeholder for the model.
@@ -80,21 +89,25 @@ impl Service {
         Ok(ChatState { running, messages, waiting, ..state })
     }
 
-    async fn waits(&self, person: &Person, run: &StoredRun, call: &WaitingCall) -> ChatCall {
+    /// Describes a call that waits, as it was saved and as it waits now.
+    async fn waits(&self, person: &Person, run: &StoredRun, call: &WaitingCall, now: Option<&PendingCall>) -> ChatCall {
         let is_client = call.suspension == Suspension::Client;
-        let may_decide =
-            !is_client && self.queue.may_decide(&run.run_id, &call.question, &person.decider()).await.is_ok();
+        let question = now.map_or_else(|| call.question.clone(), PendingCall::question);
+        let may_decide = !is_client && self.queue.may_decide(&run.run_id, &question, &person.decider()).await.is_ok();
+        let (approvals, required) = now.map_or((&call.approvals[..], call.required), PendingCall::approvals);
         let json = |text: &tool_runtime::call::JsonText| serde_json::from_str(text.get()).ok();
         ChatCall {
             call: call.id.to_string(),
-            question: call.question.to_string(),
+            decided: run.is_answered(&question),
+            question: question.to_string(),
             tool: call.name.clone(),
             is_client,
             payload: call.payload.as_ref().and_then(json),
-            sentence: call.summary.clone(),
-            arguments: call.shown_arguments.as_ref().and_then(json),
+            sentence: now.map_or(&call.summary, |now| &now.summary).clone(),
+            arguments: now.map_or(call.shown_arguments.as_ref(), |now| Some(&now.shown_arguments)).and_then(json),
             may_decide,
-            decided: run.is_answered(&call.question),
+            required,
+            approved_by: approvals.iter().map(|decider| decider.principal().to_owned()).collect(),
             expires: call.expires_at.map(|time| time.to_string()),
         }
     }

@@ -136,7 +136,11 @@ fn approves(question: &str) -> Value {
 
 /// Orders, and returns the id and the question of the call that waits.
 fn ordered(service: &Service) -> (String, String) {
-    let (status, stream) = service.post(&says("order 3 hinge"));
+    orders(service, "order 3 hinge")
+}
+
+fn orders(service: &Service, text: &str) -> (String, String) {
+    let (status, stream) = service.post(&says(text));
     assert_eq!(status, 200, "{stream}");
     let waits = service.state()["waiting"][0].clone();
     (waits["call"].as_str().unwrap().to_owned(), waits["question"].as_str().unwrap().to_owned())
@@ -175,6 +179,29 @@ fn a_decision_in_a_shell_reaches_the_service() {
     // The chat continues.
     assert_eq!(service.post(&says("hello")).0, 200);
     service.reaches("You said: hello");
+    assert!(rig.shell(&["audit", "verify"]).status.success());
+}
+
+/// A large order needs two people: one approves on the page, and the other one in a shell.
+#[test]
+fn two_people_approve_a_large_order() {
+    let rig = Rig::new();
+    let service = rig.start(&[]);
+    let (call, question) = orders(&service, "order 300 hinge");
+    let waits = || {
+        let waits = service.state()["waiting"][0].clone();
+        (waits["required"].clone(), waits["approvedBy"].clone(), waits["mayDecide"].clone())
+    };
+    assert_eq!(waits(), (json!(2), json!([]), json!(true)));
+    let (status, stream) = service.post(&approves(&question));
+    assert_eq!(status, 200, "{stream}");
+    assert_eq!(waits(), (json!(2), json!(["ada"]), json!(false)));
+    let (status, body) = service.post(&approves(&question));
+    assert!(status == 403 && body.contains("same_decider") || status == 409, "{status} {body}");
+    assert_eq!(rig.orders(), 0);
+    assert!(rig.shell(&["approvals", "approve", &call, "--as", "grace"]).status.success());
+    service.reaches("About the order: 1001");
+    assert_eq!(rig.orders(), 1);
     assert!(rig.shell(&["audit", "verify"]).status.success());
 }
 

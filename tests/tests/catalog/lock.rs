@@ -261,6 +261,12 @@ fn protection() -> Vec<Case> {
         (LIST, vec![Set("/borrows/Mailer", json!("external_side_effect"))], "patch review", "/borrows/Mailer"),
         (LIST, vec![Remove("/borrows/TaskReader")], "patch", "not borrowed any more"),
         (LIST, vec![Set("/execution", json!("client"))], "major review", "server -> client"),
+        (
+            MAIL,
+            vec![Set("/once", json!({"key": "mail:{subject}", "scope": "tenant", "for": 60}))],
+            "minor review",
+            "mail:{subject} (tenant, kept for 60 s)",
+        ),
         // Several at a time: the gravest verdict and every mark.
         (
             LIST,

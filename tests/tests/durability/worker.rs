@@ -1,5 +1,6 @@
 //! Workers: any of them continues the conversations of a store, also when one ends at any moment.
 
+mod batches;
 mod dying;
 mod leased;
 mod several;

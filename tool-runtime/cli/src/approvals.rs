@@ -16,7 +16,7 @@ pub(super) use waiting::{Found, find, unknown};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use tool_runtime::call::{Outcome, Suspension};
+use tool_runtime::call::{Outcome, Question, Suspension};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::PendingCall;
 use waiting::Place;
@@ -25,7 +25,7 @@ use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::saved::ConversationFiles;
 use crate::session::{Cli, Who};
-use crate::{input, values};
+use crate::{input, terminal, values};
 
 /// The decider, and the time to wait for the result of the call.
 #[derive(Debug, Args)]
@@ -49,10 +49,11 @@ pub(crate) enum Approvals {
         #[arg(long)]
         unmask: bool,
     },
-    /// Let the call run with its arguments unchanged
+    /// Let calls run with their arguments unchanged
     Approve {
-        /// The call
-        id: String,
+        /// The call; several calls in runs of the store are decided together, all of them or none
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
         #[command(flatten)]
         by: By,
         #[command(flatten)]
@@ -75,6 +76,9 @@ pub(crate) enum Approvals {
         id: String,
         /// The reason that the model reads
         message: Option<String>,
+        /// Another call to refuse for this reason; those in runs of the store are decided together, all of them or none
+        #[arg(long, value_name = "ID")]
+        also: Vec<String>,
         #[command(flatten)]
         by: By,
         #[command(flatten)]
@@ -115,13 +119,16 @@ pub(super) async fn approvals(cli: &Cli<'_>, action: Approvals) -> Result<Exit, 
     let (id, decision, by, endpoint) = match action {
         Approvals::List => return rows::list(cli).await,
         Approvals::Show { id, unmask } => return rows::show(cli, &id, unmask).await,
-        Approvals::Approve { id, by, endpoint } => (id, Decision::Approval(ApprovalDecision::Approve), by, endpoint),
+        Approvals::Approve { ids, by, endpoint } => {
+            return Box::pin(decide_all(cli, ids, ApprovalDecision::Approve, &by, &endpoint)).await;
+        }
         Approvals::Edit { id, arguments, by, endpoint } => {
             let edited = ApprovalDecision::ApproveEdited(input::json_value(&arguments)?);
             (id, Decision::Approval(edited), by, endpoint)
         }
-        Approvals::Deny { id, message, by, endpoint } => {
-            (id, Decision::Approval(ApprovalDecision::Deny(message)), by, endpoint)
+        Approvals::Deny { id, message, also, by, endpoint } => {
+            let ids = std::iter::once(id).chain(also).collect();
+            return Box::pin(decide_all(cli, ids, ApprovalDecision::Deny(message), &by, &endpoint)).await;
         }
         Approvals::Answer { id, output, by, endpoint } => {
             (id, Decision::Answer(input::json_value(&output)?), by, endpoint)
@@ -130,9 +137,43 @@ pub(super) async fn approvals(cli: &Cli<'_>, action: Approvals) -> Result<Exit, 
     Box::pin(decide(cli, &id, decision, &by, &endpoint)).await
 }
 
-async fn decide(cli: &Cli<'_>, id: &str, decision: Decision, by: &By, endpoint: &Endpoint) -> Result<Exit, Failure> {
-    let Found { call, place, .. } = match (find(cli, id).await, &decision) {
-        (Err(failure), Decision::Approval(decision)) if failure.code == waiting::NOT_PENDING => {
+/// Decides one call, or several calls of the store together.
+async fn decide_all(
+    cli: &Cli<'_>,
+    ids: Vec<String>,
+    decision: ApprovalDecision,
+    by: &By,
+    endpoint: &Endpoint,
+) -> Result<Exit, Failure> {
+    if let [id] = &ids[..] {
+        return decide(cli, id, Decision::Approval(decision), by, endpoint).await;
+    }
+    let mut calls: Vec<(String, PendingCall, Question)> = Vec::new();
+    for id in ids {
+        let (Found { call, place, .. }, question) = asking(cli, &id, Some(&decision), by).await?;
+        if calls.iter().any(|(_, other, _)| other.run_id == call.run_id && other.call_id == call.call_id) {
+            return Err(Failure::usage(format!("the call `{}` is named twice", terminal::safe(&id))));
+        }
+        if call.suspension == Suspension::Client {
+            return Err(for_client(cli));
+        }
+        if !matches!(place, Place::Run(_)) {
+            return Err(posted::alone(&id));
+        }
+        calls.push((id, call, question));
+    }
+    posted::decide_all(cli, &calls, &decision, by, endpoint).await
+}
+
+/// Finds a call, and the question that is decided. A decision on a call that does not wait is recorded.
+async fn asking(
+    cli: &Cli<'_>,
+    id: &str,
+    decision: Option<&ApprovalDecision>,
+    by: &By,
+) -> Result<(Found, Question), Failure> {
+    let found = match (find(cli, id).await, decision) {
+        (Err(failure), Some(decision)) if failure.code == waiting::NOT_PENDING => {
             posted::late(cli, id, decision, by).await?;
             return Err(failure);
         }
@@ -140,14 +181,23 @@ async fn decide(cli: &Cli<'_>, id: &str, decision: Decision, by: &By, endpoint: 
     };
     // `id` may be a question rather than a call's id. The call may ask another question now, and then refuses the
     // decision.
-    let question = id.parse().unwrap_or_else(|_| call.question());
+    let question = id.parse().unwrap_or_else(|_| found.call.question());
+    Ok((found, question))
+}
+
+fn for_client(cli: &Cli<'_>) -> Failure {
+    let app = cli.app.name;
+    Failure::usage(format!("this call waits for its client, not for a person: {app} approvals answer"))
+}
+
+async fn decide(cli: &Cli<'_>, id: &str, decision: Decision, by: &By, endpoint: &Endpoint) -> Result<Exit, Failure> {
+    let approval = match &decision {
+        Decision::Approval(decision) => Some(decision),
+        Decision::Answer(_) => None,
+    };
+    let (Found { call, place, .. }, question) = asking(cli, id, approval, by).await?;
     let decision = match (decision, call.suspension) {
-        (Decision::Approval(_), Suspension::Client) => {
-            let app = cli.app.name;
-            return Err(Failure::usage(format!(
-                "this call waits for its client, not for a person: {app} approvals answer"
-            )));
-        }
+        (Decision::Approval(_), Suspension::Client) => return Err(for_client(cli)),
         (Decision::Answer(output), Suspension::Approval) => Decision::Approval(ApprovalDecision::Respond(output)),
         (decision, _) => decision,
     };

@@ -197,3 +197,51 @@ fn say(path: &Path, report: &LockReport, check: &Check, written: bool) {
         terminal::line(&format!("{tools} changed since {shown} was written; `--write` updates it"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tool_runtime::{ToolCatalog, ToolError, tool};
+
+    use super::shared_keys;
+
+    /// Pays a refund.
+    #[tool(name = "check__refund", effect = external_side_effect, redact = [], once = "refund:{payment}")]
+    fn refund(
+        /// The payment.
+        payment: String,
+    ) -> Result<(), ToolError> {
+        drop(payment);
+        Ok(())
+    }
+
+    /// Pays a refund by cheque.
+    #[tool(name = "check__cheque", effect = external_side_effect, redact = [], once = "refund:{of}")]
+    fn cheque(
+        /// The payment.
+        of: String,
+    ) -> Result<(), ToolError> {
+        drop(of);
+        Ok(())
+    }
+
+    /// Sends a receipt.
+    #[tool(name = "check__receipt", effect = external_side_effect, redact = [], once = "receipt:{payment}")]
+    fn receipt(
+        /// The payment.
+        payment: String,
+    ) -> Result<(), ToolError> {
+        drop(payment);
+        Ok(())
+    }
+
+    #[test]
+    fn tools_that_share_an_effect_key_are_named() {
+        let catalog = ToolCatalog::builder().tool::<refund>().tool::<cheque>().tool::<receipt>().build();
+        let [note] = &shared_keys(&catalog.expect("a catalog"))[..] else { panic!("one key is shared") };
+        assert_eq!(
+            note,
+            "`check__cheque` and `check__refund` have the effect key `refund:{}` (once in a tenant): of calls with the same \
+             values, one has the effect"
+        );
+    }
+}

@@ -211,7 +211,7 @@ impl Harness {
     /// # ) -> Result<u32, ToolError> { Ok(stock.count(&part)) }
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
     /// let capabilities = Capabilities::new().with::<dyn Stock>(std::sync::Arc::new(Shelf));
-    /// let harness = testing::Harness::new(ToolCatalog::builder().tool::<count>().build()?).capabilities(capabilities);
+    /// let harness = testing::harness(ToolCatalog::builder().tool::<count>().build()?).capabilities(capabilities);
     /// let call = harness.record_arguments().call("stock__count", json!({ "part": "P-10" })).await;
     /// assert_eq!(call.capability_calls(), [r#"Stock::count("P-10")"#]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -78,6 +78,7 @@ function question(call) {
   item.append(make("strong", call.sentence ?? `Calls ${call.tool}`), make("div", `${call.tool} with`));
   item.append(make("pre", JSON.stringify(call.arguments, null, 2)));
   if (call.expires) item.append(make("div", `It expires at ${call.expires}.`));
+  if (call.required > 1) item.append(make("div", approvals(call)));
   if (call.decided) {
     item.append(make("div", "It is decided, and the service carries the decision out."));
     return item;
@@ -104,6 +105,12 @@ function question(call) {
   form.append(reason, approve, deny);
   item.append(form);
   return item;
+}
+
+/** The approvals of a call that needs several people. */
+function approvals({ approvedBy, required }) {
+  const by = approvedBy.length ? `, by ${approvedBy.join(", ")}` : "";
+  return `${approvedBy.length} of ${required} approvals${by}`;
 }
 
 /** A call of the tool that the browser executes: here the person answers. */

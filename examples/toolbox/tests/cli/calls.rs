@@ -180,6 +180,40 @@ fn a_call_that_needs_two_people_says_who_approved_and_waits_for_the_other() {
     assert!(audited.contains("approved (1 of 2)") && audited.contains("approved (2 of 2)"), "{audited}");
 }
 
+/// The file changes between the question and the decision: the decision does not count, and the call asks anew.
+#[test]
+fn an_approval_counts_only_for_the_file_that_was_shown() {
+    let rig = Rig::new();
+    let note = "an approval counts only for the state of the world that was shown";
+    let shown = rig.run(&["show", "fs__write_file"]).code(0).stdout;
+    assert!(shown.contains(&format!("has a precondition: {note}")), "{shown}");
+    assert!(!rig.run(&["show", "fs__read_file"]).code(0).stdout.contains("precondition"));
+    let checked = rig.run(&["check"]).code(0).stderr;
+    assert!(checked.contains(&format!("`fs__write_file` has a precondition: {note}")), "{checked}");
+
+    rig.write(
+        "p.toml",
+        "allowed_tools = [\"fs__read_file\", \"fs__write_file\"]\nrequire_approval_for_tools = [\"fs__write_file\"]\n\
+         [approvals]\nown_calls = true\n",
+    );
+    let run = |words: &[&str]| rig.run(&[&["--policy", "p.toml"], words].concat());
+    run(&["call", "fs__write_file", r#"{"path":"a.txt","text":"new"}"#]).code(5);
+    let id = rig.waiting()[0]["id"].as_str().unwrap().to_owned();
+    let asked = run(&["approvals", "show", &id]).code(0).stdout;
+    assert!(asked.contains("does not exist yet"), "{asked}");
+    let question = || rig.waiting()[0]["question"].as_str().unwrap().to_owned();
+    let before = question();
+    rig.write("data/workspace/a.txt", "somebody else's");
+    let changed = run(&["approvals", "approve", &id]).code(5).stdout;
+    assert!(changed.contains("approval_mismatch") || changed.contains("approval_required"), "{changed}");
+    assert_ne!(question(), before);
+    let asked = run(&["approvals", "show", &id]).code(0).stdout;
+    assert!(asked.contains("somebody else's"), "{asked}");
+    assert_eq!(run(&["--json", "approvals", "approve", &before]).code(3).error(), "not_allowed", "an old question");
+    run(&["approvals", "approve", &id]).code(0);
+    assert!(run(&["call", "fs__read_file", r#"{"path":"a.txt"}"#]).code(0).stdout.contains("new"));
+}
+
 #[test]
 fn only_the_party_of_a_call_continues_it() {
     let rig = Rig::new();

@@ -130,6 +130,45 @@ fn a_decision_is_posted_once_and_kept_until_a_worker_comes() {
     assert_eq!(rig.mails(), 0);
 }
 
+/// Calls of several runs are decided by one command: all of them, or none.
+#[tokio::test]
+async fn calls_of_several_runs_are_decided_together() {
+    let endpoint = Endpoint::new(vec![mail(), mail(), text("Then not."), text("Then not.")]);
+    let rig = shared(&endpoint);
+    for run in ["run-1", "run-2"] {
+        mail_waits(&rig, run).end().code(0);
+    }
+    let (application, _store) = application(&rig, "order-1").await;
+    let arguments = r#"{"to":["ada@example.com"],"subject":"Hello","body":"Canary"}"#;
+    application.exec(ToolCall::text("c1", "mail__send_email", arguments)).await;
+    let shell = |words: &[&str]| rig.run(&[&["--json", "--policy", "asks.toml", "approvals"], words].concat());
+    let approver = ["--as", "grace", "--role", "approver"];
+    let both = ["approve", "run-1/c1", "run-2/c1"];
+    for (words, who, code, error) in [
+        (&["approve", "run-1/c1", "run-2/c9"][..], &approver[..], 2, "not_pending"),
+        (&["approve", "run-1/c1", "run-1/c1"], &approver, 2, "usage"),
+        (&["approve", "run-1/c1", "order-1/c1"], &approver, 2, "not_shared"),
+        (&["deny", "order-1/c1", "no", "--also", "run-1/c1"], &approver, 2, "not_shared"),
+        (&both, &["--as", "eve"], 3, "not_allowed"),
+    ] {
+        let refused = shell(&[words, who].concat()).code(code);
+        assert_eq!(refused.error(), error, "{words:?}: {refused:?}");
+        for run in ["run-1", "run-2"] {
+            assert_eq!(rig.run(&["--json", "worker", "show", run]).code(5).json()["posts"], 0, "{words:?}");
+        }
+    }
+    let named = shell(&[&both[..], &["--as", "eve"]].concat()).code(3);
+    assert!(named.stderr.contains("run-1/c1: ") && named.stderr.contains("no call is decided"), "{named:?}");
+    let denied = shell(&[&["deny", "run-1/c1", "not now", "--also", "run-2/c1"], &approver[..]].concat()).code(0);
+    assert_eq!(denied.stdout.matches("posted").count(), 2, "{denied:?}");
+    let working = Working::start(&rig, &[]);
+    for run in ["run-1", "run-2"] {
+        assert_eq!(until(&rig, run, "answered")["text"], "Then not.");
+    }
+    working.end().code(0);
+    assert_eq!(rig.mails(), 0);
+}
+
 #[test]
 fn a_decision_that_no_worker_takes_in_time_is_said() {
     let endpoint = Endpoint::new(vec![mail(), text("Sent.")]);

@@ -10,7 +10,7 @@ impl World {
         ToolRunner::builder(catalog, policy).approvals(true).store(store).build().expect("a runner")
     }
 
-    fn worker_of_two(&self) -> Worker {
+    pub(super) fn worker_of_two(&self) -> Worker {
         Worker::new(self.agent(), Self::runner_of_two(Arc::clone(&self.store) as _)).lease(Duration::from_hours(1))
     }
 

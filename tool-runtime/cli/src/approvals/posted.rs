@@ -44,19 +44,13 @@ pub(super) async fn decide(
     by: &By,
     endpoint: &Endpoint,
 ) -> Result<Exit, Failure> {
-    if endpoint.model_url.is_some() {
-        let text = "a worker continues this run, with its own model; leave `--model-url` out";
-        return Err(Failure::usage(text));
-    }
+    no_model(endpoint)?;
     let gate = cli.open().await?;
     let store = Arc::clone(&gate.store);
     if call.is_expired(store.now().await?) {
         return Err(waiting::unknown(id));
     }
-    let gate = cli.open().await?;
-    let store = Arc::clone(&gate.store);
-    let of_call = RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone());
-    let seen = store.records(&of_call).await?.last().map_or(0, |record| record.position);
+    let seen = last_record(&*store, call).await?;
     let queue = RunQueue::new(&gate.runner).options(gate.connected(RunOptions::new()));
     let (kind, delivery) = match decision {
         Decision::Approval(decision) => {
@@ -83,14 +77,90 @@ pub(super) async fn decide(
     if let Some(result) = delivery {
         return done(cli, kind == DecisionKind::Denied, &result);
     }
-    let look = Look { store: &*store, call, question, records: RecordFilter { after: seen, ..of_call } };
-    let state = match by.wait {
+    follow(cli, &*store, (call, question), seen, (kind, by.wait)).await
+}
+
+/// Decides several calls of runs of the store together.
+pub(super) async fn decide_all(
+    cli: &Cli<'_>,
+    calls: &[(String, PendingCall, Question)],
+    decision: &ApprovalDecision,
+    by: &By,
+    endpoint: &Endpoint,
+) -> Result<Exit, Failure> {
+    no_model(endpoint)?;
+    let gate = cli.open().await?;
+    let store = Arc::clone(&gate.store);
+    let (mut seen, mut decisions, mut decider) = (Vec::new(), Vec::new(), None);
+    for (id, call, question) in calls {
+        if call.is_expired(store.now().await?) {
+            return Err(waiting::unknown(id));
+        }
+        decider = Some(cli.named_decider(call, &by.who)?);
+        seen.push(last_record(&*store, call).await?);
+        decisions.push((Arc::clone(&call.run_id), question.clone(), decision.clone()));
+    }
+    let Some(decider) = decider else { return Ok(Exit::Done) };
+    let queue = RunQueue::new(&gate.runner);
+    let decided = queue.decide_all(&decisions, &decider).await.map_err(|(question, error)| {
+        let id = calls.iter().find(|(.., asked)| Some(asked) == question.as_ref()).map_or("", |(id, ..)| id);
+        let failure = match error {
+            ResumeError::UnknownRun => alone(id),
+            error => refused(id, error),
+        };
+        Failure { message: format!("{}: {}; no call is decided", terminal::safe(id), failure.message), ..failure }
+    })?;
+    let mut exits = Vec::new();
+    for ((noted, seen), (_, call, question)) in decided.into_iter().zip(seen).zip(calls) {
+        exits.push(match noted {
+            Some(result) => done(cli, false, &result)?,
+            None => follow(cli, &*store, (call, question), seen, (decision.kind(), by.wait)).await?,
+        });
+    }
+    Ok(exits.into_iter().find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
+}
+
+/// The failure for a call that cannot be decided together with others.
+pub(super) fn alone(id: &str) -> Failure {
+    let id = terminal::safe(id);
+    Failure::usage(format!(
+        "no worker or server has the run of `{id}`, so its decision is carried out here; decide it alone"
+    ))
+    .code("not_shared")
+}
+
+fn no_model(endpoint: &Endpoint) -> Result<(), Failure> {
+    match endpoint.model_url {
+        Some(_) => Err(Failure::usage("a worker continues this run, with its own model; leave `--model-url` out")),
+        None => Ok(()),
+    }
+}
+
+fn of_call(call: &PendingCall) -> RecordFilter {
+    RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone())
+}
+
+/// The position of the last record of a call, before it is decided.
+async fn last_record(store: &dyn Store, call: &PendingCall) -> Result<u64, Failure> {
+    Ok(store.records(&of_call(call)).await?.last().map_or(0, |record| record.position))
+}
+
+/// Waits for the result of a posted decision as long as the person wants, and prints it.
+async fn follow(
+    cli: &Cli<'_>,
+    store: &dyn Store,
+    (call, question): (&PendingCall, &Question),
+    seen: u64,
+    (kind, wait): (DecisionKind, Option<Duration>),
+) -> Result<Exit, Failure> {
+    let look = Look { store, call, question, records: RecordFilter { after: seen, ..of_call(call) } };
+    let state = match wait {
         None => State::Posted,
         Some(time) => attend::interruptible(look.wait(time)).await.unwrap_or(Ok(State::Posted))?,
     };
-    let run = look.run().await?.ok_or_else(|| waiting::unknown(id))?;
+    let run = look.run().await?.ok_or_else(|| waiting::unknown(call.call_id.as_str()))?;
     let is_held = run.is_held(store.now().await?);
-    tell(cli, call, (&run, is_held), (kind, by.wait), &state)
+    tell(cli, call, (&run, is_held), (kind, wait), &state)
 }
 
 /// Posts a decision on a call that no longer waits, or that waits in another tenant, so that its run records the

@@ -1,0 +1,166 @@
+//! Calls of several runs that are decided together: all of the decisions take effect, or none.
+
+use super::*;
+use tool_runtime::ToolCall;
+use tool_runtime::runner::ResumeError;
+
+/// A decision, as `decide_all` takes it.
+type Item = (Arc<str>, Question, ApprovalDecision);
+
+/// Runs of one store, each with a call that waits.
+async fn waiting<const N: usize>(worker: impl Fn(&World) -> Worker, names: [&str; N]) -> ([World; N], [Question; N]) {
+    let store = Arc::new(MemoryStore::new());
+    let worlds = names.map(|name| World { store: Arc::clone(&store), ..World::new(name) });
+    let mut questions = Vec::new();
+    for world in &worlds {
+        world.enqueue("Go.").await;
+        with([worker(world)], world.reaches("approval_required")).await;
+        let of_run = RecordFilter::run(world.run_id.as_str());
+        questions.push(store.pending_calls(&of_run).await.expect("a list")[0].question());
+    }
+    (worlds, questions.try_into().expect("one for each run"))
+}
+
+fn item(world: &World, question: &Question, decision: ApprovalDecision) -> Item {
+    (world.run_id.as_str().into(), question.clone(), decision)
+}
+
+fn approvals(worlds: &[World], questions: &[Question]) -> Vec<Item> {
+    worlds.iter().zip(questions).map(|(world, question)| item(world, question, ApprovalDecision::Approve)).collect()
+}
+
+async fn posts(worlds: &[World]) -> Vec<u32> {
+    let mut posts = Vec::new();
+    for world in worlds {
+        posts.push(world.queue().find(&world.run_id, Some("acme")).await.expect("it is there").0.posts());
+    }
+    posts
+}
+
+#[tokio::test]
+async fn decisions_on_several_runs_are_posted_together() {
+    let (worlds, questions) = waiting(World::lasting, ["batch a", "batch b", "batch c"]).await;
+    let decisions = [
+        item(&worlds[0], &questions[0], ApprovalDecision::Approve),
+        item(&worlds[1], &questions[1], ApprovalDecision::Deny(None)),
+        item(&worlds[2], &questions[2], ApprovalDecision::ApproveEdited(r#"{"to":"eve"}"#.to_owned())),
+    ];
+    let posted = worlds[0].queue().decide_all(&decisions, &grace()).await.expect("all of them");
+    assert!(posted.len() == 3 && posted.iter().all(Option::is_none));
+    assert_eq!(posts(&worlds).await, [1, 1, 1]);
+    // Each of them is decided now.
+    let (question, error) = worlds[0].queue().decide_all(&decisions[2..], &grace()).await.expect_err("answered");
+    assert_eq!((question.as_ref(), error.code()), (Some(&questions[2]), "not_pending"));
+    for (world, sent) in worlds.iter().zip([1, 0, 1]) {
+        with([world.lasting()], world.reaches("answered")).await;
+        let (records, effects) = world.ends().await;
+        let sends: Vec<_> = records.iter().filter(|(id, _)| id == "s1").map(|(_, outcome)| *outcome).collect();
+        let expected = if sent == 1 { Outcome::Ok } else { Outcome::ApprovalDenied };
+        assert_eq!(sends, [expected], "{}", world.run_id);
+        assert_eq!(effects.values().filter(|times| **times == 1).count(), 3 + sent, "{}", world.run_id);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_decision_leaves_all_calls_waiting() {
+    let (worlds, questions) = waiting(World::lasting, ["batch d", "batch e"]).await;
+    let all = approvals(&worlds, &questions);
+    let queue = worlds[0].queue();
+    let with = |last: Item| [all.clone(), vec![last]].concat();
+
+    // An application continues this call by itself.
+    let runner = World::runner(Arc::clone(&worlds[0].store) as _);
+    let run = runner.run(RunOptions::new().run_id("alone").principal("ada").tenant("acme"));
+    run.exec(ToolCall::text("x1", "worker__send", r#"{"to":"bob"}"#)).await;
+    let of_run = RecordFilter::run("alone");
+    let alone = worlds[0].store.pending_calls(&of_run).await.expect("a list")[0].question();
+
+    let never = tests::never("s1");
+    let a = |question: &Question| (Arc::from("batch d"), question.clone(), ApprovalDecision::Approve);
+    let refused = [
+        (with(a(&never)), grace(), &never, "not_allowed"),
+        (with(a(&questions[1])), grace(), &questions[1], "not_allowed"),
+        (with(("nowhere".into(), never.clone(), ApprovalDecision::Approve)), grace(), &never, "not_pending"),
+        (with(("alone".into(), alone.clone(), ApprovalDecision::Approve)), grace(), &alone, "not_found"),
+        (with(all[0].clone()), grace(), &questions[0], "not_pending"),
+        (all.clone(), Decider::new("grace").tenant("globex"), &questions[0], "not_pending"),
+        (all.clone(), Decider::new("ada").tenant("acme"), &questions[0], "not_allowed"),
+    ];
+    for (at, (decisions, decider, question, code)) in refused.into_iter().enumerate() {
+        let (refused, error) = queue.decide_all(&decisions, &decider).await.expect_err("refused");
+        assert_eq!((error.code(), refused.as_ref()), (code, Some(question)), "{at}");
+        assert_eq!(posts(&worlds).await, [0, 0], "{at}");
+    }
+    assert!(queue.decide_all(&[], &grace()).await.expect("nothing to decide").is_empty());
+    assert_eq!(queue.decide_all(&all, &grace()).await.expect("still waiting").len(), 2);
+}
+
+/// The process of the decider loses its store at each of its operations, before the operation or after it.
+#[tokio::test]
+async fn a_process_that_ends_leaves_all_decisions_or_none() {
+    let (worlds, questions) = waiting(World::lasting, ["batch f", "batch g"]).await;
+    let all = approvals(&worlds, &questions);
+    let mut refused = 0;
+    for at in 0.. {
+        let operations = AtomicU32::new(0);
+        let hook = move |_: &'static str| match operations.fetch_add(1, Ordering::AcqRel) {
+            before if before < at => Then::Pass,
+            now if now == at => Then::Lost(StoreError::Unavailable("the store is gone".into())),
+            _ => Then::Fail(StoreError::Unavailable("the store is gone".into())),
+        };
+        let store: Arc<dyn Store> = Arc::new(HookedStore::new(Arc::clone(&worlds[0].store) as _, hook));
+        let decided = RunQueue::new(&World::runner(store)).decide_all(&all, &grace()).await;
+        match posts(&worlds).await[..] {
+            [0, 0] => assert!(decided.is_err(), "{at}"),
+            // Its answer was lost.
+            [1, 1] => break,
+            ref others => panic!("{at}: {others:?}"),
+        }
+        refused += 1;
+    }
+    assert!(refused > 2, "{refused}");
+    for world in &worlds {
+        with([world.lasting()], world.reaches("answered")).await;
+    }
+}
+
+#[tokio::test]
+async fn of_two_people_who_decide_the_same_calls_one_decides_all() {
+    for at in 0..20 {
+        let names = ["h", "i", "j"].map(|name| format!("batch {name} {at}"));
+        let (worlds, questions) = waiting(World::lasting, names.each_ref().map(String::as_str)).await;
+        let forwards = approvals(&worlds, &questions);
+        let backwards: Vec<_> = forwards.iter().rev().cloned().collect();
+        let decide = |decisions: Vec<Item>, name: &'static str| {
+            let queue = worlds[0].queue();
+            tokio::spawn(async move { queue.decide_all(&decisions, &Decider::new(name).tenant("acme")).await.is_ok() })
+        };
+        let (one, other) = (decide(forwards, "grace"), decide(backwards, "heidi"));
+        assert!(one.await.expect("no panic") ^ other.await.expect("no panic"));
+        assert_eq!(posts(&worlds).await, [1, 1, 1]);
+    }
+}
+
+#[tokio::test]
+async fn approvals_of_several_people_are_noted_together() {
+    let (worlds, questions) = waiting(World::worker_of_two, ["batch k", "batch l"]).await;
+    let all = approvals(&worlds, &questions);
+    let queue = worlds[0].queue();
+    let by = |name: &str| Decider::new(name).tenant("acme");
+    let noted = |results: Vec<Option<tool_runtime::call::ToolExecResult>>| -> Vec<_> {
+        results.into_iter().map(|result| result.and_then(|result| result.approvals())).collect()
+    };
+    assert_eq!(noted(queue.decide_all(&all[..1], &by("grace")).await.expect("noted")), [Some((1, 2))]);
+    // Grace has approved the first call, so her second batch has no effect on the other one.
+    let (question, error) = queue.decide_all(&all, &by("grace")).await.expect_err("the same person");
+    assert_eq!((question.as_ref(), error.code()), (Some(&questions[0]), "not_allowed"));
+    // The first call has all of its approvals with this one, and the other one does not.
+    assert_eq!(noted(queue.decide_all(&all, &by("heidi")).await.expect("both")), [None, Some((1, 2))]);
+    assert_eq!(posts(&worlds).await, [1, 0]);
+    assert_eq!(noted(queue.decide_all(&all[1..], &by("grace")).await.expect("the last")), [None]);
+    for world in &worlds {
+        with([world.worker_of_two()], world.reaches("answered")).await;
+        assert_eq!(world.ends().await.0.len(), 6);
+    }
+    assert!(matches!(queue.decide_all(&all, &by("ivan")).await, Err((Some(_), ResumeError::NotWaiting(_)))));
+}
