@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
 
-use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime::{Reconciled, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 /// The file of effects.
 static EFFECTS: OnceLock<PathBuf> = OnceLock::new();
 
-const POLICY: &str = r#"allowed_tools = ["killed__write", "killed__send"]
+const POLICY: &str = r#"allowed_tools = ["killed__write", "killed__send", "killed__keyed", "killed__again"]
 require_approval_for_tools = ["killed__send"]
 [mcp]
 hold = "1d"
@@ -45,13 +45,52 @@ fn send() -> Result<bool, ToolError> {
     happen("send").map(|()| true)
 }
 
+/// Writes a line, and does not end. Another process can find the line.
+#[tool(name = "killed__keyed", effect = state_change, redact = ["$"])]
+#[derive(Debug)]
+struct Keyed {}
+
+#[tool]
+impl Keyed {
+    async fn run(self) -> Result<bool, ToolError> {
+        happen("keyed")?;
+        std::future::pending().await
+    }
+
+    async fn reconcile(self) -> Result<Reconciled<bool>, ToolError> {
+        Ok(if lines("keyed") == 0 { Reconciled::Prevented } else { Reconciled::TookEffect(true) })
+    }
+}
+
+/// Writes a line, and ends the second time.
+#[tool(name = "killed__again", effect = state_change, redact = ["$"], idempotent)]
+async fn again() -> Result<bool, ToolError> {
+    happen("again")?;
+    if lines("again") == 1 {
+        std::future::pending().await
+    }
+    Ok(true)
+}
+
+/// How often a line was written.
+fn lines(line: &str) -> usize {
+    let path = EFFECTS.get().expect("set before anything runs");
+    std::fs::read_to_string(path).unwrap_or_default().lines().filter(|written| *written == line).count()
+}
+
 #[tokio::main]
 async fn main() {
     let words: Vec<_> = std::env::args().collect();
     let [_, store, effects, way] = words.as_slice() else { panic!("three words") };
     EFFECTS.set(effects.into()).expect("once");
     let store = SqlStore::sqlite(store, SqlOptions::new()).await.expect("the file opens");
-    let catalog = ToolCatalog::builder().tool::<write>().tool::<send>().build().expect("a catalog");
+    let catalog = ToolCatalog::builder()
+        .tool::<write>()
+        .tool::<send>()
+        .tool::<Keyed>()
+        .tool::<again>()
+        .build()
+        .expect("a catalog");
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
     let runner = ToolRunner::builder(catalog, policy).approvals(true).lease(Duration::from_secs(1));
     let runner = runner.store(Arc::new(store)).build().expect("a runner");

@@ -96,6 +96,11 @@ impl ModelClient for Plan {
                 ];
                 Ok(Decoded::new(&parts, Finish::ToolCalls))
             }
+            (Some("Send two."), 0) => {
+                let parts =
+                    [call("s1", "worker__send", r#"{"to":"bob"}"#), call("s2", "worker__send", r#"{"to":"eve"}"#)];
+                Ok(Decoded::new(&parts, Finish::ToolCalls))
+            }
             (Some("Go."), 1) => {
                 Ok(Decoded::new(&[call("w3", "worker__write", r#"{"text":"three"}"#)], Finish::ToolCalls))
             }

@@ -13,12 +13,13 @@ pub(super) use posted::{check, refused};
 pub(super) use rows::who_decides;
 pub(super) use waiting::{Found, find, unknown};
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use tool_runtime::call::{Outcome, Question, Suspension};
+use tool_runtime::call::{DecisionError, Outcome, Question, Suspension};
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::PendingCall;
+use tool_runtime::store::{DecisionKind, Key, PendingCall, RecordFilter, Store};
 use waiting::Place;
 
 use crate::endpoint::Endpoint;
@@ -179,10 +180,49 @@ async fn asking(
         }
         (found, _) => found?,
     };
-    // `id` may be a question rather than a call's id. The call may ask another question now, and then refuses the
-    // decision.
-    let question = id.parse().unwrap_or_else(|_| found.call.question());
+    // The call may ask another question than `id` by now, and then refuses the decision.
+    if let Ok(question) = id.parse() {
+        return Ok((found, question));
+    }
+    let question = found.call.question();
+    let runs = decision.is_some_and(|decision| !matches!(decision, ApprovalDecision::Deny(_)));
+    if runs && asked_before(cli, &found.call).await? {
+        return Err(asks_anew(cli, id, &question));
+    }
     Ok((found, question))
+}
+
+/// Whether the call asked another question before: its graph continued with the next call, its arguments were edited, or
+/// the world changed. Its id alone then does not say which question a person has read.
+pub(crate) async fn asked_before(cli: &Cli<'_>, call: &PendingCall) -> Result<bool, Failure> {
+    let Some(store) = cli.kept_records().await? else { return Ok(false) };
+    // A document that was not saved after its call had begun still shows the call as waiting.
+    let key = Key::waiting(&*call.run_id, call.tenant.as_deref(), call.principal.as_deref(), &call.call_id);
+    if store.pending(&key).await?.is_none() {
+        return Ok(false);
+    }
+    let of_call = RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone());
+    let records = store.records(&RecordFilter { decisions: Some(true), ..of_call }).await?;
+    Ok(records.iter().filter_map(|sealed| sealed.record.as_decision()).any(|decision| {
+        let is_its = (&decision.tenant, &decision.principal) == (&call.tenant, &call.principal);
+        let has_changed = match decision.decision {
+            DecisionKind::Remembered | DecisionKind::Revoked => false,
+            // The call waits for other approvals of the same question.
+            DecisionKind::Approved if decision.approvals.is_some_and(|(given, required)| given < required) => false,
+            _ => decision.refused().is_none() || decision.mismatch() == Some(DecisionError::World),
+        };
+        is_its && has_changed
+    }))
+}
+
+/// The failure for an id that does not name one question.
+pub(crate) fn asks_anew(cli: &Cli<'_>, id: &str, question: &Question) -> Failure {
+    let (app, id) = (cli.app.name, terminal::safe(id));
+    let message = format!(
+        "the call `{id}` asked another question before; read it with `{app} approvals show {id}`, and name the question \
+         in place of the id: {question}"
+    );
+    Failure { exit: Exit::Denied, code: "not_allowed", message }
 }
 
 fn for_client(cli: &Cli<'_>) -> Failure {

@@ -240,7 +240,7 @@ mod tests {
         let [note] = &shared_keys(&catalog.expect("a catalog"))[..] else { panic!("one key is shared") };
         assert_eq!(
             note,
-            "`check__cheque` and `check__refund` have the effect key `refund:{}` (once in a tenant): of calls with the same \
+            "`check__cheque` and `check__refund` have the effect key `refund:{..}` (once in a tenant): of calls with the same \
              values, one has the effect"
         );
     }

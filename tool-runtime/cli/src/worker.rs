@@ -7,7 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tool_runtime::agent::{Agent, ClientAnswer, Input, RunQueue, SavedConversation, WaitingCall, Worker};
-use tool_runtime::call::{CallId, RunSummary, Suspension};
+use tool_runtime::call::{CallId, Question, RunSummary, Suspension};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{Key, PendingCall, Store, StoreError, StoredRun};
 use tool_runtime::wire::Message;
@@ -189,11 +189,17 @@ async fn post(
             "the call `{id}` is decided twice; write one of --approve, --deny, --answer"
         )));
     }
-    for (call, decision) in decisions {
-        let pending = waiting(&*store, key(&call), (&tenant, Suspension::Approval), &call).await?;
+    for (named, decision) in decisions {
+        let question = named.parse::<Question>().ok();
+        let call = question.as_ref().map_or(named.as_str(), |question| question.call_id().as_str());
+        let pending = waiting(&*store, key(call), (&tenant, Suspension::Approval), call).await?;
         let decider = cli.named_decider(&pending, who)?;
         approvals::check(cli, &pending, &decision)?;
-        input = input.decide(&pending.question(), decision, &decider);
+        let is_approval = matches!(decision, ApprovalDecision::Approve);
+        if is_approval && question.is_none() && approvals::asked_before(cli, &pending).await? {
+            return Err(approvals::asks_anew(cli, call, &pending.question()));
+        }
+        input = input.decide(&question.unwrap_or_else(|| pending.question()), decision, &decider);
     }
     for pair in answers.chunks_exact(2) {
         let output = input::json_value(&pair[1])?;

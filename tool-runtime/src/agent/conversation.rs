@@ -300,6 +300,11 @@ impl Conversation {
         self.turns.refresh().await
     }
 
+    /// Reads the waiting calls again. Returns whether another process decided one of them and it has ended.
+    pub(super) async fn was_decided(&mut self) -> Result<bool, StoreError> {
+        self.turns.was_decided().await
+    }
+
     /// Finishes the calls that have expired. Returns whether there were any.
     pub(super) async fn expire(&mut self, now: Timestamp) -> Result<bool, ResumeError> {
         self.turns.expire(now).await

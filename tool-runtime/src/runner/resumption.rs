@@ -385,6 +385,8 @@ impl ToolRunner {
     /// call is reconciled, repeated or closed, under the policy that let it begin or wait, for the principal of its
     /// run.
     ///
+    /// A call of such a run that waits for longer than it may ends as `approval_expired`, if this runner has its tool.
+    ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
     ///

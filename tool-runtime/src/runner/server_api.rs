@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use crate::call::Decider;
 use crate::catalog::{CatalogView, Entry};
 use crate::json::{self, Limits};
 use crate::policy::Allowance;
+use crate::runner::ledger::recover;
 use crate::runner::run::call_ids::MAX_CALLS;
-use crate::runner::waiting::approval_rules;
+use crate::runner::waiting::{approval_rules, expired};
 use crate::runner::{Run, RunOptions, ServerEntry, ToolRunner};
-use crate::store::{Document, DocumentKind, Key, Post, Query, StoreError, StoredRun, Transaction, served};
+use crate::store::pages::Rest;
+use crate::store::{
+    Document, DocumentKind, Key, LedgerEntry, Post, Query, StoreError, StoredRun, Transaction, close_abandoned, served,
+};
 use crate::tool::ToolEffect;
-
-/// The number of a run's posts that are read at a time.
-const POSTS: usize = 64;
 
 /// A run, with the methods that only a server uses.
 #[derive(Clone, Copy)]
@@ -40,9 +42,14 @@ impl<'r> ServedRun<'r> {
         self.0.policy().budget() == Allowance::default() && self.0.state().call_ids.len() >= MAX_CALLS / 2
     }
 
+    /// Returns the run's principal as a decider.
+    pub(crate) fn decider(self) -> Option<Decider> {
+        self.0.options().as_decider()
+    }
+
     /// Returns the run's principal as a decider, if the policy lets principals decide on their own calls of this tool.
     pub(crate) fn own_decider(self, tool: &str) -> Option<Decider> {
-        let decider = self.0.options().as_decider()?;
+        let decider = self.decider()?;
         self.0.bars(tool, &decider).is_none().then_some(decider)
     }
 
@@ -110,6 +117,16 @@ impl ServedRuns<'_> {
         self.0.shared.store_is_own
     }
 
+    /// Takes over calls of servers whose process is gone, if their tools can reconcile or repeat them, and closes the
+    /// others. Ends calls that waited for too long. Returns how many it closed. Takes over no further call once `stop`
+    /// fires.
+    pub(crate) async fn close_abandoned(self, stop: &CancellationToken) -> Result<u64, StoreError> {
+        let closed = close_abandoned(&**self.0.store(), LedgerEntry::ends_with_process).await?;
+        expired::expire_left(self.0, stop).await?;
+        recover::take_over_left(self.0, stop, LedgerEntry::ends_with_process).await?;
+        Ok(closed)
+    }
+
     /// Returns the time by the runner's clock.
     pub(crate) fn now(self) -> Timestamp {
         self.0.shared.clock.now()
@@ -146,14 +163,14 @@ impl ServedRuns<'_> {
     /// Returns the posts to a run, oldest first.
     pub(crate) async fn posted_to(self, run: &Run) -> Result<Vec<(Key, Post)>, StoreError> {
         let scope = Some(Arc::clone(run.identity()));
-        let query = Query { scope, limit: POSTS, ..Query::new(DocumentKind::Post) };
-        let listed = self.0.shared.store.list(&query).await?.into_iter();
-        Ok(listed
-            .filter_map(|listed| match listed.document {
+        let (mut rest, mut posts) = (Rest::of(Query { scope, ..Query::new(DocumentKind::Post) }), Vec::new());
+        while let Some(page) = self.0.shared.store.page(&mut rest).await? {
+            posts.extend(page.into_iter().filter_map(|listed| match listed.document {
                 Document::Post(post) => Some((listed.key, *post)),
                 _ => None,
-            })
-            .collect())
+            }));
+        }
+        Ok(posts)
     }
 
     /// Removes a post once it has had its effect.

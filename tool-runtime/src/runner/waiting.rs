@@ -8,6 +8,7 @@ pub(super) mod comparison;
 pub(super) mod counting;
 pub(super) mod decision;
 pub(super) mod decision_lock;
+pub(super) mod expired;
 pub(super) mod grant;
 pub(super) mod grants;
 pub(super) mod late;

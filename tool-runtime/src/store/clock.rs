@@ -1,7 +1,7 @@
 //! The time of day, as records and pending calls need it. No other file reads the wall clock.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -72,8 +72,8 @@ impl Clock for SystemClock {
 pub(crate) struct StoreClock {
     /// How far the store's clock is ahead, in microseconds.
     ahead: AtomicI64,
-    /// The store's time has been read at least once.
-    is_known: AtomicBool,
+    /// The moment at which the store's time was last read. `None` before the first time.
+    known: Mutex<Option<Known>>,
 }
 
 /// The difference up to which a clock counts as correct, in microseconds.
@@ -82,8 +82,11 @@ const NEAR: i64 = 1_000_000;
 impl StoreClock {
     /// Takes over the store's time, which the store read at some moment after `asked`.
     fn note(&self, asked: &Asked, theirs: Timestamp) {
-        self.correct(theirs.as_microsecond(), Timestamp::now().as_microsecond(), asked.elapsed());
-        self.is_known.store(true, Ordering::Relaxed);
+        let now = Known::now();
+        self.correct(theirs.as_microsecond(), now.1.as_microsecond(), asked.elapsed());
+        // If the clock was set meanwhile, the answer says little.
+        let known = (!asked.2.was_set(&now)).then_some(now);
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
     }
 
     /// Updates the correction unless the present one is consistent with the answer. All times are in microseconds.
@@ -100,12 +103,31 @@ impl StoreClock {
     }
 }
 
+/// A moment at which the store's time was read, by the machine's timer and by its clock.
+#[derive(Debug)]
+struct Known(std::time::Instant, Timestamp);
+
+impl Known {
+    fn now() -> Self {
+        Self(std::time::Instant::now(), Timestamp::now())
+    }
+
+    /// Whether the machine's clock moved by another amount than its timer until `later`: it was set, or the machine was
+    /// suspended. A clock that is adjusted gradually gains or loses at most one part in a thousand.
+    fn was_set(&self, later: &Self) -> bool {
+        let micros = |time: Timestamp| time.as_microsecond();
+        let timer = i64::try_from(later.0.saturating_duration_since(self.0).as_micros()).unwrap_or(i64::MAX);
+        let clock = micros(later.1).saturating_sub(micros(self.1));
+        clock.abs_diff(timer) >= NEAR.saturating_add(timer / 1000).unsigned_abs()
+    }
+}
+
 /// The moment before a request to the store.
-struct Asked(Instant, Timestamp);
+struct Asked(Instant, Timestamp, Known);
 
 impl Asked {
     fn now() -> Self {
-        Self(Instant::now(), Timestamp::now())
+        Self(Instant::now(), Timestamp::now(), Known::now())
     }
 
     /// Returns the longest time that may have passed since, in microseconds, by both of this machine's clocks: a suspended
@@ -117,9 +139,11 @@ impl Asked {
 }
 
 impl StoreClock {
-    /// Whether the store's time has been read. Until then this clock is the machine's.
+    /// Whether the store's time has been read, and the machine's clock was not set since. Otherwise this clock shows
+    /// another time than the store's.
     pub(crate) fn is_known(&self) -> bool {
-        self.is_known.load(Ordering::Relaxed)
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().is_some_and(|known| !known.was_set(&Known::now()))
     }
 }
 
@@ -133,15 +157,15 @@ impl Clock for StoreClock {
     }
 }
 
-/// A store whose transactions correct a clock. The first read also requests the store's time, so that a process with a
-/// wrong clock never compares stored times with it.
+/// A store whose transactions correct a clock. The first read also requests the store's time, and so does the first read
+/// after the machine's clock was set, so that a process with a wrong clock never compares stored times with it.
 pub(crate) struct Timed {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<StoreClock>,
 }
 
 impl Timed {
-    /// Requests the store's time if it is not known yet. If the request fails, the next read repeats it.
+    /// Requests the store's time if it is not known. If the request fails, the next read repeats it.
     async fn ask(&self) {
         if !self.clock.is_known() {
             drop(self.now().await);
@@ -267,6 +291,24 @@ mod tests {
             let set = clock.ahead.load(Ordering::Relaxed);
             assert!((least..=most).contains(&set), "{ahead} {elapsed}: {set}");
         }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_is_not_known_any_more() {
+        let (start, hour) = (Known::now(), Duration::from_secs(3600));
+        let later = |wall: Duration| Known(start.0 + hour, start.1 + SignedDuration::try_from(wall).unwrap());
+        assert!(!start.was_set(&later(hour)) && !start.was_set(&later(hour + Duration::from_secs(3))));
+        assert!(start.was_set(&later(hour + Duration::from_secs(5))), "it was set forward");
+        assert!(start.was_set(&later(hour - Duration::from_secs(5))), "it was set back");
+
+        let clock = StoreClock::default();
+        assert!(!clock.is_known());
+        clock.note(&Asked::now(), Timestamp::now());
+        assert!(clock.is_known());
+        // As if the clock had been set since.
+        let day = SignedDuration::from_hours(24);
+        *clock.known.lock().unwrap() = Some(Known(std::time::Instant::now(), Timestamp::now() - day));
+        assert!(!clock.is_known());
     }
 
     #[tokio::test]

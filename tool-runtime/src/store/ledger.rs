@@ -135,6 +135,8 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     // Keep the run of an earlier attempt, which may have had effects there. A new id would differ if the digest key was
     // lost.
     let graph = earlier.and_then(|entry| entry.graph.clone()).or_else(|| intent.graph.clone());
+    // A server that takes over a call of another server may die, too.
+    let ends_with_process = intent.ends_with_process || earlier.is_some_and(|entry| entry.ends_with_process);
     let bill = intent.bill.as_ref().filter(|_| anew);
     let begun = match bill.map(|bill| accounts::reserve(transaction, bill)).transpose()? {
         Some(Ok(booked)) => Begun::Now(Some(booked), graph.clone(), is_again),
@@ -150,7 +152,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         effects::hold(transaction, effect, &intent.key, &intent.unseen.tool_call_id)?;
     }
     let record = Box::new(intent.unseen.clone());
-    let (owner, worker, ends_with_process) = (Arc::clone(&intent.owner), intent.worker, intent.ends_with_process);
+    let (owner, worker) = (Arc::clone(&intent.owner), intent.worker);
     let recoverable = intent.repeatable || intent.reconciles;
     let effect = intent.effect.as_ref().map(|effect| Arc::clone(effect.key.scope()));
     let entry =

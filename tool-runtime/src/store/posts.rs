@@ -17,47 +17,69 @@ pub(crate) enum NotPosted {
     Answered(Question),
 }
 
-/// A message that its run takes. Nothing is written yet.
-pub(crate) struct Prepared {
-    key: Key,
-    run: Box<StoredRun>,
-    post: Post,
+/// A message to post, with the questions that it answers.
+#[derive(Clone)]
+pub(crate) struct Letter {
+    pub(crate) key: Key,
+    pub(crate) body: Arc<str>,
+    pub(crate) answers: Vec<Question>,
 }
 
-/// Prepares a message for a run, with the questions that it answers. Another message under the same key is an error;
-/// `Ok(None)` if the same message was posted before.
+/// Messages that their run takes. Nothing is written yet.
+pub(crate) struct Prepared {
+    run: Box<StoredRun>,
+    posts: Vec<(Key, Post)>,
+}
+
+/// Prepares messages for a run. Another message under the same key is an error; the same one, posted before, is left
+/// out.
 pub(crate) fn prepare(
     transaction: &Transaction,
-    key: &Key,
+    run_id: &Arc<str>,
     tenant: Option<&str>,
-    body: &Arc<str>,
-    answers: &[Question],
-) -> Result<Result<Option<Prepared>, NotPosted>, StoreError> {
-    let (run_key, now) = (Key::run(Arc::clone(key.scope())), transaction.now());
-    let mut run = match transaction.get(&run_key) {
+    letters: Vec<Letter>,
+) -> Result<Result<Prepared, NotPosted>, StoreError> {
+    let now = transaction.now();
+    let mut run = match transaction.get(&Key::run(Arc::clone(run_id))) {
         Some(Document::Run(run)) if run.tenant.as_deref() == tenant => run.clone(),
         _ => return Ok(Err(NotPosted::NoRun)),
     };
-    match transaction.get(key) {
-        None => {}
-        // A retry: the acknowledgement of the first attempt was lost.
-        Some(Document::Post(kept)) if kept.body == *body => return Ok(Ok(None)),
-        Some(_) => return Err(StoreError::Duplicate),
+    let mut posts = Vec::new();
+    for Letter { key, body, answers } in letters {
+        match transaction.get(&key) {
+            None => {}
+            // A retry: the acknowledgement of the first attempt was lost.
+            Some(Document::Post(kept)) if kept.body == body => continue,
+            Some(_) => return Err(StoreError::Duplicate),
+        }
+        if let Some(question) = answers.iter().find(|question| run.answers.contains(question)) {
+            return Ok(Err(NotPosted::Answered(question.clone())));
+        }
+        if run.posts >= MOST {
+            return Err(StoreError::Full);
+        }
+        run.posts += 1;
+        run.answers.extend_from_slice(&answers);
+        run.wake(now);
+        posts.push((key, Post { body, at: now, answers }));
     }
-    if let Some(question) = answers.iter().find(|question| run.answers.contains(question)) {
-        return Ok(Err(NotPosted::Answered(question.clone())));
-    }
-    if run.posts >= MOST {
-        return Err(StoreError::Full);
-    }
-    run.posts += 1;
-    run.answers.extend_from_slice(answers);
-    run.wake(now);
-    let post = Post { body: Arc::clone(body), at: now, answers: answers.to_vec() };
-    Ok(Ok(Some(Prepared { key: key.clone(), run, post })))
+    Ok(Ok(Prepared { run, posts }))
 }
 
-/// Posts a message to a run, with the questions that it answers: see [`prepare`].
+impl Prepared {
+    /// Posts the messages. Each of them takes effect as a whole or not at all.
+    pub(crate) fn write(self, transaction: &mut Transaction) -> Result<(), StoreError> {
+        if self.posts.is_empty() {
+            return Ok(());
+        }
+        for (key, post) in self.posts {
+            transaction.set(&key, Document::Post(Box::new(post)))?;
+        }
+        transaction.set(&Key::run(Arc::clone(&self.run.run_id)), Document::Run(self.run))
+    }
+}
+
+/// Posts one message to a run: see [`prepare`].
 pub(crate) fn post(
     transaction: &mut Transaction,
     key: &Key,
@@ -65,17 +87,9 @@ pub(crate) fn post(
     body: &Arc<str>,
     answers: &[Question],
 ) -> Result<Result<(), NotPosted>, StoreError> {
-    match prepare(transaction, key, tenant, body, answers)? {
-        Ok(prepared) => prepared.map_or(Ok(()), |prepared| prepared.write(transaction)).map(Ok),
+    let letter = Letter { key: key.clone(), body: Arc::clone(body), answers: answers.to_vec() };
+    match prepare(transaction, key.scope(), tenant, vec![letter])? {
+        Ok(prepared) => prepared.write(transaction).map(Ok),
         Err(why) => Ok(Err(why)),
-    }
-}
-
-impl Prepared {
-    /// Posts the message. It takes effect as a whole or not at all.
-    pub(crate) fn write(self, transaction: &mut Transaction) -> Result<(), StoreError> {
-        let run_key = Key::run(Arc::clone(self.key.scope()));
-        transaction.set(&self.key, Document::Post(Box::new(self.post)))?;
-        transaction.set(&run_key, Document::Run(self.run))
     }
 }

@@ -167,6 +167,28 @@ fn a_restored_conversation() {
     });
 }
 
+/// A service that restores the conversation and has no decision for it finds out that another process decided.
+#[test]
+fn a_restored_conversation_without_a_decision() {
+    every_approved(|rig, dies| {
+        let saved = runtime().block_on(async {
+            let mut conversation = rig.asked().await;
+            while let Step::Asked | Step::Ran = conversation.step().await {}
+            conversation.save().await.expect("saved")
+        });
+        let mut deciding = runtime().block_on(restored(&rig, &saved));
+        let question = tests::question(&deciding, "c");
+        let approve = Input::new().decide(&question, ApprovalDecision::Approve, &grace());
+        rig.dies(async move { drop(deciding.accept(approve).await) });
+        rig.later(async {
+            let mut conversation = restored(&rig, &saved).await;
+            let ended = conversation.receive(Input::new()).await;
+            assert!(conversation.waiting().next().is_none(), "{ended:?}");
+        });
+        rig.holds("restored without a decision", dies);
+    });
+}
+
 /// A worker takes the decision from the post, and dies; the next one continues.
 #[test]
 fn a_worker_that_takes_over() {

@@ -48,6 +48,29 @@ fn a_call_of_no_run_is_closed_when_its_lease_is_over() {
     }
 }
 
+/// A service that let a call wait is gone for good. One sweep after the time to decide, and the call has its record; a
+/// decision comes too late.
+#[test]
+fn a_waiting_call_of_no_run_expires() {
+    let rig = Rig { asks: true, ..Rig::new("plain", Dies::After) };
+    let run = rig.runner().run(ada());
+    runtime().block_on(run.exec(ToolCall::text("c", rig.name(), ARGUMENTS)));
+    drop(run);
+    let waits = async || rig.dyn_store().pending_calls(&RecordFilter::default()).await.expect("a list").len();
+    runtime().block_on(async {
+        rig.runner().sweep().await.expect("swept");
+        assert_eq!(waits().await, 1, "it has its time");
+        rig.clock.advance(2 * 24 * 60 * 60 * Duration::from_secs(1));
+        rig.dyn_store().sweep().await.expect("swept");
+        assert_eq!(waits().await, 1, "a process without the tool leaves it");
+        rig.runner().sweep().await.expect("swept");
+        rig.runner().sweep().await.expect("swept");
+        assert_eq!(waits().await, 0);
+    });
+    assert_eq!(rig.ended().0, Outcome::ApprovalExpired);
+    assert!(rig.effects().is_empty());
+}
+
 /// A process calls the gate by itself, and dies.
 fn died(tool: &'static str, dies: Dies) -> Rig {
     let rig = Rig::new(tool, dies);

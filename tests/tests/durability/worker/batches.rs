@@ -164,3 +164,29 @@ async fn approvals_of_several_people_are_noted_together() {
     }
     assert!(matches!(queue.decide_all(&all, &by("ivan")).await, Err((Some(_), ResumeError::NotWaiting(_)))));
 }
+
+/// Two calls of one conversation are approved together. One of them is decided elsewhere before the worker comes: the
+/// other approval has its effect.
+#[tokio::test]
+async fn a_decision_that_does_not_fit_any_more_takes_no_other_with_it() {
+    let world = World::new("batch m");
+    world.enqueue("Send two.").await;
+    with([world.lasting()], world.reaches("approval_required")).await;
+    let (stored, saved) = world.queue().find(&world.run_id, Some("acme")).await.expect("it is there");
+    assert_eq!(stored.posts(), 0);
+    let calls = world.store.pending_calls(&RecordFilter::default()).await.expect("a list");
+    let questions: Vec<_> = calls.iter().map(tool_runtime::store::PendingCall::question).collect();
+    let all: Vec<_> = questions.iter().map(|question| item(&world, question, ApprovalDecision::Approve)).collect();
+    world.queue().decide_all(&all, &grace()).await.expect("both");
+    let runner = World::runner(Arc::clone(&world.store) as _);
+    let options = RunOptions::new().principal("ada").tenant("acme");
+    let mut elsewhere = world.agent().restore(&runner, options, saved).await.expect("restored");
+    let denied = Input::new().decide(&questions[0], ApprovalDecision::Deny(None), &grace());
+    elsewhere.accept(denied).await.expect("denied here");
+    drop(elsewhere);
+    with([world.lasting()], world.reaches("answered")).await;
+    let (records, _) = world.ends().await;
+    let outcomes: Vec<_> = records.iter().map(|(_, outcome)| *outcome).collect();
+    assert!(outcomes.contains(&Outcome::ApprovalDenied) && outcomes.contains(&Outcome::Ok), "{records:?}");
+    assert_eq!(EFFECTS.of(&world.run_id).len(), 1);
+}

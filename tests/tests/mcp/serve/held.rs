@@ -23,7 +23,9 @@ use tool_runtime::call::Decider;
 use tool_runtime::capability::Elicit;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
-use tool_runtime::store::{MemoryStore, PendingCall, RecordFilter, Store};
+use tool_runtime::store::{
+    DecisionRecord, DocumentKind, ManualClock, MemoryStore, PendingCall, Query, RecordFilter, Store,
+};
 use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -280,6 +282,62 @@ async fn what_nobody_waits_for_does_not_happen() {
     let back = piped(&served, NOBODY).await;
     assert_eq!(text(&letter(&back, "gone").await.unwrap()), "sent at 1");
     assert_eq!((sent("gone"), waiting(&*store).await.len()), (1, 1));
+}
+
+/// One command approves two calls, and only one of their clients comes back.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_calls_that_are_decided_together_each_waits_for_its_own_client() {
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), "").build().unwrap();
+    let client = piped(&served, NOBODY).await;
+    for text in ["together 1", "together 2"] {
+        waits(&letter(&client, text).await.unwrap());
+    }
+    let decisions: Vec<_> = waiting(&*store)
+        .await
+        .iter()
+        .map(|call| (Arc::clone(&call.run_id), call.question(), ApprovalDecision::Approve))
+        .collect();
+    let queue = tests::queue(Arc::clone(&store));
+    let posted = queue.decide_all(&decisions, &Decider::new("grace").tenant("acme")).await.unwrap();
+    assert_eq!(posted.len(), 2);
+    assert_eq!(text(&letter(&client, "together 2").await.unwrap()), "sent at 1");
+    assert_eq!((sent("together 1"), sent("together 2"), waiting(&*store).await.len()), (0, 1, 1));
+    assert_eq!(text(&letter(&client, "together 1").await.unwrap()), "sent at 1");
+    assert_eq!((sent("together 1"), waiting(&*store).await.len()), (1, 0));
+}
+
+/// An approval waits for its client until the call expires: it has a record, and nothing of it stays.
+#[tokio::test]
+async fn an_approval_whose_client_never_comes_back_has_a_record() {
+    let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().unwrap()));
+    let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+    let served = builder(Arc::clone(&store), "").build().unwrap();
+    let client = piped(&served, NOBODY).await;
+    waits(&letter(&client, "never back").await.unwrap());
+    let call = one_waiting(&*store).await;
+    post(&store, &call, ApprovalDecision::Approve).await;
+    clock.advance(Duration::from_secs(2 * 86_400));
+    // A write shows the server the new time, and the next call wakes it.
+    drop(letter(&client, "another").await);
+    waits(&letter(&client, "one more").await.unwrap());
+    let refused = async || {
+        let records = store.records(&RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone())).await.unwrap();
+        let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
+        decisions.filter(|decision| decision.decider.is_some()).map(DecisionRecord::refused).collect::<Vec<_>>()
+    };
+    while refused().await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(refused().await.iter().all(Option::is_some), "it had no effect");
+    let posts = async || {
+        let query = Query { scope: Some(Arc::clone(&call.run_id)), ..Query::new(DocumentKind::Post) };
+        store.list(&query).await.unwrap().len()
+    };
+    while posts().await > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(sent("never back"), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

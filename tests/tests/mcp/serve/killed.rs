@@ -225,3 +225,44 @@ async fn a_request_that_is_held_over_standard_input_and_output() {
 async fn a_request_that_is_held_over_http() {
     is_found_again("http").await;
 }
+
+/// A tool that can find its effect, or may have it again, is asked by the server that takes the call over.
+async fn is_found_out(tool: &str, effect: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut served = Served::start(folder, "stdio").await;
+    let begun = async {
+        while effects(folder).is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        answer = served.ask("tools/call", tool, json!({"name": tool, "arguments": {}})) => panic!("it ended: {answer:?}"),
+        () = begun => {}
+    }
+    served.process.kill().await.unwrap();
+
+    // The server looks for such calls once it has had a request.
+    let mut served = Served::start(folder, "stdio").await;
+    served.ask("tools/list", "", json!({})).await.expect("an answer");
+    let store = SqlStore::sqlite(folder.join("store.db").to_str().unwrap(), SqlOptions::new()).await.unwrap();
+    let record = loop {
+        if let Some(record) = store.calls(&RecordFilter::default()).await.unwrap().pop() {
+            break record;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!((&*record.name, record.outcome.code()), (tool, "ok"));
+    assert_eq!(effects(folder), effect);
+    served.process.kill().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_can_find_its_effect_is_asked() {
+    is_found_out("killed__keyed", &["keyed"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_may_run_again_does() {
+    is_found_out("killed__again", &["again", "again"]).await;
+}

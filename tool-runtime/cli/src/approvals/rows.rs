@@ -173,6 +173,9 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
     if let Some(digest) = call.record_digest {
         terminal::line(&format!("   (arguments, digest {digest})"));
     }
+    if call.suspension == Suspension::Approval {
+        terminal::line(&format!("   (question {})", terminal::safe(&call.question().to_string())));
+    }
     if let Some(deciders) = &deciders {
         terminal::line(&terminal::safe(&format!("   (decided by {})", deciders.describe(call.principal.as_deref()))));
     }

@@ -21,10 +21,15 @@ pub(super) async fn add(cli: &Cli<'_>, asked: Add) -> Result<Exit, Failure> {
     if call.suspension != Suspension::Approval || call.is_expired(now) {
         return Err(approvals::unknown(&asked.id));
     }
+    // `id` may be a question rather than a call's id.
+    let question = asked.id.parse().unwrap_or_else(|_| call.question());
+    if question.to_string() != asked.id && !asked.deny && approvals::asked_before(cli, &call).await? {
+        return Err(approvals::asks_anew(cli, &asked.id, &question));
+    }
     let decider = cli.named_decider(&call, &asked.who)?;
     let remember = remember(&asked, &call)?;
     let queue = RunQueue::new(&cli.open().await?.runner);
-    let grant = match queue.remember(&call.run_id, &call.question(), remember, &decider).await {
+    let grant = match queue.remember(&call.run_id, &question, remember, &decider).await {
         Ok(grant) => grant,
         Err(error) if error.code().starts_with("grant_") => return Err(invalid(&asked, &error)),
         Err(error) => return Err(approvals::refused(&asked.id, error)),

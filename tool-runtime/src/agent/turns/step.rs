@@ -97,6 +97,15 @@ impl Turns {
         Ok(running)
     }
 
+    /// Reads the waiting calls again. Returns whether another process decided one of them and it has ended.
+    pub(in crate::agent) async fn was_decided(&mut self) -> Result<bool, StoreError> {
+        let waiting = self.state.waiting().count();
+        for at in 0..self.state.open.len() {
+            calls::refresh(&self.run, &mut self.state, at).await?;
+        }
+        Ok(self.state.waiting().count() < waiting)
+    }
+
     /// Settles calls that an earlier process may have started.
     async fn recover(&mut self) -> Result<(), StoreError> {
         for at in 0..self.state.open.len() {
@@ -218,9 +227,11 @@ impl Turns {
                 Step::Ran => ran = true,
                 Step::Waits(calls) if ran => return TurnOutcome::Waiting { calls },
                 Step::Waits(_) => {
-                    // Another process may have replaced a question since it was read. If the store cannot be read, the
-                    // next decision finds out.
-                    drop(self.ask_again().await);
+                    // Another process may have decided a call or replaced its question since it was read. If the store
+                    // cannot be read, the next decision finds out.
+                    if self.was_decided().await.unwrap_or(false) {
+                        continue;
+                    }
                     return TurnOutcome::Waiting { calls: self.state.waiting().cloned().collect() };
                 }
                 Step::Ended(ended) => return ended,

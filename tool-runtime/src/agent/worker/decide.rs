@@ -11,7 +11,10 @@ use crate::agent::Input;
 use crate::call::{CallId, Caller, Decider, Question, ToolExecResult};
 use crate::component::Reconciled;
 use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunSnapshot};
-use crate::store::{Key, PendingCall, RecordFilter, StoredGrant, StoredRun};
+use crate::store::{Key, PendingCall, RecordFilter, StoreError, StoredGrant, StoredRun};
+
+/// The largest number of decisions in one transaction.
+const MOST_TOGETHER: usize = 256;
 
 impl RunQueue {
     /// Answers a question of a run of any kind: the decision is posted to a run of the workers or of an MCP server, and
@@ -82,12 +85,16 @@ impl RunQueue {
     /// # Errors
     /// As [`decide`](Self::decide), with the question whose decision was refused, `None` if the store failed. A question
     /// occurs twice ([`ResumeError::NotWaiting`]). No worker or server has the run of a call, because an application
-    /// continues it by itself ([`ResumeError::UnknownRun`]): decide that call alone. Nothing is posted or noted then.
+    /// continues it by itself ([`ResumeError::UnknownRun`]): decide that call alone. There are more than 256 decisions
+    /// ([`StoreError::Full`]). Nothing is posted or noted then.
     pub async fn decide_all(
         &self,
         decisions: &[(Arc<str>, Question, ApprovalDecision)],
         decider: &Decider,
     ) -> Result<Vec<Option<ToolExecResult>>, (Option<Question>, ResumeError)> {
+        if decisions.len() > MOST_TOGETHER {
+            return Err((None, ResumeError::Store(StoreError::Full)));
+        }
         let mut runs: Vec<(StoredRun, Input)> = Vec::new();
         for (run_id, question, decision) in decisions {
             let at = |error: ResumeError| (Some(question.clone()), error);
@@ -102,8 +109,7 @@ impl RunQueue {
         }
         let mut messages = Vec::new();
         for (stored, input) in &runs {
-            let at = |error| (input.brought().next().map(|(question, ..)| question.clone()), error);
-            messages.push(Message::check(self, stored, input).await.map_err(at)?);
+            messages.push(Message::check(self, stored, input).await?);
         }
         let noted = post::all(self, messages).await?;
         let of = |(run_id, question, _): &(Arc<str>, Question, _)| {

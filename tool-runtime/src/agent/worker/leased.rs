@@ -245,11 +245,18 @@ impl LeasedRun {
     }
 
     async fn take_steps(&self, conversation: &mut Conversation) -> Result<TurnOutcome, StoreError> {
+        let mut ran = false;
         loop {
             self.save(&conversation.save().await?, RUNNING, None).await?;
             let ended = match self.lease.attend(LEASE, conversation.step()).await? {
-                Step::Asked | Step::Ran => continue,
-                Step::Waits(calls) => TurnOutcome::Waiting { calls },
+                Step::Asked => continue,
+                Step::Ran => {
+                    ran = true;
+                    continue;
+                }
+                // Another process may have decided a call since the conversation was saved.
+                Step::Waits(_) if !ran && self.lease.attend(LEASE, conversation.was_decided()).await?? => continue,
+                Step::Waits(_) => TurnOutcome::Waiting { calls: conversation.waiting().cloned().collect() },
                 Step::Ended(ended) => ended,
             };
             self.save(&conversation.save().await?, ended.code(), None).await?;

@@ -7,12 +7,15 @@ use super::queue::{corrupt, transact};
 use crate::agent::Input;
 use crate::call::{DecisionError, Question, Suspension, ToolExecResult};
 use crate::runner::{ResumeError, Run};
-use crate::store::posts::{self, NotPosted};
+use crate::store::posts::{self, Letter, NotPosted};
 use crate::store::waiting::{self, Approval, Counted, Plan, Uncounted};
 use crate::store::{Key, StoreError, StoredRun, Transaction};
 
 /// The reason why no message is posted, and the question whose decision was refused.
 type Failed = (Option<Question>, ResumeError);
+
+/// The largest message that is taken apart. A run holds 256 posts, and a turn can have more calls than that.
+const MOST_PIECES: usize = 64;
 
 /// A message for a run that has passed every check that needs no transaction.
 pub(super) struct Message {
@@ -25,13 +28,22 @@ pub(super) struct Message {
 /// The part of a message that its transaction writes.
 #[derive(Clone)]
 struct Content {
-    key: Key,
+    run_id: Arc<str>,
     tenant: Option<Arc<str>>,
+    pieces: Vec<Piece>,
+    /// Its approvals of calls that need several.
+    approvals: Vec<Approval>,
+}
+
+/// A part of a message that the run takes as a whole or not at all. Each decision and each answer is one, so that one
+/// that does not fit any more does not take the others with it. A message of the user stays together with what came
+/// with it, because it abandons the calls that still wait.
+#[derive(Clone)]
+struct Piece {
+    key: Key,
     input: Input,
     /// The questions that it answers.
     questions: Vec<Question>,
-    /// Its approvals of calls that need several.
-    approvals: Vec<Approval>,
 }
 
 /// The result of posting messages together.
@@ -47,54 +59,62 @@ enum Posting {
 impl Message {
     /// Checks each decision and answer of a message, as the run will do when it takes them. A refused decision is
     /// recorded.
-    pub(super) async fn check(queue: &RunQueue, stored: &StoredRun, input: &Input) -> Result<Self, ResumeError> {
+    pub(super) async fn check(queue: &RunQueue, stored: &StoredRun, input: &Input) -> Result<Self, Failed> {
         if stored.is_driven() {
             // No worker would ever take the message.
-            return Err(ResumeError::Engine);
+            return Err((None, ResumeError::Engine));
         }
         let (mut questions, mut several) = (Vec::new(), Vec::new());
         for (question, kind, decider) in input.brought() {
+            let of = |error: ResumeError| (Some(question.clone()), error);
             let call = match queue.called(stored, question.call_id()).await {
                 Err(ResumeError::NotWaiting(id)) => {
-                    queue.note_late(stored, question, (kind, decider)).await?;
-                    return Err(ResumeError::NotWaiting(id));
+                    queue.note_late(stored, question, (kind, decider)).await.map_err(|error| of(error.into()))?;
+                    return Err(of(ResumeError::NotWaiting(id)));
                 }
-                called => called?,
+                called => called.map_err(of)?,
             };
-            let run = queue.run_of(&call, Some(stored))?;
-            run.admits(question, (kind, decider), input.has_message()).await?;
+            let run = queue.run_of(&call, Some(stored)).map_err(of)?;
+            run.admits(question, (kind, decider), input.has_message()).await.map_err(of)?;
             questions.push(question.clone());
             if call.approvals().1 > 1 {
                 several.push((run, question));
             }
         }
         for id in input.answered() {
-            let call = queue.called(stored, id).await?;
+            let call = queue.called(stored, id).await.map_err(|error| (None, error))?;
             if call.suspension != Suspension::Client {
-                return Err(ResumeError::NotWaiting(id.clone()));
+                return Err((None, ResumeError::NotWaiting(id.clone())));
             }
             questions.push(call.question());
         }
         let twice = questions.iter().enumerate().find(|(at, question)| questions[..*at].contains(question));
         if let Some((_, question)) = twice {
-            return Err(ResumeError::NotWaiting(question.call_id().clone()));
+            return Err((Some(question.clone()), ResumeError::NotWaiting(question.call_id().clone())));
         }
         let (mut runs, mut approvals) = (Vec::new(), Vec::new());
         for (run, question) in several {
             let Some((_, decision, decider)) = input.decisions.iter().find(|(decided, ..)| decided == question) else {
                 continue;
             };
-            match Box::pin(run.read_here(question, decision, decider)).await? {
+            let of = |error: ResumeError| (Some(question.clone()), error);
+            match Box::pin(run.read_here(question, decision, decider)).await.map_err(of)? {
                 Ok(None) => {}
                 Ok(Some(approval)) => {
                     runs.push(run);
                     approvals.push(approval);
                 }
-                Err(_) => return Err(ResumeError::NotAllowed(DecisionError::Question)),
+                Err(_) => return Err(of(ResumeError::NotAllowed(DecisionError::Question))),
             }
         }
-        let key = Key::post(Arc::clone(&stored.run_id), uuid::Uuid::new_v4().simple().to_string());
-        let content = Content { key, tenant: stored.tenant.clone(), input: input.clone(), questions, approvals };
+        // The ids of one message's pieces are in order, as a run takes its posts.
+        let id = uuid::Uuid::new_v4().simple();
+        let pieces = pieces(input, questions).into_iter().enumerate().map(|(at, (input, questions))| {
+            let key = Key::post(Arc::clone(&stored.run_id), format!("{id}-{at:03}"));
+            Piece { key, input, questions }
+        });
+        let (run_id, tenant) = (Arc::clone(&stored.run_id), stored.tenant.clone());
+        let content = Content { run_id, tenant, pieces: pieces.collect(), approvals };
         Ok(Self { stored: stored.clone(), runs, content })
     }
 
@@ -107,8 +127,8 @@ impl Message {
 
     /// Records that a question of the message was answered before, and returns the error for its author.
     async fn answered_before(&self, queue: &RunQueue, question: &Question) -> ResumeError {
-        let brought = self.content.input.brought().find(|(brought, ..)| *brought == question);
-        if let Some((question, kind, decider)) = brought
+        let mut brought = self.content.pieces.iter().flat_map(|piece| piece.input.brought());
+        if let Some((question, kind, decider)) = brought.find(|(brought, ..)| *brought == question)
             && let Err(error) = queue.note_late(&self.stored, question, (kind, decider)).await
         {
             return error.into();
@@ -145,7 +165,8 @@ pub(super) async fn all(queue: &RunQueue, messages: Vec<Message>) -> Result<Vec<
             Err((Some(question), error))
         }
         Posting::NotKept(place, NotPosted::NoRun) => {
-            Err((messages[place].content.questions.first().cloned(), ResumeError::UnknownRun))
+            let question = messages[place].content.pieces.iter().find_map(|piece| piece.questions.first());
+            Err((question.cloned(), ResumeError::UnknownRun))
         }
     }
 }
@@ -169,11 +190,9 @@ fn write(contents: &[Content], transaction: &mut Transaction) -> Result<Posting,
     }
     let mut posts = Vec::new();
     for (place, (content, plans)) in contents.iter().zip(&planned).enumerate() {
-        if let Some((body, answers)) = content.rest(plans)? {
-            match posts::prepare(transaction, &content.key, content.tenant.as_deref(), &body, &answers)? {
-                Ok(post) => posts.extend(post),
-                Err(why) => return Ok(Posting::NotKept(place, why)),
-            }
+        match posts::prepare(transaction, &content.run_id, content.tenant.as_deref(), content.rest(plans)?)? {
+            Ok(prepared) => posts.push(prepared),
+            Err(why) => return Ok(Posting::NotKept(place, why)),
         }
     }
     for post in posts {
@@ -186,21 +205,41 @@ fn write(contents: &[Content], transaction: &mut Transaction) -> Result<Posting,
 impl Content {
     fn keys(&self) -> impl Iterator<Item = Key> {
         let calls = self.approvals.iter().map(|approval| Key::of_waiting(&approval.call));
-        [Key::run(Arc::clone(self.key.scope())), self.key.clone()].into_iter().chain(calls)
+        let posts = self.pieces.iter().map(|piece| piece.key.clone());
+        std::iter::once(Key::run(Arc::clone(&self.run_id))).chain(posts).chain(calls)
     }
 
-    /// Returns what is posted beside the approvals that are noted: the text, and the questions that it answers. `None` if
-    /// nothing is left.
-    fn rest(&self, plans: &[Plan]) -> Result<Option<(Arc<str>, Vec<Question>)>, StoreError> {
-        let (mut rest, mut answers) = (self.input.clone(), self.questions.clone());
-        for question in plans.iter().filter(|plan| !plan.is_last()).map(Plan::question) {
-            rest.without(&question);
-            answers.retain(|other| *other != question);
+    /// Returns what is posted beside the approvals that are noted.
+    fn rest(&self, plans: &[Plan]) -> Result<Vec<Letter>, StoreError> {
+        let noted: Vec<_> = plans.iter().filter(|plan| !plan.is_last()).map(Plan::question).collect();
+        let mut letters = Vec::new();
+        for Piece { key, input, questions } in &self.pieces {
+            let mut rest = input.clone();
+            noted.iter().for_each(|question| rest.without(question));
+            if rest.is_empty() && !input.is_empty() {
+                continue;
+            }
+            let body = serde_json::to_string(&rest).map_err(corrupt)?.into();
+            let answers = questions.iter().filter(|question| !noted.contains(question)).cloned().collect();
+            letters.push(Letter { key: key.clone(), body, answers });
         }
-        if rest.is_empty() && !self.input.is_empty() {
-            return Ok(None);
-        }
-        let body = serde_json::to_string(&rest).map_err(corrupt)?.into();
-        Ok(Some((body, answers)))
+        Ok(letters)
     }
+}
+
+/// Takes a message apart into what a run takes each by itself, each with the questions that it answers.
+fn pieces(input: &Input, questions: Vec<Question>) -> Vec<(Input, Vec<Question>)> {
+    let number = input.decisions.len() + input.expired.len() + input.answers.len();
+    if input.has_message() || input.typed.is_some() || !(2..=MOST_PIECES).contains(&number) {
+        return vec![(input.clone(), questions)];
+    }
+    let decisions = input.decisions.iter().map(|(question, decision, decider)| {
+        (Input::new().decide(question, decision.clone(), decider), vec![question.clone()])
+    });
+    let expired = input.expired.iter().map(|question| (Input::new().expire(question), vec![question.clone()]));
+    let answers = input.answers.iter().map(|answer| {
+        let asked = questions.iter().filter(|question| question.call_id() == answer.id()).cloned().collect();
+        (Input::new().answer(answer.clone()), asked)
+    });
+    decisions.chain(expired).chain(answers).collect()
 }

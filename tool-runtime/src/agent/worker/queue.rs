@@ -120,11 +120,11 @@ impl RunQueue {
             self.refuse_foreign(&stored, input).await;
             return Err(ResumeError::UnknownRun);
         }
-        let message = Message::check(self, &stored, input).await?;
-        post::all(self, vec![message])
-            .await
-            .map(|mut noted| noted.pop().unwrap_or_default())
-            .map_err(|(_, error)| error)
+        let posted = async {
+            let message = Message::check(self, &stored, input).await?;
+            post::all(self, vec![message]).await
+        };
+        posted.await.map(|mut noted| noted.pop().unwrap_or_default()).map_err(|(_, error)| error)
     }
 
     /// Records a decision on a call of a run that does not wait for it.

@@ -1,11 +1,12 @@
-//! Abandoned calls of dead server processes: a server over the same store closes them, so that each has its record.
+//! Abandoned calls of dead server processes: a server over the same store reconciles, repeats or closes them, so that
+//! each has its record.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::mcp::serve::{McpServer, Served};
-use crate::store::{LedgerEntry, close_abandoned};
+use crate::runner::ServedRuns;
 
 /// The interval at which the server searches for such calls.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -21,10 +22,16 @@ async fn look_after(server: Weak<Served>) {
     loop {
         let Some(served) = server.upgrade() else { return };
         let closing = served.calls.closing().clone();
-        match close_abandoned(&**served.runner.store(), LedgerEntry::ends_with_process).await {
-            Ok(0) => {}
-            Ok(calls) => tracing::warn!(calls, "closed calls whose process ended before they did"),
-            Err(error) => tracing::warn!(error = error.code(), "calls whose process ended could not be listed"),
+        // The server waits for a tool that runs again, as for any other call.
+        if let Ok(_room) = served.calls.begin() {
+            tokio::select! {
+                closed = ServedRuns(&served.runner).close_abandoned(&closing) => match closed {
+                    Ok(0) => {}
+                    Ok(calls) => tracing::warn!(calls, "closed calls whose process ended before they did"),
+                    Err(error) => tracing::warn!(error = error.code(), "calls whose process ended could not be listed"),
+                },
+                () = served.calls.stopped().cancelled() => {}
+            }
         }
         drop(served);
         tokio::select! {

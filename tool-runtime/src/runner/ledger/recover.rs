@@ -18,11 +18,11 @@ use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::{exec, stages};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::unfinished::Unfinished;
-use crate::runner::waiting::comparison;
+use crate::runner::waiting::{comparison, expired};
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::store::pages::Rest;
 use crate::store::{
-    AuditRecord, Document, DocumentKind, Key, PendingCall, Query, RecordFilter, SealedRecord, StoreError,
+    AuditRecord, Document, DocumentKind, Key, LedgerEntry, PendingCall, Query, RecordFilter, SealedRecord, StoreError,
     StoredDocument, ledger,
 };
 
@@ -204,15 +204,27 @@ pub(in crate::runner) async fn run_approved(open: &mut OpenCall, hydrated: Hydra
 
 /// See [`ToolRunner::sweep`]. Takes over no further call once `stop` fires.
 pub(in crate::runner) async fn sweep_all(runner: &ToolRunner, stop: &CancellationToken) -> Result<u64, StoreError> {
+    take_over_left(runner, stop, |_| true).await?;
+    expired::expire_left(runner, stop).await?;
+    if stop.is_cancelled() { Ok(0) } else { runner.store().sweep().await }
+}
+
+/// Takes over the calls that `wanted` selects whose lease has ended and that no process continues, if this runner has
+/// their tools. The tools reconcile or repeat them. Takes over no further call once `stop` fires.
+pub(in crate::runner) async fn take_over_left(
+    runner: &ToolRunner,
+    stop: &CancellationToken,
+    wanted: fn(&LedgerEntry) -> bool,
+) -> Result<(), StoreError> {
     let store = &runner.shared.store;
     let mut rest = Rest::of(Query { due: Some(store.now().await?), ..Query::new(DocumentKind::Call) });
     while let Some(page) = store.page(&mut rest).await? {
         for StoredDocument { key, document, .. } in page {
             if stop.is_cancelled() {
-                return Ok(0);
+                return Ok(());
             }
             let Document::Call(entry) = document else { continue };
-            let Some(waited) = &entry.waited else { continue };
+            let Some(waited) = entry.waited.as_ref().filter(|_| wanted(&entry)) else { continue };
             if runner.shared.catalog.entry(waited.tool.as_str()).is_none() {
                 continue;
             }
@@ -223,7 +235,7 @@ pub(in crate::runner) async fn sweep_all(runner: &ToolRunner, stop: &Cancellatio
             }
         }
     }
-    runner.store().sweep().await
+    Ok(())
 }
 
 /// Returns the options of the run that made the call.

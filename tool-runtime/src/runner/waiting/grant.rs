@@ -183,6 +183,10 @@ pub(in crate::runner) async fn remember(
         Ok((waiting, decision)) if waiting.call.required > 1 && remember.verdict == Verdict::Allow => {
             return Err(comparison::barred(run, &waiting, decision, DecisionError::SeveralDeciders).await);
         }
+        // Other policies determine who may decide on the call, and this run does not have them.
+        Ok((waiting, decision)) if waiting.call.policy_revision != run.policy().revision() => {
+            return Err(comparison::barred(run, &waiting, decision, DecisionError::Policy).await);
+        }
         Ok((waiting, _)) => waiting.call,
         Err(_) => return Err(ResumeError::NotAllowed(DecisionError::Question)),
     };

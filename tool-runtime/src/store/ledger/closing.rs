@@ -63,7 +63,7 @@ fn close_if(
 /// Whether a call's lease has ended and no process continues its run: the rule of the sweep.
 ///
 /// A run whose document the store keeps is woken instead: the worker that takes it lets the tool reconcile or repeat
-/// the call, or closes the call. A run that a worker or an engine has is left to it.
+/// the call, or closes the call. A run that a worker or an engine has is left to it; an engine has a week.
 pub(crate) fn is_left(transaction: &mut Transaction, key: &Key) -> Result<bool, StoreError> {
     let now = transaction.now();
     let Some(Document::Call(entry)) = transaction.get(key) else { return Ok(false) };
@@ -74,6 +74,10 @@ pub(crate) fn is_left(transaction: &mut Transaction, key: &Key) -> Result<bool, 
         Some(Document::Run(run)) if !entry.ends_with_process && !run.is_served() => run,
         _ => return Ok(true),
     };
+    // An engine that was told to end a workflow never continues its run, and does not say so.
+    if run.is_driven() && now >= after(entry.until, KEPT) {
+        return Ok(true);
+    }
     if !run.is_held(now) && run.due.is_none_or(|due| now < due) {
         runs::wake(transaction, key.scope())?;
     }
@@ -86,7 +90,6 @@ pub(crate) fn close_left(transaction: &mut Transaction, key: &Key) -> Result<boo
     if let Some(Document::Call(entry)) = transaction.get(key)
         && entry.recoverable
         && entry.waited.is_some()
-        && !entry.ends_with_process
         && transaction.now() < after(entry.until, KEPT)
     {
         is_left(transaction, key)?;

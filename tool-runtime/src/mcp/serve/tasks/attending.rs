@@ -49,7 +49,9 @@ impl RunTasks {
 
     /// Whether an approval of the call waits until its client repeats the call.
     pub(super) fn is_left(&self, id: &CallId) -> bool {
-        self.calls().get(id).is_some_and(|entry| entry.saved.asked_as.is_some() && entry.attended == 0)
+        let calls = self.calls();
+        let Some(entry) = calls.get(id) else { return false };
+        entry.ended.is_none() && entry.saved.asked_as.is_some() && entry.attended == 0
     }
 
     /// Whether the client has received the end of the call and no request is held for it. An answer in transit has a

@@ -229,7 +229,7 @@ impl Tasks {
                     asking = None;
                     (until, carried) = (held, Instant::now() + CARRIED);
                     if let (Some(decision), State::Waits(waits)) = (decision, &look.state) {
-                        self.decide(server, run_tasks, (waits.decided(), &waits.question()), decision).await?;
+                        self.decide(server, run_tasks, &waits.question(), decision).await?;
                     }
                 }
                 () = sleep_until(next) => {

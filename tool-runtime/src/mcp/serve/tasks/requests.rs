@@ -97,14 +97,14 @@ impl Tasks {
                 && let State::Waits(pending) = &look.state
             {
                 if let Some(decision) = question::decision(&answer) {
-                    self.decide(server, &run_tasks, (pending.decided(), &pending.question()), decision).await?;
+                    self.decide(server, &run_tasks, &pending.question(), decision).await?;
                 }
                 continue;
             }
             look.questions.answer(&key, &answer);
             // The key of an earlier question whether the call may run. An answer to it is recorded but decides nothing.
             if let (Some(question), Some(decision)) = (question_of(&key), question::decision(&answer)) {
-                self.decide(server, &run_tasks, (&look.saved.name, &question), decision).await?;
+                self.decide(server, &run_tasks, &question, decision).await?;
             }
         }
         Ok(())
@@ -126,15 +126,16 @@ impl Tasks {
         RunQueue::new(&server.0.runner).refuse_of_stranger(run_id, &input).await;
     }
 
-    /// Decides on a call on behalf of its principal, if the policy lets principals decide on their own calls.
+    /// Decides on a call on behalf of its principal. The gate refuses and records the decision of a principal who may not
+    /// decide on their own calls.
     pub(super) async fn decide(
         &self,
         server: &McpServer,
         run_tasks: &RunTasks,
-        (tool, question): (&str, &Question),
+        question: &Question,
         decision: ApprovalDecision,
     ) -> Result<(), ErrorData> {
-        let Some(decider) = ServedRun(&run_tasks.run).own_decider(tool).filter(|_| self.limits.asks) else {
+        let Some(decider) = ServedRun(&run_tasks.run).decider().filter(|_| self.limits.asks) else {
             return Ok(());
         };
         // Decisions are always posted, so that this one is carried out even if this process ends now.

@@ -42,7 +42,7 @@ pub(super) struct Entry {
     /// The token that cancels the decisions being carried out here, and their number. One of them runs the call; the
     /// others find that it runs.
     running: Option<(CancellationToken, usize)>,
-    ended: Option<(ToolExecResult, Timestamp)>,
+    pub(super) ended: Option<(ToolExecResult, Timestamp)>,
     /// How many requests are held until the call ends.
     pub(super) attended: usize,
     /// The capabilities that the client of the last held request offers to the tool.
@@ -165,6 +165,8 @@ impl RunTasks {
             return Ok(look(state));
         }
         if let Some(pending) = self.run.pending(id).await? {
+            // The read has corrected the clock, if it was set.
+            let now = ServedRuns(runner).now();
             if !pending.is_expired(now) {
                 return Ok(look(State::Waits(Box::new(pending))));
             }

@@ -30,8 +30,11 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
         if served.calls.closing().is_cancelled() {
             break;
         }
+        // The run stays while it has posts: each decision gets a record, even if its call is over.
+        let mut has_posts = true;
         match ServedRuns(&served.runner).posted_to(&run_tasks.run).await {
             Ok(posts) => {
+                has_posts = !posts.is_empty();
                 for (key, post) in posts {
                     if !is_left(&run_tasks, &post) && taken.insert(key.id().clone()) {
                         deciding.spawn(carry_out(Arc::clone(&served), Arc::clone(&run_tasks), key, post));
@@ -42,7 +45,8 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
                 tracing::warn!(run = run_tasks.run.id(), error = error.code(), "decisions on tasks could not be read");
             }
         }
-        if run_tasks.tidy(&served.runner).await && deciding.is_empty() && served.tasks.leave(&run_tasks) {
+        let is_empty = run_tasks.tidy(&served.runner).await;
+        if is_empty && !has_posts && deciding.is_empty() && served.tasks.leave(&run_tasks) {
             run_tasks.forget(&served.runner).await;
             return;
         }
