@@ -62,7 +62,8 @@ impl RunQueue {
     }
 
     /// Decides several calls of runs that workers or MCP servers continue, in one transaction: either every decision is
-    /// posted, or none is. Each decision names its run, and is checked as in [`decide`](Self::decide).
+    /// posted, or none is. Each decision names its run, and is checked as in [`decide`](Self::decide). A run takes each
+    /// posted decision by itself, up to 64 of them; more decisions on one run are taken as a whole.
     ///
     /// Returns an item for each decision: the result of an approval that was noted, because the call needs others too;
     /// `None` for a decision that is posted.

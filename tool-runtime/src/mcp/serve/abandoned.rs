@@ -23,7 +23,7 @@ async fn look_after(server: Weak<Served>) {
         let Some(served) = server.upgrade() else { return };
         let closing = served.calls.closing().clone();
         // The server waits for a tool that runs again, as for any other call.
-        if let Ok(_room) = served.calls.begin() {
+        if let Ok(_room) = served.calls.tend() {
             tokio::select! {
                 closed = ServedRuns(&served.runner).close_abandoned(&closing) => match closed {
                     Ok(0) => {}

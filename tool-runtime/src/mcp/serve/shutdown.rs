@@ -17,6 +17,8 @@ pub(super) struct Calls {
     room: Arc<Semaphore>,
     /// The permits of subscriptions and held requests, which have the same limit as calls.
     listeners: Arc<Semaphore>,
+    /// The permit of the search for calls of dead servers.
+    tending: Arc<Semaphore>,
     max: u32,
     /// The number of calls and subscriptions of each principal.
     shares: Shares,
@@ -89,6 +91,7 @@ impl Calls {
         Self {
             room: Arc::new(Semaphore::new(max as usize)),
             listeners: Arc::new(Semaphore::new(max as usize)),
+            tending: Arc::new(Semaphore::new(1)),
             max,
             shares: Shares { taken: Arc::default(), each },
             closing: CancellationToken::new(),
@@ -108,6 +111,12 @@ impl Calls {
     /// Lets a subscription begin, or a request be held. It counts until the returned `Room` is dropped.
     pub(super) fn listen(&self) -> Result<Room, Full> {
         self.room(&self.listeners)
+    }
+
+    /// Lets the search for calls of dead servers begin, beside the calls of clients. It counts until the returned `Room`
+    /// is dropped.
+    pub(super) fn tend(&self) -> Result<Room, Full> {
+        if self.closing.is_cancelled() { Err(Full::Closing) } else { self.room(&self.tending) }
     }
 
     fn room(&self, of: &Arc<Semaphore>) -> Result<Room, Full> {
@@ -147,5 +156,6 @@ impl Calls {
         // All permits together are available only once each call has returned its own.
         let _ = self.room.acquire_many(self.max).await;
         let _ = self.listeners.acquire_many(self.max).await;
+        let _ = self.tending.acquire().await;
     }
 }

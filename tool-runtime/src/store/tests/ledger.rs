@@ -83,6 +83,18 @@ impl Entry {
 }
 
 /// A clock that jumped back lets no other attempt take a call over early.
+/// A server that takes over a call of a killed server can be killed, too. Other servers still look for the call.
+#[test]
+fn a_call_that_a_server_took_over_is_still_a_servers() {
+    let mut entry = Entry::default();
+    let served = Intent { ends_with_process: true, ..intent("one", true) };
+    entry.at(0, |transaction| ledger::begin(transaction, &served)).unwrap();
+    // The run of the sweep names no session.
+    entry.begin(31, "two", true);
+    let Some(Document::Call(call)) = &entry.0 else { panic!("it began") };
+    assert!(call.ends_with_process && *call.owner == *"two");
+}
+
 #[test]
 fn a_lease_is_never_shortened() {
     let mut entry = Entry::default();
