@@ -211,7 +211,7 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["eprintln!"], &["lib.rs"]),
     (&["std::time::SystemTime", "std::time::UNIX_EPOCH", "jiff::Zoned::now"], &[]),
     (&["jiff::Timestamp::now"], &["store/clock.rs", "agent/http/"]),
-    (&["std::time::Instant"], &["hydrate/"]),
+    (&["std::time::Instant"], &["hydrate/", "store/clock.rs"]),
     (&["rustls", "webpki_roots"], &["agent/http/"]),
     (&["reqwest"], &["agent/http/", "mcp/source/http/"]),
     (&["jsonschema"], &["schema/"]),

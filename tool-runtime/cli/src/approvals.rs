@@ -7,6 +7,7 @@
 mod here;
 mod posted;
 mod rows;
+mod together;
 mod waiting;
 
 pub(super) use posted::{check, refused};
@@ -121,7 +122,7 @@ pub(super) async fn approvals(cli: &Cli<'_>, action: Approvals) -> Result<Exit, 
         Approvals::List => return rows::list(cli).await,
         Approvals::Show { id, unmask } => return rows::show(cli, &id, unmask).await,
         Approvals::Approve { ids, by, endpoint } => {
-            return Box::pin(decide_all(cli, ids, ApprovalDecision::Approve, &by, &endpoint)).await;
+            return Box::pin(approve_or_deny(cli, ids, ApprovalDecision::Approve, &by, &endpoint)).await;
         }
         Approvals::Edit { id, arguments, by, endpoint } => {
             let edited = ApprovalDecision::ApproveEdited(input::json_value(&arguments)?);
@@ -129,7 +130,7 @@ pub(super) async fn approvals(cli: &Cli<'_>, action: Approvals) -> Result<Exit, 
         }
         Approvals::Deny { id, message, also, by, endpoint } => {
             let ids = std::iter::once(id).chain(also).collect();
-            return Box::pin(decide_all(cli, ids, ApprovalDecision::Deny(message), &by, &endpoint)).await;
+            return Box::pin(approve_or_deny(cli, ids, ApprovalDecision::Deny(message), &by, &endpoint)).await;
         }
         Approvals::Answer { id, output, by, endpoint } => {
             (id, Decision::Answer(input::json_value(&output)?), by, endpoint)
@@ -138,32 +139,18 @@ pub(super) async fn approvals(cli: &Cli<'_>, action: Approvals) -> Result<Exit, 
     Box::pin(decide(cli, &id, decision, &by, &endpoint)).await
 }
 
-/// Decides one call, or several calls of the store together.
-async fn decide_all(
+/// Approves or denies one call, or several calls of the store together.
+async fn approve_or_deny(
     cli: &Cli<'_>,
     ids: Vec<String>,
     decision: ApprovalDecision,
     by: &By,
     endpoint: &Endpoint,
 ) -> Result<Exit, Failure> {
-    if let [id] = &ids[..] {
-        return decide(cli, id, Decision::Approval(decision), by, endpoint).await;
+    match &ids[..] {
+        [id] => decide(cli, id, Decision::Approval(decision), by, endpoint).await,
+        _ => together::decide(cli, ids, &decision, by, endpoint).await,
     }
-    let mut calls: Vec<(String, PendingCall, Question)> = Vec::new();
-    for id in ids {
-        let (Found { call, place, .. }, question) = asking(cli, &id, Some(&decision), by).await?;
-        if calls.iter().any(|(_, other, _)| other.run_id == call.run_id && other.call_id == call.call_id) {
-            return Err(Failure::usage(format!("the call `{}` is named twice", terminal::safe(&id))));
-        }
-        if call.suspension == Suspension::Client {
-            return Err(for_client(cli));
-        }
-        if !matches!(place, Place::Run(_)) {
-            return Err(posted::alone(&id));
-        }
-        calls.push((id, call, question));
-    }
-    posted::decide_all(cli, &calls, &decision, by, endpoint).await
 }
 
 /// Finds a call, and the question that is decided. A decision on a call that does not wait is recorded.
@@ -180,7 +167,7 @@ async fn asking(
         }
         (found, _) => found?,
     };
-    // The call may ask another question than `id` by now, and then refuses the decision.
+    // The call may ask another question now, and then refuses the decision.
     if let Ok(question) = id.parse() {
         return Ok((found, question));
     }

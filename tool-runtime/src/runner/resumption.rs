@@ -23,7 +23,7 @@ use crate::runner::run::{restore, snapshot};
 use crate::runner::waiting::late::Party;
 #[cfg(feature = "tokens")]
 use crate::runner::waiting::tokens;
-use crate::runner::waiting::{abandon, approval, client, counting, grant, grants, late, posting, settle};
+use crate::runner::waiting::{abandon, approval, client, counting, expired, grant, grants, late, posting, settle};
 use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
 use crate::store::waiting::{Approval, Counted};
 use crate::store::{DecisionKind, PendingCall, StoreError, StoredGrant, StoredUnknown};
@@ -406,7 +406,9 @@ impl ToolRunner {
 
     /// As [`sweep`](Self::sweep), but takes over no further call once `stop` fires.
     pub(crate) async fn sweep_until(&self, stop: &CancellationToken) -> Result<u64, StoreError> {
-        recover::sweep_all(self, stop).await
+        recover::take_over_left(self, stop, |_| true).await?;
+        expired::expire_left(self, stop).await?;
+        if stop.is_cancelled() { Ok(0) } else { self.store().sweep().await }
     }
 
     /// Returns the run of a waiting call, with permissions no wider than the call's run had. This runner's policy and

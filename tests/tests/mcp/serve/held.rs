@@ -24,7 +24,7 @@ use tool_runtime::capability::Elicit;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{
-    DecisionRecord, DocumentKind, ManualClock, MemoryStore, PendingCall, Query, RecordFilter, Store,
+    DecisionKind, DecisionRecord, DocumentKind, ManualClock, MemoryStore, PendingCall, Query, RecordFilter, Store,
 };
 use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
@@ -321,15 +321,17 @@ async fn an_approval_whose_client_never_comes_back_has_a_record() {
     // A write shows the server the new time, and the next call wakes it.
     drop(letter(&client, "another").await);
     waits(&letter(&client, "one more").await.unwrap());
-    let refused = async || {
+    let decided = async || {
         let records = store.records(&RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone())).await.unwrap();
         let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
-        decisions.filter(|decision| decision.decider.is_some()).map(DecisionRecord::refused).collect::<Vec<_>>()
+        decisions.filter(|decision| decision.decider.is_some()).cloned().collect::<Vec<_>>()
     };
-    while refused().await.is_empty() {
+    while decided().await.is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert!(refused().await.iter().all(Option::is_some), "it had no effect");
+    let in_vain =
+        |decision: &DecisionRecord| decision.refused().is_some() || decision.decision == DecisionKind::TooLate;
+    assert!(decided().await.iter().all(in_vain));
     let posts = async || {
         let query = Query { scope: Some(Arc::clone(&call.run_id)), ..Query::new(DocumentKind::Post) };
         store.list(&query).await.unwrap().len()

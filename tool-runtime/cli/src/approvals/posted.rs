@@ -80,56 +80,7 @@ pub(super) async fn decide(
     follow(cli, &*store, (call, question), seen, (kind, by.wait)).await
 }
 
-/// Decides several calls of runs of the store together.
-pub(super) async fn decide_all(
-    cli: &Cli<'_>,
-    calls: &[(String, PendingCall, Question)],
-    decision: &ApprovalDecision,
-    by: &By,
-    endpoint: &Endpoint,
-) -> Result<Exit, Failure> {
-    no_model(endpoint)?;
-    let gate = cli.open().await?;
-    let store = Arc::clone(&gate.store);
-    let (mut seen, mut decisions, mut decider) = (Vec::new(), Vec::new(), None);
-    for (id, call, question) in calls {
-        if call.is_expired(store.now().await?) {
-            return Err(waiting::unknown(id));
-        }
-        decider = Some(cli.named_decider(call, &by.who)?);
-        seen.push(last_record(&*store, call).await?);
-        decisions.push((Arc::clone(&call.run_id), question.clone(), decision.clone()));
-    }
-    let Some(decider) = decider else { return Ok(Exit::Done) };
-    let queue = RunQueue::new(&gate.runner);
-    let decided = queue.decide_all(&decisions, &decider).await.map_err(|(question, error)| {
-        let id = calls.iter().find(|(.., asked)| Some(asked) == question.as_ref()).map_or("", |(id, ..)| id);
-        let failure = match error {
-            ResumeError::UnknownRun => alone(id),
-            error => refused(id, error),
-        };
-        Failure { message: format!("{}: {}; no call is decided", terminal::safe(id), failure.message), ..failure }
-    })?;
-    let mut exits = Vec::new();
-    for ((noted, seen), (_, call, question)) in decided.into_iter().zip(seen).zip(calls) {
-        exits.push(match noted {
-            Some(result) => done(cli, false, &result)?,
-            None => follow(cli, &*store, (call, question), seen, (decision.kind(), by.wait)).await?,
-        });
-    }
-    Ok(exits.into_iter().find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
-}
-
-/// The failure for a call that cannot be decided together with others.
-pub(super) fn alone(id: &str) -> Failure {
-    let id = terminal::safe(id);
-    Failure::usage(format!(
-        "no worker or server has the run of `{id}`, so its decision is carried out here; decide it alone"
-    ))
-    .code("not_shared")
-}
-
-fn no_model(endpoint: &Endpoint) -> Result<(), Failure> {
+pub(super) fn no_model(endpoint: &Endpoint) -> Result<(), Failure> {
     match endpoint.model_url {
         Some(_) => Err(Failure::usage("a worker continues this run, with its own model; leave `--model-url` out")),
         None => Ok(()),
@@ -141,12 +92,12 @@ fn of_call(call: &PendingCall) -> RecordFilter {
 }
 
 /// The position of the last record of a call, before it is decided.
-async fn last_record(store: &dyn Store, call: &PendingCall) -> Result<u64, Failure> {
+pub(super) async fn last_record(store: &dyn Store, call: &PendingCall) -> Result<u64, Failure> {
     Ok(store.records(&of_call(call)).await?.last().map_or(0, |record| record.position))
 }
 
 /// Waits for the result of a posted decision as long as the person wants, and prints it.
-async fn follow(
+pub(super) async fn follow(
     cli: &Cli<'_>,
     store: &dyn Store,
     (call, question): (&PendingCall, &Question),

@@ -18,7 +18,7 @@ use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::{exec, stages};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::unfinished::Unfinished;
-use crate::runner::waiting::{comparison, expired};
+use crate::runner::waiting::comparison;
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::store::pages::Rest;
 use crate::store::{
@@ -200,13 +200,6 @@ pub(in crate::runner) async fn run_approved(open: &mut OpenCall, hydrated: Hydra
     let frozen = stages::freeze(open, hydrated);
     let permit = stages::decide_approved(open, frozen)?;
     exec::from_permit(open, permit).await
-}
-
-/// See [`ToolRunner::sweep`]. Takes over no further call once `stop` fires.
-pub(in crate::runner) async fn sweep_all(runner: &ToolRunner, stop: &CancellationToken) -> Result<u64, StoreError> {
-    take_over_left(runner, stop, |_| true).await?;
-    expired::expire_left(runner, stop).await?;
-    if stop.is_cancelled() { Ok(0) } else { runner.store().sweep().await }
 }
 
 /// Takes over the calls that `wanted` selects whose lease has ended and that no process continues, if this runner has
