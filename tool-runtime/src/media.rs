@@ -16,8 +16,8 @@ pub use checked::Media;
 pub(crate) use checked::Source;
 pub(crate) use error::MediaError;
 
-/// The most bytes of one file, and of all media in one history: 20 MiB. In Base64 they fit into a request of 32 MB, the
-/// smallest limit that a provider documents.
+/// The maximum number of bytes of one file, and of all media in one history: 20 MiB. In Base64 they fit into a request
+/// of 32 MB, the smallest limit that a provider documents.
 pub(crate) const MAX_BYTES: usize = 20 * 1024 * 1024;
 
 /// `1 file`, `2 files`.

@@ -254,7 +254,8 @@ fn row(sealed: &SealedRecord) -> [String; 8] {
             let counted = decision.approvals.map(|(given, required)| format!(" ({given} of {required})"));
             let decider = decision.decider.as_ref().map(|decider| decider.principal().to_owned());
             let (counted, refused) = (counted.unwrap_or_default(), refused.unwrap_or_default());
-            (format!("{}{counted}{refused}", record.code()), decider)
+            let prefix = if decision.refused().is_some() { "refused: " } else { "" };
+            (format!("{prefix}{}{counted}{refused}", record.code()), decider)
         }
         _ => (record.code().to_owned(), None),
     };

@@ -123,6 +123,10 @@ async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecRes
 /// Prints why no call of the tool can run, a suggestion for a misspelt name, or the command that explains a refusal. Only
 /// the person at the keyboard reads it: for a model the tool does not exist.
 fn explain(cli: &Cli<'_>, session: &Session, name: &str, outcome: Outcome) {
+    // A program reads the code of the outcome.
+    if cli.settings.json {
+        return;
+    }
     let (runner, run, shown) = (&session.gate.runner, &session.run, terminal::safe(name));
     let is_allowed = runner.policy().mentions(name);
     if let Some(why) = runner.catalog().unready(runner.policy(), name).filter(|_| is_allowed) {

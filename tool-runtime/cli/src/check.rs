@@ -104,7 +104,8 @@ pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
     Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// Returns a note about the tools with a precondition: it is code, which neither the definition nor the lock shows.
+/// Returns a note about the tools with a precondition. A precondition is code, so neither the definition nor the lock
+/// shows it.
 fn preconditions(catalog: &ToolCatalog) -> Option<String> {
     let stating = catalog.specs().filter(|spec| catalog.has_precondition(spec.name.as_str()));
     let stating: Vec<_> = stating.map(|spec| format!("`{}`", spec.name)).collect();

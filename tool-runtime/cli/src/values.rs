@@ -1,4 +1,4 @@
-//! Values of options: formats, protocols and views, by the names that documents use.
+//! Values of options: formats, views, callers, durations, headers and attributes.
 
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ pub(crate) enum View {
     Audit,
 }
 
-/// A duration: a whole number with `ms`, `s` or `m`.
+/// Reads a duration: a whole number with `ms`, `s`, `m`, `h` or `d`.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| "write a whole number and a unit, for example `30s`".to_owned())?;

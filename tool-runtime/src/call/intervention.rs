@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::call::{ArgumentChange, CallId};
 use crate::text::{plain, pointer, sentence};
 
-/// The most changed arguments that a model reads; further ones are counted.
+/// The maximum number of changed arguments that a model reads; further ones are counted.
 const MOST: usize = 16;
 
-/// The most characters of an argument's name, and bytes of its value, in the sentence.
+/// The maximum number of characters of an argument's name, and bytes of its value, in the sentence.
 const NAME: usize = 64;
 const VALUE: usize = 512;
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::{plain, quoted};
 
-/// The most characters of a name.
+/// The maximum number of characters of a name.
 const MOST: usize = 80;
 
 /// A name that was looked up for a value among the arguments of a call, such as the title of the task behind an id. It

@@ -1,4 +1,4 @@
-//! [`SafeError`]: a failure as a model and a UI may read it.
+//! [`SafeError`]: the error of a call, in a form that is safe for models and UIs.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{DecisionError, Outcome, Violation};
 
-/// A failure as a model and a UI may read it.
+/// The error of a call, in a form that is safe for models and UIs.
 ///
 /// ```
 /// use tool_runtime::{Outcome, ToolCatalog, ToolError, testing, tool};
@@ -40,7 +40,7 @@ pub struct SafeError {
     /// The author's code inside `execution_error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_code: Option<String>,
-    /// A sentence that holds no values.
+    /// A sentence without argument values.
     pub safe_message: String,
     /// The broken rules, where the arguments are wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

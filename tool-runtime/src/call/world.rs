@@ -1,4 +1,4 @@
-//! [`World`]: the state outside of a waiting call on which its approval depends, as its approver was shown it.
+//! [`World`]: the outside state that an approval depends on, as the approver saw it.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::call::{ArgumentDigest, NamedArgument};
 use crate::text::{plain, quoted};
 use crate::tool::Hash;
 
-/// The most characters of a statement's name, and of its value.
+/// The maximum number of characters of a statement's name, and of its value.
 const NAME: usize = 64;
 const VALUE: usize = 80;
 
@@ -24,8 +24,7 @@ pub(crate) struct Stated {
 }
 
 impl Stated {
-    /// Creates a statement. `shown` returns the text that may be shown of one, which masks values of sensitive
-    /// arguments.
+    /// Creates a statement. `shown` masks the values of sensitive arguments.
     pub(crate) fn new<'t>(
         (name, value): (&'t str, &'t str),
         shown: impl Fn(&'t str) -> &'t str,
@@ -61,7 +60,7 @@ pub(crate) struct CutName {
 pub(crate) struct Names {
     /// As a person reads them.
     pub(crate) shown: Vec<NamedArgument>,
-    /// The rest of those that a person reads in part.
+    /// The remaining names, of which a person reads only a part.
     pub(crate) cut: Vec<CutName>,
 }
 
@@ -109,7 +108,7 @@ pub(crate) struct World {
     /// The number of decisions that did not count, because the world had changed since the approver was shown it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) renewed: u8,
-    /// The differences for which the last of them did not count. Empty for arguments that were edited since.
+    /// The differences that made the last approval void. Empty for arguments that were edited since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) differences: Vec<Difference>,
     /// Whether the last of them did not count because the world could not be read.

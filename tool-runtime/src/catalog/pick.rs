@@ -40,7 +40,7 @@ pub struct PickOptions {
 }
 
 impl PickOptions {
-    /// The most tools that are picked for one query.
+    /// The maximum number of tools that are picked for one query.
     pub const MOST: usize = 128;
 
     /// Picks at most `most` tools, and never more than [`MOST`](Self::MOST), each with a score of 0.05 or more.

@@ -132,7 +132,7 @@ impl Problem {
     /// `schema`, `redaction`, `effect`, `description`, `argument`, `summary`, `evidence`, `execution` or `graph`; for a
     /// policy `policy_problem`, `policy_missing`, `policy_unreadable`, `policy_format`, `policy_not_utf8`,
     /// `policy_syntax`, `policy_unknown_key`, `policy_wrong_type` or `policy_value`; for a runner `capability_unbound`,
-    /// `names_unfit` or `approvals_undecided`; for a tool that a policy allows but that cannot run `not_pinned`,
+    /// `names_invalid` or `approvals_undecided`; for a tool that a policy allows but that cannot run `not_pinned`,
     /// `drifted`, `no_allowlist`, `rules`, `kept_out`, `unlisted` or `server_down`; and for a tool that a server lists
     /// and that is rejected `malformed`, `too_large`, `illegal_name`, `duplicate_name`, `colliding_name`,
     /// `input_schema`, `output_schema`, `unsupported_execution` or `unsupported_header`. For an MCP server it is

@@ -18,7 +18,7 @@ pub(crate) enum MediaError {
     Empty,
     /// It has more bytes than allowed.
     TooLarge {
-        /// The most bytes allowed.
+        /// The maximum number of bytes allowed.
         limit: usize,
     },
     /// The text is not Base64 with padding (RFC 4648, section 4).

@@ -49,7 +49,8 @@ pub(crate) struct Allowance {
     pub cost: Option<f64>,
 }
 
-/// The most windows that a principal or a tenant may have budgets for. Each call is booked for every window.
+/// The maximum number of windows that a principal or a tenant may have budgets for. Each call is booked for every
+/// window.
 const MOST_WINDOWS: usize = 8;
 
 impl Allowance {

@@ -11,7 +11,7 @@ use crate::policy::parse;
 use crate::policy::problem::unknown;
 use crate::tool::ToolEffect;
 
-/// The most approvals that a call can need. The document of the call holds them.
+/// The maximum number of approvals that a call can need. The document of the call holds them.
 const MOST: u32 = 16;
 
 /// The rules for deciders: in general, by effect and by tool. For each key, the most specific table that has it

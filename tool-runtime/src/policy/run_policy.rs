@@ -21,7 +21,7 @@ use crate::policy::tool_policy::ToolPolicy;
 use crate::policy::window::Window;
 use crate::tool::{Hash, ToolEffect, is_discovered};
 
-/// The most earlier policies that a run is held to. A snapshot carries each of them.
+/// The maximum number of earlier policies that a run is held to. A snapshot carries each of them.
 const MOST: usize = 16;
 
 /// The runner's policy, and those under which the run ran in earlier processes. The strictest applies, for the

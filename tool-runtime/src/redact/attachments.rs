@@ -9,7 +9,7 @@ pub(crate) const MEDIA: &str = "$media";
 /// The path that names the text with which a server reports that a tool failed.
 pub(crate) const ERROR: &str = "$error";
 
-/// The most files of one call.
+/// The maximum number of files of one call.
 const MAX_FILES: usize = 16;
 
 impl Projector {

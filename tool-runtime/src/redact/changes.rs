@@ -5,10 +5,11 @@ use crate::json::{self, Limits, Tree};
 use crate::redact::mask::MASK;
 use crate::text::pointer;
 
-/// The most changes that are listed.
+/// The maximum number of changes that are listed.
 const MOST: usize = 64;
 
-/// The most characters that are shown of a text that was repaired, and how many of them are the same on both sides.
+/// The maximum number of characters that are shown of a text that was repaired, and how many of them are the same on
+/// both sides.
 const PIECE: usize = 200;
 const AROUND: usize = 16;
 

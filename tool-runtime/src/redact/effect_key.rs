@@ -5,7 +5,7 @@ use crate::text::plain;
 use crate::tool::Once;
 use crate::tool::sentence::{Piece, pieces};
 
-/// The most characters of a key in a record.
+/// The maximum number of characters of a key in a record.
 const MOST: usize = 200;
 
 /// The key of an effect, made from the arguments of a call.

@@ -46,7 +46,7 @@ pub struct Projector {
     cut_check: Option<Arc<dyn Compiled>>,
 }
 
-/// The most times that a value is cut again, with more places that stay whole.
+/// The maximum number of times that a value is cut again, with more places that stay whole.
 const MAX_CUTS: usize = 16;
 
 /// A projected value: everything in it is on the allowlist.

@@ -9,7 +9,7 @@ use crate::text::{pointer, quoted};
 use crate::tool::ToolSpec;
 use crate::tool::sentence::{Piece, pieces};
 
-/// The most characters of one value.
+/// The maximum number of characters of one value.
 const MOST: usize = 80;
 
 /// Writes the sentence of a call: the first one with all its arguments present, otherwise the last one. Arguments in

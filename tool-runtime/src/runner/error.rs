@@ -36,7 +36,7 @@ impl Found {
             };
             problems.push(Problem::of("capability_unbound", message, None).with_tools(tools));
         }
-        problems.extend(self.names.into_iter().map(|message| Problem::of("names_unfit", message, None)));
+        problems.extend(self.names.into_iter().map(|message| Problem::of("names_invalid", message, None)));
         if !self.asks.is_empty() {
             let rules = self.asks.join("; ");
             let message = format!(

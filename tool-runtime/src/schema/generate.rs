@@ -14,8 +14,8 @@ use crate::schema::texts;
 use crate::text::pointer;
 use crate::tool::Schema;
 
-/// The most schemas that one schema may consist of once its references are inlined. Inlining is exponential in the
-/// nesting of types, so this is counted beforehand.
+/// The maximum number of schemas that one schema may consist of once its references are inlined. Inlining is
+/// exponential in the nesting of types, so this is counted beforehand.
 const MAX_SCHEMAS: u64 = 2_000;
 
 /// Where references of generated schemas point.

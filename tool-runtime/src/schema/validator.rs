@@ -15,7 +15,7 @@ use crate::schema::instance::TreeJson;
 use crate::text::is_similar;
 use crate::tool::Schema;
 
-/// The most violations that are listed for one value.
+/// The maximum number of violations that are listed for one value.
 const MOST_VIOLATIONS: usize = 100;
 
 /// How often a pattern with look-around may go back before the text counts as not matching.

@@ -9,13 +9,13 @@ use crate::error::{Problem, SchemaProblemKind};
 use crate::schema::graph::{Document, Target, address};
 use crate::schema::positions::subschemas;
 
-/// The most looks along one path from the root of a value to a leaf.
+/// The maximum number of looks along one path from the root of a value to a leaf.
 const MAX_VISITS: u64 = 5_000;
 
 /// The deepest value that can occur: arguments and outputs have their own limits of depth.
 const LEVELS: usize = 64;
 
-/// The most steps that counting one document may take.
+/// The maximum number of steps that counting one document may take.
 const BUDGET: usize = 500_000;
 
 /// The looks that a meta-schema takes, roughly.

@@ -287,7 +287,7 @@ impl PendingCall {
 
 /// How many earlier calls the sentence names.
 const NAMED: usize = 3;
-/// The most characters of an id in the sentence.
+/// The maximum number of characters of an id in the sentence.
 const ID: usize = 80;
 
 /// Returns the sentence about earlier calls whose outcome is unknown. Empty if there are none.

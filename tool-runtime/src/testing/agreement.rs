@@ -17,7 +17,7 @@ use crate::schema::validator::{Compiled, JsonSchemaValidator, Validator as _};
 use crate::testing::agreement::mutants::Mutant;
 use crate::tool::Schema;
 
-/// The most values that are made for one schema.
+/// The maximum number of values that are made for one schema.
 const CASES: usize = 48;
 
 /// The values that are made for all schemas of a catalog together, so that ten thousand tools end, too.

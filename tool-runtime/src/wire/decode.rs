@@ -107,21 +107,21 @@ impl Decoder {
         Self { dialect: Box::new(dialect), options, turn, reader: Reader::Start { mark: 0 }, taken: 0, unread: 0 }
     }
 
-    /// Sets the most bytes of one response; 32 MiB by default.
+    /// Sets the maximum number of bytes of one response; 32 MiB by default.
     #[must_use]
     pub fn with_max_bytes(mut self, bytes: usize) -> Self {
         self.options.max_bytes = bytes;
         self
     }
 
-    /// Sets the most bytes of one frame of a stream; 8 MiB by default.
+    /// Sets the maximum number of bytes of one frame of a stream; 8 MiB by default.
     #[must_use]
     pub fn with_max_frame_bytes(mut self, bytes: usize) -> Self {
         self.options.max_frame_bytes = bytes;
         self
     }
 
-    /// Sets the most calls of one response; 1,024 by default.
+    /// Sets the maximum number of calls of one response; 1,024 by default.
     #[must_use]
     pub fn with_max_calls(mut self, calls: usize) -> Self {
         self.options.max_calls = calls;
@@ -129,7 +129,7 @@ impl Decoder {
         self
     }
 
-    /// Sets the most bytes of provider state, such as encrypted reasoning; 8 MiB by default.
+    /// Sets the maximum number of bytes of provider state, such as encrypted reasoning; 8 MiB by default.
     #[must_use]
     pub fn with_max_provider_state_bytes(mut self, bytes: usize) -> Self {
         self.options.max_provider_state_bytes = bytes;

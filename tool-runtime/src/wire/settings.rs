@@ -35,9 +35,9 @@ pub struct RequestSettings {
     /// The share of the most likely tokens to choose from, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// The most tokens of one turn, reasoning included. Left out, it is the model's own limit; Anthropic requires one, for
-    /// which the HTTP client sends 16,000, in addition to the tokens of [`Effort::Tokens`], or 64,000 for the two highest
-    /// levels of a stream.
+    /// The maximum number of tokens of one turn, reasoning included. Left out, it is the model's own limit; Anthropic
+    /// requires one, for which the HTTP client sends 16,000, in addition to the tokens of [`Effort::Tokens`], or 64,000
+    /// for the two highest levels of a stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
     /// Whether Chat Completions carries that limit as `max_tokens`, the older name, which Mistral and many compatible
@@ -130,7 +130,7 @@ impl RequestSettings {
         self
     }
 
-    /// Sets the most tokens of one turn, reasoning included.
+    /// Sets the maximum number of tokens of one turn, reasoning included.
     pub const fn max_output_tokens(mut self, tokens: u32) -> Self {
         self.max_output_tokens = Some(tokens);
         self

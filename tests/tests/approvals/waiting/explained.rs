@@ -369,6 +369,6 @@ fn a_runner_refuses_look_ups_that_no_call_has() {
         let names = Names(Arc::default());
         let error = builder(&Arc::new(MemoryStore::new())).names(tool, argument, names).build().expect_err(expected);
         assert!(error.to_string().contains(expected), "{error}");
-        assert_eq!(error.code(), "names_unfit");
+        assert_eq!(error.code(), "names_invalid");
     }
 }

@@ -9,7 +9,7 @@ use tool_runtime::tool::Hash;
 use crate::store::connection::{Connection, Value};
 use crate::store::text::columns;
 
-/// The approximate number of parts of a text that is long enough for them.
+/// The target number of parts of a long text.
 const PARTS: usize = 64;
 
 /// The smallest average length of a part, in bytes.
@@ -32,7 +32,7 @@ pub(super) struct Stored {
 /// A row: space, scope, id, body and parts. The id of a part is its hash.
 pub(super) type Row = (String, String, String, String, Option<String>);
 
-/// Documents by the columns that name them, and the parts of their long texts.
+/// Rows of documents by their keys, and the parts of their long texts.
 #[derive(Default)]
 pub(super) struct Found(BTreeMap<(String, String, String), Stored>);
 

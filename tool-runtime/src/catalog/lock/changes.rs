@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The most changes of one tool that are kept.
+/// The maximum number of changes of one tool that are kept.
 pub(super) const MOST: usize = 100;
 
 /// The verdict on a change by semantic versioning, from the mildest to the gravest.

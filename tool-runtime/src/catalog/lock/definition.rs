@@ -13,7 +13,7 @@ use crate::text::{plain, pointer};
 use crate::tool::sentence::{Piece, pieces};
 use crate::tool::{Once, Redaction};
 
-/// The most characters of a value in a message.
+/// The maximum number of characters of a value in a message.
 const SHOWN: usize = 80;
 
 type Changes = Vec<LockChange>;

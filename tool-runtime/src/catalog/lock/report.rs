@@ -11,7 +11,7 @@ use crate::catalog::lock::text::Entries;
 use crate::catalog::lock::{LockChange, LockMark, LockVerdict};
 use crate::text::plain;
 
-/// The most lines of a report as text.
+/// The maximum number of lines of a report as text.
 const MAX_LINES: usize = 1_000;
 
 /// The differences between two locks: the tools that changed, by name.

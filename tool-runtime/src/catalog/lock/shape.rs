@@ -18,7 +18,7 @@ use crate::text::{cut, pointer};
 pub(super) use shown::{between, texts};
 use view::{View, behind, resolve};
 
-/// The most places of two schemas that are compared.
+/// The maximum number of places of two schemas that are compared.
 const MAX_PLACES: usize = 20_000;
 
 /// The deepest place that is compared, references counted.

@@ -17,7 +17,7 @@ const REPEATED: f64 = 0.25;
 const PAIR: f64 = 0.4;
 /// The part of a query that is read: this many bytes at its beginning and at its end.
 const MAX_HALF_BYTES: usize = 8 << 10;
-/// The most distinct words of a query that count: the rarest.
+/// The maximum number of distinct words of a query that count: the rarest.
 const MAX_WORDS: usize = 256;
 
 /// The contribution of a word of the query to a score.
@@ -154,7 +154,7 @@ impl PickIndex {
         unmatched
     }
 
-    /// The most words that [`unmatched`](Self::unmatched) returns.
+    /// The maximum number of words that [`unmatched`](Self::unmatched) returns.
     pub const UNMATCHED: usize = 16;
 
     fn wanted(&self, query: &str) -> Vec<Wanted<'_>> {

@@ -16,8 +16,8 @@ const LONGEST_ID: usize = 256;
 const MOST_IDS: usize = 100_000;
 const MOST_TEXT: usize = 4 << 20;
 
-/// The most ids of one call that are refused. Each is looked for in all texts that the run has seen, and the call does not
-/// run in any case.
+/// The maximum number of ids of one call that are refused. Each is looked for in all texts that the run has seen, and
+/// the call does not run in any case.
 const MOST_REFUSED: usize = 100;
 
 /// The ids that a run has seen in results of tools and in the user's texts. `Debug` shows only counts.

@@ -225,7 +225,7 @@ fn ids_that_were_seen_are_evidence() {
 
 #[test]
 fn what_a_run_keeps_as_evidence_is_bounded() {
-    // One more than the most ids: the last is not evidence.
+    // One more than the maximum number of ids: the last is not evidence.
     let mut seen = EvidenceSet::new();
     seen.insert_result(&Tree::Array((0..=100_000).map(Tree::Int).collect()));
     assert!(seen.contains(&Tree::Int(99_999)) && !seen.contains(&Tree::Int(100_000)));

@@ -4,10 +4,10 @@
 /// The longest text of all policies together, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The most brackets that may be open at the same time.
+/// The maximum number of brackets that may be open at the same time.
 const MAX_OPEN: usize = 32;
 
-/// The most operators in one policy: each may nest the next one.
+/// The maximum number of operators in one policy: each may nest the next one.
 const MAX_OPERATORS: usize = 256;
 
 /// Refuses a text that is too large or too deep.

@@ -9,7 +9,7 @@ use crate::policy::cedar::request::Types;
 use crate::policy::cedar::{Ready, Sets, nesting, on_own_stack};
 use crate::text::line_column;
 
-/// The most policies.
+/// The maximum number of policies.
 const MAX_POLICIES: usize = 256;
 
 /// Parses policies.

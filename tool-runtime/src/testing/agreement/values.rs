@@ -15,7 +15,7 @@ use crate::text::pointer;
 /// How deep a schema may nest.
 const MAX_DEPTH: usize = 24;
 
-/// The most places of a schema for which values are made.
+/// The maximum number of places of a schema for which values are made.
 const MAX_PLACES: usize = 20_000;
 
 /// How many items or characters are made beyond the least number.

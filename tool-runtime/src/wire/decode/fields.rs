@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::wire::decode::cursor::{Invalid, Json};
 
-/// The most entries of one list of a frame; no model writes more.
+/// The maximum number of entries of one list of a frame; no model writes more.
 pub(crate) const MAX_LIST: usize = 1 << 16;
 
 /// A value that is read in place: moving the fields of many small frames would cost more than reading them.

@@ -9,7 +9,7 @@ use crate::wire::decode::fields::{Field as _, Raw};
 #[derive(Default)]
 pub(crate) struct Rare<'a>(Vec<(Cow<'static, str>, Raw<'a>)>);
 
-/// The most unknown members of one object that are kept.
+/// The maximum number of unknown members of one object that are kept.
 const MAX_OTHERS: usize = 64;
 
 impl<'a> Rare<'a> {

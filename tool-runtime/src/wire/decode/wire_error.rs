@@ -30,7 +30,7 @@ pub struct WireError {
     pub(crate) provider_code: Option<ErrorCode>,
 }
 
-/// The most bytes of a provider's message that are kept.
+/// The maximum number of bytes of a provider's message that are kept.
 const MESSAGE: usize = 16 << 10;
 
 impl WireError {

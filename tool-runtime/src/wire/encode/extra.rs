@@ -36,7 +36,7 @@ const OWN: [&str; 23] = [
     "tools",
 ];
 
-/// The most bytes of all extra fields.
+/// The maximum number of bytes of all extra fields.
 const MOST_BYTES: usize = 64 << 10;
 
 /// Adds the fields to the body.

@@ -1,4 +1,5 @@
-//! [`Offer`]: the checks of the tools of one request.
+//! [`Offer`]: checks the tools of a request against the rules of its format. Letters such as `E4` name the rules of the
+//! wire cases (`tests/fixtures/wire`).
 
 use std::collections::BTreeMap;
 
@@ -29,7 +30,7 @@ fn beginning(text: &str, most: usize) -> Option<&str> {
 }
 
 impl<'o> Offer<'o> {
-    /// Creates the checks of a request whose strict tools have used this much of the provider's limits.
+    /// Creates the checks of a request. `room` is the rest of the provider's limits for strict tools.
     pub(super) fn new(dialect: &dyn Dialect, options: &'o EncodeOptions, room: Room) -> Self {
         Self { options, carries: dialect.carries(), losses: Vec::new(), room }
     }
@@ -133,7 +134,7 @@ impl<'o> Offer<'o> {
         Ok(Some((closed.schema, sent)))
     }
 
-    /// The schema of the answer as the provider's mode takes it; `None` if it cannot be closed where it has to be.
+    /// Returns the schema of a typed answer, closed if the provider requires that. `None` if it cannot be closed.
     pub(super) fn answer_schema(&mut self, answer: WireTool<'_>) -> Option<Value> {
         let Some(closing) = self.carries.closing else { return serde_json::from_str(answer.input_schema).ok() };
         let closed = strict::close(answer.input_schema, closing).ok()?;
@@ -141,7 +142,7 @@ impl<'o> Offer<'o> {
         Some(closed.schema)
     }
 
-    /// The choice with which the model can answer by a tool.
+    /// Returns the tool choice that lets the model answer by calling a tool.
     pub(super) fn answering(&self, choice: Option<ToolChoice>, name: &str, alone: bool) -> Option<ToolChoice> {
         let named = || Some(ToolChoice::Named(name.to_owned()));
         // A provider may refuse a forced call together with reasoning; the tool's description then asks for the call.

@@ -17,9 +17,9 @@ pub(crate) struct Carries {
     pub(crate) refused_at_root: &'static [&'static str],
     /// Which names of properties the provider takes.
     pub(crate) property_names: PropertyNames,
-    /// The most characters of a tool's description. `None` if the provider takes any number.
+    /// The maximum number of characters of a tool's description. `None` if the provider takes any number.
     pub(crate) description: Option<usize>,
-    /// The most tools of one request. `None` if the provider takes any number.
+    /// The maximum number of tools of one request. `None` if the provider takes any number.
     pub(crate) tools: Option<usize>,
     /// How schemas are closed; `None` if the format has no strict mode.
     pub(crate) closing: Option<Closing>,

@@ -24,7 +24,7 @@ use crate::wire::Message;
 use crate::wire::history::CallMessage;
 use message::{Claim, Posted, Role, decision};
 
-/// The most bytes of the id of a chat or a message.
+/// The maximum number of bytes of the id of a chat or a message.
 const ID_BYTES: usize = 128;
 
 /// Reads the bodies that a chat UI posts to one conversation.
@@ -79,7 +79,7 @@ impl ChatReader {
         Self { issued, max_bytes: 1 << 20 }
     }
 
-    /// Sets the most bytes of a body; 1 MiB by default.
+    /// Sets the maximum number of bytes of a body; 1 MiB by default.
     #[must_use]
     pub const fn with_max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;

@@ -10,7 +10,7 @@ use crate::catalog::lock::shape::{Comparison, Shift, Use};
 /// The schema that every value fits, for a place without one.
 static ANYTHING: Value = Value::Bool(true);
 
-/// The most alternatives that are compared each with each, or looked through.
+/// The maximum number of alternatives that are compared each with each, or looked through.
 const MAX_BRANCHES: usize = 64;
 
 impl<'a> Comparison<'a, '_> {

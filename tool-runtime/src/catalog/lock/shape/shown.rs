@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::json::canonical;
 use crate::text::plain;
 
-/// The most characters of a value in a message.
+/// The maximum number of characters of a value in a message.
 const SHOWN: usize = 80;
 
 /// Two values in one line, cut.

@@ -3,10 +3,11 @@
 use crate::text::cut;
 use crate::wire::decode::turn::{Call, Turn};
 
-/// The most bytes of text that are kept: enough to see the runaway text, and small enough for the requests that follow.
+/// The maximum number of bytes of text that are kept: enough to see the runaway text, and small enough for the requests
+/// that follow.
 const TEXT: usize = 16 << 10;
 
-/// The most bytes that are kept of any other text: the arguments of a call, a name, an id.
+/// The maximum number of bytes that are kept of any other text: the arguments of a call, a name, an id.
 const PIECE: usize = 1 << 10;
 
 impl Turn {

@@ -2,7 +2,7 @@
 
 use crate::wire::history::{CallMessage, Citation, Media, Part, ProviderState, TextPart};
 
-/// The most parts of one turn; no model writes more.
+/// The maximum number of parts of one turn; no model writes more.
 const MAX_PARTS: usize = 8192;
 
 /// The parts of a turn, in the order in which they began. Text, calls and refusal are kept by the turn itself.

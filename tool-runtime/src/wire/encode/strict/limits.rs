@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::wire::encode::strict::node::{Node, step};
 use crate::wire::encode::strict::{Closed, Closing};
 
-/// The most strict tools, optional properties and properties with a union type of one Anthropic request.
+/// The maximum number of strict tools, optional properties and properties with a union type of one Anthropic request.
 const MOST: [(usize, &str); 3] = [(20, "20 strict tools"), (24, "24 optional properties"), (16, "16 union types")];
 
 /// The longest name of a property that Anthropic takes.

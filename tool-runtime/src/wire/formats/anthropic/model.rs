@@ -83,7 +83,7 @@ impl<'a> Model<'a> {
         self.version < (4, 7)
     }
 
-    /// The most tokens of a turn that fit all models of its age.
+    /// The maximum number of tokens of a turn that fit all models of its age.
     pub(super) fn limit(&self) -> u32 {
         if self.version < (3, 7) { 4096 } else { MAX_OUTPUT_TOKENS }
     }

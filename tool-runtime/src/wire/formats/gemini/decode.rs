@@ -12,7 +12,7 @@ use crate::wire::formats::gemini::shape::{Candidate, Chunk, Response, Source, To
 use crate::wire::history::Citation;
 use crate::wire::{Finish, Format, WireError, WireErrorKind};
 
-/// The most sources of one response.
+/// The maximum number of sources of one response.
 const MAX_SOURCES: usize = 1024;
 
 /// The provider's finish reasons for a turn that a filter cut.

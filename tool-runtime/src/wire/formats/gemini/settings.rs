@@ -21,7 +21,7 @@ pub(super) const VOCABULARY: Vocabulary = Vocabulary {
 const BUDGET: &str = "generationConfig.thinkingConfig.thinkingBudget";
 const LEVEL: &str = "generationConfig.thinkingConfig.thinkingLevel";
 
-/// The most characters of a label's key and value.
+/// The maximum number of characters of a label's key and value.
 const LABEL: usize = 63;
 
 /// The fewest tokens that Gemini 2.5 Pro thinks for ("Gemini thinking", thinking budgets).

@@ -30,11 +30,11 @@ use crate::wire::ui::read::{ChatError, ChatErrorKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistoryLimits {
-    /// The most messages; 2,048 by default.
+    /// The maximum number of messages; 2,048 by default.
     pub messages: usize,
-    /// The most bytes of one text or of one result; 32 KiB by default.
+    /// The maximum number of bytes of one text or of one result; 32 KiB by default.
     pub content_bytes: usize,
-    /// The most bytes of all images and files together; 20 MiB by default.
+    /// The maximum number of bytes of all images and files together; 20 MiB by default.
     pub media_bytes: usize,
 }
 

@@ -3,7 +3,7 @@
 use crate::media::Media;
 use crate::wire::ui::read::{ChatError, ChatErrorKind};
 
-/// The most files of one message.
+/// The maximum number of files of one message.
 const MAX_FILES: usize = 32;
 
 /// A file at this address: a data URL in Base64, or where its provider fetches it.

@@ -5,10 +5,10 @@ use crate::wire::Message;
 use crate::wire::history::{CallMessage, Media, Part, ResultMessage};
 use crate::wire::ui::read::{ChatError, ChatErrorKind, file, id};
 
-/// The most parts of one message.
+/// The maximum number of parts of one message.
 const MAX_PARTS: usize = 1024;
 
-/// The most bytes of the reason of a decision.
+/// The maximum number of bytes of the reason of a decision.
 const REASON_BYTES: usize = 4 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
