@@ -67,7 +67,7 @@ impl Keyed {
 async fn again() -> Result<bool, ToolError> {
     happen("again")?;
     if lines("again") == 1 {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
     Ok(true)
 }
