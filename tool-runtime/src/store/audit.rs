@@ -86,7 +86,8 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the stable code of the event: [`Outcome::code`] or [`DecisionKind::code`].
+    /// Returns the stable code of the event: [`Outcome::code`](crate::call::Outcome::code) or
+    /// [`DecisionKind::code`](crate::store::DecisionKind::code).
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
