@@ -27,7 +27,7 @@ pub(crate) struct Approvals {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<BTreeSet<String>>,
     /// The decider is one of these principals.
-    #[serde(deserialize_with = "parse::some_names", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "parse::principals", skip_serializing_if = "Option::is_none")]
     pub principals: Option<BTreeSet<String>>,
     /// How many different deciders have to approve a call; 1 by default.
     #[serde(deserialize_with = "required", skip_serializing_if = "Option::is_none")]
@@ -54,7 +54,7 @@ pub(crate) struct Deciders {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<BTreeSet<String>>,
     /// The decider is one of these principals.
-    #[serde(deserialize_with = "parse::some_names", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "parse::principals", skip_serializing_if = "Option::is_none")]
     pub principals: Option<BTreeSet<String>>,
     /// How many different deciders have to approve a call.
     #[serde(deserialize_with = "required", skip_serializing_if = "Option::is_none")]

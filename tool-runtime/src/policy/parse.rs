@@ -8,6 +8,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::call::Decider;
 use crate::tool::ToolName;
 
 /// A set of exact tool names.
@@ -67,6 +68,29 @@ pub(super) fn table_maps<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
 /// An optional set of exact tool names. An absent set differs from an empty one.
 pub(super) fn some_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeSet<String>>, D::Error> {
     names(deserializer).map(Some)
+}
+
+/// An optional set of principals, as the application names people.
+pub(super) fn principals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeSet<String>>, D::Error> {
+    let principals: BTreeSet<Principal> = BTreeSet::deserialize(deserializer)?;
+    Ok(Some(principals.into_iter().map(|Principal(name)| name).collect()))
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+struct Principal(String);
+
+impl TryFrom<String> for Principal {
+    type Error = &'static str;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        if Decider::new(name.as_str()).is_named() {
+            return Ok(Self(name));
+        }
+        Err(
+            "a principal's name is not empty, has no invisible characters, and neither begins nor ends with white space",
+        )
+    }
 }
 
 /// A map that refuses a key written twice: JSON would let the last one win.

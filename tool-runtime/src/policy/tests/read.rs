@@ -15,6 +15,18 @@ fn check(text: &str, code: &str, says: &str) {
 }
 
 #[test]
+fn deciders_are_named_as_the_application_names_people() {
+    for name in ["grace", "grace@example.com", "auth0|123", "Ada Lovelace", "Grüße"] {
+        ToolPolicy::from_toml(&format!("[approvals]\nprincipals = [\"{name}\"]")).unwrap();
+        ToolPolicy::from_toml(&format!("[approvals.tools.a__b]\nprincipals = [\"{name}\"]")).unwrap();
+    }
+    for name in ["", " ", "grace ", "gra\\u0000ce", "gra\\u200Bce"] {
+        let error = ToolPolicy::from_toml(&format!("[approvals]\nprincipals = [\"{name}\"]")).unwrap_err().to_string();
+        assert!(error.starts_with("policy, line 2, column 14: a principal's name is not empty"), "{error}");
+    }
+}
+
+#[test]
 fn errors_say_where_and_what_to_do() {
     check(
         "parallel = 2\nallowed_tool = []",
