@@ -88,7 +88,7 @@ impl WriteFile {
         Ok(Written { bytes: self.text.len(), path: self.path })
     }
 
-    /// A person approves the replacement of this text, and of no other that somebody writes meanwhile.
+    /// An approval replaces the text that the person was shown; if the file has changed since, they are asked again.
     async fn precondition(self, reader: &dyn FileReader) -> Result<Precondition, ToolError> {
         match reader.read(&self.path, COMPARED_BYTES).await {
             Ok(present) => Ok(Precondition::of("the present text", present.text)),

@@ -346,7 +346,7 @@ async fn a_world_that_always_changes_does_not_ask_for_ever() {
     assert_eq!(rig.shared.effects(), 0);
 }
 
-/// A call that nobody has to approve costs no reading, and neither does one that a grant permits.
+/// The gate takes no precondition of a call that needs no approval, or that a grant permits.
 #[tokio::test]
 async fn only_a_call_that_waits_is_read() {
     let rig = Rig::new();
@@ -392,7 +392,7 @@ async fn an_edited_call_is_compared_by_the_arguments_that_were_shown() {
     assert_eq!((result.outcome(), rig.shared.effects()), (Outcome::Ok, 1));
 }
 
-/// What the tool states can contain what the call keeps secret.
+/// A statement can contain the value of a sensitive argument.
 #[tokio::test]
 async fn values_of_sensitive_arguments_are_masked_and_compared() {
     let rig = Rig::new();

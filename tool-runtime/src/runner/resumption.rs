@@ -131,17 +131,6 @@ impl Run {
         counting::told(self, approval, counted).await
     }
 
-    /// Notes an approval for another process that has the run, if other deciders have to approve the call too. `None` if
-    /// the decision has to be brought to that process.
-    pub(crate) async fn note_here(
-        &self,
-        question: &Question,
-        decision: &ApprovalDecision,
-        decider: &Decider,
-    ) -> Result<Option<ToolExecResult>, ResumeError> {
-        counting::note_here(self, question, decision, decider).await
-    }
-
     /// Notes the approvals of a graph's call on the call that the graph waits for, except the last one.
     pub(crate) async fn note_earlier(&self, question: &Question, earlier: &[Decider]) -> Result<(), StoreError> {
         counting::note_earlier(self, question, earlier).await
@@ -406,9 +395,11 @@ impl ToolRunner {
 
     /// As [`sweep`](Self::sweep), but takes over no further call once `stop` fires.
     pub(crate) async fn sweep_until(&self, stop: &CancellationToken) -> Result<u64, StoreError> {
-        recover::take_over_left(self, stop, |_| true).await?;
-        expired::expire_left(self, stop).await?;
-        if stop.is_cancelled() { Ok(0) } else { self.store().sweep().await }
+        let taken_over = recover::take_over_left(self, stop, |_| true).await;
+        let expired = expired::expire_left(self, stop).await;
+        // One call that cannot be read keeps no other part of the sweep from its work.
+        let removed = if stop.is_cancelled() { Ok(0) } else { self.store().sweep().await };
+        taken_over.and(expired).and(removed)
     }
 
     /// Returns the run of a waiting call, with permissions no wider than the call's run had. This runner's policy and

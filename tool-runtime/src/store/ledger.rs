@@ -265,6 +265,6 @@ pub(crate) fn check(transaction: &Transaction, held: Option<&RunLease>) -> Resul
     held.map_or(Ok(()), |lease| runs::check(transaction, lease))
 }
 
-pub(in crate::store) fn after(now: Timestamp, duration: Duration) -> Timestamp {
+pub(crate) fn after(now: Timestamp, duration: Duration) -> Timestamp {
     now.saturating_add(duration).unwrap_or(Timestamp::MAX)
 }

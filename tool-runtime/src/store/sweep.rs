@@ -13,7 +13,7 @@ use crate::store::{
 };
 
 /// How long a document stays after it has lost its meaning: a clock that jumps back by less still finds it.
-pub(in crate::store) const KEPT: Duration = Duration::from_secs(7 * 86_400);
+pub(crate) const KEPT: Duration = Duration::from_secs(7 * 86_400);
 
 /// The maximum number of documents that one transaction removes, which bounds how long their locks are held.
 const BATCH: usize = 64;

@@ -485,7 +485,7 @@ async fn an_approval_that_does_not_suffice_comes_without_a_message() {
     assert_eq!(record(&queued.store, "person").await.outcome, Outcome::Ok);
 }
 
-/// A name with white space at its ends is no other person.
+/// White space at the ends of a name does not make a second person.
 #[tokio::test]
 async fn a_person_has_one_name() {
     let store = Arc::new(MemoryStore::new());

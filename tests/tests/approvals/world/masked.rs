@@ -1,4 +1,5 @@
-//! What an approver reads of statements: no secret, and no sentence that the library did not write.
+//! The statements that an approver reads: sensitive values are masked, and the library writes the sentences around
+//! them.
 
 use std::collections::BTreeMap;
 

@@ -22,7 +22,7 @@ async fn decide(rig: &Rig, question: &Question, decision: ApprovalDecision, deci
     rig.process(&two()).run(of("run-1")).resume(question, decision, decider).await.expect("it waits")
 }
 
-/// The world is compared when the last person has approved. If it changed, everybody is asked again.
+/// The last approval compares the world. If it changed, all deciders are asked again.
 #[tokio::test]
 async fn a_changed_world_drops_every_approval() {
     let rig = Rig::new();

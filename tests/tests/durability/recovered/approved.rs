@@ -3,6 +3,7 @@
 use tests::Shown as _;
 use tool_runtime::ToolCall;
 use tool_runtime::agent::SavedConversation;
+use tool_runtime::call::Question;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::RecordFilter;
 
@@ -146,15 +147,7 @@ fn strangers_do_not_go_on_with_it() {
 #[test]
 fn a_restored_conversation() {
     every_approved(|rig, dies| {
-        let saved = runtime().block_on(async {
-            let mut conversation = rig.asked().await;
-            while let Step::Asked | Step::Ran = conversation.step().await {}
-            conversation.save().await.expect("saved")
-        });
-        let mut deciding = runtime().block_on(restored(&rig, &saved));
-        let question = tests::question(&deciding, "c");
-        let approve = Input::new().decide(&question, ApprovalDecision::Approve, &grace());
-        rig.dies(async move { drop(deciding.accept(approve).await) });
+        let (saved, question) = decided_elsewhere(&rig);
         rig.later(async {
             let mut conversation = restored(&rig, &saved).await;
             // The person, who got no answer, decides once more.
@@ -171,15 +164,7 @@ fn a_restored_conversation() {
 #[test]
 fn a_restored_conversation_without_a_decision() {
     every_approved(|rig, dies| {
-        let saved = runtime().block_on(async {
-            let mut conversation = rig.asked().await;
-            while let Step::Asked | Step::Ran = conversation.step().await {}
-            conversation.save().await.expect("saved")
-        });
-        let mut deciding = runtime().block_on(restored(&rig, &saved));
-        let question = tests::question(&deciding, "c");
-        let approve = Input::new().decide(&question, ApprovalDecision::Approve, &grace());
-        rig.dies(async move { drop(deciding.accept(approve).await) });
+        let (saved, _) = decided_elsewhere(&rig);
         rig.later(async {
             let mut conversation = restored(&rig, &saved).await;
             let ended = conversation.receive(Input::new()).await;
@@ -207,6 +192,21 @@ fn a_worker_that_takes_over() {
         rig.later(rig.worked());
         rig.holds("worker after a post", dies);
     });
+}
+
+/// A conversation that was saved while its call waited, and the question of the call. Another process let the call run, and
+/// died.
+fn decided_elsewhere(rig: &Rig) -> (SavedConversation, Question) {
+    let saved = runtime().block_on(async {
+        let mut conversation = rig.asked().await;
+        while let Step::Asked | Step::Ran = conversation.step().await {}
+        conversation.save().await.expect("saved")
+    });
+    let mut deciding = runtime().block_on(restored(rig, &saved));
+    let question = tests::question(&deciding, "c");
+    let approve = Input::new().decide(&question, ApprovalDecision::Approve, &grace());
+    rig.dies(async move { drop(deciding.accept(approve).await) });
+    (saved, question)
 }
 
 async fn restored(rig: &Rig, saved: &SavedConversation) -> Conversation {

@@ -88,10 +88,7 @@ impl Turns {
 
     /// Reads the waiting calls again: another process may have decided them. Returns whether any still runs there.
     pub(in crate::agent) async fn refresh(&mut self) -> Result<bool, StoreError> {
-        let mut running = false;
-        for at in 0..self.state.open.len() {
-            running |= calls::refresh(&self.run, &mut self.state, at).await?;
-        }
+        let running = self.read_waiting().await?;
         let waits = |id: &CallId| self.state.waiting().any(|call| call.id == *id);
         self.run.close_others(waits).await?;
         Ok(running)
@@ -100,10 +97,17 @@ impl Turns {
     /// Reads the waiting calls again. Returns whether another process decided one of them and it has ended.
     pub(in crate::agent) async fn was_decided(&mut self) -> Result<bool, StoreError> {
         let waiting = self.state.waiting().count();
-        for at in 0..self.state.open.len() {
-            calls::refresh(&self.run, &mut self.state, at).await?;
-        }
+        self.read_waiting().await?;
         Ok(self.state.waiting().count() < waiting)
+    }
+
+    /// Reads the waiting calls again. Returns whether any of them runs in another process.
+    async fn read_waiting(&mut self) -> Result<bool, StoreError> {
+        let mut running = false;
+        for at in 0..self.state.open.len() {
+            running |= calls::refresh(&self.run, &mut self.state, at).await?;
+        }
+        Ok(running)
     }
 
     /// Settles calls that an earlier process may have started.
@@ -225,15 +229,10 @@ impl Turns {
             match self.advance().await {
                 Step::Asked => used.add(self.last_usage()),
                 Step::Ran => ran = true,
-                Step::Waits(calls) if ran => return TurnOutcome::Waiting { calls },
-                Step::Waits(_) => {
-                    // Another process may have decided a call or replaced its question since it was read. If the store
-                    // cannot be read, the next decision finds out.
-                    if self.was_decided().await.unwrap_or(false) {
-                        continue;
-                    }
-                    return TurnOutcome::Waiting { calls: self.state.waiting().cloned().collect() };
-                }
+                // Another process may have decided a call or replaced its question since it was read. If the store
+                // cannot be read, the next decision finds out.
+                Step::Waits(_) if !ran && self.was_decided().await.unwrap_or(false) => {}
+                Step::Waits(_) => return TurnOutcome::Waiting { calls: self.state.waiting().cloned().collect() },
                 Step::Ended(ended) => return ended,
             }
         }

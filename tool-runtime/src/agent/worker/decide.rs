@@ -11,7 +11,7 @@ use crate::agent::Input;
 use crate::call::{CallId, Caller, Decider, Question, ToolExecResult};
 use crate::component::Reconciled;
 use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunSnapshot};
-use crate::store::{Key, PendingCall, RecordFilter, StoreError, StoredGrant, StoredRun};
+use crate::store::{DecisionKind, Key, PendingCall, RecordFilter, StoreError, StoredGrant, StoredRun};
 
 /// The largest number of decisions in one transaction.
 const MOST_TOGETHER: usize = 256;
@@ -23,8 +23,8 @@ impl RunQueue {
     ///
     /// Returns the result if it was carried out here; it can also be a mismatch of the decision, and the call then
     /// still waits. An approval of a call that needs those of other deciders too is noted here for every run
-    /// ([`ToolExecResult::approvals`]); only the last one is posted. `None` if it was posted: the worker or the server that has the run, or takes it next, carries it
-    /// out.
+    /// ([`ToolExecResult::approvals`]); only the last one is posted. `None` if it was posted: the worker or the server
+    /// that has the run, or takes it next, carries it out.
     ///
     /// # Errors
     /// No call of the run asks the question, a post to the run answers it already, or the decider belongs to another
@@ -37,21 +37,10 @@ impl RunQueue {
         decision: ApprovalDecision,
         decider: &Decider,
     ) -> Result<Option<ToolExecResult>, ResumeError> {
-        let (run, stored) = match self.asking_run(run_id, question, decider).await {
-            Err(ResumeError::NotWaiting(id)) => {
-                self.runner.note_late(run_id, None, question, (decision.kind(), Some(decider))).await?;
-                return Err(ResumeError::NotWaiting(id));
-            }
-            asking => asking?,
-        };
+        let (run, stored) = self.deciding_run(run_id, question, (decision.kind(), decider)).await?;
         match stored {
-            Some(stored) if stored.is_driven() => Err(ResumeError::Engine),
             Some(stored) => {
-                if let Some(noted) = Box::pin(run.note_here(question, &decision, decider)).await? {
-                    return Ok(Some(noted));
-                }
                 let input = Input::new().decide(question, decision, decider);
-                // Another process may have dropped an approval meanwhile, so that this one is not the last.
                 self.post_noting(run_id, stored.tenant.as_deref(), &input).await.map(|mut noted| noted.pop())
             }
             None => {
@@ -99,7 +88,8 @@ impl RunQueue {
         let mut runs: Vec<(StoredRun, Input)> = Vec::new();
         for (run_id, question, decision) in decisions {
             let at = |error: ResumeError| (Some(question.clone()), error);
-            let stored = self.takes(run_id, question, decision, decider).await.map_err(at)?;
+            let (_, stored) = self.deciding_run(run_id, question, (decision.kind(), decider)).await.map_err(at)?;
+            let stored = stored.ok_or(ResumeError::UnknownRun).map_err(at)?;
             let place = runs.iter().position(|(run, _)| run.run_id == stored.run_id);
             let place = place.unwrap_or_else(|| {
                 runs.push((stored, Input::new()));
@@ -118,27 +108,6 @@ impl RunQueue {
             noted[place].iter().find(|result| result.call_id() == question.call_id()).cloned()
         };
         Ok(decisions.iter().map(of).collect())
-    }
-
-    /// Checks a decision for a run that another process continues, and returns the run.
-    async fn takes(
-        &self,
-        run_id: &str,
-        question: &Question,
-        decision: &ApprovalDecision,
-        decider: &Decider,
-    ) -> Result<StoredRun, ResumeError> {
-        let kind = decision.kind();
-        let (run, stored) = match self.asking_run(run_id, question, decider).await {
-            Err(ResumeError::NotWaiting(id)) => {
-                self.runner.note_late(run_id, None, question, (kind, Some(decider))).await?;
-                return Err(ResumeError::NotWaiting(id));
-            }
-            asking => asking?,
-        };
-        let stored = stored.ok_or(ResumeError::UnknownRun)?;
-        run.admits(question, (kind, Some(decider)), false).await?;
-        Ok(stored)
     }
 
     /// Whether a decider may answer a question of a run, by every policy that the run is held to. Nothing is recorded; a
@@ -215,6 +184,22 @@ impl RunQueue {
         let kept = kept(stored.filter(is_its).as_ref())?;
         let run = self.runner.run_that_made(&unknown, kept, &self.options).ok_or_else(not_waiting)?;
         Box::pin(run.settle(call_id, outcome, decider)).await
+    }
+
+    /// As [`asking_run`](Self::asking_run), for a decision. One that no call waits for is recorded.
+    async fn deciding_run(
+        &self,
+        run_id: &str,
+        question: &Question,
+        (kind, decider): (DecisionKind, &Decider),
+    ) -> Result<(Run, Option<StoredRun>), ResumeError> {
+        match self.asking_run(run_id, question, decider).await {
+            Err(ResumeError::NotWaiting(id)) => {
+                self.runner.note_late(run_id, None, question, (kind, Some(decider))).await?;
+                Err(ResumeError::NotWaiting(id))
+            }
+            asking => asking,
+        }
     }
 
     /// Returns the run that asks a question, and its stored document if it has one.

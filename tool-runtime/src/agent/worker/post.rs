@@ -62,7 +62,8 @@ impl Message {
     pub(super) async fn check(queue: &RunQueue, stored: &StoredRun, input: &Input) -> Result<Self, Failed> {
         if stored.is_driven() {
             // No worker would ever take the message.
-            return Err((None, ResumeError::Engine));
+            let first = input.brought().next().map(|(question, ..)| question.clone());
+            return Err((first, ResumeError::Engine));
         }
         let (mut questions, mut several) = (Vec::new(), Vec::new());
         for (question, kind, decider) in input.brought() {

@@ -3,7 +3,9 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{
@@ -25,6 +27,9 @@ use crate::store::{
     AuditRecord, Document, DocumentKind, Key, LedgerEntry, PendingCall, Query, RecordFilter, SealedRecord, StoreError,
     StoredDocument, ledger,
 };
+
+/// The maximum time of a call that nobody waits for. A tool without a timeout would hold up all others.
+const MOST_TIME: Duration = Duration::from_mins(10);
 
 /// The known state of a call that was handed to a gate before. `None`: unknown. `Some(None)`: it runs in another
 /// process.
@@ -210,22 +215,34 @@ pub(in crate::runner) async fn take_over_left(
     wanted: fn(&LedgerEntry) -> bool,
 ) -> Result<(), StoreError> {
     let store = &runner.shared.store;
-    let mut rest = Rest::of(Query { due: Some(store.now().await?), ..Query::new(DocumentKind::Call) });
+    let (mut rest, mut failed) =
+        (Rest::of(Query { due: Some(store.now().await?), ..Query::new(DocumentKind::Call) }), Ok(()));
     while let Some(page) = store.page(&mut rest).await? {
         for StoredDocument { key, document, .. } in page {
             if stop.is_cancelled() {
-                return Ok(());
+                return failed;
             }
             let Document::Call(entry) = document else { continue };
             let Some(waited) = entry.waited.as_ref().filter(|_| wanted(&entry)) else { continue };
             if runner.shared.catalog.entry(waited.tool.as_str()).is_none() {
                 continue;
             }
-            let keys = vec![Key::run(Arc::clone(key.scope())), key.clone()];
-            let left = key.clone();
-            if store.transact(keys, move |transaction| ledger::is_left(transaction, &left)).await? {
-                go_on_begun(&runner.run(options_of(waited)), &waited.call_id, &key).await?;
-            }
+            // A call that cannot be continued must not keep the next one from it.
+            failed = failed.and(take_over_if_left(runner, waited, &key).await);
+        }
+    }
+    failed
+}
+
+/// Takes over a call, unless a process continues it. A tool that does not end in time is stopped.
+async fn take_over_if_left(runner: &ToolRunner, waited: &PendingCall, key: &Key) -> Result<(), StoreError> {
+    let keys = vec![Key::run(Arc::clone(key.scope())), key.clone()];
+    let left = key.clone();
+    if runner.shared.store.transact(keys, move |transaction| ledger::is_left(transaction, &left)).await? {
+        let run = runner.run(options_of(waited));
+        // A call that is dropped ends as `outcome_unknown`.
+        if let Ok(taken_over) = timeout(MOST_TIME, go_on_begun(&run, &waited.call_id, key)).await {
+            taken_over?;
         }
     }
     Ok(())

@@ -77,9 +77,8 @@ pub(in crate::runner) async fn read_here(
     }))
 }
 
-/// Notes an approval for another process that has the run, if other deciders have to approve the call too. `None` if the
-/// decision has to be brought to that process: it is the last approval, or another decision.
-pub(in crate::runner) async fn note_here(
+/// Notes an approval if other deciders have to approve the call too. `None` if it is the last one, or another decision.
+async fn note_here(
     run: &Run,
     question: &Question,
     decision: &ApprovalDecision,

@@ -2,46 +2,56 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use crate::call::Suspension;
+use crate::call::{Caller, Suspension};
 use crate::contain::discard;
 use crate::runner::waiting::posting;
 use crate::runner::{ResumeError, RunOptions, ToolRunner};
+use crate::store::ledger::after;
 use crate::store::pages::Rest;
-use crate::store::{Document, DocumentKind, PendingCall, Query, StoreError, StoredDocument, StoredRun};
+use crate::store::{Document, DocumentKind, KEPT, PendingCall, Query, StoreError, StoredDocument, StoredRun};
 
 /// Ends the waiting calls that have expired, if this runner has their tools. A call in a conversation of the store is
-/// left to the worker that takes its run, and a call of an engine to the engine. Ends no further call once `stop` fires.
+/// left to the worker that takes its run, and a call of an engine to the engine, for a week. Ends no further call once `stop` fires.
 pub(in crate::runner) async fn expire_left(runner: &ToolRunner, stop: &CancellationToken) -> Result<(), StoreError> {
     let store = &runner.shared.store;
-    let mut rest = Rest::of(Query { due: Some(store.now().await?), ..Query::new(DocumentKind::Waiting) });
+    let (now, mut failed) = (store.now().await?, Ok(()));
+    let mut rest = Rest::of(Query { due: Some(now), ..Query::new(DocumentKind::Waiting) });
     while let Some(page) = store.page(&mut rest).await? {
         for StoredDocument { document, .. } in page {
             if stop.is_cancelled() {
-                return Ok(());
+                return failed;
             }
             let Document::Waiting(waiting) = document else { continue };
-            let call = waiting.call;
-            if runner.shared.catalog.entry(call.tool.as_str()).is_some() && !has_owner(runner, &call).await? {
-                expire(runner, &call).await?;
+            if runner.shared.catalog.entry(waiting.call.tool.as_str()).is_some() {
+                // A call that cannot be ended must not keep the next one from its end.
+                failed = failed.and(expire_if_left(runner, &waiting.call, now).await);
             }
         }
     }
-    Ok(())
+    failed
 }
 
-/// Whether a worker or an engine continues the run of a call.
-async fn has_owner(runner: &ToolRunner, call: &PendingCall) -> Result<bool, StoreError> {
+async fn expire_if_left(runner: &ToolRunner, call: &PendingCall, now: Timestamp) -> Result<(), StoreError> {
+    // The call of a graph ends with the call that the graph waits for.
+    let is_inner = matches!(call.caller, Caller::Graph { .. });
+    if is_inner || has_owner(runner, call, now).await? { Ok(()) } else { expire(runner, call).await }
+}
+
+/// Whether a worker or an engine continues the run of a call. An engine has a week: one that was told to end a workflow
+/// never continues its run, and does not say so.
+async fn has_owner(runner: &ToolRunner, call: &PendingCall, now: Timestamp) -> Result<bool, StoreError> {
     let query = Query { scope: Some(Arc::clone(&call.run_id)), limit: 1, ..Query::new(DocumentKind::Run) };
     let stored = runner.shared.store.list(&query).await?.pop();
     let run = stored.as_ref().and_then(StoredDocument::as_run);
     let is_its = |run: &&StoredRun| (&run.tenant, &run.principal) == (&call.tenant, &call.principal);
-    Ok(run.filter(is_its).is_some_and(|run| !run.is_served()))
+    let is_left = |run: &StoredRun| run.is_served() || (run.is_driven() && now >= after(call.expires_at, KEPT));
+    Ok(run.filter(is_its).is_some_and(|run| !is_left(run)))
 }
 
 async fn expire(runner: &ToolRunner, call: &PendingCall) -> Result<(), StoreError> {
-    // The call of a graph ends with the call that the graph waits for.
     let Some(run) = posting::run_of(runner, call, None, &RunOptions::new()) else { return Ok(()) };
     let ended = match call.suspension {
         Suspension::Approval => Box::pin(run.expire(&call.question())).await,

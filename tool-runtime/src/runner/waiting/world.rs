@@ -266,7 +266,10 @@ async fn statements(open: &OpenCall, frozen: &Frozen, precondition: &Preconditio
         return Err(unread(Outcome::ExecutionError, why));
     }
     let secrets = secrets(&frozen.entry.spec, frozen.effective());
-    let is_secret = |text: &str| secrets.iter().any(|secret| reveals(text, secret));
+    // A long text is not shown in full in any case, and searching it takes long.
+    let is_secret = |text: &str| {
+        !secrets.is_empty() && (text.len() > SEARCHED || secrets.iter().any(|secret| reveals(text, secret)))
+    };
     let shown = |text| if is_secret(text) { MASK } else { text };
     let digests = open.run().digests().await;
     let stated = precondition.stated().iter();
@@ -276,6 +279,9 @@ async fn statements(open: &OpenCall, frozen: &Frozen, precondition: &Preconditio
 /// The length from which a value of a sensitive argument is found anywhere in a text. Shorter ones occur by chance, so
 /// they are found only where no letter or digit is beside them.
 const FOUND_INSIDE: usize = 4;
+
+/// The length of the longest text that is searched for values of sensitive arguments, in bytes. A longer one is masked.
+const SEARCHED: usize = 16 * 1024;
 
 fn reveals(text: &str, secret: &str) -> bool {
     let is_long = secret.chars().count() >= FOUND_INSIDE;
@@ -296,6 +302,8 @@ fn secrets(spec: &ToolSpec, arguments: &str) -> Vec<String> {
         name(&schema, &mut named);
         let sensitive = spec.sensitive.iter().filter_map(|name| arguments.get(name));
         sensitive.for_each(|value| collect(value, &named, &mut found));
+        found.sort_unstable();
+        found.dedup();
     }
     found
 }
