@@ -73,8 +73,9 @@ pub(crate) use pending::{FrozenArguments, ReplacedArguments};
 pub use restored::RunBehind;
 pub(crate) use runs::RunLease;
 pub use sealed::SealedRecord;
+pub(crate) use sweep::KEPT;
 #[cfg(feature = "mcp-server")]
-pub(crate) use sweep::{KEPT, close_abandoned};
+pub(crate) use sweep::close_abandoned;
 pub use transaction::{ChangeFn, Transaction};
 pub use unfinished::UnfinishedCall;
 pub use verify::Verification;
