@@ -170,7 +170,11 @@ async fn main() {
     let verified = Verification::of_store(&*store, &[], |_| ()).await.expect("verified");
     assert_eq!(verified.findings, []);
     let taken = start.elapsed().as_secs_f64();
-    println!("{} records are verified in {taken:.1} s, {:.0} a second", verified.records, verified.records as f64 / taken);
+    println!(
+        "{} records are verified in {taken:.1} s, {:.0} a second",
+        verified.records,
+        verified.records as f64 / taken
+    );
 }
 
 fn row(name: &str, size: f64, calls: f64) {
