@@ -111,7 +111,8 @@ pub(super) fn replay(cli: &Cli<'_>, asked: &Replay) -> Result<Exit, Failure> {
         ToolPolicy::from_path(with).map_err(|error| Failure::usage(error.to_string()).code("policy_problem"))?;
     let policy = Cli::checked(&catalog, policy)?;
     let text = input::text(input::file(records)?, &records.display().to_string())?;
-    let mut other = Other { catalog, policy, party: cli.party(), given: values::shared(labels), labels: HashMap::new() };
+    let mut other =
+        Other { catalog, policy, party: cli.party(), given: values::shared(labels), labels: HashMap::new() };
     let mut counts = Counts::default();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let wrong = |error: serde_json::Error| {
