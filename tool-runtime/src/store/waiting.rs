@@ -259,7 +259,7 @@ fn is_approved(call: &PendingCall, taken: &Taken) -> bool {
     }
 }
 
-/// Records a person's decision on a call that is no longer suspended as it was compared.
+/// Records a person's decision that finds another suspension than the one it was compared with, or none.
 fn not_taken(transaction: &mut Transaction, decision: &DecisionRecord) -> Result<(), StoreError> {
     match decision.decider {
         Some(_) => transaction.append(decision.clone().not_pending()),

@@ -77,6 +77,23 @@ fn commands_that_only_look_check_the_policy() {
 }
 
 #[test]
+fn a_policy_file_that_cannot_be_read_is_bad_input_of_check() {
+    let rig = Rig::new();
+    rig.write("policy.txt", "");
+    rig.write("text.toml", "no policy");
+    for (file, code) in [("missing.toml", 2), ("policy.txt", 2), (".", 2), ("text.toml", 1)] {
+        let checked = rig.run(&["--policy", file, "check"]).code(code);
+        let (printed, silent) =
+            if code == 2 { (&checked.stderr, &checked.stdout) } else { (&checked.stdout, &checked.stderr) };
+        assert!(printed.contains(file), "{file}: {printed}");
+        assert_eq!(silent, "", "{file}");
+    }
+    let missing = rig.run(&["--json", "--policy", "missing.toml", "check", "--lock", "tools.lock", "--write"]).code(2);
+    assert_eq!(missing.error(), "policy_problem");
+    assert!(!rig.path("tools.lock").exists());
+}
+
+#[test]
 fn a_definition_is_a_tree_for_a_person_and_data_for_a_program() {
     let rig = Rig::new();
     let shown = rig.run(&["show", "tasks__list_tasks"]).code(0).stdout;
