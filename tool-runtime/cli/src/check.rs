@@ -44,6 +44,9 @@ struct Checked<'a> {
 }
 
 pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
+    if let Some(path) = &cli.settings.policy {
+        read(path)?;
+    }
     let (mut problems, mut unready) = (Vec::new(), BTreeMap::new());
     let catalog = match cli.catalog() {
         Ok(catalog) => {
@@ -102,6 +105,16 @@ pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
         problems.iter().for_each(|problem| terminal::line(&terminal::safe(problem)));
     }
     Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// Fails if a policy file cannot be read at all: this is bad input. Mistakes in its text are findings.
+fn read(policy: &Path) -> Result<(), Failure> {
+    match ToolPolicy::from_path(policy) {
+        Err(error) if matches!(error.code(), "policy_missing" | "policy_unreadable" | "policy_format") => {
+            Err(Failure::usage(error.to_string()).code("policy_problem"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns a note about the tools with a precondition. A precondition is code, so neither the definition nor the lock

@@ -154,8 +154,7 @@ impl Conversation {
     /// # Errors
     /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
     /// decider may not decide. The conversation is then unchanged, except that its calls show the questions that they ask
-    /// now. If the store failed, the calls after the one that
-    /// could not be finished still wait.
+    /// now. If the store failed, the calls after the one that could not be finished still wait.
     pub async fn accept(&mut self, input: Input) -> Result<(), ResumeError> {
         let admitted = match self.check_again(&input).await {
             Ok(()) => Box::pin(self.admit(input)).await,

@@ -123,12 +123,12 @@ impl Run {
     }
 
     /// Reports an approval that was counted. `Err` is the result of one after which the call waits for other deciders.
-    pub(crate) async fn told(
+    pub(crate) async fn report_counted(
         &self,
         approval: Approval,
         counted: Counted,
     ) -> Result<Result<PendingCall, ToolExecResult>, ResumeError> {
-        counting::told(self, approval, counted).await
+        counting::report_counted(self, approval, counted).await
     }
 
     /// Notes the approvals of a graph's call on the call that the graph waits for, except the last one.

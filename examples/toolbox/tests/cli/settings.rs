@@ -77,6 +77,24 @@ fn commands_that_only_look_check_the_policy() {
 }
 
 #[test]
+fn a_policy_file_that_cannot_be_read_is_bad_input_of_check() {
+    let rig = Rig::new();
+    rig.write("policy.txt", "");
+    rig.write("text.toml", "no policy");
+    for file in ["missing.toml", "policy.txt", "."] {
+        let unread = rig.run(&["--policy", file, "check"]).code(2);
+        assert!(unread.stderr.contains(file), "{file}: {}", unread.stderr);
+        assert_eq!(unread.stdout, "", "{file}");
+    }
+    // A mistake in the text is a finding.
+    let found = rig.run(&["--policy", "text.toml", "check"]).code(1).stdout;
+    assert!(found.contains("text.toml"), "{found}");
+    let missing = rig.run(&["--json", "--policy", "missing.toml", "check", "--lock", "tools.lock", "--write"]).code(2);
+    assert_eq!(missing.error(), "policy_problem");
+    assert!(!rig.path("tools.lock").exists());
+}
+
+#[test]
 fn a_definition_is_a_tree_for_a_person_and_data_for_a_program() {
     let rig = Rig::new();
     let shown = rig.run(&["show", "tasks__list_tasks"]).code(0).stdout;

@@ -5,7 +5,8 @@ use tool_runtime::call::{Decider, Outcome, Question};
 use tool_runtime::runner::{ResumeError, RunSnapshot};
 use tool_runtime::store::PendingCall;
 
-use crate::approvals::{Decision, exit_of, posted};
+use crate::approvals::decision::{Decision, exit_of};
+use crate::approvals::posted;
 use crate::attend::cancellable;
 use crate::chat;
 use crate::chat::ended::unrestored;

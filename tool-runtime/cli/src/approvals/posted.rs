@@ -12,7 +12,8 @@ use tool_runtime::store::{
     AuditRecord, DecisionKind, DecisionRecord, Key, PendingCall, RecordFilter, Store, StoredDocument, StoredRun,
 };
 
-use crate::approvals::{By, Decision, exit_of, waiting};
+use crate::approvals::decision::{By, Decision, exit_of};
+use crate::approvals::waiting;
 use crate::describe::Asked;
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
