@@ -142,7 +142,8 @@ fn shared_keys(catalog: &ToolCatalog) -> Vec<String> {
     let note = |((key, scope), tools): ((String, &str), Vec<&str>)| {
         let tools: Vec<_> = tools.iter().map(|tool| format!("`{tool}`")).collect();
         format!(
-            "{} have the effect key `{key}` (once in a {scope}): of calls with the same values, one has the effect",
+            "{} have the effect key `{key}` (once in a {scope}): of all calls with the same values, only the first \
+             takes effect",
             tools.join(" and ")
         )
     };
@@ -254,8 +255,8 @@ mod tests {
         let [note] = &shared_keys(&catalog.expect("a catalog"))[..] else { panic!("one key is shared") };
         assert_eq!(
             note,
-            "`check__cheque` and `check__refund` have the effect key `refund:{..}` (once in a tenant): of calls with the same \
-             values, one has the effect"
+            "`check__cheque` and `check__refund` have the effect key `refund:{..}` (once in a tenant): of all calls with \
+             the same values, only the first takes effect"
         );
     }
 }

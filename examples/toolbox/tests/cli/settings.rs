@@ -56,7 +56,7 @@ fn list_export_and_show_decide_as_call_does() {
         let exported = rig.run(&with(&[party, &["export", "--as", "openai-chat"]].concat())).code(0).stdout;
         assert_eq!(exported.contains("docs__search"), allowed, "{party:?}");
         let shown = rig.run(&with(&[party, &["show", "docs__search"]].concat())).code(0);
-        assert_eq!(shown.stderr.contains("the policy says deny"), !allowed, "{party:?}: {}", shown.stderr);
+        assert_eq!(shown.stderr.contains("policy: deny"), !allowed, "{party:?}: {}", shown.stderr);
     }
     let note = ["call", "notes__add_note", "{\"text\":\"x\"}"];
     rig.run(&with(&note)).code(3);

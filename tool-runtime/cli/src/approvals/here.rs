@@ -104,7 +104,7 @@ fn unfinished(cli: &Cli<'_>, call: &PendingCall) -> Failure {
     let (app, id) = (cli.app.name, terminal::safe(call.call_id.as_str()));
     let text = format!(
         "the call `{id}` has begun, and has no record of its end: another process runs it, or died; `{app} audit open` \
-         shows until when it is waited for. Run the command again then"
+         shows the end of its lease; run this command again after that"
     );
     Failure::failed(text).code("unfinished")
 }

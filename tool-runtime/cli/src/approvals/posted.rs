@@ -334,7 +334,7 @@ fn tell(
         _ => match wait {
             None if run.is_served() => Ok(Exit::Done),
             None => {
-                terminal::note(&format!("without a worker: {app} chat --continue {run_id}"));
+                terminal::note(&format!("if no worker runs, continue it with: {app} chat --continue {run_id}"));
                 Ok(Exit::Done)
             }
             Some(_) => {

@@ -227,7 +227,7 @@ impl Again {
     fn describe(&self) -> String {
         let Self { run, call, tool, before, now, result } = self;
         let (word, now) = match (result, now) {
-            (Compared::UnknownTool, _) => ("unknown", "there is no such tool any more".to_owned()),
+            (Compared::UnknownTool, _) => ("unknown", "the tool no longer exists".to_owned()),
             (_, None) => ("undecided", "the policy reads an argument that the record does not show".to_owned()),
             (Compared::Differs, Some(now)) => ("differs", describe(now)),
             (_, Some(now)) => ("same", describe(now)),
