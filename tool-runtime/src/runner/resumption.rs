@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallId, Decider, Question, ToolExecResult, ToolInvocationRecord};
 use crate::component::Reconciled;
+use crate::contain::discard;
 #[cfg(feature = "tokens")]
 use crate::runner::SealingKeys;
 #[cfg(feature = "mcp-server")]
@@ -104,6 +105,19 @@ impl Run {
         with_message: bool,
     ) -> Result<(), ResumeError> {
         posting::admits(self, question, by, with_message).await
+    }
+
+    /// Records a person's decision that is refused together with what came with it, although its call waits for it. A
+    /// decision that is refused for itself is recorded as that.
+    pub(crate) async fn note_refused(
+        &self,
+        question: &Question,
+        by: (DecisionKind, Option<&Decider>),
+        with_message: bool,
+    ) {
+        if let Err(error) = posting::note_refused(self, question, by, with_message).await {
+            discard(error);
+        }
     }
 
     /// Whether a call waits for other deciders after this decision.
