@@ -62,8 +62,7 @@ impl Turns {
             }
             // The person was not shown that an earlier call may have had the effect: the call asks another question.
             Err(ResumeError::NotAllowed(DecisionError::Question)) => {
-                let mut error = SafeError::new(Outcome::ApprovalMismatch, Outcome::ApprovalMismatch.safe_message());
-                error.mismatch = Some(DecisionError::Question);
+                let error = SafeError::mismatched(DecisionError::Question);
                 if let Some(Progress::Waiting(call)) = &mut before {
                     call.refused = Some(error.clone());
                 }
