@@ -3,6 +3,7 @@
 mod approved;
 mod connected;
 mod doors;
+mod inside;
 mod reconciling;
 mod swept;
 

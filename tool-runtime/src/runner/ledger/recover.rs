@@ -235,7 +235,7 @@ pub(in crate::runner) async fn take_over_left(
                 continue;
             }
             // A call that cannot be continued must not keep the next one from it.
-            failed = failed.and(take_over_if_left(runner, waited, &key).await);
+            failed = failed.and(take_over_if_left(runner, &entry, waited, &key).await);
         }
     }
     failed
@@ -249,10 +249,16 @@ fn can_take_over(runner: &ToolRunner, tool: &str) -> bool {
 }
 
 /// Takes over a call, unless a process continues it. A tool that does not end in time is stopped.
-async fn take_over_if_left(runner: &ToolRunner, waited: &PendingCall, key: &Key) -> Result<(), StoreError> {
-    let keys = vec![Key::run(Arc::clone(key.scope())), key.clone()];
-    let left = key.clone();
-    if runner.shared.store.transact(keys, move |transaction| ledger::is_left(transaction, &left)).await? {
+async fn take_over_if_left(
+    runner: &ToolRunner,
+    entry: &LedgerEntry,
+    waited: &PendingCall,
+    key: &Key,
+) -> Result<(), StoreError> {
+    let store = &runner.shared.store;
+    let is_orphan = ledger::is_orphan(&**runner.store(), key, entry).await?;
+    let (keys, left) = (ledger::keys_of(key, entry), key.clone());
+    if store.transact(keys, move |transaction| ledger::is_left(transaction, &left, is_orphan)).await? {
         let run = runner.run(options_of(waited));
         // A call that is dropped ends as `outcome_unknown`.
         if let Ok(taken_over) = timeout(MOST_TIME, go_on_begun(&run, &waited.call_id, key)).await {
