@@ -388,7 +388,8 @@ impl ToolRunner {
     /// tool borrows no connection, the call is reconciled, repeated or closed, under the policy that let it begin or
     /// wait, for the principal of its run.
     ///
-    /// A call of such a run that waits for longer than it may ends as `approval_expired`, if this runner has its tool.
+    /// A call of such a run that waits for longer than it may ends as `approval_expired`, if this runner has its tool,
+    /// and otherwise a week later. So does a call inside a graph whose own call is over.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};

@@ -16,7 +16,7 @@ use crate::store::runs::{self, RunLease};
 use crate::store::{Document, Key, LedgerEntry, PendingCall, StoreError, Transaction};
 
 pub(crate) use closing::{
-    close_left, close_orphan, close_unseen, is_abandoned, is_left, is_orphan, keys_of,
+    close_left, close_orphan, close_unseen, has_graph, is_abandoned, is_left, is_orphan, keys_of,
 };
 
 /// The intent to run a call, written before its effect begins.

@@ -269,7 +269,7 @@ async fn take_over_if_left(
 }
 
 /// Returns the options of the run that made the call.
-fn options_of(waited: &PendingCall) -> RunOptions {
+pub(in crate::runner) fn options_of(waited: &PendingCall) -> RunOptions {
     RunOptions {
         principal: waited.principal.clone(),
         tenant: waited.tenant.clone(),

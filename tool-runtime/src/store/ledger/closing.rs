@@ -94,7 +94,7 @@ pub(crate) async fn is_orphan(store: &dyn Store, key: &Key, entry: &LedgerEntry)
 
 /// Whether a run has a call of a graph that works in the run `graph`: the call began and has no end, or it waits. A
 /// graph that only reads is not in the ledger while it works.
-async fn has_graph(store: &dyn Store, run: &str, graph: &str) -> Result<bool, StoreError> {
+pub(crate) async fn has_graph(store: &dyn Store, run: &str, graph: &str) -> Result<bool, StoreError> {
     let query = |kind| Query { scope: Some(run.into()), ..Query::new(kind) };
     let begun = Query { due: Some(Timestamp::MAX), ..query(DocumentKind::Call) };
     let is_its = |listed: &StoredDocument| match &listed.document {
