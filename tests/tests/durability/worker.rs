@@ -6,6 +6,7 @@ mod leased;
 mod several;
 mod skewed;
 mod stopped;
+mod unsaved;
 
 use std::collections::BTreeMap;
 use std::future::Future;

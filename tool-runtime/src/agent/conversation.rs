@@ -365,8 +365,8 @@ impl Conversation {
         let checked = self.compare(input).await;
         if checked.is_err() {
             for (question, kind, decider) in input.brought() {
-                // The gate refuses it for the same reason as here, and records the refusal.
-                let _refused = self.turns.run.admits(question, (kind, decider), input.has_message()).await;
+                // The gate refuses it for the same reason as here, or because it came with one that is refused.
+                self.turns.run.note_refused(question, (kind, decider), input.has_message()).await;
             }
         }
         checked
@@ -374,6 +374,7 @@ impl Conversation {
 
     /// As [`check`](Self::check). After a decision on a question that was replaced, the calls ask their new questions.
     async fn check_again(&mut self, input: &Input) -> Result<(), ResumeError> {
+        self.turns.look_for_waiting().await?;
         let checked = self.check(input).await;
         if let Err(ResumeError::NotAllowed(DecisionError::Question)) = checked {
             self.turns.ask_again().await?;

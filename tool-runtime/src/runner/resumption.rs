@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallId, Decider, Question, ToolExecResult, ToolInvocationRecord};
 use crate::component::Reconciled;
+use crate::contain::discard;
 #[cfg(feature = "tokens")]
 use crate::runner::SealingKeys;
 #[cfg(feature = "mcp-server")]
@@ -104,6 +105,19 @@ impl Run {
         with_message: bool,
     ) -> Result<(), ResumeError> {
         posting::admits(self, question, by, with_message).await
+    }
+
+    /// Records a person's decision that is refused together with what came with it, although its call waits for it. A
+    /// decision that is refused for itself is recorded as that.
+    pub(crate) async fn note_refused(
+        &self,
+        question: &Question,
+        by: (DecisionKind, Option<&Decider>),
+        with_message: bool,
+    ) {
+        if let Err(error) = posting::note_refused(self, question, by, with_message).await {
+            discard(error);
+        }
     }
 
     /// Whether a call waits for other deciders after this decision.
@@ -370,11 +384,12 @@ impl ToolRunner {
     /// [`sweep`](trait@crate::store::Store#method.sweep) of the runner's store does. Returns the number of removed
     /// documents.
     ///
-    /// A call is abandoned if its process is gone and no process continues its run. If this runner has its tool, the
-    /// call is reconciled, repeated or closed, under the policy that let it begin or wait, for the principal of its
-    /// run.
+    /// A call is abandoned if its process is gone and no process continues its run. If this runner has its tool, and the
+    /// tool borrows no connection, the call is reconciled, repeated or closed, under the policy that let it begin or
+    /// wait, for the principal of its run.
     ///
-    /// A call of such a run that waits for longer than it may ends as `approval_expired`, if this runner has its tool.
+    /// A call of such a run that waits for longer than it may ends as `approval_expired`, if this runner has its tool,
+    /// and otherwise a week later. So does a call inside a graph whose own call is over.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
