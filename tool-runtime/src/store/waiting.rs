@@ -80,6 +80,8 @@ pub(crate) struct Approval {
     pub(crate) call: PendingCall,
     pub(crate) decision: DecisionRecord,
     pub(crate) decider: Decider,
+    /// How many deciders the call needs by now: its run can have gained labels since it was suspended.
+    pub(crate) required: u32,
     /// The call with the arguments of this decider, which asks another question. `None` if they are not edited.
     pub(crate) replaced: Option<PendingCall>,
     /// The rule for the earlier deciders of the call, whom a process without its tool or with another policy may have
@@ -99,7 +101,7 @@ pub(crate) struct Plan<'a> {
 
 /// Compares an approval with the call as it waits now, and its earlier deciders with the rules.
 pub(crate) fn plan<'a>(transaction: &Transaction, approval: &'a Approval) -> Result<Plan<'a>, Uncounted> {
-    let Approval { call, decider, replaced, bars, .. } = approval;
+    let Approval { call, decider, required, replaced, bars, .. } = approval;
     let mut waiting = match transaction.get(&Key::of_waiting(call)) {
         Some(Document::Waiting(waiting)) if waiting.call.question() == call.question() => waiting.clone(),
         Some(Document::Waiting(_)) => return Err(Uncounted::Other),
@@ -110,6 +112,7 @@ pub(crate) fn plan<'a>(transaction: &Transaction, approval: &'a Approval) -> Res
         waiting.call = replaced.clone();
         return Ok(Plan { approval, waiting, dropped, is_last: false });
     }
+    waiting.call.required = waiting.call.required.max(*required);
     if let Some(bars) = bars {
         for decider in std::mem::take(&mut waiting.call.approvals) {
             match bars(&waiting.call, &decider) {

@@ -2,7 +2,9 @@
 //! the decider, and the last one is carried out.
 
 use crate::call::{Decider, DecisionError, Question, Suspension, ToolExecResult};
+use crate::contain::discard;
 use crate::runner::gate::draft::Draft;
+use crate::runner::gate::stages;
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison;
@@ -11,6 +13,23 @@ use crate::runner::waiting::suspend::{self, Given};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::waiting::{Approval, Counted, Uncounted};
 use crate::store::{Key, PendingCall, StoreError, Waiting};
+
+/// Returns how many deciders have to approve a waiting call by now. Its run gains labels while it waits, and they can
+/// meet a rule that requires more. A graph asks again about the call that it waits for.
+pub(in crate::runner) fn required_now(run: &Run, call: &PendingCall) -> u32 {
+    let entry = run.shared().catalog.entry(call.tool.as_str());
+    let Some(entry) = entry.filter(|_| call.graph.is_none() && run.policy().can_require_several()) else {
+        return call.required;
+    };
+    match stages::read_again(run, entry, &call.call_id, call.arguments()) {
+        Ok(hydrated) => call.required.max(stages::required_approvals(run, &hydrated)),
+        Err(stop) => {
+            // The decision is refused for that.
+            discard(stop);
+            call.required
+        }
+    }
+}
 
 /// Notes an approval of a call that needs several; every way of deciding counts here. `Ok` is the call as it waits, if
 /// the approval is the last one, which is carried out next. `Err` is the result of any other approval.
@@ -62,7 +81,7 @@ pub(in crate::runner) async fn read_here(
 ) -> Result<Result<Option<Approval>, ToolExecResult>, ResumeError> {
     let id = question.call_id();
     let needs_several = match run.pending(id).await.map_err(|error| run.store_failed(error))? {
-        Some(call) => call.required > 1 && !call.is_expired(run.shared().clock.now()),
+        Some(call) => required_now(run, &call) > 1 && !call.is_expired(run.shared().clock.now()),
         None => false,
     };
     if *decision != ApprovalDecision::Approve || !needs_several {
@@ -72,8 +91,8 @@ pub(in crate::runner) async fn read_here(
     let given = Given { purpose, kind: decision.kind(), decider: Some(decider), question: Some(question) };
     let asked = suspend::asked(run, id, &given).await?;
     Ok(asked.map(|(Waiting { call, .. }, decision)| {
-        let bars = comparison::judge(run, &call);
-        Some(Approval { call, decision, decider: decider.clone(), replaced: None, bars })
+        let (required, bars) = (required_now(run, &call), comparison::judge(run, &call));
+        Some(Approval { call, decision, decider: decider.clone(), required, replaced: None, bars })
     }))
 }
 

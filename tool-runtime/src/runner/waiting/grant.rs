@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use crate::call::{Decider, DecisionError, Question, Suspension, Verdict};
 use crate::policy::ArgumentRule;
 use crate::runner::waiting::comparison::{self, Purpose};
+use crate::runner::waiting::counting;
 use crate::runner::waiting::suspend::{Given, asked};
 use crate::runner::{ResumeError, Run};
 use crate::store::grants;
@@ -180,7 +181,9 @@ pub(in crate::runner) async fn remember(
     let given = Given { purpose, kind, decider: Some(decider), question: Some(question) };
     let call = match asked(run, id, &given).await? {
         // One person cannot allow later calls that need several.
-        Ok((waiting, decision)) if waiting.call.required > 1 && remember.verdict == Verdict::Allow => {
+        Ok((waiting, decision))
+            if remember.verdict == Verdict::Allow && counting::required_now(run, &waiting.call) > 1 =>
+        {
             return Err(comparison::barred(run, &waiting, decision, DecisionError::SeveralDeciders).await);
         }
         // Other policies determine who may decide on the call, and this run does not have them.
