@@ -16,6 +16,7 @@ use crate::runner::gate::draft::{Refused, Shown};
 use crate::runner::gate::ending::{Ending, MAX_MESSAGE_BYTES, Stop};
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages;
+use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::orphans;
 use crate::runner::ledger::recover::run_approved;
 use crate::runner::waiting::comparison;
@@ -24,7 +25,7 @@ use crate::runner::waiting::counting;
 use crate::runner::waiting::suspend::{self, Given, Reopened, reopen};
 use crate::runner::waiting::world;
 use crate::runner::{CallClient, Continued, ResumeError, Run};
-use crate::store::waiting::Approval;
+use crate::store::waiting::{Approval, Counted, Uncounted};
 use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 use crate::text::sentence;
 
@@ -107,7 +108,16 @@ async fn count(
     };
     let bars = comparison::judge(&run, &call);
     let approval = Approval { call, decision, decider: decider.clone(), required, replaced, bars };
-    match Box::pin(counting::note(&run, approval)).await? {
+    let counted = LedgerClient(&run).approve(approval.clone()).await?;
+    if matches!(counted, Counted::Refused(Uncounted::Late)) {
+        // The call ends in the transaction that records the decision.
+        if let Some(claim) = &mut open.claim {
+            claim.decision = claim.decision.clone().too_late();
+        }
+        *decided = Decided::Refuse(Stop::new(Outcome::ApprovalExpired));
+        return Ok(None);
+    }
+    match Box::pin(counting::told(&run, approval, counted)).await? {
         Ok(last) => {
             if let Decided::Run(_, Some(continued), _) = decided {
                 continued.earlier.clone_from(&last.approvals);

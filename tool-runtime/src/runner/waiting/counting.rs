@@ -31,17 +31,8 @@ pub(in crate::runner) fn required_now(run: &Run, call: &PendingCall) -> u32 {
     }
 }
 
-/// Notes an approval of a call that needs several; every way of deciding counts here. `Ok` is the call as it waits, if
-/// the approval is the last one, which is carried out next. `Err` is the result of any other approval.
-pub(in crate::runner) async fn note(
-    run: &Run,
-    approval: Approval,
-) -> Result<Result<PendingCall, ToolExecResult>, ResumeError> {
-    let counted = LedgerClient(run).approve(approval.clone()).await?;
-    Box::pin(told(run, approval, counted)).await
-}
-
-/// Reports an approval that was counted: see [`note`].
+/// Reports an approval that was counted. `Ok` is the call as it waits, if the approval is the last one, which is carried
+/// out next. `Err` is the result of any other approval.
 pub(in crate::runner) async fn told(
     run: &Run,
     Approval { call, decision, .. }: Approval,
@@ -66,6 +57,10 @@ pub(in crate::runner) async fn told(
         },
         Counted::Refused(Uncounted::Other) => {
             Ok(Err(refused(&call, DecisionError::Question).stop.result(call.call_id, false)))
+        }
+        Counted::Refused(Uncounted::Late) => {
+            LedgerClient(run).note(decision.too_late().not_pending()).await.map_err(|error| run.store_failed(error))?;
+            Err(ResumeError::NotWaiting(call.call_id))
         }
         Counted::Refused(Uncounted::Gone) => Err(ResumeError::NotWaiting(call.call_id)),
     }
@@ -105,7 +100,10 @@ async fn note_here(
 ) -> Result<Option<ToolExecResult>, ResumeError> {
     match read_here(run, question, decision, decider).await? {
         Ok(None) => Ok(None),
-        Ok(Some(approval)) => Ok(Box::pin(note(run, approval)).await?.err()),
+        Ok(Some(approval)) => {
+            let counted = LedgerClient(run).approve(approval.clone()).await?;
+            Ok(Box::pin(told(run, approval, counted)).await?.err())
+        }
         Err(refused) => Ok(Some(refused)),
     }
 }
