@@ -12,4 +12,5 @@ mod rig;
 mod scripts;
 mod strict;
 mod tasks;
+mod unread;
 mod world;

@@ -122,7 +122,9 @@ impl Tasks {
         let Some(asked_as) = &waiting.asked_as else { return Ok(None) };
         let known = ServedRuns(runner).document(asked_as, party).await.map_err(|error| failed(&error))?;
         let Some(known) = known else { return Ok(None) };
-        if let Ok((run_tasks, call)) = self.find(server, party.clone(), &known).await {
+        // A store that cannot be read says nothing about the call, which must not be made a second time.
+        let found = self.found(server, party.clone(), &known).await.map_err(|error| failed(&error))?;
+        if let Some((run_tasks, call)) = found {
             if !run_tasks.has(&call)
                 && let Some(pending) = run_tasks.run.pending(&call).await.map_err(|error| failed(&error))?
             {
