@@ -235,10 +235,8 @@ impl Taken {
     /// Whether the call expired before a decision that lets it have an effect, or that replaces its output, is carried
     /// out. The decision was compared before the transaction, maybe long before.
     fn is_late(&self, now: Timestamp) -> bool {
-        let counts = matches!(
-            self.decision.decision,
-            DecisionKind::Approved | DecisionKind::Edited | DecisionKind::Answered
-        );
+        let counts =
+            matches!(self.decision.decision, DecisionKind::Approved | DecisionKind::Edited | DecisionKind::Answered);
         counts && self.call.is_expired(now)
     }
 }

@@ -47,7 +47,10 @@ async fn an_approval_counts_by_the_labels_of_now() {
     let run = gained(&store).await;
     let question = run.question("person").await;
     let first = run.resume(&question, ApprovalDecision::Approve, &grace()).await.expect("it counts");
-    assert_eq!((first.outcome(), first.executed(), first.approvals()), (Outcome::ApprovalRequired, false, Some((1, 2))));
+    assert_eq!(
+        (first.outcome(), first.executed(), first.approvals()),
+        (Outcome::ApprovalRequired, false, Some((1, 2)))
+    );
     // The arguments are those that were shown, so the question stays, and the approval with it.
     assert_eq!(pending(&run).await.question(), question);
     let (given, required) = (pending(&run).await.approvals().0.len(), pending(&run).await.approvals().1);
