@@ -7,6 +7,7 @@ mod held;
 mod http;
 #[cfg(unix)]
 mod killed;
+mod left;
 mod lost;
 mod rig;
 mod scripts;

@@ -10,6 +10,7 @@ mod attending;
 mod entering;
 mod held;
 mod kept;
+mod left;
 mod question;
 mod requests;
 mod run_tasks;
@@ -29,6 +30,7 @@ use status::task_id;
 
 pub(super) use entering::{Entered, Entering, Waiting};
 pub(super) use held::{Guest, HeldAnswer};
+pub(super) use left::Left;
 pub(super) use running::{Answered, Running, asking, questions};
 
 /// The suspended calls of a server, of all its clients together.
