@@ -82,7 +82,7 @@ pub(crate) struct Approval {
     pub(crate) call: PendingCall,
     pub(crate) decision: DecisionRecord,
     pub(crate) decider: Decider,
-    /// How many deciders the call needs by now: its run can have gained labels since it was suspended.
+    /// How many deciders the call needs at present: its run can have gained labels since it was suspended.
     pub(crate) required: u32,
     /// The call with the arguments of this decider, which asks another question. `None` if they are not edited.
     pub(crate) replaced: Option<PendingCall>,
@@ -276,7 +276,7 @@ fn is_approved(call: &PendingCall, taken: &Taken) -> bool {
 }
 
 /// Asks about a call again, because the world is not the one that the approver was shown. Records the decision that does
-/// not count. A decision on a call that is no longer suspended as it was compared is recorded as refused for that reason.
+/// not count. If the call is not suspended as it was compared, the decision is recorded as refused for that reason.
 pub(crate) fn renew(
     transaction: &mut Transaction,
     compared: &PendingCall,

@@ -14,7 +14,7 @@ use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::waiting::{Approval, Counted, Uncounted};
 use crate::store::{Key, PendingCall, StoreError, Waiting};
 
-/// Returns how many deciders have to approve a waiting call by now. Its run gains labels while it waits, and they can
+/// Returns how many deciders have to approve a waiting call at present. Its run gains labels while it waits, and they can
 /// meet a rule that requires more. A graph asks again about the call that it waits for.
 pub(in crate::runner) fn required_now(run: &Run, call: &PendingCall) -> u32 {
     let entry = run.shared().catalog.entry(call.tool.as_str());

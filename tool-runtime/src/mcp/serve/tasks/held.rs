@@ -232,7 +232,7 @@ impl Tasks {
                 (shown, decision) = answer => {
                     asking = None;
                     (until, carried) = (held, Instant::now() + CARRIED);
-                    // The call may ask another question by now, which its client was not shown.
+                    // The call may ask another question since, which its client was not shown.
                     if let Some(decision) = decision {
                         self.decide(server, run_tasks, &shown, decision).await?;
                     }
