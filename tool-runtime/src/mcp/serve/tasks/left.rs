@@ -9,10 +9,9 @@ use tokio::time::Instant;
 
 use crate::agent::Input;
 use crate::mcp::serve::Served;
-use crate::mcp::serve::tasks::Tasks;
 use crate::mcp::serve::tasks::kept::SavedRunTasks;
 use crate::mcp::serve::tasks::status::task_id;
-use crate::runner::{ServedRun, ServedRuns};
+use crate::runner::ServedRuns;
 use crate::store::ledger::after;
 use crate::store::{
     DecisionRecord, Document, DocumentKind, KEPT, Key, Post, Query, RecordFilter, Store as _, StoreError,
@@ -149,11 +148,4 @@ async fn forget_runs(served: &Served) -> Result<(), StoreError> {
         }
     }
     Ok(())
-}
-
-impl Tasks {
-    /// Whether this server continues a run of the store.
-    fn continues(&self, run_id: &Arc<str>) -> bool {
-        self.by_run().values().any(|run_tasks| ServedRun(&run_tasks.run).stored_id() == run_id)
-    }
 }
