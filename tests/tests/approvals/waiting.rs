@@ -8,6 +8,7 @@ mod digests;
 mod edges;
 mod explained;
 mod foreign;
+mod gained;
 mod grants;
 mod racing;
 mod records;

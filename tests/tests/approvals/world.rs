@@ -3,6 +3,7 @@
 mod by_hand;
 mod doors;
 mod failing;
+mod late;
 mod masked;
 mod named;
 mod several;
@@ -164,11 +165,16 @@ impl Rig {
 
     /// Another process each time.
     fn process(&self, rules: &str) -> ToolRunner {
+        self.process_over(Arc::clone(&self.shared.store) as _, rules)
+    }
+
+    /// A process over a store of its own.
+    fn process_over(&self, store: Arc<dyn Store>, rules: &str) -> ToolRunner {
         let policy = format!(
             "allowed_tools = ['world__pay', 'world__charge', 'world__close', 'world__slow', 'world__much', \
              'world__ready', 'world__wire', 'world__told', 'world__hide']\n{rules}"
         );
-        self.shared.start(Arc::clone(&self.shared.store) as _, &policy, self.capabilities())
+        self.shared.start(store, &policy, self.capabilities())
     }
 
     fn run(&self) -> Run {

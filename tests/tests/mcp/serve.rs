@@ -7,9 +7,11 @@ mod held;
 mod http;
 #[cfg(unix)]
 mod killed;
+mod left;
 mod lost;
 mod rig;
 mod scripts;
 mod strict;
 mod tasks;
+mod unread;
 mod world;

@@ -327,6 +327,11 @@ impl DecisionRecord {
         self.mismatched(DecisionError::NotPending)
     }
 
+    /// Returns the same decision, which arrived after its call had expired.
+    pub(crate) fn too_late(self) -> Self {
+        Self { decision: DecisionKind::TooLate, refused: None, approvals: None, earlier: Vec::new(), ..self }
+    }
+
     /// Returns the same decision, refused because the world is not the one that the decider was shown.
     pub(crate) fn of_another_world(self) -> Self {
         self.mismatched(DecisionError::World)

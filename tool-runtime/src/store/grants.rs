@@ -128,7 +128,8 @@ pub(crate) fn give(
     record: &DecisionRecord,
 ) -> Result<bool, StoreError> {
     match transaction.get(&Key::of_waiting(call)) {
-        Some(Document::Waiting(waiting)) if waiting.call.is_same(call) => {}
+        Some(Document::Waiting(waiting))
+            if waiting.call.is_same(call) && !waiting.call.is_expired(transaction.now()) => {}
         _ => return Ok(false),
     }
     transaction.set(&grant.key(), Document::Grant(Box::new(grant.clone())))?;

@@ -90,6 +90,8 @@ pub(crate) enum Begun {
     /// Earlier calls of the same effect have an unknown outcome, or one holds the effect key. The call
     /// did not begin.
     Blocked(Blocked),
+    /// The suspended call expired before its approval was carried out. It did not begin, and is still suspended.
+    Late,
 }
 
 /// Writes an intent, unless the call has begun before.

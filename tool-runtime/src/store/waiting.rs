@@ -68,6 +68,8 @@ pub(crate) enum Uncounted {
     Other,
     /// The call does not wait.
     Gone,
+    /// The call has expired.
+    Late,
 }
 
 /// Returns why a decider may not decide on a waiting call, `None` if they may.
@@ -80,6 +82,8 @@ pub(crate) struct Approval {
     pub(crate) call: PendingCall,
     pub(crate) decision: DecisionRecord,
     pub(crate) decider: Decider,
+    /// How many deciders the call needs at present: its run can have gained labels since it was suspended.
+    pub(crate) required: u32,
     /// The call with the arguments of this decider, which asks another question. `None` if they are not edited.
     pub(crate) replaced: Option<PendingCall>,
     /// The rule for the earlier deciders of the call, whom a process without its tool or with another policy may have
@@ -99,17 +103,21 @@ pub(crate) struct Plan<'a> {
 
 /// Compares an approval with the call as it waits now, and its earlier deciders with the rules.
 pub(crate) fn plan<'a>(transaction: &Transaction, approval: &'a Approval) -> Result<Plan<'a>, Uncounted> {
-    let Approval { call, decider, replaced, bars, .. } = approval;
+    let Approval { call, decider, required, replaced, bars, .. } = approval;
     let mut waiting = match transaction.get(&Key::of_waiting(call)) {
         Some(Document::Waiting(waiting)) if waiting.call.question() == call.question() => waiting.clone(),
         Some(Document::Waiting(_)) => return Err(Uncounted::Other),
         _ => return Err(Uncounted::Gone),
     };
+    if waiting.call.is_expired(transaction.now()) {
+        return Err(Uncounted::Late);
+    }
     let mut dropped = Vec::new();
     if let Some(replaced) = replaced {
         waiting.call = replaced.clone();
         return Ok(Plan { approval, waiting, dropped, is_last: false });
     }
+    waiting.call.required = waiting.call.required.max(*required);
     if let Some(bars) = bars {
         for decider in std::mem::take(&mut waiting.call.approvals) {
             match bars(&waiting.call, &decider) {
@@ -167,7 +175,7 @@ fn not_counted(call: &PendingCall, decider: &Decider, why: DecisionError, next: 
 
 /// Counts an approval: notes it with its record, unless it is the last one that the call needs. An approval that has no
 /// effect, because the call was decided or asks another question, is recorded as refused. That of a person who approved
-/// the call before is recorded by the caller.
+/// the call before, or after the call expired, is recorded by the caller.
 pub(crate) fn approve(transaction: &mut Transaction, approval: &Approval) -> Result<Counted, StoreError> {
     match plan(transaction, approval) {
         Ok(plan) => plan.write(transaction),
@@ -184,7 +192,7 @@ pub(crate) fn refuse(transaction: &mut Transaction, approval: &Approval, why: Un
     match why {
         Uncounted::Other => transaction.append(decision.of_another_question()),
         Uncounted::Gone => transaction.append(decision.not_pending()),
-        Uncounted::Again => Ok(()),
+        Uncounted::Again | Uncounted::Late => Ok(()),
     }
 }
 
@@ -222,6 +230,14 @@ impl Taken {
             Then::Begin(intent) => Some(intent),
             Then::End(_) => None,
         }
+    }
+
+    /// Whether the call expired before a decision that lets it have an effect, or that replaces its output, is carried
+    /// out. The decision was compared before the transaction, maybe long before.
+    fn is_late(&self, now: Timestamp) -> bool {
+        let counts =
+            matches!(self.decision.decision, DecisionKind::Approved | DecisionKind::Edited | DecisionKind::Answered);
+        counts && self.call.is_expired(now)
     }
 }
 
@@ -268,31 +284,44 @@ fn not_taken(transaction: &mut Transaction, decision: &DecisionRecord) -> Result
 }
 
 /// Asks about a call again, because the world is not the one that the approver was shown. Records the decision that does
-/// not count. Returns `false` if the call is no longer suspended as it was compared; the decision is then recorded as
-/// refused for that reason.
+/// not count. If the call is not suspended as it was compared, the decision is recorded as refused for that reason.
 pub(crate) fn renew(
     transaction: &mut Transaction,
     compared: &PendingCall,
     renewed: &Waiting,
     decision: &DecisionRecord,
-) -> Result<bool, StoreError> {
+) -> Result<Renewed, StoreError> {
     let key = Key::of_waiting(compared);
     match transaction.get(&key) {
         Some(Document::Waiting(waiting)) if waiting.call.is_same(compared) => {}
         _ => {
             not_taken(transaction, decision)?;
-            return Ok(false);
+            return Ok(Renewed::Gone);
         }
+    }
+    if compared.is_expired(transaction.now()) {
+        return Ok(Renewed::Late);
     }
     transaction.set(&key, Document::Waiting(Box::new(renewed.clone())))?;
     transaction.append(decision.clone())?;
-    Ok(true)
+    Ok(Renewed::Asked)
+}
+
+/// Whether a call is asked about again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Renewed {
+    Asked,
+    /// The call is no longer suspended as it was compared.
+    Gone,
+    /// The call has expired. It is still suspended, and nothing is written.
+    Late,
 }
 
 /// Ends a suspension: records the decision, and begins or ends the call. Returns `None` if the call is no longer
 /// suspended, or another call is suspended under its id; a person's decision is then recorded as refused. If an account
 /// is exhausted, the call stays suspended. If earlier calls of the same effect have an unknown outcome, it stays
-/// suspended with another question. If another call holds its effect key, it stays suspended, too.
+/// suspended with another question. If another call holds its effect key, it stays suspended, too. An approval of a call
+/// that has expired begins nothing, and an answer in its tool's place is recorded as refused.
 pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
     let key = Key::of_waiting(&taken.call);
     match transaction.get(&key) {
@@ -300,6 +329,19 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
         _ => {
             not_taken(transaction, &taken.decision)?;
             return Ok(None);
+        }
+    }
+    let mut decision = taken.decision.clone();
+    if taken.is_late(transaction.now()) {
+        decision = decision.too_late();
+        match &taken.then {
+            Then::End(_) => {
+                transaction.append(decision.not_pending())?;
+                return Ok(None);
+            }
+            // A graph continues with the decision, and the call that it waits for is not carried out.
+            Then::Begin(_) if taken.call.graph.is_some() => {}
+            Then::Begin(_) => return Ok(Some(Begun::Late)),
         }
     }
     let begun = match &taken.then {
@@ -326,7 +368,7 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
     {
         transaction.set(&Key::replaced(key), Document::Decided { until: Timestamp::MAX })?;
     }
-    transaction.append(taken.decision.clone())?;
+    transaction.append(decision)?;
     if let Then::End(record) = &taken.then {
         transaction.append((**record).clone())?;
         if let Some(key) = &taken.ledger {

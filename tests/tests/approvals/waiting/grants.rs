@@ -201,6 +201,20 @@ async fn what_reaches_outside_is_bounded_and_deciders_are_checked() {
     {
         assert_eq!(allow().matching(conditions).expect_err(conditions).code(), "grant_conditions");
     }
+    // Conditions contain values of arguments, and the error of the parser would quote them.
+    for conditions in [
+        r#"[{"pointer":"/to","one_of":"CANARY"}]"#,
+        r#"[{"pointer":"/to","equals":1,"CANARY":2}]"#,
+        r#"["CANARY"]"#,
+        r#"[{"pointer":"/to","one_of":["ada"]},{"pointer":"CANARY","equals":1}]"#,
+        r#"{"CANARY":1}"#,
+    ] {
+        let error = allow().matching(conditions).expect_err(conditions).to_string();
+        assert!(!error.contains("CANARY"), "{error}");
+    }
+    let second = r#"[{"pointer":"/to","one_of":["ada"]},{"pointer":"/to","one_of":"ada"}]"#;
+    let error = allow().matching(second).expect_err(second).to_string();
+    assert!(error.contains("condition 2"), "{error}");
     let rig = rig();
     let run = rig.runner.run(ada());
     assert_eq!(posts(&run, "first", "ada", 1).await, Outcome::ApprovalRequired);

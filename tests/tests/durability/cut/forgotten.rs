@@ -2,9 +2,16 @@
 
 use tests::Shown as _;
 use tool_runtime::runner::{ApprovalDecision, RunSnapshot};
+use tool_runtime::store::Clock;
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use super::*;
+
+/// The processes have the machine's time, as the stores of these tests have: what waits expires by the store's.
+fn rig() -> Rig {
+    let now = <dyn Clock>::system().now().to_string();
+    Rig { shared: Processes::at(&now, 0), events: Arc::default() }
+}
 
 /// A snapshot as another process reads it.
 fn moved(snapshot: &RunSnapshot) -> RunSnapshot {
@@ -35,7 +42,7 @@ async fn a_store_that_forgot_a_call_does_not_let_it_be_decided_again() {
         ApprovalDecision::Respond("3".to_owned()),
     ];
     for first in decisions {
-        let rig = Rig::new();
+        let rig = rig();
         let store = Arc::new(MemoryStore::with_limits(1, 8));
         let runner = rig.process(Arc::clone(&store) as _, ASKS);
         let saved = suspended(&runner).await;
@@ -59,7 +66,7 @@ async fn a_snapshot_that_is_restored_twice_is_decided_once() {
     let stores: [Arc<dyn Store>; 3] =
         [Arc::new(MemoryStore::new()), Arc::new(MemoryStore::with_limits(1, 8)), Arc::new(sqlite)];
     for (at, store) in stores.into_iter().enumerate() {
-        let rig = Rig::new();
+        let rig = rig();
         let runner = || rig.process(Arc::clone(&store), ASKS);
         // The call is suspended over another store, so that this one has only the copies.
         let saved = suspended(&rig.process(Arc::new(MemoryStore::new()), ASKS)).await;
@@ -81,7 +88,7 @@ async fn a_snapshot_that_is_restored_twice_is_decided_once() {
 /// A call that a process suspends after it took a run over also waits in the process that takes the run back.
 #[tokio::test]
 async fn a_run_that_comes_back_brings_what_is_new() {
-    let rig = Rig::new();
+    let rig = rig();
     let (here, there) = (MemoryStore::new(), MemoryStore::new());
     let (here, there) = (rig.process(Arc::new(here), ASKS), rig.process(Arc::new(there), ASKS));
     let saved = suspended(&here).await;
@@ -106,7 +113,7 @@ async fn a_call_that_was_edited_does_not_run_unedited_elsewhere() {
     let stores: [Arc<dyn Store>; 2] = [Arc::new(MemoryStore::new()), Arc::new(sqlite)];
     for store in stores {
         for lax in [true, false] {
-            let rig = Rig::new();
+            let rig = rig();
             let asks = rig.process(Arc::clone(&store), ASKS);
             let id = format!("run {lax}");
             let run = asks.run(ada().run_id(id.as_str()));

@@ -41,7 +41,7 @@ pub(crate) fn sent(text: &str) -> usize {
 
 /// Sends a letter.
 #[tool(name = "letters__send", effect = external_side_effect, redact = ["$"])]
-fn send(
+pub(crate) fn send(
     /// The text.
     text: String,
     /// How fast.

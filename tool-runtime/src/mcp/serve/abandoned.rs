@@ -1,10 +1,11 @@
 //! Abandoned calls of dead server processes: a server over the same store reconciles, repeats or closes them, so that
-//! each has its record.
+//! each has its record. So has each decision that was posted to them.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::mcp::serve::tasks::Left;
 use crate::mcp::serve::{McpServer, Served};
 use crate::runner::ServedRuns;
 
@@ -19,6 +20,7 @@ pub(super) fn close_them(server: &McpServer) {
 }
 
 async fn look_after(server: Weak<Served>) {
+    let mut left = Left::default();
     loop {
         let Some(served) = server.upgrade() else { return };
         let closing = served.calls.closing().clone();
@@ -31,6 +33,9 @@ async fn look_after(server: Weak<Served>) {
                     Err(error) => tracing::warn!(error = error.code(), "calls whose process ended could not be listed"),
                 },
                 () = served.calls.stopped().cancelled() => {}
+            }
+            if let Err(error) = left.tend(&served).await {
+                tracing::warn!(error = error.code(), "what ended servers left could not be removed");
             }
         }
         drop(served);

@@ -10,6 +10,7 @@ mod attending;
 mod entering;
 mod held;
 mod kept;
+mod left;
 mod question;
 mod requests;
 mod run_tasks;
@@ -23,12 +24,13 @@ use std::time::Duration;
 
 use crate::call::CallId;
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
-use crate::runner::{Run, RunOptions};
+use crate::runner::{Run, RunOptions, ServedRun};
 
 use status::task_id;
 
 pub(super) use entering::{Entered, Entering, Waiting};
 pub(super) use held::{Guest, HeldAnswer};
+pub(super) use left::Left;
 pub(super) use running::{Answered, Running, asking, questions};
 
 /// The suspended calls of a server, of all its clients together.
@@ -111,6 +113,11 @@ impl Tasks {
         add(&run_tasks);
         by_run.insert(run.id().to_owned(), Arc::clone(&run_tasks));
         Ok((run_tasks, is_new))
+    }
+
+    /// Whether this server continues a run of the store.
+    fn continues(&self, run_id: &Arc<str>) -> bool {
+        self.by_run().values().any(|run_tasks| ServedRun(&run_tasks.run).stored_id() == run_id)
     }
 
     /// Removes a run whose tasks are over. Returns `false` if it has a new task.

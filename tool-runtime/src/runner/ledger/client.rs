@@ -18,7 +18,7 @@ use crate::store::accounts::{self, Bill};
 use crate::store::effects;
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::pages::Rest;
-use crate::store::waiting::{self, Approval, Counted, Taken};
+use crate::store::waiting::{self, Approval, Counted, Renewed, Taken};
 use crate::store::{
     AuditRecord, DecisionRecord, Document, DocumentKind, Key, PendingCall, Query, StoreError, Transaction, Waiting,
     WriteHandle,
@@ -295,13 +295,14 @@ impl LedgerClient<'_> {
         self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))
     }
 
-    /// Asks about a waiting call anew, in one transaction with the decision that does not count.
+    /// Asks about a waiting call anew, in one transaction with the decision that does not count. Returns `false` if the
+    /// call has expired.
     pub(in crate::runner) async fn ask_anew(
         self,
         compared: PendingCall,
         renewed: Waiting,
         decision: DecisionRecord,
-    ) -> Result<(), ResumeError> {
+    ) -> Result<bool, ResumeError> {
         let id = compared.call_id.clone();
         let (lease, mut keys) = (self.0.lease(), self.0.keys());
         keys.push(Key::of_waiting(&compared));
@@ -310,7 +311,11 @@ impl LedgerClient<'_> {
             waiting::renew(transaction, &compared, &renewed, &decision)
         };
         let renewed = self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))?;
-        if renewed { Ok(()) } else { Err(ResumeError::NotWaiting(id)) }
+        match renewed {
+            Renewed::Asked => Ok(true),
+            Renewed::Late => Ok(false),
+            Renewed::Gone => Err(ResumeError::NotWaiting(id)),
+        }
     }
 
     /// Stores a waiting call, unless the ledger knows it under `begun`. An attempt that only prepared the payload for a

@@ -16,6 +16,7 @@ use crate::runner::gate::draft::{Refused, Shown};
 use crate::runner::gate::ending::{Ending, MAX_MESSAGE_BYTES, Stop};
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages;
+use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::orphans;
 use crate::runner::ledger::recover::run_approved;
 use crate::runner::waiting::comparison;
@@ -24,7 +25,7 @@ use crate::runner::waiting::counting;
 use crate::runner::waiting::suspend::{self, Given, Reopened, reopen};
 use crate::runner::waiting::world;
 use crate::runner::{CallClient, Continued, ResumeError, Run};
-use crate::store::waiting::Approval;
+use crate::store::waiting::{Approval, Counted, Uncounted};
 use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 use crate::text::sentence;
 
@@ -79,16 +80,22 @@ async fn count(
     }
     let run = open.run().clone();
     let (call, decision) = (claim.waiting.call.clone(), claim.decision.clone());
+    // Other arguments, and labels that the run gained since, can meet a rule that requires more approvals.
+    let required = match decided {
+        Decided::Run(hydrated, None, _) => call.required.max(stages::required_approvals(&run, hydrated)),
+        _ => call.required,
+    };
+    if required <= 1 {
+        return Ok(None);
+    }
     let replaced = match decided {
         Decided::Run(hydrated, None, _) if hydrated.digest() != call.argument_digest => {
-            // Other arguments can meet a rule that requires more approvals.
-            let required = call.required.max(stages::required_approvals(&run, hydrated));
-            Some((Arc::clone(&hydrated.frozen), required)).filter(|_| required > 1)
+            Some(Arc::clone(&hydrated.frozen))
         }
         _ => None,
     };
     let replaced = match replaced {
-        Some((frozen, required)) => match Box::pin(world::shown(open, &frozen)).await {
+        Some(frozen) => match Box::pin(world::shown(open, &frozen)).await {
             Ok(stated) => Some(Box::pin(suspend::replaced(&run, &call, &frozen, stated, required)).await),
             Err(stop) => {
                 world::report(open, &stop);
@@ -97,18 +104,26 @@ async fn count(
                 return Ok(Some(Box::pin(comparison::refuse(&run, &claim.waiting, decision, refused)).await));
             }
         },
-        None if call.required > 1 => None,
-        None => return Ok(None),
+        None => None,
     };
     let bars = comparison::judge(&run, &call);
-    let approval = Approval { call, decision, decider: decider.clone(), replaced, bars };
-    match Box::pin(counting::note(&run, approval)).await? {
+    let approval = Approval { call, decision, decider: decider.clone(), required, replaced, bars };
+    let counted = LedgerClient(&run).approve(approval.clone()).await?;
+    if matches!(counted, Counted::Refused(Uncounted::Late)) {
+        // The call ends in the transaction that records the decision.
+        if let Some(claim) = &mut open.claim {
+            claim.decision = claim.decision.clone().too_late();
+        }
+        *decided = Decided::Refuse(Stop::new(Outcome::ApprovalExpired));
+        return Ok(None);
+    }
+    match Box::pin(counting::report_counted(&run, approval, counted)).await? {
         Ok(last) => {
             if let Decided::Run(_, Some(continued), _) = decided {
                 continued.earlier.clone_from(&last.approvals);
             }
             if let Some(claim) = &mut open.claim {
-                let given = claim.waiting.call.required;
+                let given = last.required;
                 claim.decision.approvals = Some((given, given));
                 let is_other = |other: &&Decider| !other.is_same_person(decider);
                 claim.decision.earlier = last.approvals.iter().filter(is_other).cloned().collect();
@@ -191,7 +206,9 @@ fn read(
             let message = sentence(&message, MAX_MESSAGE_BYTES);
             Ok(Decided::Refuse(Stop::new(Outcome::ApprovalDenied).message(message)))
         }
-        ApprovalDecision::Respond(_) if pending.required > 1 => Err(refused(pending, DecisionError::SeveralDeciders)),
+        ApprovalDecision::Respond(_) if counting::required_now(run, pending) > 1 => {
+            Err(refused(pending, DecisionError::SeveralDeciders))
+        }
         ApprovalDecision::Respond(value) => respond(run, pending, &value),
         ApprovalDecision::Approve => approved(run, pending, pending.arguments.as_str().to_owned(), record),
         ApprovalDecision::ApproveEdited(arguments) => approved(run, pending, arguments, record),

@@ -2,7 +2,9 @@
 //! the decider, and the last one is carried out.
 
 use crate::call::{Decider, DecisionError, Question, Suspension, ToolExecResult};
+use crate::contain::discard;
 use crate::runner::gate::draft::Draft;
+use crate::runner::gate::stages;
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison;
@@ -12,17 +14,25 @@ use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::waiting::{Approval, Counted, Uncounted};
 use crate::store::{Key, PendingCall, StoreError, Waiting};
 
-/// Notes an approval of a call that needs several; every way of deciding counts here. `Ok` is the call as it waits, if
-/// the approval is the last one, which is carried out next. `Err` is the result of any other approval.
-pub(in crate::runner) async fn note(
-    run: &Run,
-    approval: Approval,
-) -> Result<Result<PendingCall, ToolExecResult>, ResumeError> {
-    let counted = LedgerClient(run).approve(approval.clone()).await?;
-    Box::pin(report_counted(run, approval, counted)).await
+/// Returns how many deciders have to approve a waiting call at present. Its run gains labels while it waits, and they can
+/// meet a rule that requires more. A graph asks again about the call that it waits for.
+pub(in crate::runner) fn required_now(run: &Run, call: &PendingCall) -> u32 {
+    let entry = run.shared().catalog.entry(call.tool.as_str());
+    let Some(entry) = entry.filter(|_| call.graph.is_none() && run.policy().can_require_several()) else {
+        return call.required;
+    };
+    match stages::read_again(run, entry, &call.call_id, call.arguments()) {
+        Ok(hydrated) => call.required.max(stages::required_approvals(run, &hydrated)),
+        Err(stop) => {
+            // The decision is refused for that.
+            discard(stop);
+            call.required
+        }
+    }
 }
 
-/// Reports an approval that was counted: see [`note`].
+/// Reports an approval that was counted. `Ok` is the call as it waits, if the approval is the last one, which is carried
+/// out next. `Err` is the result of any other approval.
 pub(in crate::runner) async fn report_counted(
     run: &Run,
     Approval { call, decision, .. }: Approval,
@@ -48,6 +58,10 @@ pub(in crate::runner) async fn report_counted(
         Counted::Refused(Uncounted::Other) => {
             Ok(Err(refused(&call, DecisionError::Question).stop.result(call.call_id, false)))
         }
+        Counted::Refused(Uncounted::Late) => {
+            LedgerClient(run).note(decision.too_late().not_pending()).await.map_err(|error| run.store_failed(error))?;
+            Err(ResumeError::NotWaiting(call.call_id))
+        }
         Counted::Refused(Uncounted::Gone) => Err(ResumeError::NotWaiting(call.call_id)),
     }
 }
@@ -67,7 +81,7 @@ pub(in crate::runner) async fn read_here(
     let waiting = suspend::read(run, id).await?;
     let needs_several = waiting.as_ref().is_some_and(|Waiting { call, .. }| {
         let is_theirs = run.owns(call.principal.as_deref(), call.tenant.as_deref());
-        is_theirs && call.required > 1 && !call.is_expired(run.shared().clock.now())
+        is_theirs && required_now(run, call) > 1 && !call.is_expired(run.shared().clock.now())
     });
     if !needs_several {
         return Ok(Ok(None));
@@ -76,8 +90,8 @@ pub(in crate::runner) async fn read_here(
     let given = Given { purpose, kind: decision.kind(), decider: Some(decider), question: Some(question) };
     let asked = suspend::asked_of(run, id, waiting, &given).await?;
     Ok(asked.map(|(Waiting { call, .. }, decision)| {
-        let bars = comparison::judge(run, &call);
-        Some(Approval { call, decision, decider: decider.clone(), replaced: None, bars })
+        let (required, bars) = (required_now(run, &call), comparison::judge(run, &call));
+        Some(Approval { call, decision, decider: decider.clone(), required, replaced: None, bars })
     }))
 }
 
@@ -90,7 +104,10 @@ async fn note_here(
 ) -> Result<Option<ToolExecResult>, ResumeError> {
     match read_here(run, question, decision, decider).await? {
         Ok(None) => Ok(None),
-        Ok(Some(approval)) => Ok(Box::pin(note(run, approval)).await?.err()),
+        Ok(Some(approval)) => {
+            let counted = LedgerClient(run).approve(approval.clone()).await?;
+            Ok(Box::pin(report_counted(run, approval, counted)).await?.err())
+        }
         Err(refused) => Ok(Some(refused)),
     }
 }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use crate::call::{Decider, DecisionError, Question, Suspension, Verdict};
 use crate::policy::ArgumentRule;
 use crate::runner::waiting::comparison::{self, Purpose};
+use crate::runner::waiting::counting;
 use crate::runner::waiting::suspend::{Given, asked};
 use crate::runner::{ResumeError, Run};
 use crate::store::grants;
@@ -66,20 +67,27 @@ impl Grant {
         if conditions.len() > MAX_CONDITIONS {
             return Err(ResumeError::GrantConditions("they are longer than 64 KiB".to_owned()));
         }
-        let invalid = |error: serde_json::Error| ResumeError::GrantConditions(error.to_string());
+        // The texts of the parser's errors quote values.
         let written: Vec<serde_json::Map<String, serde_json::Value>> =
-            serde_json::from_str(conditions).map_err(invalid)?;
+            serde_json::from_str(conditions).map_err(|error| {
+                let what = if error.is_data() { "a JSON list of objects is expected" } else { "the JSON is invalid" };
+                let (line, column) = (error.line(), error.column());
+                ResumeError::GrantConditions(format!("{what} at line {line}, column {column}"))
+            })?;
         if written.is_empty() {
             let why = "the list is empty; write a condition, or cover any arguments (`any_arguments`)".to_owned();
             return Err(ResumeError::GrantConditions(why));
         }
-        let rule = |mut condition: serde_json::Map<String, serde_json::Value>| {
+        let rule = |(at, mut condition): (usize, serde_json::Map<String, serde_json::Value>)| {
             if condition.contains_key("then") || condition.insert("otherwise".to_owned(), "deny".into()).is_some() {
                 return Err(ResumeError::GrantConditions("leave `then` and `otherwise` out".to_owned()));
             }
-            serde_json::from_value(condition.into()).map_err(invalid)
+            serde_json::from_value(condition.into()).map_err(|_| {
+                let why = "a member of it is missing, unknown, repeated or of another type";
+                ResumeError::GrantConditions(format!("condition {} is not valid: {why}", at + 1))
+            })
         };
-        self.matching = Some(written.into_iter().map(rule).collect::<Result<_, _>>()?);
+        self.matching = Some(written.into_iter().enumerate().map(rule).collect::<Result<_, _>>()?);
         Ok(self)
     }
 
@@ -180,7 +188,9 @@ pub(in crate::runner) async fn remember(
     let given = Given { purpose, kind, decider: Some(decider), question: Some(question) };
     let call = match asked(run, id, &given).await? {
         // One person cannot allow later calls that need several.
-        Ok((waiting, decision)) if waiting.call.required > 1 && remember.verdict == Verdict::Allow => {
+        Ok((waiting, decision))
+            if remember.verdict == Verdict::Allow && counting::required_now(run, &waiting.call) > 1 =>
+        {
             return Err(comparison::barred(run, &waiting, decision, DecisionError::SeveralDeciders).await);
         }
         // Other policies determine who may decide on the call, and this run does not have them.

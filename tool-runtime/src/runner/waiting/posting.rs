@@ -6,6 +6,7 @@ use crate::policy::RunPolicy;
 use crate::runner::run::snapshot::RunSnapshot;
 use crate::runner::waiting::comparison;
 use crate::runner::waiting::comparison::Purpose;
+use crate::runner::waiting::counting;
 use crate::runner::waiting::suspend::{Given, asked};
 use crate::runner::{ResumeError, Run, RunOptions, ToolRunner};
 use crate::store::{DecisionKind, PendingCall};
@@ -79,7 +80,10 @@ pub(in crate::runner) fn leaves_waiting(
         return false;
     }
     match kind {
-        DecisionKind::Approved => decider.is_some_and(|decider| !call.is_last_approval(decider)),
+        DecisionKind::Approved => {
+            let call = PendingCall { required: counting::required_now(run, call), ..call.clone() };
+            decider.is_some_and(|decider| !call.is_last_approval(decider))
+        }
         // Other arguments can meet a rule that requires more approvals.
         DecisionKind::Edited => call.required.max(run.most_required(call.decided())) > 1,
         _ => false,

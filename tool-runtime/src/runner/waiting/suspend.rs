@@ -282,10 +282,13 @@ pub(in crate::runner) async fn asked_of(
     // The decision's record may need a digest.
     run.digests().await;
     let decision = DecisionRecord::new(&waiting.call, given.kind, given.decider, shared.clock.now());
-    if let Some(mismatch) = given.decider.and_then(|decider| comparison::bars(run, &waiting.call, decider)) {
+    let is_other = given.question.is_some_and(|question| *question != waiting.call.question());
+    let barred = given.decider.and_then(|decider| comparison::bars(run, &waiting.call, decider));
+    // A decider who answered another question did not attempt to decide on what the call asks now.
+    if let Some(mismatch) = barred.filter(|mismatch| !is_other || *mismatch == DecisionError::DeciderTenant) {
         return Err(comparison::barred(run, &waiting, decision, mismatch).await);
     }
-    if given.question.is_some_and(|question| *question != waiting.call.question()) {
+    if is_other {
         let refused = comparison::refused(&waiting.call, DecisionError::Question);
         return Ok(Err(comparison::refuse(run, &waiting, decision, refused).await));
     }

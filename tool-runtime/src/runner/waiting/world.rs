@@ -143,7 +143,7 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
     shown.update(names);
     let world = World { stated, cut: shown.cut, renewed, differences, unread };
     let renewed = anew(&pending, &entry.spec, effective.as_deref(), world, shown.shown);
-    Ok(Some(renew(open, renewed, &stop).await))
+    renew(open, renewed, &stop).await.map(Some)
 }
 
 /// Notes the statements before the begin in the record of the decision, and whether the decision counts.
@@ -176,23 +176,30 @@ fn anew(
     renewed
 }
 
-/// Writes the new question and the refused decision, and reports both. The call still waits.
-async fn renew(open: &mut OpenCall, renewed: PendingCall, stop: &Stop) -> Ending {
+/// Writes the new question and the refused decision, and reports both. The call still waits, unless it has expired.
+async fn renew(open: &mut OpenCall, renewed: PendingCall, stop: &Stop) -> Result<Ending, Stop> {
     let Some(claim) = open.claim.as_deref() else {
-        return Ending::NotTaken(ResumeError::NotWaiting(renewed.call_id));
+        return Ok(Ending::NotTaken(ResumeError::NotWaiting(renewed.call_id)));
     };
     let (compared, decision) = (claim.waiting.call.clone(), claim.decision.clone());
     let waiting = Waiting { call: renewed.clone(), ..claim.waiting.clone() };
     let run = open.run().clone();
-    if let Err(error) = LedgerClient(&run).ask_anew(compared, waiting, decision).await {
-        return Ending::NotTaken(error);
+    match LedgerClient(&run).ask_anew(compared, waiting, decision.clone()).await {
+        Ok(true) => {}
+        Ok(false) => {
+            if let Some(claim) = &mut open.claim {
+                claim.decision = decision.too_late();
+            }
+            return Err(Stop::new(Outcome::ApprovalExpired));
+        }
+        Err(error) => return Ok(Ending::NotTaken(error)),
     }
     telemetry::contained(&run, &open.draft, stop);
     open.draft.waits(&renewed);
     let (id, outcome) = (renewed.call_id.clone(), Outcome::ApprovalRequired);
     let suspended = ToolExecResult::suspended(id.clone(), outcome, None, renewed.question());
     telemetry::announce_end(&run, &open.draft, &suspended);
-    Ending::Refused(Box::new(stop.result(id, false)))
+    Ok(Ending::Refused(Box::new(stop.result(id, false))))
 }
 
 /// Lets the tool state what a call depends on, from the arguments that were built for it. `bound` has the connections of

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Input;
-use crate::call::{CallId, ToolExecResult};
+use crate::call::{CallId, Question, ToolExecResult};
 use crate::capability::{Capabilities, ClientError, Elicit, Progress};
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::delivery::Delivery;
@@ -86,7 +86,8 @@ pub(in crate::mcp::serve) enum HeldAnswer {
     Waits,
 }
 
-type Answer<'a> = Pin<Box<dyn Future<Output = Option<ApprovalDecision>> + Send + 'a>>;
+/// The answer of a client to a question that it was shown.
+type Answer<'a> = Pin<Box<dyn Future<Output = (Question, Option<ApprovalDecision>)> + Send + 'a>>;
 
 impl Ticket {
     pub(in crate::mcp::serve) fn run(&self) -> &Run {
@@ -122,7 +123,9 @@ impl Tasks {
         let Some(asked_as) = &waiting.asked_as else { return Ok(None) };
         let known = ServedRuns(runner).document(asked_as, party).await.map_err(|error| failed(&error))?;
         let Some(known) = known else { return Ok(None) };
-        if let Ok((run_tasks, call)) = self.find(server, party.clone(), &known).await {
+        // A store that cannot be read says nothing about the call, which must not be made a second time.
+        let found = self.found(server, party.clone(), &known).await.map_err(|error| failed(&error))?;
+        if let Some((run_tasks, call)) = found {
             if !run_tasks.has(&call)
                 && let Some(pending) = run_tasks.run.pending(&call).await.map_err(|error| failed(&error))?
             {
@@ -199,7 +202,8 @@ impl Tasks {
                         }
                         if let Some(elicit) = guest.elicit.clone() {
                             let (message, form) = question::asked(&look.saved.name, waits);
-                            asking = Some(Box::pin(async move { decided(elicit.ask(&message, &form).await) }));
+                            let shown = waits.question();
+                            asking = Some(Box::pin(async move { (shown, decided(elicit.ask(&message, &form).await)) }));
                             until = until.max(Instant::now() + DECIDES);
                         }
                         asked.insert(key);
@@ -225,11 +229,12 @@ impl Tasks {
             tokio::select! {
                 _ = news.changed() => {}
                 () = look.questions.asked_something(), if guest.takes_questions => {}
-                decision = answer => {
+                (shown, decision) = answer => {
                     asking = None;
                     (until, carried) = (held, Instant::now() + CARRIED);
-                    if let (Some(decision), State::Waits(waits)) = (decision, &look.state) {
-                        self.decide(server, run_tasks, &waits.question(), decision).await?;
+                    // The call may ask another question since, which its client was not shown.
+                    if let Some(decision) = decision {
+                        self.decide(server, run_tasks, &shown, decision).await?;
                     }
                 }
                 () = sleep_until(next) => {

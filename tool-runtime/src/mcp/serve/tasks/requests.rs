@@ -15,6 +15,7 @@ use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
 use crate::mcp::serve::tasks::status::{MAX_ID_BYTES, described, failed, object, task_id, unknown};
 use crate::mcp::serve::tasks::{Tasks, Ticket, question, task_runner};
 use crate::runner::{ApprovalDecision, ResumeError, Run, RunOptions, ServedRun, ServedRuns};
+use crate::store::StoreError;
 
 /// The prefix of the keys of questions whether a call may run.
 const APPROVAL: &str = "approval-";
@@ -82,12 +83,10 @@ impl Tasks {
         id: &str,
         answers: InputResponses,
     ) -> Result<(), ErrorData> {
-        let (run_tasks, call) = match self.find(server, party.clone(), id).await {
-            Ok(found) => found,
-            Err(error) => {
-                self.refuse_of_stranger(server, &party, id, &answers).await;
-                return Err(error);
-            }
+        let found = self.found(server, party.clone(), id).await.map_err(|error| failed(&error))?;
+        let Some((run_tasks, call)) = found else {
+            self.refuse_of_stranger(server, &party, id, &answers).await;
+            return Err(unknown());
         };
         let look =
             run_tasks.look(&server.0.runner, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
@@ -175,36 +174,42 @@ impl Tasks {
         party: RunOptions,
         id: &str,
     ) -> Result<(Arc<RunTasks>, CallId), ErrorData> {
+        self.found(server, party, id).await.map_err(|error| failed(&error))?.ok_or_else(unknown)
+    }
+
+    /// As [`find`](Self::find). `None` if the party has no such task.
+    pub(super) async fn found(
+        &self,
+        server: &McpServer,
+        party: RunOptions,
+        id: &str,
+    ) -> Result<Option<(Arc<RunTasks>, CallId)>, StoreError> {
         let is_id = id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
-        let (run_id, call) = id.rsplit_once('.').filter(|_| is_id).ok_or_else(unknown)?;
+        let Some((run_id, call)) = id.rsplit_once('.').filter(|_| is_id) else { return Ok(None) };
         let call = CallId::new(call);
         let known = self.by_run().get(run_id).cloned();
         if let Some(run_tasks) = known {
-            return if run_tasks.party.is_party_of(&party) { Ok((run_tasks, call)) } else { Err(unknown()) };
+            return Ok(run_tasks.party.is_party_of(&party).then_some((run_tasks, call)));
         }
         let runner = &server.0.runner;
-        let document =
-            ServedRuns(runner).document(run_id, &party).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
-        let saved: SavedRunTasks = serde_json::from_str(&document).map_err(|_| unknown())?;
-        let run = runner.restore(saved.run, party.clone().ends_with_process()).await.map_err(|error| match error {
-            ResumeError::Store(error) => failed(&error),
-            _ => unknown(),
-        })?;
+        let Some(document) = ServedRuns(runner).document(run_id, &party).await? else { return Ok(None) };
+        let Ok(saved) = serde_json::from_str::<SavedRunTasks>(&document) else { return Ok(None) };
+        let run = match runner.restore(saved.run, party.clone().ends_with_process()).await {
+            Ok(run) => run,
+            Err(ResumeError::Store(error)) => return Err(error),
+            Err(_) => return Ok(None),
+        };
         let run_tasks = Arc::new(RunTasks::new(run, party));
         saved.tasks.into_iter().for_each(|(id, task)| run_tasks.add(id, task, Arc::default(), None));
         run_tasks.restored(document);
         let mut by_run = self.by_run();
         if let Some(faster) = by_run.get(run_id) {
-            return if faster.party.is_party_of(&run_tasks.party) {
-                Ok((Arc::clone(faster), call))
-            } else {
-                Err(unknown())
-            };
+            return Ok(faster.party.is_party_of(&run_tasks.party).then(|| (Arc::clone(faster), call)));
         }
         by_run.insert(run_id.to_owned(), Arc::clone(&run_tasks));
         drop(by_run);
         task_runner::start(server, &run_tasks);
-        Ok((run_tasks, call))
+        Ok(Some((run_tasks, call)))
     }
 }
 

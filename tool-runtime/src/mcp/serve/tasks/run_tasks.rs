@@ -170,10 +170,20 @@ impl RunTasks {
             if !pending.is_expired(now) {
                 return Ok(look(State::Waits(Box::new(pending))));
             }
-            // If another process expired or decided the call first, the record shows it.
-            if let Ok(result) = self.run.expire(&pending.question()).await {
-                self.ended(id, &result, now);
-                return Ok(look(State::Ended(result)));
+            match self.run.expire(&pending.question()).await {
+                // It asks another question since, and still waits.
+                Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
+                    if let Some(pending) = self.run.pending(id).await? {
+                        return Ok(look(State::Waits(Box::new(pending))));
+                    }
+                }
+                Ok(result) => {
+                    self.ended(id, &result, now);
+                    return Ok(look(State::Ended(result)));
+                }
+                Err(ResumeError::Store(error)) => return Err(error),
+                // Another process expired or decided the call first: the record shows it.
+                Err(_) => {}
             }
         }
         Ok(match self.run.go_on(id).await? {

@@ -258,6 +258,10 @@ async fn take(
     let then = Then::Begin(Box::new(intent));
     let (call, noted, ledger) = (waiting.call.clone(), decision.clone(), waiting.ledger_key());
     match LedgerClient(&run).take(Taken { call, decision: noted, ledger, then }, Some(attempt)).await {
+        Ok(Begun::Late) => {
+            open.unclaimed(Box::new(Claim { waiting, decision: decision.too_late(), lock }));
+            Ok(Begun::Late)
+        }
         Ok(begun @ (Begun::Exhausted(_) | Begun::Blocked(_))) => {
             open.unclaimed(Box::new(Claim { waiting, decision, lock }));
             if matches!(begun, Begun::Blocked(Blocked::Unknown(_))) {
@@ -372,6 +376,10 @@ fn begun_with(
         Ok(Begun::Exhausted(exceeded)) => {
             open.attempt = None;
             Err(exhausted(exceeded))
+        }
+        Ok(Begun::Late) => {
+            open.attempt = None;
+            Err(Stop::new(Outcome::ApprovalExpired))
         }
         Err(error) => Err(not_entered(open, error)),
     }

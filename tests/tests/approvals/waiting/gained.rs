@@ -1,0 +1,103 @@
+//! A run gains labels while a call waits. A decision is compared with the number of deciders that the call needs now.
+
+use tool_runtime::agent::Input;
+use tool_runtime::call::DecisionError;
+use tool_runtime::runner::Grant;
+use tool_runtime::store::{DecisionRecord, GrantScope, PendingCall};
+
+use super::*;
+
+/// What changes something needs two deciders once the run has read untrusted data.
+fn labelled() -> String {
+    format!(
+        "{POLICY}\nrequire_approval_for_effects = [\"state_change\"]\n\
+         [approvals.rules.\"labels.untrusted.require_approval_for_effects\"]\nrequired = 2\n"
+    )
+}
+
+fn heidi() -> Decider {
+    Decider::new("heidi").tenant("acme")
+}
+
+/// A run whose call waits for one decider, and that has read a page since.
+async fn gained(store: &Arc<MemoryStore>) -> Run {
+    let run = runner(&labelled(), store).run(ada());
+    let waits = run.exec(ToolCall::text("person", "waiting__change", r#"{"to":3}"#)).await;
+    assert_eq!((waits.outcome(), pending(&run).await.approvals().1), (Outcome::ApprovalRequired, 1));
+    run.exec(ToolCall::text("reader", "waiting__page", "{}")).await;
+    run
+}
+
+async fn pending(run: &Run) -> PendingCall {
+    run.pending(&CallId::new("person")).await.expect("a store").expect("it waits")
+}
+
+async fn decisions_of(store: &MemoryStore) -> Vec<(String, Option<(u32, u32)>, Option<DecisionError>)> {
+    let told = |decision: &DecisionRecord| {
+        let decider = decision.decider.as_ref().map(|decider| decider.principal().to_owned()).unwrap_or_default();
+        (decider, decision.approvals, decision.mismatch())
+    };
+    let records = store.records(&RecordFilter::run("run-1")).await.expect("records");
+    records.iter().filter_map(|sealed| sealed.record.as_decision()).map(told).collect()
+}
+
+#[tokio::test]
+async fn an_approval_counts_by_the_labels_of_now() {
+    let store = Arc::new(MemoryStore::new());
+    let run = gained(&store).await;
+    let question = run.question("person").await;
+    let first = run.resume(&question, ApprovalDecision::Approve, &grace()).await.expect("it counts");
+    assert_eq!(
+        (first.outcome(), first.executed(), first.approvals()),
+        (Outcome::ApprovalRequired, false, Some((1, 2)))
+    );
+    // The arguments are those that were shown, so the question stays, and the approval with it.
+    assert_eq!(pending(&run).await.question(), question);
+    let (given, required) = (pending(&run).await.approvals().0.len(), pending(&run).await.approvals().1);
+    assert_eq!((given, required), (1, 2));
+    let again = run.resume(&question, ApprovalDecision::Approve, &grace()).await;
+    assert!(matches!(again, Err(ResumeError::NotAllowed(DecisionError::SameDecider))), "{again:?}");
+    // Another process, which has not read the page.
+    let last = runner(&labelled(), &store).run(ada()).resume(&question, ApprovalDecision::Approve, &heidi()).await;
+    assert_eq!(last.expect("it counts").outcome(), Outcome::Ok);
+    let expected = [
+        ("grace".to_owned(), Some((1, 2)), None),
+        ("grace".to_owned(), None, Some(DecisionError::SameDecider)),
+        ("heidi".to_owned(), Some((2, 2)), None),
+    ];
+    assert_eq!(decisions_of(&store).await, expected);
+}
+
+/// Neither an answer in the tool's place nor a grant is one of several approvals.
+#[tokio::test]
+async fn what_one_person_gives_alone_is_refused() {
+    let store = Arc::new(MemoryStore::new());
+    let run = gained(&store).await;
+    let question = run.question("person").await;
+    let answered = run.resume(&question, ApprovalDecision::Respond("66".into()), &grace()).await.expect("it waits");
+    assert_eq!(answered.error().and_then(|error| error.mismatch), Some(DecisionError::SeveralDeciders));
+    let grant = Grant::allow(GrantScope::Principal).any_arguments();
+    let granted = run.remember(&question, grant, &grace()).await;
+    assert!(matches!(granted, Err(ResumeError::NotAllowed(DecisionError::SeveralDeciders))), "{granted:?}");
+    let denied = run.resume(&question, ApprovalDecision::Deny(None), &grace()).await.expect("it waits");
+    assert_eq!(denied.outcome(), Outcome::ApprovalDenied);
+}
+
+/// A message would abandon the call that waits for another decider.
+#[tokio::test]
+async fn a_conversation_asks_again() {
+    let store = Arc::new(MemoryStore::new());
+    let calls = ScriptedTurn::call("person", "waiting__change", r#"{"to":3}"#);
+    let calls = calls.and_call("reader", "waiting__page", "{}");
+    let agent = Agent::new(ScriptedModel::new([calls, ScriptedTurn::text("Done.")]));
+    let mut conversation = agent.converse(runner(&labelled(), &store).run(ada()));
+    let TurnOutcome::Waiting { calls } = conversation.send("Go.").await else { panic!("it waits") };
+    let input = |by: &Decider| Input::new().decide(&calls[0].question, ApprovalDecision::Approve, by);
+    let with_message = conversation.check(&input(&grace()).text("And then?")).await;
+    assert!(matches!(with_message, Err(ResumeError::NotAllowed(DecisionError::WithMessage))), "{with_message:?}");
+    let first = conversation.receive(input(&grace())).await.expect("it counts");
+    let TurnOutcome::Waiting { calls: after } = first else { panic!("{first:?}") };
+    assert_eq!((after[0].required, after[0].approvals.len()), (2, 1));
+    let ended = conversation.receive(input(&heidi())).await.expect("it counts");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
+}

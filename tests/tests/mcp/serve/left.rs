@@ -1,0 +1,39 @@
+//! What a server leaves in the store if its process ends and no client comes back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tool_runtime::runner::ApprovalDecision;
+use tool_runtime::store::{DocumentKind, ManualClock, MemoryStore, Query, RecordFilter, Store as _};
+
+use crate::serve::held::{NOBODY, builder, letter, one_waiting, piped, post, sent, waiting, waits};
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_has_a_record_and_no_document_stays() {
+    let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().unwrap()));
+    let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+    let first = builder(Arc::clone(&store), "").build().unwrap();
+    waits(&letter(&piped(&first, NOBODY).await, "orphaned").await.unwrap());
+    first.close(Duration::ZERO).await;
+    let call = one_waiting(&*store).await;
+    post(&store, &call, ApprovalDecision::Approve).await;
+    clock.advance(Duration::from_hours(48));
+    let second = builder(Arc::clone(&store), "").build().unwrap();
+    let _client = piped(&second, NOBODY).await;
+    let number = async |kind| store.list(&Query::new(kind)).await.unwrap().len();
+    while number(DocumentKind::Post).await > 0 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!((sent("orphaned"), waiting(&*store).await.len()), (0, 0));
+    let records = store.records(&RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone())).await.unwrap();
+    let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
+    let of_grace: Vec<_> = decisions.filter(|decision| decision.decider.is_some()).collect();
+    let [decision] = &*of_grace else { panic!("{of_grace:?}") };
+    assert!(decision.refused().is_some());
+    // Its client could come back for a week, and would read the end of its call.
+    assert_eq!(number(DocumentKind::Run).await, 2);
+    clock.advance(Duration::from_hours(8 * 24));
+    while number(DocumentKind::Run).await > 0 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+}
