@@ -63,7 +63,7 @@ async fn fill(store: &Arc<dyn Store>, runs: usize) {
         let calls: Vec<_> = (0..RUN)
             .map(|call| {
                 let key = Key::call(run.as_str(), Hash::sha256(format!("{number} {call}")));
-                (record(&template, &run, &CallId::generate().to_string()), document(key, &entry))
+                (record(&template, &run, CallId::generate().as_ref()), document(key, &entry))
             })
             .collect();
         let change = move |transaction: &mut Transaction| {
@@ -114,7 +114,7 @@ async fn times(store: &Arc<dyn Store>, runner: &ToolRunner) -> Vec<(&'static str
 }
 
 async fn call_anew(runner: &ToolRunner) {
-    call(runner, &CallId::generate().to_string()).await;
+    call(runner, CallId::generate().as_ref()).await;
 }
 
 /// The size of each table and index, in bytes.

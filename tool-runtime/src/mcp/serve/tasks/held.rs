@@ -170,21 +170,10 @@ impl Tasks {
             let look = ticket.look(server).await?.ok_or_else(unknown)?;
             match &look.state {
                 State::Ended(result) => {
-                    let result = Box::new(result.clone());
                     if !guest.is_gone() {
-                        run_tasks.tells(call);
-                        let reported = Reported {
-                            server: server.clone(),
-                            run_tasks: Arc::clone(run_tasks),
-                            call: call.clone(),
-                            room,
-                        };
-                        match &guest.delivery {
-                            Some(delivery) => delivery.then(|has_left| reported.reported(has_left)),
-                            None => reported.reported(true),
-                        }
+                        Reported::deliver(server, ticket, &guest, room);
                     }
-                    return Ok(HeldAnswer::Ended(result));
+                    return Ok(HeldAnswer::Ended(Box::new(result.clone())));
                 }
                 State::Works => {
                     let open = look.questions.requests();
@@ -280,6 +269,16 @@ struct Reported {
 }
 
 impl Reported {
+    /// Records the delivery of the end of a call, once the client has it if its transport tells.
+    fn deliver(server: &McpServer, Ticket { run_tasks, call }: &Ticket, guest: &Guest<'_>, room: Room) {
+        run_tasks.tells(call);
+        let reported = Self { server: server.clone(), run_tasks: Arc::clone(run_tasks), call: call.clone(), room };
+        match &guest.delivery {
+            Some(delivery) => delivery.then(|has_arrived| reported.reported(has_arrived)),
+            None => reported.reported(true),
+        }
+    }
+
     /// Records the delivery. After a complete answer the same call is a new one; a lost answer is repeated for it.
     fn reported(self, has_arrived: bool) {
         let Self { server, run_tasks, call, room } = self;
