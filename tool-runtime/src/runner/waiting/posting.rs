@@ -59,9 +59,10 @@ pub(in crate::runner) async fn note_refused(
     if let Ok((waiting, decision)) = asked(run, question.call_id(), &given).await?
         && decider.is_some()
     {
-        let mismatch = match with_message && leaves_waiting(run, &waiting.call, (kind, decider)) {
-            true => DecisionError::WithMessage,
-            false => DecisionError::NotPending,
+        let mismatch = if with_message && leaves_waiting(run, &waiting.call, (kind, decider)) {
+            DecisionError::WithMessage
+        } else {
+            DecisionError::NotPending
         };
         discard(comparison::barred(run, &waiting, decision, mismatch).await);
     }
