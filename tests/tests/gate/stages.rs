@@ -13,7 +13,7 @@ use tool_runtime::call::Decider;
 use tool_runtime::call::Violation;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::{ApprovalDecision, Run};
-use tool_runtime::store::{ManualClock, MemoryStore};
+use tool_runtime::store::{Clock, ManualClock, MemoryStore};
 use tool_runtime::{
     Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner, tool,
 };
@@ -138,7 +138,8 @@ fn rig(rules: &str, approvals: bool) -> Rig {
 
 fn rig_over(rules: &str, approvals: bool, store: MemoryStore) -> Rig {
     let policy = ToolPolicy::from_toml(&format!("{TOOLS}\n{rules}")).expect("a policy");
-    let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().expect("a time")));
+    // The stores have the machine's time, and what waits expires by theirs.
+    let clock = Arc::new(ManualClock::at(<dyn Clock>::system().now()));
     let builder = ToolRunner::builder(catalog(), policy).approvals(approvals).store(store).clock(Arc::clone(&clock));
     Rig { runner: builder.build().expect("a runner"), clock, heard: Heard::default() }
 }

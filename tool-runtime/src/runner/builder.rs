@@ -141,6 +141,9 @@ impl RunnerBuilder {
 
     /// Sets the clock of records and expiries, for tests and replays. The default is the system's clock, corrected by
     /// the store's time when the two differ by a second or more.
+    ///
+    /// Give the store the same clock ([`MemoryStore::with_clock`](crate::store::MemoryStore::with_clock)): a call that
+    /// waits expires by the store's time.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Some(Arc::new(clock));
         self

@@ -81,7 +81,7 @@ impl MemoryStore {
     }
 
     /// Creates a store with the default limits and the given clock, which decides when leases and the windows of
-    /// accounts end: for tests and replays.
+    /// accounts end and when a waiting call expires: for tests and replays.
     #[must_use]
     pub fn with_clock(clock: impl Clock + 'static) -> Self {
         Self(Arc::new(Shared { clock: Box::new(clock), ..Shared::default() }))
