@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, ChangeFn, Key, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument, WriteHandle,
+    AuditRecord, ChangeFn, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
+    WriteHandle,
 };
 
 /// The action that a hook selects for a call of a method.
@@ -132,5 +133,17 @@ impl Store for HookedStore {
 
     async fn changed(&self) {
         self.store.changed().await;
+    }
+
+    async fn due_runs(&self, now: Timestamp, lane: Option<&str>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        self.look("due_runs").await?.due_runs(now, lane, limit).await
+    }
+
+    async fn lanes(&self, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        self.look("lanes").await?.lanes(after, limit).await
+    }
+
+    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
+        self.look("depth").await?.depth(now).await
     }
 }

@@ -2,10 +2,12 @@
 
 mod batches;
 mod dying;
+mod fair;
 mod leased;
 mod several;
 mod skewed;
 mod stopped;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::future::Future;
