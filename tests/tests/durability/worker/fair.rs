@@ -49,6 +49,7 @@ type Taken = Arc<Mutex<Vec<(String, u32)>>>;
 
 struct Fair {
     store: Arc<MemoryStore>,
+    runner: ToolRunner,
     model: Busy,
     polls: Arc<AtomicU32>,
     listings: Arc<AtomicU32>,
@@ -57,8 +58,9 @@ struct Fair {
 
 impl Fair {
     fn new(store: MemoryStore) -> Self {
-        let (polls, listings) = (Arc::default(), Arc::default());
-        Self { store: Arc::new(store), model: Busy::default(), polls, listings, taken: Taken::default() }
+        let (store, polls, listings) = (Arc::new(store), Arc::default(), Arc::default());
+        let runner = World::runner(Arc::clone(&store) as _);
+        Self { store, runner, model: Busy::default(), polls, listings, taken: Taken::default() }
     }
 
     fn agent(&self) -> Agent {
@@ -69,11 +71,10 @@ impl Fair {
     async fn put(&self, id: &str, tenant: Option<&str>, principal: &str, text: &str) {
         let options = RunOptions::new().run_id(id).principal(principal);
         let options = tenant.into_iter().fold(options, RunOptions::tenant);
-        let runner = World::runner(Arc::clone(&self.store) as _);
-        let mut conversation = self.agent().converse(runner.run(options));
+        let mut conversation = self.agent().converse(self.runner.run(options));
         conversation.accept(Input::from(text)).await.expect("a message");
         let saved = conversation.save().await.expect("saved");
-        tests::queue(Arc::clone(&self.store)).enqueue(&saved).await.expect("it is new");
+        RunQueue::new(&self.runner).enqueue(&saved).await.expect("it is new");
     }
 
     async fn put_many(&self, count: usize, tenant: &str) {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::store::conformance::{self, record, waiting};
 use crate::store::{
-    Chain, Document, DocumentKind, Key, ManualClock, MemoryStore, Query, RecordFilter, Store, StoreError,
+    AuditRecord, Chain, ChangeFn, Document, DocumentKind, Key, ManualClock, MemoryStore, Query, RecordFilter, SealedRecord,
+    Store, StoreError, StoredDocument, WriteHandle,
 };
 
 fn small() -> MemoryStore {
@@ -105,4 +106,43 @@ async fn what_is_open_is_refused_rather_than_dropped() {
     };
     store.update(vec![Key::waiting("run", None, Some("ada"), &"a".into())], Box::new(remove)).await.unwrap();
     assert!(keep(&store, "c").is_ok());
+}
+
+/// A store that only lists documents has the queue too.
+#[tokio::test]
+async fn the_queue_of_a_store_has_defaults() {
+    struct Listing(MemoryStore);
+
+    #[async_trait::async_trait]
+    impl Store for Listing {
+        fn append(&self, record: AuditRecord) -> WriteHandle {
+            self.0.append(record)
+        }
+
+        fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
+            self.0.update(keys, change)
+        }
+
+        async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError> {
+            self.0.read(keys).await
+        }
+
+        async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
+            self.0.list(query).await
+        }
+
+        async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
+            self.0.records(filter).await
+        }
+
+        async fn flush(&self) -> Result<(), StoreError> {
+            Ok(())
+        }
+    }
+
+    for (name, case) in crate::store::conformance::CASES {
+        if name.contains("lane") || name.contains("runs") || name.contains("version") {
+            case(Arc::new(Listing(MemoryStore::with_limits(10_000, 10_000)))).await;
+        }
+    }
 }

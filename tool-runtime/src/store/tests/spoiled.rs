@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::store::conformance::CASES;
 use crate::store::{
-    AuditRecord, ChangeFn, Key, MemoryStore, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
+    AuditRecord, ChangeFn, DueRun, Key, MemoryStore, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
     Transaction, WriteHandle,
 };
 
@@ -56,10 +56,13 @@ enum Fault {
     DropsLargeDocuments,
     /// `now` differs from the time of its transactions.
     HasTwoClocks,
+    /// Due runs are listed without their lanes.
+    ForgetsLanes,
 }
 
-const FAULTS: [Fault; 19] = [
+const FAULTS: [Fault; 20] = [
     Fault::HasTwoClocks,
+    Fault::ForgetsLanes,
     Fault::ListsWhole,
     Fault::ForgetsRecords,
     Fault::AppendsInAnyOrder,
@@ -270,6 +273,18 @@ impl Store for Spoiled {
             Fault::NeverWakes => std::future::pending().await,
             _ => self.0.changed().await,
         }
+    }
+
+    async fn due_runs(&self, now: Timestamp, lane: Option<&str>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        let mut runs = self.0.due_runs(now, lane, limit).await?;
+        if self.1 == Fault::ForgetsLanes {
+            runs.iter_mut().for_each(|run| run.lane = "".into());
+        }
+        Ok(runs)
+    }
+
+    async fn lanes(&self, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        self.0.lanes(after, if self.1 == Fault::ListsWhole { usize::MAX } else { limit }).await
     }
 }
 
