@@ -29,8 +29,8 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tool_runtime::store::{
-    AuditRecord, ChangeFn, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
-    WriteHandle,
+    AuditRecord, ChangeFn, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError,
+    StoredDocument, WriteHandle,
 };
 
 use self::apply::Work;

@@ -25,10 +25,10 @@ pub use queue::RunQueue;
 
 use crate::agent::Agent;
 use crate::runner::{METRICS, RunOptions, ToolRunner};
+use crate::store::runs::Taker;
 use crate::store::{
     Document, DocumentKind, Key, Post, Query, RunLease, Store, StoreError, StoredDocument, StoredRun, Transaction,
 };
-use crate::store::runs::Taker;
 use lease::Renewed;
 use queue::transact;
 use turns::Turns;

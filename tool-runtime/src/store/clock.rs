@@ -10,8 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use crate::store::{
-    AuditRecord, ChangeFn, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
-    Transaction, WriteHandle,
+    AuditRecord, ChangeFn, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError,
+    StoredDocument, Transaction, WriteHandle,
 };
 
 /// A source of wall-clock time. It is called inline and must not block. If it panics, the system's clock is used

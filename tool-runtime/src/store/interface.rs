@@ -12,7 +12,8 @@ use crate::store::transaction::returning;
 use crate::store::write_handle::WriteHandle;
 use crate::store::{AuditRecord, SealedRecord};
 use crate::store::{
-    ChangeFn, Document, DocumentKind, DueRun, Key, Query, QueueDepth, RecordFilter, StoreError, StoredDocument, Waiting, due,
+    ChangeFn, Document, DocumentKind, DueRun, Key, Query, QueueDepth, RecordFilter, StoreError, StoredDocument,
+    Waiting, due,
 };
 
 /// Keeps documents, which change in transactions, and records, which never change.

@@ -6,8 +6,8 @@ mod slots;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::store::ledger::after;
 use crate::store::due;
+use crate::store::ledger::after;
 use crate::store::{Document, Holder, Key, StoreError, StoredRun, Transaction};
 use crate::tool::Hash;
 

@@ -19,13 +19,8 @@ pub(crate) const KEPT: Duration = Duration::from_secs(7 * 86_400);
 const BATCH: usize = 64;
 
 /// The kinds of the documents that lose their meaning at their due time.
-const EXPIRING: [DocumentKind; 5] = [
-    DocumentKind::Account,
-    DocumentKind::Grant,
-    DocumentKind::Decided,
-    DocumentKind::Effect,
-    DocumentKind::Slots,
-];
+const EXPIRING: [DocumentKind; 5] =
+    [DocumentKind::Account, DocumentKind::Grant, DocumentKind::Decided, DocumentKind::Effect, DocumentKind::Slots];
 
 /// Closes the calls that `wanted` selects whose lease has ended and that no process continues ([`ledger::close_left`]).
 /// Returns how many it closed.

@@ -25,8 +25,7 @@ const RENAMED: [&str; 2] =
     [include_str!("migrations/renamed.sqlite.sql"), include_str!("migrations/renamed.postgres.sql")];
 
 /// The migration from version 3 to version 4, which adds the lanes of runs.
-const LANES: [&str; 2] =
-    [include_str!("migrations/lanes.sqlite.sql"), include_str!("migrations/lanes.postgres.sql")];
+const LANES: [&str; 2] = [include_str!("migrations/lanes.sqlite.sql"), include_str!("migrations/lanes.postgres.sql")];
 
 /// How many runs the migration reads at a time.
 const PAGE: i64 = 256;

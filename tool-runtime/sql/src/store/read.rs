@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 use tool_runtime::store::{
-    Clock, DocumentKind, DueRun, Finding, Key, Query, QueueDepth, RecordFilter, SealedRecord, StoreError, StoredDocument,
+    Clock, DocumentKind, DueRun, Finding, Key, Query, QueueDepth, RecordFilter, SealedRecord, StoreError,
+    StoredDocument,
 };
 
 use crate::store::Shared;

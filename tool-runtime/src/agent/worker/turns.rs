@@ -222,7 +222,7 @@ impl Poll<'_> {
                 Ok(Leasing::Gone) => {}
                 Ok(Leasing::Full) => drop(self.full.insert(Arc::clone(tenant))),
                 // One run must not hold the others up.
-                Err(error @ (StoreError::Corrupt(_) | StoreError::Newer { .. } | StoreError::Full)) => {
+                Err(error @ (StoreError::Corrupt(_) | StoreError::Newer { .. })) => {
                     tracing::warn!(run = &*run.run_id, error = error.code(), "a due run cannot be taken");
                 }
                 Err(error) => return Err(error),

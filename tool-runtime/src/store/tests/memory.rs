@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::store::conformance::{self, record, waiting};
 use crate::store::{
-    AuditRecord, Chain, ChangeFn, Document, DocumentKind, Key, ManualClock, MemoryStore, Query, RecordFilter, SealedRecord,
-    Store, StoreError, StoredDocument, WriteHandle,
+    AuditRecord, Chain, ChangeFn, Document, DocumentKind, Key, ManualClock, MemoryStore, Query, RecordFilter,
+    SealedRecord, Store, StoreError, StoredDocument, WriteHandle,
 };
 
 fn small() -> MemoryStore {

@@ -11,8 +11,8 @@ use tokio::time::sleep;
 
 use crate::store::conformance::CASES;
 use crate::store::{
-    AuditRecord, ChangeFn, DueRun, Key, MemoryStore, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
-    Transaction, WriteHandle,
+    AuditRecord, ChangeFn, DueRun, Key, MemoryStore, Query, RecordFilter, SealedRecord, Store, StoreError,
+    StoredDocument, Transaction, WriteHandle,
 };
 
 /// The defect of a store.

@@ -40,7 +40,8 @@ impl One {
     }
 
     fn save(&mut self, second: i64, lease: &RunLease, next: Next) -> Result<(), StoreError> {
-        let progress = Progress { document: None, state: Some("asked".into()), version: None, taken: None, failures: 0, next };
+        let progress =
+            Progress { document: None, state: Some("asked".into()), version: None, taken: None, failures: 0, next };
         self.change(second, |transaction| runs::save(transaction, lease, &progress))
     }
 }
@@ -73,7 +74,8 @@ fn one_process_has_a_run() {
     assert!(matches!(one.save(4, &made, Next::Keep), Err(StoreError::Fenced)));
     one.save(4, &taken, Next::Keep).unwrap();
     // After its lease has ended, the next process takes the run over: here a worker, because the run is due then.
-    let leased = one.change(40, |transaction| runs::lease(transaction, &"r".into(), &Taker::any("worker", LEASE))).unwrap();
+    let leased =
+        one.change(40, |transaction| runs::lease(transaction, &"r".into(), &Taker::any("worker", LEASE))).unwrap();
     assert!(leased.leased().is_some() && matches!(one.save(41, &taken, Next::Keep), Err(StoreError::Fenced)));
 }
 

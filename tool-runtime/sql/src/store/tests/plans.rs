@@ -51,10 +51,7 @@ async fn no_query_walks_through_a_table() {
             statement::due_runs(Timestamp::UNIX_EPOCH, Some("lane"), 16),
             "USING INDEX tool_runtime_documents_lane (space=? AND lane=? AND due<?)",
         ),
-        (
-            statement::lanes("lane", 16),
-            "USING COVERING INDEX tool_runtime_documents_lane (space=? AND lane>?)",
-        ),
+        (statement::lanes("lane", 16), "USING COVERING INDEX tool_runtime_documents_lane (space=? AND lane>?)"),
         (statement::lanes("lane", 16), "INDEX tool_runtime_documents_lane (space=? AND lane=?"),
         (statement::lanes("lane", 16), "USING INTEGER PRIMARY KEY (rowid=?)"),
         (
