@@ -29,6 +29,7 @@ mod finding;
 pub(crate) mod grants;
 mod interface;
 mod key;
+mod lane;
 pub(crate) mod ledger;
 mod mailbox;
 mod memory;

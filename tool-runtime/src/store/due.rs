@@ -7,7 +7,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::store::{DocumentKind, Key, Query, Store, StoreError, StoredDocument};
-use crate::tool::Hash;
 
 /// A run that workers share, by the time from which it is due, without its text.
 ///
@@ -144,19 +143,4 @@ pub(super) async fn depth<S: Store + ?Sized>(store: &S, now: Timestamp) -> Resul
     let mut depth = QueueDepth::default();
     runs.into_iter().for_each(|(due, until)| depth.add(now, due, until));
     Ok(depth)
-}
-
-/// The length of the part of a lane that names a version, in characters.
-const PART: usize = 32;
-
-/// Returns the lane of a tenant's runs of a version: the tenant's part comes first, so that its lanes are neighbours.
-pub(super) fn lane(slots: &Key, version: Option<Hash>) -> Arc<str> {
-    format!("{}/{}", slots.scope(), version.map(part_of).unwrap_or_default()).into()
-}
-
-/// Returns the part of a lane that names a version.
-pub(super) fn part_of(version: Hash) -> String {
-    let mut part = version.to_string();
-    part.truncate(PART);
-    part
 }

@@ -6,7 +6,7 @@ mod slots;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::store::due;
+use crate::store::lane;
 use crate::store::ledger::after;
 use crate::store::{Document, Holder, Key, StoreError, StoredRun, Transaction};
 use crate::tool::Hash;
@@ -130,7 +130,7 @@ impl Taker {
     /// Whether it continues the runs of a lane.
     pub(crate) fn takes_lane(&self, lane: &str) -> bool {
         let version = lane.split_once('/').map_or("", |(_, version)| version);
-        version.is_empty() || self.only.is_none_or(|only| due::part_of(only) == version)
+        version.is_empty() || self.only.is_none_or(|only| lane::part_of(only) == version)
     }
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::Question;
-use crate::store::{Key, due};
+use crate::store::{Key, lane};
 use crate::tool::Hash;
 
 /// A run that workers share, as a [`RunQueue`](crate::agent::RunQueue) keeps it.
@@ -115,7 +115,7 @@ impl StoredRun {
 
     /// Returns its lane, which [`StoredDocument::lane`](crate::store::StoredDocument::lane) explains.
     pub(in crate::store) fn lane(&self) -> Arc<str> {
-        due::lane(&self.slots(), self.version)
+        lane::lane(&self.slots(), self.version)
     }
 
     /// Returns when a worker may take it: when it is due and no holder's lease is running.
