@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::store::{DocumentKind, Key, Query, Store, StoreError, StoredDocument};
+use crate::store::{DocumentKind, Query, Store, StoreError, StoredDocument};
 
 /// A run that workers share, by the time from which it is due, without its text.
 ///
