@@ -153,8 +153,8 @@ impl Store for HookedStore {
         self.look(method).await?.due_runs(now, lane, limit).await
     }
 
-    async fn lanes(&self, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
-        self.look("lanes").await?.lanes(after, limit).await
+    async fn lanes(&self, now: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        self.look("lanes").await?.lanes(now, after, limit).await
     }
 
     async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {

@@ -158,7 +158,7 @@ impl Store for SqlStore {
         read::due_runs(&self.0, now, lane, limit).await
     }
 
-    async fn lanes(&self, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+    async fn lanes(&self, _: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
         read::lanes(&self.0, after, limit).await
     }
 

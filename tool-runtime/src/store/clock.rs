@@ -222,8 +222,8 @@ impl Store for Timed {
         self.store.due_runs(now, lane, limit).await
     }
 
-    async fn lanes(&self, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
-        self.store.lanes(after, limit).await
+    async fn lanes(&self, now: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        self.store.lanes(now, after, limit).await
     }
 
     async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {

@@ -19,10 +19,11 @@ use crate::store::{DocumentKind, Query, Store, StoreError, StoredDocument};
 /// let put = move |transaction: &mut Transaction| transaction.put(run.clone());
 /// store.update(vec![Key::run("run-1")], Box::new(put)).await?;
 ///
-/// let due = store.due_runs(store.now().await?, None, 16).await?;
+/// let now = store.now().await?;
+/// let due = store.due_runs(now, None, 16).await?;
 /// assert_eq!((&*due[0].run_id, due.len()), ("run-1", 1));
 /// // The lanes after this one.
-/// assert!(store.lanes(&due[0].lane, 16).await?.is_empty());
+/// assert!(store.lanes(now, &due[0].lane, 16).await?.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -118,10 +119,15 @@ pub(super) async fn due_runs<S: Store + ?Sized>(
     Ok(runs)
 }
 
-/// The default of [`Store::lanes`]: reads all runs.
-pub(super) async fn lanes<S: Store + ?Sized>(store: &S, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+/// The default of [`Store::lanes`]: reads all due runs.
+pub(super) async fn lanes<S: Store + ?Sized>(
+    store: &S,
+    now: Timestamp,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<DueRun>, StoreError> {
     let mut lanes: BTreeMap<Arc<str>, DueRun> = BTreeMap::new();
-    let mut query = Query::new(DocumentKind::Run);
+    let mut query = Query { due: Some(now), ..Query::new(DocumentKind::Run) };
     while let Some(page) = query.next_page(store).await? {
         for run in page.iter().filter_map(StoredDocument::due_run).filter(|run| *run.lane > *after) {
             let first = lanes.entry(Arc::clone(&run.lane)).or_insert_with(|| run.clone());

@@ -109,15 +109,16 @@ pub trait Store: Send + Sync {
         due::due_runs(self, now, lane, limit).await
     }
 
-    /// Returns the first run of each lane after this one, in the order of the lanes' bytes, at most `limit`: the run that
-    /// is due first of those that have a due time, also one in the future.
+    /// Returns the first run of each lane after this one, in the order of the lanes' bytes, at most `limit`: the run of the
+    /// lane that is due first. Lanes of which no run is due at `now` may be among them, so that a page costs the same
+    /// however many such lanes there are.
     ///
-    /// The default reads the texts of all runs, see [`due_runs`](Self::due_runs).
+    /// The default reads the texts of all due runs, see [`due_runs`](Self::due_runs).
     ///
     /// # Errors
     /// The store cannot be reached, or its contents cannot be read.
-    async fn lanes(&self, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
-        due::lanes(self, after, limit).await
+    async fn lanes(&self, now: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        due::lanes(self, now, after, limit).await
     }
 
     /// Counts the runs that workers share, at a time of the store.
@@ -235,8 +236,8 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).due_runs(now, lane, limit).await
     }
 
-    async fn lanes(&self, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
-        (**self).lanes(after, limit).await
+    async fn lanes(&self, now: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        (**self).lanes(now, after, limit).await
     }
 
     async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {

@@ -185,9 +185,9 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn lanes(&self, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+    async fn lanes(&self, now: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
         let state = self.state();
-        Ok(state.due_runs(state.runs.lanes(after), limit))
+        Ok(state.due_runs(state.runs.lanes(now, after), limit))
     }
 
     async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {

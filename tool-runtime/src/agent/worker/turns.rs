@@ -13,7 +13,7 @@ use crate::agent::worker::lease::Renewed;
 use crate::agent::worker::queue::transact;
 use crate::agent::worker::{Leased, WorkerState};
 use crate::store::runs::{self, Leasing};
-use crate::store::{Document, DueRun, Key, StoreError};
+use crate::store::{Document, DueRun, Key, Store, StoreError};
 
 /// The maximum number of runs or lanes in one listing.
 const PAGE: usize = 256;
@@ -121,7 +121,7 @@ impl Poll<'_> {
         let mut walk = Walk::after(&self.turns.last);
         let mut tenants = Tenants::new();
         while !walk.is_over && self.free > 0 {
-            for run in walk.next(self.worker, self.now).await? {
+            for run in walk.next(&*self.worker.store, self.now).await? {
                 if let Some(candidates) = self.candidates(&mut tenants, &run) {
                     candidates.lanes.push(Arc::clone(&run.lane));
                     candidates.runs.push_back(run);
@@ -248,8 +248,8 @@ impl Walk {
     }
 
     /// Returns the due runs among the first runs of the next lanes.
-    async fn next(&mut self, worker: &WorkerState, now: Timestamp) -> Result<Vec<DueRun>, StoreError> {
-        let mut lanes = worker.store.lanes(&self.after, PAGE).await?;
+    async fn next(&mut self, store: &dyn Store, now: Timestamp) -> Result<Vec<DueRun>, StoreError> {
+        let mut lanes = store.lanes(now, &self.after, PAGE).await?;
         let (mut is_end, all) = (lanes.len() < PAGE, lanes.len());
         if self.is_around {
             lanes.retain(|run| *tenant_of(&run.lane) <= *self.start);

@@ -63,7 +63,7 @@ pub(super) async fn due_runs_are_listed_by_age(store: Arc<dyn Store>) {
 
 pub(super) async fn lanes_are_listed_in_pages(store: Arc<dyn Store>) {
     let store = &*store;
-    assert_eq!(store.lanes("", 10).await.expect("it lists"), []);
+    assert_eq!(store.lanes(at(100), "", 10).await.expect("it lists"), []);
     let of = |principal: &str, due| StoredRun {
         tenant: None,
         principal: Some(principal.into()),
@@ -75,14 +75,18 @@ pub(super) async fn lanes_are_listed_in_pages(store: Arc<dyn Store>) {
     put(store, [StoredRun { due: None, ..run("idle", "idle", at(0)) }]).await;
     let (mut lanes, mut after): (Vec<DueRun>, Arc<str>) = (Vec::new(), "".into());
     for _ in 0..16 {
-        let page = store.lanes(&after, 2).await.expect("it lists");
+        let page = store.lanes(at(100), &after, 2).await.expect("it lists");
         assert!(page.len() <= 2);
         let Some(last) = page.last() else { break };
         after = Arc::clone(&last.lane);
         lanes.extend(page);
     }
     assert!(lanes.is_sorted_by(|one, other| one.lane < other.lane), "in the order of the lanes");
-    assert_eq!(store.lanes("", 10).await.expect("it lists"), lanes, "pages have the same lanes");
+    assert_eq!(store.lanes(at(100), "", 10).await.expect("it lists"), lanes, "pages have the same lanes");
+    let due: Vec<_> = lanes.iter().filter(|run| run.due <= at(50)).cloned().collect();
+    let mut listed = store.lanes(at(50), "", 10).await.expect("it lists");
+    listed.retain(|run| run.due <= at(50));
+    assert_eq!(listed, due, "the lanes of which a run is due");
     let first: BTreeSet<_> = ids(&lanes).into_iter().collect();
     let expected = ["many 39", "one 0", "one 1", "one 2", "one 3", "one 4"].into_iter();
     let (ada, bob) = (format!("of ada {}", at(2)), format!("of bob {}", at(4)));

@@ -47,12 +47,13 @@ impl RunIndex {
         self.by_lane.range(range).map(|(_, _, position)| *position)
     }
 
-    /// Returns the position of the first run of each lane after this one.
-    pub(super) fn lanes(&self, after: &str) -> impl Iterator<Item = u64> {
+    /// Returns the position of the first run of each lane after this one, if it is due.
+    pub(super) fn lanes(&self, now: Timestamp, after: &str) -> impl Iterator<Item = u64> {
         let next = |after: &Arc<str>| {
             let last = (Arc::clone(after), Timestamp::MAX, u64::MAX);
             self.by_lane.range((Bound::Excluded(last), Bound::Unbounded)).next()
         };
-        std::iter::successors(next(&after.into()), move |(lane, ..)| next(lane)).map(|(_, _, position)| *position)
+        let lanes = std::iter::successors(next(&after.into()), move |(lane, ..)| next(lane));
+        lanes.filter(move |(_, due, _)| *due <= now).map(|(_, _, position)| *position)
     }
 }

@@ -1,6 +1,7 @@
 //! The bounds of the store in memory.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::store::conformance::{self, record, waiting};
 use crate::store::{
@@ -111,7 +112,7 @@ async fn what_is_open_is_refused_rather_than_dropped() {
 /// A store that only lists documents has the queue too.
 #[tokio::test]
 async fn the_queue_of_a_store_has_defaults() {
-    struct Listing(MemoryStore);
+    struct Listing(MemoryStore, AtomicU32);
 
     #[async_trait::async_trait]
     impl Store for Listing {
@@ -128,7 +129,9 @@ async fn the_queue_of_a_store_has_defaults() {
         }
 
         async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
-            self.0.list(query).await
+            let listed = self.0.list(query).await?;
+            self.1.fetch_add(u32::try_from(listed.len()).unwrap(), Ordering::Relaxed);
+            Ok(listed)
         }
 
         async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
@@ -142,7 +145,21 @@ async fn the_queue_of_a_store_has_defaults() {
 
     for (name, case) in crate::store::conformance::CASES {
         if name.contains("lane") || name.contains("runs") || name.contains("version") {
-            case(Arc::new(Listing(MemoryStore::with_limits(10_000, 10_000)))).await;
+            case(Arc::new(Listing(MemoryStore::with_limits(10_000, 10_000), AtomicU32::new(0)))).await;
         }
     }
+
+    // A worker's poll reads no run that has ended or is due later.
+    let store = Listing(MemoryStore::new(), AtomicU32::new(0));
+    for (number, due) in [None, Some(0), Some(5), Some(50)].into_iter().cycle().take(400).enumerate() {
+        let due = due.map(|due| jiff::Timestamp::from_second(due).unwrap());
+        let run = StoredDocument::example(&format!("run {number}"), "{}", due);
+        let put = move |transaction: &mut crate::store::Transaction| transaction.put(run.clone());
+        store.update(vec![Key::run(format!("run {number}"))], Box::new(put)).await.unwrap();
+    }
+    let now = jiff::Timestamp::from_second(10).unwrap();
+    assert_eq!(store.lanes(now, "", 10).await.unwrap().len(), 1);
+    assert_eq!(store.1.swap(0, Ordering::Relaxed), 200, "the lanes of due runs");
+    assert_eq!(store.due_runs(now, None, 10).await.unwrap().len(), 10);
+    assert_eq!(store.1.load(Ordering::Relaxed), 200, "the due runs");
 }

@@ -283,8 +283,8 @@ impl Store for Spoiled {
         Ok(runs)
     }
 
-    async fn lanes(&self, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
-        self.0.lanes(after, if self.1 == Fault::ListsWhole { usize::MAX } else { limit }).await
+    async fn lanes(&self, now: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        self.0.lanes(now, after, if self.1 == Fault::ListsWhole { usize::MAX } else { limit }).await
     }
 }
 

@@ -49,7 +49,7 @@ async fn a_database_of_an_older_version_is_migrated_and_loses_nothing() {
         let arguments = store.pending(&waits.key).await.unwrap().unwrap().arguments().to_owned();
         assert!(!arguments.is_empty());
         assert_eq!(documents[1].as_ref().map(text).as_deref(), Some("saved"));
-        let lanes = store.lanes("", 10).await.unwrap();
+        let lanes = store.lanes(jiff::Timestamp::MAX, "", 10).await.unwrap();
         assert_eq!(lanes.iter().map(|run| &*run.run_id).collect::<Vec<_>>(), ["run"], "its runs are in the queue");
         assert_eq!(Some(&lanes[0].lane), documents[1].as_ref().and_then(StoredDocument::lane).as_ref());
         let until = documents[1].as_ref().and_then(StoredDocument::leased_until).unwrap();
