@@ -1,5 +1,6 @@
 //! The tenants take turns, and workers together keep the limit of runs for each of them.
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use jiff::Timestamp;
@@ -112,6 +113,22 @@ impl Fair {
         })
     }
 
+    /// Enqueues a run each of a free tenant and of `others`. Returns the slots of the others.
+    async fn beside(&self, others: u32) -> BTreeSet<Key> {
+        let mut slots = BTreeSet::new();
+        for number in 0..=others {
+            let tenant = if number == 0 { "free".to_owned() } else { format!("tenant {number}") };
+            self.put(&format!("of {tenant}"), Some(&tenant), "ada", &tenant).await;
+        }
+        for run in self.store.due_runs(Timestamp::MAX, None, 100).await.expect("a list") {
+            if &*run.run_id != "of free" {
+                let (tenant, _) = run.lane.split_once('/').expect("a tenant");
+                slots.insert(Key::from_parts(DocumentKind::Slots, tenant, ""));
+            }
+        }
+        slots
+    }
+
     fn taken(&self) -> Vec<(String, u32)> {
         self.taken.lock().expect("not poisoned").clone()
     }
@@ -222,6 +239,40 @@ async fn runs_over_the_limit_hold_nothing_up_and_do_not_keep_a_worker_busy() {
     let next = tokio::spawn(fair.worker().runs_per_tenant(1).run(std::future::pending()));
     blocked.await;
     next.abort();
+}
+
+/// Another process holds the slots of tenants: the worker leaves these tenants out, and polls on.
+#[tokio::test(start_paused = true)]
+async fn a_locked_tenant_costs_the_others_no_poll() {
+    // The worker begins at a random tenant.
+    for _ in 0..16 {
+        let fair = Fair::new(MemoryStore::new());
+        let locked = fair.beside(1).await;
+        let refusal = move |keys: &[Key]| {
+            keys.iter().any(|key| locked.contains(key)).then(|| StoreError::Locked("it is held".into()))
+        };
+        with([fair.refused(refusal).runs_per_tenant(1)], fair.has_taken("free")).await;
+        assert_eq!(fair.taken(), [("free".to_owned(), 1)], "it is taken in the first poll");
+    }
+}
+
+/// An error that ends a poll: the next poll begins with the next tenant.
+#[tokio::test(start_paused = true)]
+async fn a_tenant_whose_lease_fails_does_not_have_every_turn() {
+    for (error, most) in [("locked", 5), ("busy", 8)] {
+        let fair = Fair::new(MemoryStore::new());
+        let failing = fair.beside(7).await;
+        let refusal = move |keys: &[Key]| {
+            let is_failing = keys.iter().any(|key| failing.contains(key));
+            is_failing.then(|| if error == "busy" { StoreError::Busy } else { StoreError::Locked("it is held".into()) })
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(100), async {
+            with([fair.refused(refusal).runs_per_tenant(1)], fair.has_taken("free")).await;
+        });
+        waited.await.expect("it has its turn");
+        let polls = fair.taken()[0].1;
+        assert!(polls <= most, "{error}: within {most} polls, not {polls}");
+    }
 }
 
 /// A run that waits for a person has no place.

@@ -84,8 +84,10 @@ struct Poll<'w> {
     free: usize,
     taken: Vec<Leased>,
     tried: BTreeSet<Arc<str>>,
-    /// The tenants of which workers have as many runs as they may.
+    /// The tenants of which the poll takes no more runs: workers have as many as they may, or a lock was not granted.
     full: BTreeSet<Arc<str>>,
+    /// Whether it has waited for a lock in vain.
+    is_locked: bool,
 }
 
 impl WorkerState {
@@ -99,7 +101,7 @@ impl WorkerState {
             Err(error) => return (Vec::new(), Err(error)),
         };
         let (taken, tried, full) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-        let mut poll = Poll { worker: self, turns, now, free, taken, tried, full };
+        let mut poll = Poll { worker: self, turns, now, free, taken, tried, full, is_locked: false };
         let polled = poll.run().await;
         (poll.taken, polled)
     }
@@ -140,9 +142,9 @@ impl Poll<'_> {
         }
         // More lanes than a poll walks through: the longest due runs may be in the others.
         let next = Arc::clone(&self.turns.last);
-        let offered = self.offer(by_age).await;
+        self.offer(by_age).await?;
         self.turns.last = next;
-        offered
+        Ok(())
     }
 
     /// Returns the candidates of the tenant of a run. `None` if the worker leaves runs of its version alone.
@@ -172,9 +174,9 @@ impl Poll<'_> {
                     return Ok(());
                 }
                 let Some(candidates) = tenants.get_mut(&tenant) else { continue };
-                let took = self.give_turn(&tenant, candidates).await?;
+                // Also after an error, which ends the poll, the next one begins with the next tenant.
                 self.turns.last = Arc::clone(&tenant);
-                if took {
+                if self.give_turn(&tenant, candidates).await? {
                     with_more.push(tenant);
                 }
             }
@@ -224,6 +226,13 @@ impl Poll<'_> {
                 // One run must not hold the others up.
                 Err(error @ (StoreError::Corrupt(_) | StoreError::Newer { .. })) => {
                     tracing::warn!(run = &*run.run_id, error = error.code(), "a due run cannot be taken");
+                }
+                // A process that stands still may hold the slots of one tenant. A second lock that is not granted ends the
+                // poll, because each costs the whole patience of the store.
+                Err(error @ StoreError::Locked(_)) if !self.is_locked => {
+                    tracing::warn!(run = &*run.run_id, error = error.code(), "the runs of a tenant are locked");
+                    self.is_locked = true;
+                    self.full.insert(Arc::clone(tenant));
                 }
                 Err(error) => return Err(error),
             }
