@@ -22,12 +22,14 @@ impl Default for Limits {
     }
 }
 
-/// How many marks are stored for each open document that is allowed: marks of decided calls, effects, and the key for
-/// digests. Nothing that happened later makes them meaningless, so none makes room for another document.
+/// How many marks are stored for each open document that is allowed: marks of decided calls, effects, the runs of a
+/// tenant that workers have, and the key for digests. Nothing that happened later makes them meaningless, so none makes
+/// room for another document.
 const MARKS: usize = 16;
 
 fn is_mark(document: &StoredDocument) -> bool {
-    matches!(document.key.kind(), DocumentKind::Decided | DocumentKind::DigestKey | DocumentKind::Effect)
+    let kind = document.key.kind();
+    matches!(kind, DocumentKind::Decided | DocumentKind::DigestKey | DocumentKind::Effect | DocumentKind::Slots)
 }
 
 #[derive(Default)]

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::store::conformance::{self, record, waiting};
+use crate::store::runs;
+use crate::store::transaction::returning;
 use crate::store::{
     AuditRecord, Chain, ChangeFn, Document, DocumentKind, Key, ManualClock, MemoryStore, Query, RecordFilter,
-    SealedRecord, Store, StoreError, StoredDocument, WriteHandle,
+    SealedRecord, Store, StoreError, StoredDocument, StoredRun, WriteHandle,
 };
 
 fn small() -> MemoryStore {
@@ -107,6 +109,22 @@ async fn what_is_open_is_refused_rather_than_dropped() {
     };
     store.update(vec![Key::waiting("run", None, Some("ada"), &"a".into())], Box::new(remove)).await.unwrap();
     assert!(keep(&store, "c").is_ok());
+}
+
+/// A full store can count the runs of a tenant that workers have: otherwise none of its runs would ever end.
+#[tokio::test]
+async fn a_full_store_leases_runs_under_a_limit() {
+    let store = small();
+    let due = |id: &str| StoredRun { due: Some(jiff::Timestamp::UNIX_EPOCH), ..StoredRun::new(id, "{}") };
+    for id in ["a", "b"] {
+        let enqueue = move |transaction: &mut crate::store::Transaction| runs::enqueue(transaction, &due(id));
+        store.update(vec![Key::run(id)], Box::new(enqueue)).await.unwrap();
+    }
+    assert!(matches!(keep(&store, "more"), Err(StoreError::Full)));
+    let taker = runs::Taker { per_tenant: Some(1), ..runs::Taker::any("worker", std::time::Duration::from_secs(30)) };
+    let (change, leased) = returning(move |transaction| runs::lease(transaction, &"a".into(), &taker));
+    store.update(vec![Key::run("a"), due("a").slots()], change).await.unwrap();
+    assert!(leased().unwrap().leased().is_some());
 }
 
 /// A store that only lists documents has the queue too.
