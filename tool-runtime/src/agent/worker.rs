@@ -181,7 +181,7 @@ impl Worker {
                 error => return Err(error),
             }
             tracing::warn!(error = error.code(), "the store cannot be reached; the worker waits for it");
-            if wait(None, &mut running, shutdown.as_mut()).await {
+            if wait(None, POLL, &mut running, shutdown.as_mut()).await {
                 return Ok(());
             }
         }
@@ -194,8 +194,12 @@ impl Worker {
             if let Err(error) = polled {
                 tracing::warn!(error = error.code(), "the due runs of the store cannot be taken");
             }
-            if wait(Some(&*worker.store), &mut running, shutdown.as_mut()).await {
+            let (store, before) = (Some(&*worker.store), running.len());
+            if wait(store, turns.until_poll(), &mut running, shutdown.as_mut()).await {
                 break;
+            }
+            if running.len() < before {
+                turns.walk_again();
             }
         }
         worker.stop.cancel();
@@ -263,13 +267,15 @@ async fn anchor_now(store: &dyn Store) {
     }
 }
 
-/// Waits until a run may be due, a run is done, or the worker is to stop (`true`). Without a store, for a second.
+/// Waits until a run may be due, a run is done, or the worker is to stop (`true`); at most for a time. Without a store, it
+/// waits for no run.
 async fn wait(
     store: Option<&dyn Store>,
+    longest: Duration,
     running: &mut JoinSet<()>,
     mut shutdown: std::pin::Pin<&mut impl Future<Output = ()>>,
 ) -> bool {
-    let mut news = pin!(tokio::time::timeout(POLL, async {
+    let mut news = pin!(tokio::time::timeout(longest, async {
         match store {
             Some(store) => store.changed().await,
             None => std::future::pending().await,

@@ -227,8 +227,16 @@ async fn runs_over_the_limit_hold_nothing_up_and_do_not_keep_a_worker_busy() {
         assert_eq!(fair.taken().len(), 1, "the place is taken");
         let listings = fair.listings.load(Ordering::Acquire) - before;
         assert!(listings <= 3 * 22, "two or three listings a second: {listings}");
+        // Messages wake the worker, which walks through the lanes no more often.
+        let before = fair.lanes.load(Ordering::Acquire);
+        for number in 0..100 {
+            fair.put(&format!("more {number}"), Some("acme"), "ada", "hangs").await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let lanes = fair.lanes.load(Ordering::Acquire) - before;
+        assert!(lanes <= 2 * 4, "a page or two a second: {lanes}");
         fair.put("other", Some("beta"), "bob", "beta").await;
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
         assert_eq!(fair.taken().last().map(|(whom, _)| whom.as_str()), Some("beta"));
         clock.advance(Duration::from_hours(1));
         tokio::time::sleep(Duration::from_secs(2)).await;

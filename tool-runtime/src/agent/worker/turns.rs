@@ -2,16 +2,19 @@
 //!
 //! A poll lists the longest due runs, without their texts. If they fit into one page, they are all that is due. If there
 //! are more, the poll walks through the first runs of the tenants, from where the last poll ended: a tenant with many due
-//! runs holds no other one up. Each poll lists a bounded number of rows, also if it can take none of the runs.
+//! runs holds no other one up. Each poll lists a bounded number of rows, also if it can take none of the runs. After a
+//! walk that took nothing, the next one comes after a second or when a run of this worker has ended.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::time::Instant;
 
 use crate::agent::worker::lease::Renewed;
 use crate::agent::worker::queue::transact;
-use crate::agent::worker::{Leased, WorkerState};
+use crate::agent::worker::{Leased, POLL, WorkerState};
 use crate::store::runs::{self, Leasing};
 use crate::store::{Document, DueRun, Key, Store, StoreError};
 
@@ -33,12 +36,25 @@ pub(super) struct Turns {
     last: Arc<str>,
     /// Whether operators know that runs of another version wait.
     is_reported: bool,
+    /// The time from which the worker walks through the lanes again, after a walk that took nothing.
+    rest: Option<Instant>,
 }
 
 impl Turns {
     /// Begins at a random tenant, so that workers that start together begin with different ones.
     pub(super) fn new() -> Self {
-        Self { last: uuid::Uuid::new_v4().simple().to_string().into(), is_reported: false }
+        Self { last: uuid::Uuid::new_v4().simple().to_string().into(), is_reported: false, rest: None }
+    }
+
+    /// Lets the next poll walk through the lanes: a run of this worker has ended, so its tenant may have another one.
+    pub(super) const fn walk_again(&mut self) {
+        self.rest = None;
+    }
+
+    /// Returns the longest time until the next poll.
+    pub(super) fn until_poll(&self) -> Duration {
+        let rest = self.rest.map(|end| end.saturating_duration_since(Instant::now()));
+        rest.filter(|rest| !rest.is_zero()).map_or(POLL, |rest| rest.min(POLL))
     }
 }
 
@@ -103,6 +119,9 @@ impl WorkerState {
         let (taken, tried, full) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         let mut poll = Poll { worker: self, turns, now, free, taken, tried, full, is_locked: false };
         let polled = poll.run().await;
+        if !poll.taken.is_empty() {
+            poll.turns.walk_again();
+        }
         (poll.taken, polled)
     }
 }
@@ -117,9 +136,11 @@ impl Poll<'_> {
                 candidates.runs.push_back(run);
             }
         }
-        if is_all {
+        // A message to a tenant at its limit wakes all workers. It does not make them walk through the lanes again.
+        if is_all || self.turns.rest.is_some_and(|end| Instant::now() < end) {
             return self.offer(by_age).await;
         }
+        self.turns.rest = Some(Instant::now() + POLL);
         let mut walk = Walk::after(&self.turns.last);
         let mut tenants = Tenants::new();
         while !walk.is_over && self.free > 0 {
