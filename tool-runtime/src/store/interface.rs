@@ -98,7 +98,8 @@ pub trait Store: Send + Sync {
     }
 
     /// Lists the runs that are due at `now`, the longest due ones first, at most `limit`: all of them, or those of a lane
-    /// ([`StoredDocument::lane`]).
+    /// ([`StoredDocument::lane`]). A list that is shorter than the limit has all of them: a store with a limit of its own
+    /// reads several pages.
     ///
     /// The default reads the texts of all due runs. A store of many runs overrides it, so that each poll of a worker reads
     /// a bounded number of rows.
@@ -111,7 +112,8 @@ pub trait Store: Send + Sync {
 
     /// Returns the first run of each lane after this one, in the order of the lanes' bytes, at most `limit`: the run of the
     /// lane that is due first. Lanes of which no run is due at `now` may be among them, so that a page costs the same
-    /// however many such lanes there are.
+    /// however many such lanes there are. A list that is shorter than the limit has all lanes after this one of which a run
+    /// is due.
     ///
     /// The default reads the texts of all due runs, see [`due_runs`](Self::due_runs).
     ///

@@ -94,6 +94,17 @@ pub(super) async fn lanes_are_listed_in_pages(store: Arc<dyn Store>) {
     assert_eq!(first, expected, "the first run of each lane; a principal without a tenant has a lane");
 }
 
+pub(super) async fn a_short_page_is_the_last(store: Arc<dyn Store>) {
+    let store = &*store;
+    let of = |number: i64| run(&format!("run {number}"), &format!("tenant {}", number % 300), at(number));
+    put(store, (0..600).map(of)).await;
+    for limit in [250, 256, 1000] {
+        let due = store.due_runs(at(1000), None, limit).await.expect("it lists");
+        let lanes = store.lanes(at(1000), "", limit).await.expect("it lists");
+        assert_eq!((due.len(), lanes.len()), (limit.min(600), limit.min(300)), "a page of {limit} is whole");
+    }
+}
+
 pub(super) async fn runs_are_counted(store: Arc<dyn Store>) {
     let store = &*store;
     assert_eq!(store.depth(at(0)).await.expect("it counts"), QueueDepth::default());

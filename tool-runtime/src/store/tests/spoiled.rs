@@ -58,9 +58,12 @@ enum Fault {
     HasTwoClocks,
     /// Due runs are listed without their lanes.
     ForgetsLanes,
+    /// Runs and lanes are listed in pages of a hundred.
+    ListsAHundred,
 }
 
-const FAULTS: [Fault; 20] = [
+const FAULTS: [Fault; 21] = [
+    Fault::ListsAHundred,
     Fault::HasTwoClocks,
     Fault::ForgetsLanes,
     Fault::ListsWhole,
@@ -147,6 +150,14 @@ impl Spoiled {
     }
 
     /// Reads, runs the change, and writes later: any write in between is lost.
+    fn page(&self, limit: usize) -> usize {
+        match self.1 {
+            Fault::ListsWhole => usize::MAX,
+            Fault::ListsAHundred => limit.min(100),
+            _ => limit,
+        }
+    }
+
     fn without_locks(&self, keys: Vec<Key>, mut change: ChangeFn) -> WriteHandle {
         let (sender, receiver) = oneshot::channel();
         let store = Arc::clone(&self.0);
@@ -276,7 +287,7 @@ impl Store for Spoiled {
     }
 
     async fn due_runs(&self, now: Timestamp, lane: Option<&str>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
-        let mut runs = self.0.due_runs(now, lane, limit).await?;
+        let mut runs = self.0.due_runs(now, lane, self.page(limit)).await?;
         if self.1 == Fault::ForgetsLanes {
             runs.iter_mut().for_each(|run| run.lane = "".into());
         }
@@ -284,7 +295,7 @@ impl Store for Spoiled {
     }
 
     async fn lanes(&self, now: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
-        self.0.lanes(now, after, if self.1 == Fault::ListsWhole { usize::MAX } else { limit }).await
+        self.0.lanes(now, after, self.page(limit)).await
     }
 }
 
