@@ -127,7 +127,8 @@ async fn under_lock(database: &Database, connection: &mut Connection) -> Result<
     connection.run("COMMIT").await.map_err(failed)
 }
 
-/// Writes the lanes of the runs that have a due time. All others get theirs when they are written next.
+/// Writes the lanes of the runs that have a due time, in one statement for each page: no other process reads or writes
+/// the documents meanwhile. All other runs get theirs when they are written next.
 async fn fill_lanes(connection: &mut Connection) -> Result<(), StoreError> {
     type Row = (i64, String, String, Option<String>, String);
     let sql = "SELECT number, scope, id, name, body FROM tool_runtime_documents \
@@ -137,13 +138,24 @@ async fn fill_lanes(connection: &mut Connection) -> Result<(), StoreError> {
         let rows = connection.rows::<Row>(sql, [after.into(), PAGE.into()]).await.map_err(failed)?;
         let Some((last, ..)) = rows.last() else { return Ok(()) };
         after = *last;
+        let (mut places, mut arguments) = (Vec::new(), Vec::new());
         for (number, scope, id, name, body) in rows {
             let key = key(DocumentKind::Run, &scope, &id, name.as_deref());
             // A run that cannot be read stays as it is: the worker that takes it reports it.
             let Ok(run) = key.and_then(|key| StoredDocument::from_json(key, &body)) else { continue };
-            let sql = "UPDATE tool_runtime_documents SET lane = $1, leased_until = $2 WHERE number = $3";
             let [lane, leased_until] = queued(&run);
-            connection.execute(sql, [lane, leased_until, number.into()]).await.map_err(failed)?;
+            let [first, second, third] = [1, 2, 3].map(|place| arguments.len() + place);
+            places.push(format!("(${first}, ${second}, ${third})"));
+            arguments.extend([number.into(), lane, leased_until]);
+        }
+        if !places.is_empty() {
+            let sql = format!(
+                "WITH filled (number, lane, leased_until) AS (VALUES {}) UPDATE tool_runtime_documents \
+                 SET lane = filled.lane, leased_until = filled.leased_until FROM filled \
+                 WHERE tool_runtime_documents.number = filled.number",
+                places.join(", ")
+            );
+            connection.execute(sql, arguments).await.map_err(failed)?;
         }
     }
 }

@@ -78,6 +78,36 @@ async fn a_database_of_an_older_version_is_migrated_and_loses_nothing() {
     }
 }
 
+/// The migration reads and writes the runs in pages; a run that it cannot read stays as it is.
+#[tokio::test]
+async fn every_due_run_of_an_older_database_gets_its_lane() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    old(&path, 3).await;
+    let pool = PoolOptions::new().connect_with(SqliteConnectOptions::new().filename(&path)).await.unwrap();
+    let database = Database { connections: Connections::Sqlite(pool.clone()), prefix: Prefix::default() };
+    let mut connection = database.connection().await.unwrap();
+    connection
+        .run(
+            "WITH RECURSIVE more (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM more WHERE n < 700) \
+             INSERT INTO tool_runtime_documents (space, scope, id, due, body) SELECT space, 'run ' || n, id, due, \
+             CASE WHEN n % 100 = 0 THEN '{}' ELSE replace(body, '\"run_id\":\"run\"', '\"run_id\":\"run ' || n || '\"') END \
+             FROM tool_runtime_documents, more WHERE space = 'run'",
+        )
+        .await
+        .unwrap();
+    drop(connection);
+    pool.close().await;
+    let store = open(&path).await.unwrap();
+    let mut connection = store.0.database.connection().await.unwrap();
+    let sql = "SELECT COUNT(*), COUNT(lane), COUNT(leased_until) FROM tool_runtime_documents WHERE space = 'run'";
+    assert_eq!(connection.rows::<(i64, i64, i64)>(sql, []).await.unwrap(), [(701, 694, 694)]);
+    drop(connection);
+    let lane = store.read(&[Key::run("run 699")]).await.unwrap().pop().flatten().and_then(|run| run.lane());
+    let listed = store.due_runs(jiff::Timestamp::MAX, lane.as_deref(), 1000).await.unwrap();
+    assert_eq!(listed.len(), 694, "each is in the lane of its tenant");
+}
+
 #[tokio::test]
 async fn a_new_database_is_not_made_where_that_is_forbidden() {
     let folder = tempfile::tempdir().unwrap();
