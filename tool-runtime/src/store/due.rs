@@ -57,7 +57,8 @@ pub struct DueRun {
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueueDepth {
-    /// The number of runs that a worker could take now.
+    /// The number of runs that are due and under no lease, also those that a limit of their tenant or another version
+    /// keeps from being taken. A database leaves out runs that the migration of its tables could not read.
     pub due: u64,
     /// For how long the oldest of them has been due; `None` if no run is due.
     pub oldest: Option<Duration>,
