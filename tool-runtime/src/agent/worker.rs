@@ -123,7 +123,8 @@ impl Worker {
     ///
     /// The limit holds across processes: the transaction that leases a run counts the tenant's leases. Set the same limit
     /// for all workers, because the runs of a worker without one are not counted. A run that waits for a person is not
-    /// counted, nor a [`LeasedRun`]. The runs of a principal without a tenant count as those of a tenant.
+    /// counted, nor a [`LeasedRun`]. The runs of a principal without a tenant count as those of a tenant, and
+    /// so do all runs together that have neither.
     ///
     /// With or without a limit, the tenants take turns: a tenant with many due runs does not hold up the others.
     pub fn runs_per_tenant(mut self, runs: usize) -> Self {
