@@ -32,7 +32,8 @@ const SPREAD: usize = 8;
 
 /// The state of the turns between the polls of a worker.
 pub(super) struct Turns {
-    /// The tenant that had the last turn, as its part of a lane.
+    /// The lane behind which the next turns begin: the place at which the last walk ended, or the end of the lanes of the
+    /// tenant that had the last turn.
     last: Arc<str>,
     /// Whether operators know that runs of another version wait.
     is_reported: bool,
@@ -79,9 +80,14 @@ fn tenant_of(lane: &str) -> &str {
     lane.split_once('/').map_or(lane, |(tenant, _)| tenant)
 }
 
+/// Returns a place behind all lanes of a tenant, before the next tenant: a character after the slash that ends its part.
+fn behind(tenant: &str) -> Arc<str> {
+    format!("{tenant}0").into()
+}
+
 type Tenants = BTreeMap<Arc<str>, Candidates>;
 
-/// A walk through the lanes of all tenants, once around from the tenant after the last one.
+/// A walk through the lanes of all tenants, once around from the lane after the last one.
 struct Walk {
     start: Arc<str>,
     after: Arc<str>,
@@ -153,8 +159,8 @@ impl Poll<'_> {
             if tenants.len() >= self.free || walk.is_over {
                 self.offer(std::mem::take(&mut tenants)).await?;
                 if self.free > 0 {
-                    // The next poll continues behind these tenants.
-                    self.turns.last = tenant_of(&walk.after).into();
+                    // The next poll continues behind these lanes, also between two lanes of a tenant.
+                    self.turns.last = Arc::clone(&walk.after);
                 }
             }
         }
@@ -186,7 +192,7 @@ impl Poll<'_> {
         self.find_full(&tenants).await?;
         tenants.values_mut().for_each(|candidates| candidates.add([]));
         let mut order: Vec<_> = tenants.keys().cloned().collect();
-        let first = order.partition_point(|tenant| *tenant <= self.turns.last);
+        let first = order.partition_point(|tenant| **tenant <= *self.turns.last);
         order.rotate_left(first);
         while !order.is_empty() {
             let mut with_more = Vec::new();
@@ -196,7 +202,7 @@ impl Poll<'_> {
                 }
                 let Some(candidates) = tenants.get_mut(&tenant) else { continue };
                 // Also after an error, which ends the poll, the next one begins with the next tenant.
-                self.turns.last = Arc::clone(&tenant);
+                self.turns.last = behind(&tenant);
                 if self.give_turn(&tenant, candidates).await? {
                     with_more.push(tenant);
                 }
@@ -271,10 +277,8 @@ impl Poll<'_> {
 }
 
 impl Walk {
-    fn after(tenant: &Arc<str>) -> Self {
-        // Behind all lanes of the tenant: a character after the slash that ends its part.
-        let after = format!("{tenant}0").into();
-        Self { start: Arc::clone(tenant), after, is_around: false, is_over: false, pages: 0 }
+    fn after(lane: &Arc<str>) -> Self {
+        Self { start: Arc::clone(lane), after: Arc::clone(lane), is_around: false, is_over: false, pages: 0 }
     }
 
     /// Returns the due runs among the first runs of the next lanes.
@@ -282,7 +286,7 @@ impl Walk {
         let mut lanes = store.lanes(now, &self.after, PAGE).await?;
         let (mut is_end, all) = (lanes.len() < PAGE, lanes.len());
         if self.is_around {
-            lanes.retain(|run| *tenant_of(&run.lane) <= *self.start);
+            lanes.retain(|run| run.lane <= self.start);
             is_end |= lanes.len() < all;
         }
         if let Some(last) = lanes.last() {
@@ -295,5 +299,36 @@ impl Walk {
         }
         lanes.retain(|run| run.due <= now);
         Ok(lanes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{MemoryStore, StoredRun, Transaction};
+    use crate::tool::Hash;
+
+    /// A tenant has runs of more versions than lanes in a walk: the next walk begins between two of its lanes.
+    #[tokio::test]
+    async fn a_walk_continues_where_the_last_one_ended() {
+        let (store, lanes) = (MemoryStore::new(), usize::try_from(PAGES).unwrap() * PAGE + 50);
+        for number in 0..lanes {
+            let mut hash = [0; 32];
+            hash[..8].copy_from_slice(&number.to_be_bytes());
+            let (version, due) = (Some(Hash(hash)), Some(Timestamp::UNIX_EPOCH));
+            let run = StoredRun { version, due, ..StoredRun::new(format!("run {number}"), "{}") };
+            let key = Key::run(Arc::clone(&run.run_id));
+            let put = move |transaction: &mut Transaction| runs::enqueue(transaction, &run);
+            store.update(vec![key], Box::new(put)).await.unwrap();
+        }
+        let (mut last, mut seen): (Arc<str>, _) = (Turns::new().last, BTreeSet::new());
+        for _ in 0..2 {
+            let mut walk = Walk::after(&last);
+            while !walk.is_over {
+                seen.extend(walk.next(&store, Timestamp::UNIX_EPOCH).await.unwrap().into_iter().map(|run| run.lane));
+            }
+            last = walk.after;
+        }
+        assert_eq!(seen.len(), lanes);
     }
 }
