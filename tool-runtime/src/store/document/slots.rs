@@ -29,13 +29,14 @@ impl StoredSlots {
 
     /// Enters a run, or the new end of its lease, and removes the runs whose lease has ended.
     pub(crate) fn enter(&mut self, run_id: &Arc<str>, until: Timestamp, now: Timestamp) {
-        self.slots.retain(|slot| slot.run_id != *run_id && now < slot.until);
+        self.leave(run_id, now);
         self.slots.push(Slot { run_id: Arc::clone(run_id), until });
     }
 
-    /// Removes a run.
-    pub(crate) fn leave(&mut self, run_id: &str) {
-        self.slots.retain(|slot| *slot.run_id != *run_id);
+    /// Removes a run, and the runs whose lease has ended: if they stayed, the document would be due in the past, and each
+    /// write of it would wake all workers.
+    pub(crate) fn leave(&mut self, run_id: &str, now: Timestamp) {
+        self.slots.retain(|slot| *slot.run_id != *run_id && now < slot.until);
     }
 
     /// Returns when the last lease ends. `None` without a run.
