@@ -259,7 +259,9 @@ async fn a_locked_tenant_costs_the_others_no_poll() {
         let refusal = move |keys: &[Key]| {
             keys.iter().any(|key| locked.contains(key)).then(|| StoreError::Locked("it is held".into()))
         };
-        with([fair.refused(refusal).runs_per_tenant(1)], fair.has_taken("free")).await;
+        let worker = fair.refused(refusal).runs_per_tenant(1);
+        let waited = tokio::time::timeout(Duration::from_secs(10), with([worker], fair.has_taken("free")));
+        waited.await.expect("it has its turn");
         assert_eq!(fair.taken(), [("free".to_owned(), 1)], "it is taken in the first poll");
     }
 }
@@ -281,6 +283,27 @@ async fn a_tenant_whose_lease_fails_does_not_have_every_turn() {
         let polls = fair.taken()[0].1;
         assert!(polls <= most, "{error}: within {most} polls, not {polls}");
     }
+}
+
+/// More runs than a page that this library cannot read come before the others of their tenant.
+#[tokio::test(start_paused = true)]
+async fn unreadable_runs_do_not_hide_those_behind_them() {
+    let fair = Fair::new(MemoryStore::new());
+    for number in 0..400 {
+        fair.put(&format!("bad {number}"), Some("acme"), "ada", "acme").await;
+    }
+    fair.put_many(3, "acme").await;
+    let tries = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&tries);
+    let refusal = move |keys: &[Key]| {
+        let is_bad = keys.iter().any(|key| key.scope().starts_with("bad "));
+        counted.fetch_add(u32::from(is_bad), Ordering::AcqRel);
+        is_bad.then(|| StoreError::Corrupt("a new member".into()))
+    };
+    let worker = fair.refused(refusal);
+    let waited = tokio::time::timeout(Duration::from_secs(50), with([worker], fair.took(3)));
+    waited.await.expect("they are found");
+    assert_eq!(tries.load(Ordering::Acquire), 400, "each is tried once");
 }
 
 /// A run that waits for a person has no place.

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::agent::worker::lease::Renewed;
 use crate::agent::worker::queue::transact;
-use crate::agent::worker::{Leased, POLL, WorkerState};
+use crate::agent::worker::{Leased, POLL, TIDY_EVERY, WorkerState};
 use crate::store::runs::{self, Leasing};
 use crate::store::{Document, DueRun, Key, Store, StoreError};
 
@@ -27,6 +27,9 @@ const PAGES: u32 = 8;
 /// How many runs of a lane are listed when its first one is not enough.
 const DEEP: usize = 32;
 
+/// The maximum number of unreadable runs that a worker remembers.
+const MOST_UNREADABLE: usize = 1024;
+
 /// How many of a tenant's first runs a worker chooses from, so that workers with the same list try different ones.
 const SPREAD: usize = 8;
 
@@ -37,6 +40,7 @@ pub(super) struct Turns {
     last: Arc<str>,
     /// Whether operators know that runs of another version wait.
     is_reported: bool,
+    unreadable: Unreadable,
     /// The time from which the worker walks through the lanes again, after a walk that took nothing.
     rest: Option<Instant>,
 }
@@ -44,7 +48,7 @@ pub(super) struct Turns {
 impl Turns {
     /// Begins at a random tenant, so that workers that start together begin with different ones.
     pub(super) fn new() -> Self {
-        Self { last: uuid::Uuid::new_v4().simple().to_string().into(), is_reported: false, rest: None }
+        Self { last: uuid::Uuid::new_v4().simple().to_string().into(), is_reported: false, unreadable: Unreadable::default(), rest: None }
     }
 
     /// Lets the next poll walk through the lanes: a run of this worker has ended, so its tenant may have another one.
@@ -56,6 +60,38 @@ impl Turns {
     pub(super) fn until_poll(&self) -> Duration {
         let rest = self.rest.map(|end| end.saturating_duration_since(Instant::now()));
         rest.filter(|rest| !rest.is_zero()).map_or(POLL, |rest| rest.min(POLL))
+    }
+}
+
+/// Due runs that could not be read, by their lanes: the polls of a minute leave them out, and list so many more runs.
+#[derive(Default)]
+struct Unreadable {
+    lanes: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    count: usize,
+    since: Option<Instant>,
+}
+
+impl Unreadable {
+    fn in_lane(&self, lane: &str) -> usize {
+        self.lanes.get(lane).map_or(0, BTreeSet::len)
+    }
+
+    fn has(&self, run: &DueRun) -> bool {
+        self.lanes.get(&run.lane).is_some_and(|runs| runs.contains(&run.run_id))
+    }
+
+    fn add(&mut self, run: DueRun) {
+        if self.count < MOST_UNREADABLE {
+            self.since.get_or_insert_with(Instant::now);
+            self.count += usize::from(self.lanes.entry(run.lane).or_default().insert(run.run_id));
+        }
+    }
+
+    /// Forgets them after a minute, because another process may have mended them.
+    fn forget(&mut self) {
+        if self.since.is_some_and(|since| since.elapsed() >= TIDY_EVERY) {
+            *self = Self::default();
+        }
     }
 }
 
@@ -134,6 +170,7 @@ impl WorkerState {
 
 impl Poll<'_> {
     async fn run(&mut self) -> Result<(), StoreError> {
+        self.turns.unreadable.forget();
         let oldest = self.worker.store.due_runs(self.now, None, PAGE).await?;
         let is_all = oldest.len() < PAGE;
         let mut by_age = Tenants::new();
@@ -233,18 +270,18 @@ impl Poll<'_> {
         while !self.full.contains(tenant) {
             let Some(run) = candidates.runs.pop_front() else {
                 let Some(lane) = candidates.lanes.pop() else { break };
-                let limit = DEEP.max(self.free);
+                let limit = DEEP.max(self.free) + self.turns.unreadable.in_lane(&lane);
                 candidates.add(self.worker.store.due_runs(self.now, Some(&lane), limit).await?);
                 continue;
             };
-            if !self.tried.insert(Arc::clone(&run.run_id)) {
+            if self.turns.unreadable.has(&run) || !self.tried.insert(Arc::clone(&run.run_id)) {
                 continue;
             }
             let asked = Renewed::now();
             match self.lease(tenant, &run.run_id).await {
-                Ok(Leasing::Leased(lease, run)) => {
+                Ok(Leasing::Leased(lease, taken)) => {
                     let slots = self.worker.taker.per_tenant.map(|_| Key::slots_of(tenant));
-                    self.taken.push(Leased { lease, run: *run, asked, slots });
+                    self.taken.push(Leased { lease, run: *taken, asked, slots });
                     self.free -= 1;
                     return Ok(true);
                 }
@@ -253,6 +290,7 @@ impl Poll<'_> {
                 // One run must not hold the others up.
                 Err(error @ (StoreError::Corrupt(_) | StoreError::Newer { .. })) => {
                     tracing::warn!(run = &*run.run_id, error = error.code(), "a due run cannot be taken");
+                    self.turns.unreadable.add(run);
                 }
                 // A process that stands still may hold the slots of one tenant. A second lock that is not granted ends the
                 // poll, because each costs the whole patience of the store.
