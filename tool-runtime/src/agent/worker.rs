@@ -39,6 +39,9 @@ const POLL: Duration = Duration::from_secs(1);
 /// The interval at which the records of all runs are anchored, and obsolete documents are removed.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
 
+/// The maximum of [`Worker::runs_per_tenant`]: each lease and each renewal writes the list of the tenant's leases.
+const MOST_PER_TENANT: usize = 256;
+
 type Prepare = Arc<dyn Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync>;
 
 /// Continues the conversations that a [`RunQueue`] holds. Any number of workers, in any number of processes, share one
@@ -118,8 +121,8 @@ impl Worker {
         self
     }
 
-    /// Limits how many runs of a tenant the workers over the store continue at the same time; at least one. Without it,
-    /// there is no limit.
+    /// Limits how many runs of a tenant the workers over the store continue at the same time: at least one, at most 256.
+    /// Without it, there is no limit.
     ///
     /// The limit holds across processes: the transaction that leases a run counts the tenant's leases. Set the same limit
     /// for all workers, because the runs of a worker without one are not counted. A run that waits for a person is not
@@ -128,7 +131,7 @@ impl Worker {
     ///
     /// With or without a limit, the tenants take turns: a tenant with many due runs does not hold up the others.
     pub fn runs_per_tenant(mut self, runs: usize) -> Self {
-        self.runs_per_tenant = Some(runs.max(1));
+        self.runs_per_tenant = Some(runs.clamp(1, MOST_PER_TENANT));
         self
     }
 
