@@ -141,6 +141,10 @@ impl Worker {
     /// under which the model gave its first answer. A run before its first answer has none, nor has a run of an earlier
     /// release of this library; every worker continues it. Runs that are left alone stay due for workers of their version.
     /// The failure `other_version` reports once that such runs wait.
+    ///
+    /// The calls of such a run are left alone too. If its worker died inside a call, the ledger has the call as running
+    /// until a worker of the version takes the run, so the same call of another run, or one under the same effect key, is
+    /// refused meanwhile, and nobody can settle it. A waiting call of such a run does not expire.
     pub const fn leave_other_versions(mut self, leave: bool) -> Self {
         self.leaves_others = leave;
         self
