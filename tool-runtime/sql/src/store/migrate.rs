@@ -143,6 +143,10 @@ async fn fill_lanes(connection: &mut Connection) -> Result<(), StoreError> {
             let key = key(DocumentKind::Run, &scope, &id, name.as_deref());
             // A run that cannot be read stays as it is: the worker that takes it reports it.
             let Ok(run) = key.and_then(|key| StoredDocument::from_json(key, &body)) else { continue };
+            // The run of an engine or a server has a due time in older rows, and none in the queue.
+            if run.due().is_none() {
+                continue;
+            }
             let [lane, leased_until] = queued(&run);
             let [first, second, third] = [1, 2, 3].map(|place| arguments.len() + place);
             places.push(format!("(${first}, ${second}, ${third})"));

@@ -117,6 +117,7 @@ pub(super) async fn runs_are_counted(store: Arc<dyn Store>) {
             StoredRun { due: None, ..run("idle", "acme", at(0)) },
             StoredRun { holder: held(at(20)), ..run("held", "acme", at(1)) },
             StoredRun { holder: held(at(9)), ..run("lost", "acme", at(1)) },
+            StoredRun { holder: held(Timestamp::MAX), ..run("of an engine", "engine", at(1)) },
         ],
     )
     .await;
@@ -125,6 +126,8 @@ pub(super) async fn runs_are_counted(store: Arc<dyn Store>) {
     assert_eq!(depth, QueueDepth { due: 8, oldest: age(10), leased: 1, waiting: 1 });
     let depth = store.depth(at(60)).await.expect("it counts");
     assert_eq!(depth, QueueDepth { due: 10, oldest: age(60), leased: 0, waiting: 0 });
+    let lanes = store.lanes(Timestamp::MAX, "", 10).await.expect("it lists");
+    assert_eq!(ids(&lanes), ["due 0"], "a run of an engine has no lane among those of workers");
 }
 
 fn taker(owner: &str, by: Duration, per_tenant: usize) -> Taker {

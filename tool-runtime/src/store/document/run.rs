@@ -118,9 +118,10 @@ impl StoredRun {
         lane::lane(&self.slots(), self.version)
     }
 
-    /// Returns when a worker may take it: when it is due and no holder's lease is running.
+    /// Returns when a worker may take it: when it is due and no holder's lease is running. A run of an engine or a server,
+    /// whose lease never ends, is not in the queue, whatever was posted to it.
     pub(in crate::store) fn due(&self) -> Option<Timestamp> {
         let until = self.holder.as_ref().map_or(Timestamp::MIN, |holder| holder.until);
-        self.due.filter(|_| !self.held_back).map(|due| due.max(until))
+        self.due.filter(|_| !self.held_back && until < Timestamp::MAX).map(|due| due.max(until))
     }
 }
