@@ -161,7 +161,7 @@ async fn the_queue_of_a_store_has_defaults() {
         }
     }
 
-    for (name, case) in crate::store::conformance::CASES {
+    for (name, case) in conformance::CASES {
         if name.contains("lane") || name.contains("runs") || name.contains("version") {
             case(Arc::new(Listing(MemoryStore::with_limits(10_000, 10_000), AtomicU32::new(0)))).await;
         }
