@@ -14,7 +14,7 @@ pub trait ShelfReader {
     fn books(&self) -> std::io::Result<Vec<Book>>;
 }
 
-/// Changes the shelf. A trait of its own, because a `read_only` tool may not borrow it.
+/// Changes the shelf. A separate trait, because a `read_only` tool may not borrow it.
 #[capability(effect = state_change)]
 pub trait ShelfWriter {
     /// Adds a book; nothing changes if a book with this key is there.

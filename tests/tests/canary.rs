@@ -265,7 +265,7 @@ async fn go(run: &Run, seen: &Seen) {
 }
 
 #[test]
-fn values_stay_inside() {
+fn sensitive_values_appear_in_no_output() {
     // The default hook prints payloads; README tells applications to set one like this.
     std::panic::set_hook(Box::new(|info| eprintln!("panic at {:?}", info.location())));
     let (seen, traced, store) = (Arc::new(Seen::default()), Traced::default(), Arc::new(MemoryStore::new()));
@@ -411,7 +411,10 @@ fn values_stay_out_of_files_and_tokens() {
 #[test]
 fn nothing_reaches_the_terminal() {
     let program = std::env::current_exe().expect("this test");
-    let output = Command::new(program).args(["--exact", "values_stay_inside", "--nocapture"]).output().expect("a run");
+    let output = Command::new(program)
+        .args(["--exact", "sensitive_values_appear_in_no_output", "--nocapture"])
+        .output()
+        .expect("a run");
     assert!(output.status.success());
     for stream in [&output.stdout, &output.stderr] {
         assert!(!String::from_utf8_lossy(stream).contains(CANARY));

@@ -26,7 +26,7 @@ fn holds(figures: &Figures) {
 }
 
 #[tokio::test]
-async fn two_processes_on_one_file() {
+async fn killed_processes_on_one_file_repeat_no_effect() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("store.db");
     let figures = disturb(&Plan::new(PROGRAM, 2), store.to_str().expect("a path"), folder.path()).await;
@@ -35,7 +35,7 @@ async fn two_processes_on_one_file() {
 
 /// A call that can be reconciled or repeated never ends unknown, wherever its process is killed or stopped.
 #[tokio::test]
-async fn what_can_be_found_out_is_found_out() {
+async fn calls_that_can_be_reconciled_or_repeated_never_end_unknown() {
     for (tool, is_repeated) in [("kills__keyed", false), ("kills__again", true)] {
         let folder = tempfile::tempdir().expect("a folder");
         let store = folder.path().join("store.db");
@@ -76,7 +76,7 @@ async fn without_the_ledger_calls_happen_twice() {
 
 #[cfg(feature = "postgres")]
 #[tokio::test]
-async fn three_processes_on_one_server() {
+async fn killed_processes_on_one_server_repeat_no_effect() {
     let server = tests::postgres::Postgres::start();
     let folder = tempfile::tempdir().expect("a folder");
     let figures = disturb(&Plan::new(PROGRAM, 3), &server.url("kills"), folder.path()).await;

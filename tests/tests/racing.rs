@@ -90,7 +90,7 @@ fn ada(run: impl Into<Arc<str>>) -> RunOptions {
 
 /// The part of one of the processes, which is this test's own program, started by [`race`].
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_approver() {
+async fn an_approving_process() {
     let (Ok(address), Ok(effects)) = (std::env::var("RACING_STORE"), std::env::var("RACING_EFFECTS")) else { return };
     let store = open(&address).await;
     let runner = Arc::new(runner(&store, Path::new(&effects)));
@@ -135,7 +135,7 @@ async fn race(address: &str, folder: &Path) {
     let children: Vec<_> = (0..PROCESSES)
         .map(|_| {
             Command::new(std::env::current_exe().expect("this program"))
-                .args(["an_approver", "--exact", "--nocapture", "--test-threads=1"])
+                .args(["an_approving_process", "--exact", "--nocapture", "--test-threads=1"])
                 .envs([("RACING_STORE", address), ("RACING_EFFECTS", effects.to_str().expect("a path"))])
                 .stdout(Stdio::piped())
                 .spawn()

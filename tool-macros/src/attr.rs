@@ -330,7 +330,7 @@ fn once_for(piece: &Piece, errors: &mut Errors) -> Option<Duration> {
     }
     errors.at(
         &text,
-        format_args!("`{value}` is not a time; write {WANTED}, or leave the key out to keep results for ever"),
+        format_args!("`{value}` is not a time; write {WANTED}, or leave the key out to keep results forever"),
     );
     None
 }

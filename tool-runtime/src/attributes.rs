@@ -168,7 +168,7 @@ pub use tool_runtime_macros::capability;
 /// | `idempotent` | running it again with the same arguments has no further effect |
 /// | `once` | the key of the effect that the tool has once: `"refund:{payment_id}"`, see below |
 /// | `once_scope` | with `once`: where it has the effect once, in the `tenant` (the default), for the `principal`, or in the `run` |
-/// | `once_for` | with `once`: how long the key keeps the result, a whole number and `m`, `h` or `d`: `"30d"`; without it, for ever |
+/// | `once_for` | with `once`: how long the key keeps the result, a whole number and `m`, `h` or `d`: `"30d"`; without it, forever |
 /// | `blocking` | the function blocks, and runs on a thread of its own; not for `async fn` and structs |
 /// | `require_any` | optional arguments, one of which must be given: `[title, due_date]` |
 /// | `validate` | a function that checks the typed arguments, see below; it also runs on arguments that break bounds of the schema, so that a model reads all its mistakes at once |

@@ -48,6 +48,7 @@ pub use named_argument::NamedArgument;
 pub(crate) use outcome::Cause;
 pub use outcome::Outcome;
 pub use pending_graph::PendingGraph;
+pub(crate) use pending_graph::one_decider;
 pub use question::Question;
 pub use record::{Caller, RunSummary, ToolInvocationRecord};
 pub(crate) use record::{RecordedArguments, RecordedRepair, RepairUse, VoidGrant};

@@ -44,7 +44,6 @@ use crate::capability::Source;
 use crate::error::{BuildError, Problem};
 use crate::policy::{RunTools, Subject, ToolPolicy, Unready};
 use crate::registration::{Behaviour, ToolServer};
-use crate::text::Keyed;
 use crate::tool::{ToolName, ToolSpec, is_discovered};
 
 /// All tools of an application, sorted by name. Two tools of one name are an error, never a silent replacement.
@@ -71,8 +70,7 @@ pub struct ToolCatalog {
     entries: Vec<Arc<Entry>>,
     /// The servers that tools come from, including servers without a list when the catalog was built.
     servers: Vec<Arc<ServerTools>>,
-    /// Keyed, because servers name the tools that are discovered.
-    index: HashMap<ToolName, usize, Keyed>,
+    index: HashMap<ToolName, usize>,
     /// Whether an argument of some tool must have been seen in the run.
     pub(crate) asks_evidence: bool,
     /// The kinds of connections that its tools borrow.

@@ -14,8 +14,6 @@ mod budget;
 #[cfg(feature = "cedar")]
 mod cedar;
 mod check;
-mod check_budgets;
-mod check_graphs;
 mod compile;
 mod data;
 mod decimal;
@@ -44,7 +42,6 @@ mod terms;
 mod toml_text;
 mod tool_policy;
 mod unready;
-mod unsatisfiable;
 mod window;
 
 pub(crate) use allowance::Allowance;

@@ -17,6 +17,7 @@ pub(crate) mod attempts;
 mod audit;
 pub(crate) mod chain;
 mod clock;
+#[cfg(any(test, feature = "testing"))]
 pub(crate) mod conformance;
 mod decision_record;
 pub(crate) mod digest_key;

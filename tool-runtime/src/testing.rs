@@ -1,5 +1,6 @@
 //! Tests of tools through the gate: [`harness`] presets everything that a runner needs, records what calls do with
-//! capabilities, injects faults, and prints the record of a call that ends otherwise than a test expects. [`conformance`] tests stores.
+//! capabilities, injects faults, and prints the record of a call that ends otherwise than a test expects. `conformance` (feature `testing`)
+//! tests stores.
 
 #[cfg(feature = "testing")]
 mod agreement;
@@ -17,6 +18,7 @@ pub use harness::{Harness, harness};
 pub use test_call::TestCall;
 
 /// The promises of every [`Store`](crate::store::Store), as cases that any implementation can run.
+#[cfg(feature = "testing")]
 pub mod conformance {
     pub use crate::store::conformance::check;
 }

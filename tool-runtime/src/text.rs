@@ -1,14 +1,12 @@
 //! Small algorithms over text that every layer shares: cutting, places, similarity, quoting, invisible characters, JSON
 //! Pointers, JSON strings, random ids.
 
-mod keyed;
 pub(crate) mod lex;
 pub(crate) mod pointer;
 mod quoted;
 mod random;
 mod unseen;
 
-pub(crate) use keyed::Keyed;
 pub(crate) use quoted::{plain, quoted};
 pub(crate) use random::random_id;
 pub(crate) use unseen::{Unseen, is_invisible, is_name, seen, unseen};

@@ -107,3 +107,11 @@ impl Outgoing for Outbox {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn schemas_and_parsers_agree() {
+        tool_runtime::assert_catalog_ok!();
+    }
+}

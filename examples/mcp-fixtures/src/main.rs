@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tool_runtime::error::BuildError;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
@@ -37,10 +38,13 @@ const EXPOSED: &[(&str, &str)] = &[
     ("fixtures__reconnection", "test_reconnection"),
 ];
 
+fn catalog() -> Result<ToolCatalog, BuildError> {
+    ToolCatalog::builder().collect().dynamic(tools::schema()).build()
+}
+
 fn server(store: &Arc<MemoryStore>) -> Result<McpServer, Error> {
-    let catalog = ToolCatalog::builder().collect().dynamic(tools::schema()).build()?;
     let policy = ToolPolicy::allow(EXPOSED.iter().map(|(tool, _)| *tool));
-    let runner = ToolRunner::builder(catalog, policy).store(Arc::clone(store)).build()?;
+    let runner = ToolRunner::builder(catalog()?, policy).store(Arc::clone(store)).build()?;
     let server = McpServer::builder(runner, |_: &Peer<'_>| Some(RunOptions::new().principal("tester")));
     let server = EXPOSED
         .iter()
@@ -97,5 +101,13 @@ async fn main() -> ExitCode {
             let _ = writeln!(std::io::stderr(), "error: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn schemas_and_parsers_agree() {
+        tool_runtime::assert_catalog_ok!(super::catalog().expect("a catalog"));
     }
 }

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looking_makes_nothing() {
+    fn inspect_creates_no_files() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         assert!(inspect(&data).unwrap().is_empty());

@@ -230,7 +230,7 @@ async fn a_hand_over_survives_the_process() {
 }
 
 #[tokio::test]
-async fn going_on_without_an_answer_gives_the_calls_up() {
+async fn a_new_message_abandons_waiting_calls() {
     let rig = rig([
         ScriptedTurn::call("g", "rig__cursor", r#"{"file":"a.rs"}"#).and_call(
             "s",
@@ -345,7 +345,7 @@ async fn the_third_bad_turn_ends_it() {
 }
 
 #[tokio::test]
-async fn nothing_runs_from_an_unclean_end() {
+async fn no_call_of_an_incomplete_turn_runs() {
     for finish in [Finish::Length, Finish::ContentFilter, Finish::Error, Finish::Truncated, Finish::Refusal] {
         let step = ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#).and_call("b", "rig__double", r#"{"n":"#);
         let rig = rig([step.ending(finish), ScriptedTurn::text("Again.")]);
@@ -360,7 +360,7 @@ async fn nothing_runs_from_an_unclean_end() {
 }
 
 #[tokio::test]
-async fn a_model_that_fails_leaves_what_was_said() {
+async fn a_conversation_continues_after_a_model_error() {
     let rig = rig([ScriptedTurn::fails(ModelError::refused(401, "scripted")), ScriptedTurn::text("Back again.")]);
     let mut conversation = rig.converse();
     let reason = stopped(conversation.send("Hello?").await);

@@ -310,7 +310,7 @@ async fn failures_have_their_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_measured() {
+async fn durations_and_tokens_are_measured() {
     let tree = Tree::default();
     let _guard = tree.listen();
     converse(Wire).send("Wait twice.").await;

@@ -90,7 +90,7 @@ async fn what_was_read_makes_effects_outside_wait() {
 }
 
 #[tokio::test]
-async fn a_restored_run_has_still_read_it() {
+async fn a_restored_run_keeps_the_label_of_untrusted_data() {
     let (runner, office) = runner(POLICY);
     let run = runner.run(RunOptions::new().principal("ada"));
     assert_eq!(call(&run, "1", "docs__search", r#"{"query":"minutes"}"#).await, Outcome::Ok);

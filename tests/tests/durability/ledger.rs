@@ -151,7 +151,7 @@ async fn a_call_that_runs_elsewhere_is_said_to() {
     let running = rig.stuck(rig.run().exec(slow_call("c"))).await;
     let second = rig.run().exec(slow_call("c")).await;
     assert_eq!((second.outcome(), second.executed()), (Outcome::OutcomeUnknown, true));
-    assert!(second.to_model().contains("still running elsewhere"), "{}", second.to_model());
+    assert!(second.to_model().contains("still running in another process"), "{}", second.to_model());
     assert!(rig.outcomes().await.is_empty(), "its record is not ours to write");
     rig.open(1);
     running.await.expect("it ends");
@@ -164,7 +164,7 @@ async fn a_call_whose_owner_is_gone_is_unknown_and_does_not_run_again() {
     // Killed: its future neither continues nor is dropped.
     std::mem::forget(rig.stuck(rig.run().exec(slow_call("c"))).await);
     rig.clock.advance(Duration::from_secs(29));
-    assert!(rig.run().exec(slow_call("c")).await.to_model().contains("still running elsewhere"));
+    assert!(rig.run().exec(slow_call("c")).await.to_model().contains("still running in another process"));
     rig.clock.advance(Duration::from_secs(1));
     let second = rig.run().exec(slow_call("c")).await;
     assert_eq!((second.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 1));
@@ -223,7 +223,7 @@ async fn a_call_that_runs_long_keeps_its_lease() {
         rig.clock.advance(Duration::from_secs(10));
         tokio::time::sleep(Duration::from_secs(10)).await;
     }
-    assert!(rig.run().exec(slow_call("c")).await.to_model().contains("still running elsewhere"));
+    assert!(rig.run().exec(slow_call("c")).await.to_model().contains("still running in another process"));
     rig.open(1);
     running.await.expect("it ends");
     assert_eq!(rig.outcomes().await, [("c".to_owned(), Outcome::Ok)]);

@@ -229,7 +229,7 @@ async fn the_second_call_is_answered_with_the_first_result_and_says_so() {
     let second = run.exec(other).await;
     assert_eq!(
         second.to_model(),
-        "7 of p-1\n\nThe tool did not run again: an earlier call had this effect, and this is its result."
+        "7 of p-1\n\nThe tool did not run again: an earlier call already caused this effect; this is its result."
     );
     let told = heard.take().into_iter().find_map(|event| match event {
         Event::ToolCallResult { earlier_call, .. } => earlier_call,
@@ -241,7 +241,7 @@ async fn the_second_call_is_answered_with_the_first_result_and_says_so() {
     // Another tool with the key has another output, so it gets no result, and does not run.
     let repaid = rig.call(("run-3", "ada"), "once__repay", "c1").await;
     assert_eq!((repaid.outcome(), repaid.executed(), rig.shared.effects()), (Outcome::Cancelled, false, 1));
-    assert!(repaid.to_model().contains("another tool had this effect"), "{}", repaid.to_model());
+    assert!(repaid.to_model().contains("another tool already caused this effect"), "{}", repaid.to_model());
     // Another payment, and another tenant, have effects of their own.
     let other = ToolCall::text("c2", "once__refund", r#"{"payment_id":"p-2"}"#);
     assert!(rig.run("run-1", "ada").exec(other).await.executed());

@@ -1,7 +1,9 @@
 //! A call whose process died is reconciled or repeated by the process that continues its run, in each way to continue one.
 
 mod approved;
+mod connected;
 mod doors;
+mod inside;
 mod reconciling;
 mod swept;
 

@@ -266,7 +266,7 @@ async fn reconcile_answers_for_a_twin() {
                 assert_eq!((result.outcome(), result.executed()), (Outcome::Ok, false));
                 assert_eq!(
                     result.to_model(),
-                    "p-1 of c1\n\nThe tool did not run again: an earlier call had this effect, and this is its \
+                    "p-1 of c1\n\nThe tool did not run again: an earlier call already caused this effect; this is its \
                      result."
                 );
                 assert_eq!(result.earlier_call(), Some(("run-1", &CallId::new("c1"))));

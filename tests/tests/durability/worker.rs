@@ -7,6 +7,7 @@ mod leased;
 mod several;
 mod skewed;
 mod stopped;
+mod unsaved;
 mod versions;
 
 use std::collections::BTreeMap;

@@ -146,7 +146,7 @@ fn now(clock: &dyn Clock) -> Result<i64, ToolError> {
 }
 
 #[test]
-fn what_is_missing_is_told_with_the_way_to_give_it() {
+fn missing_bindings_are_named_with_their_remedy() {
     let catalog = ToolCatalog::builder().tool::<now>().tool::<unread>().build().expect("a catalog");
     let error = ToolRunner::builder(catalog, ToolPolicy::allow(["core__now", "mail__unread"]))
         .build()

@@ -23,7 +23,7 @@ use tool_runtime::{
 
 const POLICY: &str = r#"
     allowed_tools = ["notes__list", "notes__delete", "notes__fail", "notes__hang", "notes__numbers", "notes__say",
-        "notes__shown", "notes__ask", "notes__page", "notes__erase"]
+        "notes__shown", "notes__ask", "notes__page", "notes__erase", "notes__send"]
     allowed_graphs = ["code"]
 "#;
 

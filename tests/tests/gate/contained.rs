@@ -289,7 +289,7 @@ fn an_error_that_is_its_own_cause_ends() {
 }
 
 #[test]
-fn somebody_says_whether_calls_can_be_approved() {
+fn a_runner_has_to_state_whether_calls_can_be_approved() {
     let build = |policy: &str| {
         let policy = ToolPolicy::from_toml(policy).expect("a policy");
         ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy).broker(Broker).build()

@@ -64,7 +64,7 @@ fn rows_stay_whole_and_the_others_are_counted() {
 }
 
 #[test]
-fn a_byte_over_the_limit_costs_an_item_and_not_half() {
+fn a_byte_over_the_limit_drops_a_few_items_only() {
     let numbers: Value = (0..1_000).map(|at| json!(1_000 + at)).collect();
     let length = numbers.to_string().len();
     let projector = Projector::without_schema(&["$".to_owned()], &[]);
@@ -220,7 +220,7 @@ fn catalog() -> ToolCatalog {
 }
 
 #[tokio::test]
-async fn the_gate_counts_beside_the_value() {
+async fn a_result_counts_the_items_that_were_left_out() {
     let store = Arc::new(MemoryStore::new());
     let names = ["doors", "by_name", "media", "three", "client", "dynamic"].map(|name| format!("limits__{name}"));
     let policy = ToolPolicy::allow(names.iter().map(String::as_str));

@@ -95,7 +95,7 @@ async fn three_mistakes_are_one_message() {
 }
 
 #[tokio::test]
-async fn a_mistake_is_told_once() {
+async fn each_mistake_in_arguments_is_reported_once() {
     let run = run();
     for (name, arguments, expected) in [
         ("probe__update", json!({"booking_id": " "}), &["/booking_id semantic", " require_any"][..]),
@@ -261,7 +261,7 @@ async fn only_repeated_mistakes_count() {
 }
 
 #[tokio::test]
-async fn who_is_told_to_list_is_not_told_to_ask() {
+async fn a_hint_to_list_ids_replaces_the_hint_to_ask_the_user() {
     let run = run();
     for at in 1..=3 {
         run.begin_turn();
@@ -368,7 +368,7 @@ async fn the_count_survives_a_restore() {
 }
 
 #[tokio::test]
-async fn a_graph_that_has_to_ask_says_so() {
+async fn a_graph_that_needs_the_user_ends_with_ask_user() {
     let turns = ["1", "2", "3"].map(|id| {
         ScriptedTurn::call(id, "probe__update", json!({"booking_id": "b-1234", "seats": "many"}).to_string())
     });

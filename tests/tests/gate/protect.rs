@@ -105,7 +105,7 @@ async fn results_of_discovered_tools_are_untrusted() {
 }
 
 #[tokio::test]
-async fn an_array_is_no_object() {
+async fn an_array_in_place_of_an_object_is_invalid_output() {
     for (output, expected) in
         [(json!({"type": "object"}), Outcome::Ok), (json!({"type": "array"}), Outcome::OutputInvalid)]
     {
@@ -377,7 +377,7 @@ async fn a_deep_value_is_invalid_and_ends_no_process() {
 }
 
 #[tokio::test]
-async fn one_call_however_it_is_written_is_stopped() {
+async fn the_loop_guard_compares_calls_with_their_defaults() {
     let input = schema(&json!({
         "who": {"type": ["string", "null"]}, "zone": {"type": "string", "default": "UTC"},
     }));

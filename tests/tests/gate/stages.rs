@@ -225,7 +225,7 @@ async fn call_ids_are_bounded() {
 }
 
 #[test]
-fn what_needs_a_person_is_denied_where_nobody_approves() {
+fn calls_that_require_approval_are_denied_without_approvers() {
     let argument = r#"
         [[tools.stages__find.arguments]]
         pointer = "/task_id"
@@ -277,7 +277,7 @@ async fn a_cancelled_run_starts_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_cut_hydrates_to_nothing() {
+async fn an_incomplete_call_does_not_hydrate() {
     let run = rig("", false).run();
     let cut = run.hydrate([ToolCall::text("c", "stages__list", "{}").incomplete()]).remove(0);
     assert_eq!(cut.hydrated.expect_err("it was cut").error_code, Outcome::IncompleteCall);

@@ -171,7 +171,7 @@ async fn found(store: SqlStore) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_elsewhere_is_woken_before_it_would_look_again() {
+async fn a_notification_wakes_another_process_before_its_next_poll() {
     // While something blocks, the clock stands still: the next look never comes.
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let blocked = tokio::task::spawn_blocking(move || stopped.recv().is_err());
@@ -189,7 +189,7 @@ async fn who_waits_elsewhere_is_woken_before_it_would_look_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_notification_that_is_lost_costs_a_look() {
+async fn a_poll_replaces_a_lost_notification() {
     let server = Postgres::start();
     let url = server.url("lost");
     // A function of the same name that notifies nobody, found before the server's own.

@@ -1,5 +1,5 @@
 //! The guide and the README are true: chapters exist, quotations match their files, the policy names every key, and
-//! no block hides lines that a forge would show.
+//! no block hides lines that a forge would show. No paragraph is long.
 
 use std::fs;
 use std::path::Path;
@@ -107,6 +107,52 @@ fn links_lead_to_files() {
             }
         }
     }
+}
+
+/// The maximum number of words in a paragraph or in an item of a list.
+const MOST_WORDS: usize = 110;
+
+/// Whether the line begins an item of a list.
+fn is_item(line: &str) -> bool {
+    let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    line.starts_with("- ") || number.len() < line.len() && number.starts_with(". ")
+}
+
+/// The paragraphs and items of lists, outside of code, tables and headings: the number of the first line, and the words.
+fn paragraphs(text: &str) -> Vec<(usize, usize)> {
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    let (mut is_code, mut is_open) = (false, false);
+    for (at, line) in text.lines().map(str::trim).enumerate() {
+        let is_fence = line.starts_with("```");
+        is_code ^= is_fence;
+        if is_code || is_fence || line.is_empty() || line.starts_with(['|', '#', '<']) {
+            is_open = false;
+            continue;
+        }
+        let words = line.split_whitespace().count();
+        match found.last_mut() {
+            Some((_, sum)) if is_open && !is_item(line) => *sum += words,
+            _ => found.push((at + 1, words)),
+        }
+        is_open = true;
+    }
+    found
+}
+
+#[test]
+fn paragraphs_are_short() {
+    assert_eq!(
+        paragraphs("a b\nc\n\n- d\n- e f\n  g\n| h |\n```sh\ni j\n```\n2. k"),
+        [(1, 3), (4, 2), (5, 4), (11, 2)]
+    );
+    let mut long = Vec::new();
+    for document in documents().into_iter().chain(["ARCHITECTURE.md".to_owned()]) {
+        let found = paragraphs(&read(&document)).into_iter().filter(|(_, words)| *words > MOST_WORDS);
+        long.extend(
+            found.map(|(line, words)| format!("{document}:{line}: {words} words; split it, or make it a table")),
+        );
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
 fn policy_text() -> String {

@@ -185,8 +185,12 @@ pub(super) fn redact_notation(tool: &Tool, errors: &mut Errors) {
         let is_number = |name: &&str| !name.is_empty() && !name.bytes().all(|byte| byte.is_ascii_digit());
         let names: Vec<_> = names.split('.').filter(is_number).collect();
         let meant = if names.is_empty() { "$".to_owned() } else { names.join(".") };
-        errors
-            .at(path, format_args!("a path is names with dots between them, through arrays and all; write `{meant}`"));
+        errors.at(
+            path,
+            format_args!(
+                "a path is field names joined by dots, and passes through arrays without an index; write `{meant}`"
+            ),
+        );
     }
 }
 
@@ -297,7 +301,7 @@ pub(super) fn require_any_empty(tool: &Tool, errors: &mut Errors) {
     if let Some((key, listed)) = tool.attr.require_any.given()
         && listed.is_empty()
     {
-        errors.at(key, "`require_any` is empty; name the optional arguments of which one must be given");
+        errors.at(key, "`require_any` is empty; name the optional arguments, at least one of which is required");
     }
 }
 

@@ -107,7 +107,7 @@ pub(super) fn method_without_return(block: &Methods, errors: &mut Errors) {
             errors.at(
                 &sig.ident,
                 if sig.ident == "precondition" {
-                    "a precondition returns what it states; write `-> Result<Precondition, ToolError>`"
+                    "a precondition returns its statements; write `-> Result<Precondition, ToolError>`"
                 } else {
                     "a tool returns `Result<T, E>`; write `-> Result<(), ToolError>` for one without an output"
                 },

@@ -36,7 +36,7 @@ pub(super) fn once_braces(tool: &Tool, errors: &mut Errors) {
                 let value = text.value();
                 let found = value.get(at..).and_then(|rest| rest.find(bracket)).map_or(0, |place| at + place);
                 at = found + 1;
-                let why = "a key has no optional parts, because calls with and without them would have other keys; \
+                let why = "a key has no optional parts, because calls with and without them would have different keys; \
                            remove the bracket, or double it for the character";
                 errors.span(sentence::span(text, &(found..found + 1)), why);
             }

@@ -23,7 +23,7 @@ pub(super) fn generic_item(tool: &Tool, errors: &mut Errors) {
     if only_lifetimes && !tool.generics.params.is_empty() {
         errors.at(
             &tool.generics,
-            "an argument owns all of its data, and what is borrowed needs no lifetime; write `String` for `&str`, and remove the lifetimes",
+            "arguments are owned, and borrowed parameters need no lifetime; write `String` for `&str`, and remove the lifetimes",
         );
     } else if !tool.generics.params.is_empty() {
         errors.at(

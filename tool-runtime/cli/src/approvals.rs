@@ -4,6 +4,7 @@
 //! decision on a call in a run of workers or servers is posted to the run. The process that holds the run, or takes it
 //! next, carries the decision out.
 
+mod decision;
 mod here;
 mod posted;
 mod rows;
@@ -15,29 +16,19 @@ pub(super) use rows::who_decides;
 pub(super) use waiting::{Found, find, unknown};
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use clap::{Args, Subcommand};
-use tool_runtime::call::{DecisionError, Outcome, Question, Suspension};
+use clap::Subcommand;
+use tool_runtime::call::{DecisionError, Question, Suspension};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{DecisionKind, Key, PendingCall, RecordFilter, Store};
-use waiting::Place;
 
+use crate::approvals::decision::{By, Decision};
+use crate::approvals::waiting::Place;
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::saved::ConversationFiles;
-use crate::session::{Cli, Who};
-use crate::{input, terminal, values};
-
-/// The decider, and the time to wait for the result of the call.
-#[derive(Debug, Args)]
-pub(crate) struct By {
-    #[command(flatten)]
-    pub(crate) who: Who,
-    /// For a run of the store: wait this long for its worker, for example 30s, and exit with the code of the call
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
-    pub(crate) wait: Option<Duration>,
-}
+use crate::session::Cli;
+use crate::{input, terminal};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
@@ -97,24 +88,6 @@ pub(crate) enum Approvals {
         #[command(flatten)]
         endpoint: Endpoint,
     },
-}
-
-/// A person's decision, or a client's answer.
-enum Decision {
-    Approval(ApprovalDecision),
-    /// The answer of the person or client that the call waits for.
-    Answer(String),
-}
-
-impl Decision {
-    const fn denies(&self) -> bool {
-        matches!(self, Self::Approval(ApprovalDecision::Deny(_)))
-    }
-}
-
-/// The exit for a call that a decision ended. A denial that took effect is [`Exit::Done`].
-const fn exit_of(denies: bool, outcome: Outcome) -> Exit {
-    if denies && matches!(outcome, Outcome::ApprovalDenied) { Exit::Done } else { Exit::of(outcome) }
 }
 
 pub(super) async fn approvals(cli: &Cli<'_>, action: Approvals) -> Result<Exit, Failure> {

@@ -135,7 +135,7 @@ fn explain(cli: &Cli<'_>, session: &Session, name: &str, outcome: Outcome) {
         let nearest = nearest(name, run.catalog().specs().map(|spec| spec.name.as_str()));
         let meant = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
         let meant = if runner.catalog().get(name).is_some() { String::new() } else { meant };
-        terminal::note(&format!("the policy shows no tool `{shown}`{meant}"));
+        terminal::note(&format!("no tool `{shown}` is visible under this policy{meant}"));
     }
     if let Some(command) = Why::of(cli.app.name, runner).command(outcome, name) {
         terminal::note(&format!("why: {command}"));

@@ -44,6 +44,9 @@ struct Checked<'a> {
 }
 
 pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
+    if let Some(path) = &cli.settings.policy {
+        read(path)?;
+    }
     let (mut problems, mut unready) = (Vec::new(), BTreeMap::new());
     let catalog = match cli.catalog() {
         Ok(catalog) => {
@@ -104,6 +107,16 @@ pub(super) fn check(cli: &Cli<'_>, check: &Check) -> Result<Exit, Failure> {
     Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
+/// Fails if a policy file cannot be read at all: this is bad input. Mistakes in its text are findings.
+fn read(policy: &Path) -> Result<(), Failure> {
+    match ToolPolicy::from_path(policy) {
+        Err(error) if matches!(error.code(), "policy_missing" | "policy_unreadable" | "policy_format") => {
+            Err(Failure::usage(error.to_string()).code("policy_problem"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns a note about the tools with a precondition. A precondition is code, so neither the definition nor the lock
 /// shows it.
 fn preconditions(catalog: &ToolCatalog) -> Option<String> {
@@ -129,7 +142,8 @@ fn shared_keys(catalog: &ToolCatalog) -> Vec<String> {
     let note = |((key, scope), tools): ((String, &str), Vec<&str>)| {
         let tools: Vec<_> = tools.iter().map(|tool| format!("`{tool}`")).collect();
         format!(
-            "{} have the effect key `{key}` (once in a {scope}): of calls with the same values, one has the effect",
+            "{} have the effect key `{key}` (once in a {scope}): of all calls with the same values, only the first \
+             takes effect",
             tools.join(" and ")
         )
     };
@@ -241,8 +255,8 @@ mod tests {
         let [note] = &shared_keys(&catalog.expect("a catalog"))[..] else { panic!("one key is shared") };
         assert_eq!(
             note,
-            "`check__cheque` and `check__refund` have the effect key `refund:{..}` (once in a tenant): of calls with the same \
-             values, one has the effect"
+            "`check__cheque` and `check__refund` have the effect key `refund:{..}` (once in a tenant): of all calls with \
+             the same values, only the first takes effect"
         );
     }
 }

@@ -9,7 +9,6 @@ use clap::builder::NonEmptyStringValueParser;
 use serde::Deserialize;
 use tool_runtime::wire::Format;
 
-use crate::app::App;
 use crate::endpoint::Endpoint;
 use crate::exit::Failure;
 #[cfg(feature = "mcp-client")]
@@ -218,9 +217,8 @@ fn usual_path(app: &str) -> Option<PathBuf> {
 const MEMORY: &str = "memory";
 
 impl Settings {
-    /// Resolves the options of a command line.
-    pub(super) fn read(application: &App, global: Global) -> Result<Self, Failure> {
-        let app = application.name;
+    /// Resolves the options of the command line of the application `app`. `own_data` is its data folder by default.
+    pub(super) fn read(app: &str, own_data: Option<&Path>, global: Global) -> Result<Self, Failure> {
         let prefix = prefix(app);
         let rust_log = variable("RUST_LOG")?;
         let variable = |name: &str| variable(&format!("{prefix}_{name}"));
@@ -263,7 +261,7 @@ impl Settings {
         // As everywhere, the environment wins over the file.
         let file_color = file_color.transpose()?.filter(|_| variable_is_unset("NO_COLOR"));
         let store = global.store.or(variable("STORE")?).or(file.store);
-        let own_data = || application.data.clone().unwrap_or_else(|| "data".into());
+        let own_data = || own_data.map_or_else(|| "data".into(), Path::to_owned);
         Ok(Self {
             policy: global.policy.or(variable("POLICY")?.map(PathBuf::from)).or(file.policy),
             data: global.data.or(variable("DATA")?.map(PathBuf::from)).or(file.data).unwrap_or_else(own_data),

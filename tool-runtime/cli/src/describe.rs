@@ -88,7 +88,7 @@ fn paragraph(text: &str) -> Vec<String> {
 fn sentence(catalog: &ToolCatalog, call: &PendingCall) -> String {
     let tool = Asked::of(call).tool;
     let Some(spec) = catalog.get(tool) else {
-        return format!("{}: this application has no such tool any more", terminal::safe(tool));
+        return format!("{}: this application no longer has the tool", terminal::safe(tool));
     };
     let text = terminal::safe(spec.description.lines().next().unwrap_or_default().trim());
     let reach = match spec.effect {

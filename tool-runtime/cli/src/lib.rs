@@ -128,7 +128,7 @@ fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
         Ok(chosen) => chosen,
         Err(error) => return unparsed(&error),
     };
-    let settings = Settings::read(app, global)?;
+    let settings = Settings::read(app.name, app.data.as_deref(), global)?;
     terminal::configure(settings.color, settings.quiet);
     log::install(app.layers.take(), &settings)?;
     let cli = Cli {

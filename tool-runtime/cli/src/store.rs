@@ -65,7 +65,7 @@ impl From<Unopened> for Failure {
             Unopened::Store(name, error) => {
                 #[cfg(any(feature = "sqlite", feature = "postgres"))]
                 log::unopened(&error);
-                Self::usage(format!("cannot open {name}: {error} (-v says more)")).code(error.code())
+                Self::usage(format!("cannot open {name}: {error} (-v prints the cause)")).code(error.code())
             }
             Unopened::Failure(failure) => failure,
         }

@@ -1,5 +1,6 @@
 //! Values of options: formats, views, callers, durations, headers and attributes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -70,6 +71,11 @@ pub(crate) fn field(text: &str) -> Result<(String, serde_json::Value), String> {
 pub(crate) fn attribute(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write `NAME=VALUE`, for example `department=sales`")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// Returns the labels of a run, as the library reads them.
+pub(crate) fn shared(labels: &[String]) -> Vec<Arc<str>> {
+    labels.iter().map(|label| Arc::from(label.as_str())).collect()
 }
 
 /// Parses a number that is at least 1.

@@ -14,6 +14,7 @@ mod private_file;
 mod problem;
 mod queue;
 mod read;
+mod shared;
 mod statement;
 #[cfg(test)]
 mod tests;
@@ -21,27 +22,21 @@ mod text;
 mod write;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use tokio::runtime::Handle;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tool_runtime::store::{
     AuditRecord, ChangeFn, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError,
     StoredDocument, WriteHandle,
 };
 
 use self::apply::Work;
-use self::connection::Database;
-use self::notices::Notices;
-use self::queue::Queue;
+use self::shared::Shared;
 
 pub use options::SqlOptions;
-
-/// The channel on which PostgreSQL notifies of documents that are due.
-const CHANNEL: &str = "tool_runtime_changed";
 
 /// A store in a database: SQLite (feature `sqlite`) for the processes of one machine, PostgreSQL (feature `postgres`)
 /// for those of several. Its clones share the connections.
@@ -65,42 +60,8 @@ const CHANNEL: &str = "tool_runtime_changed";
 #[derive(Clone)]
 pub struct SqlStore(Arc<Shared>);
 
-struct Shared {
-    database: Database,
-    /// Destructors start writes, too, and may run outside a runtime.
-    handle: Handle,
-    queue: Queue,
-    clock: Latest,
-    /// Wakes the tasks that wait for due documents.
-    changed: Notify,
-    notices: Notices,
-    /// Listens for changes by other processes.
-    #[cfg(feature = "postgres")]
-    listener: Mutex<Option<tokio::task::JoinHandle<()>>>,
-    patience: Duration,
-    #[cfg(all(test, feature = "sqlite"))]
-    faults: tests::Faults,
-}
-
 /// The longest wait for a change: documents also become due as time passes.
 const POLL: Duration = Duration::from_secs(1);
-
-impl Shared {
-    /// Wakes every task that waits for due documents.
-    fn wake(&self) {
-        self.changed.notify_waiters();
-        // Stores a permit for a task that has just listed the due documents and does not wait yet: it must not miss
-        // this.
-        self.changed.notify_one();
-    }
-
-    /// Starts another worker if there are writes for it.
-    fn hire(shared: &Arc<Self>) {
-        if shared.queue.hire(shared.database.writers()) {
-            shared.handle.spawn(write::Worker::new(Arc::clone(shared)).work());
-        }
-    }
-}
 
 impl SqlStore {
     /// The version of the tables that this library reads and writes.
@@ -110,7 +71,7 @@ impl SqlStore {
         let (sender, receiver) = oneshot::channel();
         match self.0.queue.push(work, sender) {
             Ok(()) => {
-                Shared::hire(&self.0);
+                write::hire(&self.0);
                 WriteHandle::new(receiver)
             }
             Err(_) => WriteHandle::ready(Err(StoreError::Busy)),
@@ -164,18 +125,6 @@ impl Store for SqlStore {
 
     async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
         read::depth(&self.0, now).await
-    }
-}
-
-/// The latest time seen: a clock that jumps back does not prolong a lease.
-#[derive(Default)]
-struct Latest(Mutex<Timestamp>);
-
-impl Latest {
-    fn at_least(&self, now: Timestamp) -> Timestamp {
-        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *latest = now.max(*latest);
-        *latest
     }
 }
 

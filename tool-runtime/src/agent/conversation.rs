@@ -154,8 +154,7 @@ impl Conversation {
     /// # Errors
     /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
     /// decider may not decide. The conversation is then unchanged, except that its calls show the questions that they ask
-    /// now. If the store failed, the calls after the one that
-    /// could not be finished still wait.
+    /// now. If the store failed, the calls after the one that could not be finished still wait.
     pub async fn accept(&mut self, input: Input) -> Result<(), ResumeError> {
         let admitted = match self.check_again(&input).await {
             Ok(()) => Box::pin(self.admit(input)).await,
@@ -366,8 +365,8 @@ impl Conversation {
         let checked = self.compare(input).await;
         if checked.is_err() {
             for (question, kind, decider) in input.brought() {
-                // The gate refuses it for the same reason as here, and records the refusal.
-                let _refused = self.turns.run.admits(question, (kind, decider), input.has_message()).await;
+                // The gate refuses it for the same reason as here, or because it came with one that is refused.
+                self.turns.run.note_refused(question, (kind, decider), input.has_message()).await;
             }
         }
         checked
@@ -375,6 +374,7 @@ impl Conversation {
 
     /// As [`check`](Self::check). After a decision on a question that was replaced, the calls ask their new questions.
     async fn check_again(&mut self, input: &Input) -> Result<(), ResumeError> {
+        self.turns.look_for_waiting().await?;
         let checked = self.check(input).await;
         if let Err(ResumeError::NotAllowed(DecisionError::Question)) = checked {
             self.turns.ask_again().await?;

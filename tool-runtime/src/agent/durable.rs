@@ -149,14 +149,18 @@ impl Conversation {
     }
 }
 
-/// Restores the document of a unit that the engine has. Its calls ask the questions of the document, although later units
-/// may have replaced them: a replay has to repeat what the first attempt did.
+/// Restores the document of a unit that the engine has. Its calls are queued, or ask the questions of the document,
+/// although later units may have suspended them or replaced the questions: a replay has to repeat what the first attempt
+/// did.
 async fn replayed<D: Durable + ?Sized>(engine: &D, saved: SavedConversation) -> Result<Conversation, D::Error> {
     let open = saved.state.open.clone();
     let mut conversation = engine.restore(saved).await?;
     for (slot, kept) in conversation.turns.state.open.iter_mut().zip(open) {
         if slot.id == kept.id && kept.waiting().is_some() {
             slot.progress = kept.progress;
+        } else if slot.id == kept.id && kept.queued_call().is_some() && slot.waiting().is_some() {
+            *slot = kept;
+            slot.fresh = false;
         }
     }
     Ok(conversation)

@@ -147,7 +147,7 @@ impl From<Graph> for DynamicTool {
             "type": "object",
             "properties": { "task": {
                 "type": "string", "minLength": 1,
-                "description": "The whole task, with all that is needed to work on it: nothing else of the conversation is known.",
+                "description": "The complete task with everything needed to do it. The agent sees nothing else of the conversation.",
             } },
             "required": ["task"],
             "additionalProperties": false,

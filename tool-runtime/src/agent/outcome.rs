@@ -123,7 +123,7 @@ pub struct WaitingCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// How many different deciders have to approve the call: 1, unless the policy requires more.
-    #[serde(default = "one")]
+    #[serde(default = "crate::call::one_decider")]
     pub required: u32,
     /// The deciders who have approved the call so far, if it needs several approvals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -162,10 +162,6 @@ impl WaitingCall {
     pub(super) fn decided(&self) -> &str {
         self.path.as_deref().and_then(|path| path.rsplit(SEPARATOR).next()).unwrap_or(&self.name)
     }
-}
-
-const fn one() -> u32 {
-    1
 }
 
 // Arguments and payloads stay out of logs.

@@ -126,6 +126,7 @@ impl Agent {
         let run = runner.restore(run, options).await?;
         state.forget_calls();
         calls::look_for_queued(&run, &mut state).await;
+        calls::look_for_waiting(&run, &mut state).await?;
         calls::ask_again(&run, &mut state).await?;
         Ok(Conversation { turns: Turns { agent: self.clone(), run, state } })
     }

@@ -21,7 +21,7 @@ const NAME: &str = "final_answer";
 
 /// The tool's description.
 const DESCRIPTION: &str =
-    "Gives the final answer. Call it once, alone, when no other call is needed any more; write no other answer.";
+    "Gives the final answer. Call it once, alone, when no further call is needed; write no other answer.";
 
 /// The property that contains an answer whose type is not an object.
 const WRAPPED: &str = "answer";

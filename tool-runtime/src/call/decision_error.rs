@@ -31,7 +31,7 @@ pub enum DecisionError {
     Clock,
     /// The decision answers another question than the one that the call asks now.
     Question,
-    /// What the call depends on has changed since it was shown, or could not be read. The call waits with another question.
+    /// The precondition of the call has changed since it was shown, or could not be read. The call waits with another question.
     World,
     /// The call does not wait: it was decided, answered or ended before.
     NotPending,
@@ -99,7 +99,7 @@ impl fmt::Display for DecisionError {
             Self::Clock => "the clock shows a time before the call was suspended",
             Self::Question => "the decision answers a question that the call no longer asks; look at the call again",
             Self::World => {
-                "what the call depends on has changed since it was shown, or could not be read; look at the call again"
+                "the precondition of the call has changed since it was shown, or could not be read; look at the call again"
             }
             Self::NotPending => "the call does not wait; it was decided, answered or ended before",
             Self::OwnCall => {

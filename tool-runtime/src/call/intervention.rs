@@ -54,7 +54,7 @@ impl Intervention {
             Self::Edited(changes) => changes,
             Self::Answered => return "The tool did not run: a person gave this result in its place.".to_owned(),
             Self::Earlier { .. } => {
-                return "The tool did not run again: an earlier call had this effect, and this is its result."
+                return "The tool did not run again: an earlier call already caused this effect; this is its result."
                     .to_owned();
             }
         };

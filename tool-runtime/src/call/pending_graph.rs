@@ -40,7 +40,7 @@ pub struct PendingGraph {
     /// Why the last decision was refused, so that it can be corrected. `None` if there was none.
     pub refused: Option<SafeError>,
     /// How many different deciders have to approve the call.
-    #[serde(default = "one")]
+    #[serde(default = "one_decider")]
     pub(crate) required: u32,
     /// The deciders who have approved the call before its graph waited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -56,7 +56,8 @@ pub struct PendingGraph {
     pub(crate) document: Arc<str>,
 }
 
-const fn one() -> u32 {
+/// The number of deciders in a document that does not state it.
+pub(crate) const fn one_decider() -> u32 {
     1
 }
 

@@ -57,6 +57,12 @@ impl SafeError {
         Self { error_code, tool_code: None, safe_message: message.to_owned(), errors: Vec::new(), mismatch: None }
     }
 
+    /// Creates the failure of a decision that does not match its call.
+    pub(crate) fn mismatched(mismatch: DecisionError) -> Self {
+        let outcome = Outcome::ApprovalMismatch;
+        Self { mismatch: Some(mismatch), ..Self::new(outcome, outcome.safe_message()) }
+    }
+
     /// The text that the model reads.
     pub(super) fn to_model(&self, code: Outcome, executed: bool, note: Option<&str>) -> String {
         let error = ErrorForModel {

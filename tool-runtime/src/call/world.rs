@@ -130,7 +130,9 @@ impl World {
     /// The sentence about the last decision that did not count.
     pub(crate) fn renewal(&self) -> Option<String> {
         if self.unread {
-            return Some("An approval did not count, because what the call depends on could not be read.".to_owned());
+            return Some(
+                "An approval did not count, because the precondition of the call could not be read.".to_owned(),
+            );
         }
         let differences = self.differences.iter().map(Difference::to_string).collect::<Vec<_>>().join("; ");
         (!differences.is_empty())

@@ -154,7 +154,7 @@ impl fmt::Display for ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unknown => "there is no such connection",
-            Self::Forbidden => "the connection belongs to someone else",
+            Self::Forbidden => "the connection belongs to another principal",
             Self::Expired => "the connection has to be authorised again",
             Self::Failed(_) => "the connection could not be opened",
         })

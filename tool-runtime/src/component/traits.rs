@@ -202,8 +202,8 @@ impl<T> fmt::Debug for Reconciled<T> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the output of a tool",
     label = "not serialisable with a schema",
-    note = "derive `serde::Serialize` and `JsonSchema` of schemars 1 for it and for what it holds; a type of another crate may need a feature of `schemars`; secrets and connections never leave a tool",
-    note = "files come beside the whole output: return `WithMedia<Output>`, with no `WithMedia` inside"
+    note = "derive `serde::Serialize` and `JsonSchema` of schemars 1 for it and for the types of its fields; a type of another crate may need a feature of `schemars`; secrets and connections never leave a tool",
+    note = "files accompany the whole output: return `WithMedia<Output>`, with no `WithMedia` inside"
 )]
 pub trait ToolOutput: Send + 'static {
     /// The part that is serialised.

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_effect_says_all_four() {
+    fn every_effect_sets_all_four_hints() {
         let hints = |effect| {
             let Hints { read_only, destructive, idempotent, open_world } = Hints::of(effect, false, false);
             [read_only, destructive, idempotent, open_world]

@@ -1,5 +1,9 @@
 //! Compares a policy with a catalog: every name in it must exist.
 
+mod budgets;
+mod graphs;
+pub(super) mod unsatisfiable;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::error::Problem;
@@ -12,7 +16,6 @@ use crate::policy::rule_verdict::RuleVerdict;
 use crate::policy::server_rule::{ServerRule, server_of};
 use crate::policy::subject::Subject;
 use crate::policy::tool_policy::ToolPolicy;
-use crate::policy::{check_budgets, check_graphs, unsatisfiable};
 use crate::text::{is_name, nearest, pointer};
 use crate::tool::{NoSchemaMode, Schema, ToolEffect, ToolSpec, is_discovered};
 
@@ -52,12 +55,12 @@ impl ToolPolicy {
                 &mut problems,
             );
         }
-        check_graphs::problems(self, &tools, &mut problems);
+        graphs::problems(self, &tools, &mut problems);
         self.check_labels(&mut problems);
         self.check_grants(&mut problems);
         self.check_parties(&mut problems);
         self.check_callers(&mut problems);
-        check_budgets::problems(self.data(), &mut problems);
+        budgets::problems(self.data(), &mut problems);
         let named: BTreeSet<&str> = self.names().map(|(_, name)| name).collect();
         self.check_servers(&named, &mut problems);
         let rules = self.approval_rules();

@@ -45,7 +45,7 @@ impl<T: Serialize> PublishedDefault for T {}
 #[diagnostic::on_unimplemented(
     message = "`require_any` names an argument that is always required",
     label = "a `{Self}` cannot be left out",
-    note = "`require_any` lists optional arguments of which one must be given: write `Option<{Self}>`, or give the argument a default"
+    note = "`require_any` lists optional arguments, at least one of which is required: write `Option<{Self}>`, or give the argument a default"
 )]
 pub trait OptionalArgument {}
 

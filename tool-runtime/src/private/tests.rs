@@ -294,7 +294,7 @@ fn all_tools_are_registered_once() {
 }
 
 #[test]
-fn the_users_function_is_a_function() {
+fn the_function_of_a_tool_can_be_called() {
     assert!(authored::failing().is_err());
     assert_eq!(authored::client().unwrap().text, "prepared");
 }

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallId, Decider, Question, ToolExecResult, ToolInvocationRecord};
 use crate::component::Reconciled;
+use crate::contain::discard;
 #[cfg(feature = "tokens")]
 use crate::runner::SealingKeys;
 #[cfg(feature = "mcp-server")]
@@ -106,6 +107,19 @@ impl Run {
         posting::admits(self, question, by, with_message).await
     }
 
+    /// Records a person's decision that is refused together with what came with it, although its call waits for it. A
+    /// decision that is refused for itself is recorded as that.
+    pub(crate) async fn note_refused(
+        &self,
+        question: &Question,
+        by: (DecisionKind, Option<&Decider>),
+        with_message: bool,
+    ) {
+        if let Err(error) = posting::note_refused(self, question, by, with_message).await {
+            discard(error);
+        }
+    }
+
     /// Whether a call waits for other deciders after this decision.
     pub(crate) fn leaves_waiting(&self, call: &PendingCall, by: (DecisionKind, Option<&Decider>)) -> bool {
         posting::leaves_waiting(self, call, by)
@@ -123,12 +137,12 @@ impl Run {
     }
 
     /// Reports an approval that was counted. `Err` is the result of one after which the call waits for other deciders.
-    pub(crate) async fn told(
+    pub(crate) async fn report_counted(
         &self,
         approval: Approval,
         counted: Counted,
     ) -> Result<Result<PendingCall, ToolExecResult>, ResumeError> {
-        counting::told(self, approval, counted).await
+        counting::report_counted(self, approval, counted).await
     }
 
     /// Notes the approvals of a graph's call on the call that the graph waits for, except the last one.
@@ -370,11 +384,12 @@ impl ToolRunner {
     /// [`sweep`](trait@crate::store::Store#method.sweep) of the runner's store does. Returns the number of removed
     /// documents.
     ///
-    /// A call is abandoned if its process is gone and no process continues its run. If this runner has its tool, the
-    /// call is reconciled, repeated or closed, under the policy that let it begin or wait, for the principal of its
-    /// run.
+    /// A call is abandoned if its process is gone and no process continues its run. If this runner has its tool, and the
+    /// tool borrows no connection, the call is reconciled, repeated or closed, under the policy that let it begin or
+    /// wait, for the principal of its run.
     ///
-    /// A call of such a run that waits for longer than it may ends as `approval_expired`, if this runner has its tool.
+    /// A call of such a run that waits for longer than it may ends as `approval_expired`, if this runner has its tool,
+    /// and otherwise a week later. So does a call inside a graph whose own call is over.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};

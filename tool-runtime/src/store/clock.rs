@@ -3,11 +3,10 @@
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
-use tokio::time::Instant;
 
 use crate::store::{
     AuditRecord, ChangeFn, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError,
@@ -73,7 +72,7 @@ pub(crate) struct StoreClock {
     /// How far the store's clock is ahead, in microseconds.
     ahead: AtomicI64,
     /// The moment at which the store's time was last read. `None` before the first time.
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<Moment>>,
 }
 
 /// The difference up to which a clock counts as correct, in microseconds.
@@ -81,11 +80,11 @@ const NEAR: i64 = 1_000_000;
 
 impl StoreClock {
     /// Takes over the store's time, which the store read at some moment after `asked`.
-    fn note(&self, asked: &Asked, theirs: Timestamp) {
-        let now = Known::now();
-        self.correct(theirs.as_microsecond(), now.1.as_microsecond(), asked.elapsed());
+    fn note(&self, asked: &Moment, theirs: Timestamp) {
+        let now = Moment::now();
+        self.correct(theirs.as_microsecond(), now.1.as_microsecond(), asked.elapsed(&now));
         // If the clock was set meanwhile, the answer says little.
-        let known = (!asked.2.was_set(&now)).then_some(now);
+        let known = (!asked.was_set(&now)).then_some(now);
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
     }
 
@@ -103,38 +102,32 @@ impl StoreClock {
     }
 }
 
-/// A moment at which the store's time was read, by the machine's timer and by its clock.
+/// A moment by the machine's timer and by its clock.
 #[derive(Debug)]
-struct Known(std::time::Instant, Timestamp);
+struct Moment(Instant, Timestamp);
 
-impl Known {
+impl Moment {
     fn now() -> Self {
-        Self(std::time::Instant::now(), Timestamp::now())
+        Self(Instant::now(), Timestamp::now())
+    }
+
+    /// Returns the microseconds until `later`, by the timer and by the clock.
+    fn until(&self, later: &Self) -> (i64, i64) {
+        let timer = i64::try_from(later.0.saturating_duration_since(self.0).as_micros()).unwrap_or(i64::MAX);
+        (timer, later.1.as_microsecond().saturating_sub(self.1.as_microsecond()))
+    }
+
+    /// Returns the longest time that may have passed until `later`, in microseconds: a suspended machine stops its timer.
+    fn elapsed(&self, later: &Self) -> i64 {
+        let (timer, clock) = self.until(later);
+        timer.max(clock)
     }
 
     /// Whether the machine's clock moved by another amount than its timer until `later`: it was set, or the machine was
     /// suspended. A clock that is adjusted gradually gains or loses at most one part in a thousand.
     fn was_set(&self, later: &Self) -> bool {
-        let micros = |time: Timestamp| time.as_microsecond();
-        let timer = i64::try_from(later.0.saturating_duration_since(self.0).as_micros()).unwrap_or(i64::MAX);
-        let clock = micros(later.1).saturating_sub(micros(self.1));
+        let (timer, clock) = self.until(later);
         clock.abs_diff(timer) >= NEAR.saturating_add(timer / 1000).unsigned_abs()
-    }
-}
-
-/// The moment before a request to the store.
-struct Asked(Instant, Timestamp, Known);
-
-impl Asked {
-    fn now() -> Self {
-        Self(Instant::now(), Timestamp::now(), Known::now())
-    }
-
-    /// Returns the longest time that may have passed since, in microseconds, by both of this machine's clocks: a suspended
-    /// machine stops one of them.
-    fn elapsed(&self) -> i64 {
-        let timer = i64::try_from(self.0.elapsed().as_micros()).unwrap_or(i64::MAX);
-        timer.max(Timestamp::now().as_microsecond().saturating_sub(self.1.as_microsecond()))
     }
 }
 
@@ -143,7 +136,7 @@ impl StoreClock {
     /// another time than the store's.
     pub(crate) fn is_known(&self) -> bool {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.as_ref().is_some_and(|known| !known.was_set(&Known::now()))
+        known.as_ref().is_some_and(|known| !known.was_set(&Moment::now()))
     }
 }
 
@@ -180,7 +173,7 @@ impl Store for Timed {
     }
 
     fn update(&self, keys: Vec<Key>, mut change: ChangeFn) -> WriteHandle {
-        let (clock, asked) = (Arc::clone(&self.clock), Asked::now());
+        let (clock, asked) = (Arc::clone(&self.clock), Moment::now());
         let timed = move |transaction: &mut Transaction| {
             clock.note(&asked, transaction.now());
             change(transaction)
@@ -208,7 +201,7 @@ impl Store for Timed {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        let asked = Asked::now();
+        let asked = Moment::now();
         let now = self.store.now().await?;
         self.clock.note(&asked, now);
         Ok(now)
@@ -307,19 +300,19 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_is_not_known_any_more() {
-        let (start, hour) = (Known::now(), Duration::from_secs(3600));
-        let later = |wall: Duration| Known(start.0 + hour, start.1 + SignedDuration::try_from(wall).unwrap());
+        let (start, hour) = (Moment::now(), Duration::from_secs(3600));
+        let later = |wall: Duration| Moment(start.0 + hour, start.1 + SignedDuration::try_from(wall).unwrap());
         assert!(!start.was_set(&later(hour)) && !start.was_set(&later(hour + Duration::from_secs(3))));
         assert!(start.was_set(&later(hour + Duration::from_secs(5))), "it was set forward");
         assert!(start.was_set(&later(Duration::from_secs(3595))), "it was set back");
 
         let clock = StoreClock::default();
         assert!(!clock.is_known());
-        clock.note(&Asked::now(), Timestamp::now());
+        clock.note(&Moment::now(), Timestamp::now());
         assert!(clock.is_known());
         // As if the clock had been set since.
         let day = SignedDuration::from_hours(24);
-        *clock.known.lock().unwrap() = Some(Known(std::time::Instant::now(), Timestamp::now() - day));
+        *clock.known.lock().unwrap() = Some(Moment(Instant::now(), Timestamp::now() - day));
         assert!(!clock.is_known());
     }
 

@@ -15,7 +15,9 @@ use crate::store::grants;
 use crate::store::runs::{self, RunLease};
 use crate::store::{Document, Key, LedgerEntry, PendingCall, StoreError, Transaction};
 
-pub(crate) use closing::{close_left, close_orphan, close_unseen, is_abandoned, is_left};
+pub(crate) use closing::{
+    close_left, close_orphan, close_unseen, has_graph, is_abandoned, is_left, is_orphan, keys_of,
+};
 
 /// The intent to run a call, written before its effect begins.
 #[derive(Debug, Clone)]

@@ -112,7 +112,7 @@ pub struct PendingCall {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unknown: Vec<UnknownCall>,
     /// How many different deciders have to approve the call.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "crate::call::one_decider", skip_serializing_if = "is_one")]
     pub(crate) required: u32,
     /// The deciders who approved the call as its question shows it, of several that have to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -307,10 +307,6 @@ fn about(unknown: &[UnknownCall]) -> String {
             format!("Calls with the same {same} have an unknown outcome: {named} and {} more.", several - NAMED)
         }
     }
-}
-
-const fn one() -> u32 {
-    1
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

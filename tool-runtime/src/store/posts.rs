@@ -80,6 +80,7 @@ impl Prepared {
 }
 
 /// Posts one message to a run: see [`prepare`].
+#[cfg(any(test, feature = "testing"))]
 pub(crate) fn post(
     transaction: &mut Transaction,
     key: &Key,

@@ -1,7 +1,6 @@
 //! Sweeping: removes documents that have lost their meaning, so that a store does not grow with every caller it ever
 //! had.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -36,8 +35,9 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
             if !wanted(&entry) {
                 continue;
             }
-            let keys = [Key::run(Arc::clone(key.scope())), key.clone()].into_iter().chain(entry.effect_key()).collect();
-            let (change, returned) = returning(move |transaction| ledger::close_left(transaction, &key));
+            let is_orphan = ledger::is_orphan(store, &key, &entry).await?;
+            let keys = ledger::keys_of(&key, &entry);
+            let (change, returned) = returning(move |transaction| ledger::close_left(transaction, &key, is_orphan));
             store.update(keys, change).await?;
             closed += u64::from(returned()?);
         }

@@ -259,6 +259,14 @@ fn is_approved(call: &PendingCall, taken: &Taken) -> bool {
     }
 }
 
+/// Records a person's decision that finds another suspension than the one it was compared with, or none.
+fn not_taken(transaction: &mut Transaction, decision: &DecisionRecord) -> Result<(), StoreError> {
+    match decision.decider {
+        Some(_) => transaction.append(decision.clone().not_pending()),
+        None => Ok(()),
+    }
+}
+
 /// Asks about a call again, because the world is not the one that the approver was shown. Records the decision that does
 /// not count. Returns `false` if the call is no longer suspended as it was compared; the decision is then recorded as
 /// refused for that reason.
@@ -272,9 +280,7 @@ pub(crate) fn renew(
     match transaction.get(&key) {
         Some(Document::Waiting(waiting)) if waiting.call.is_same(compared) => {}
         _ => {
-            if decision.decider.is_some() {
-                transaction.append(decision.clone().not_pending())?;
-            }
+            not_taken(transaction, decision)?;
             return Ok(false);
         }
     }
@@ -292,9 +298,7 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
     match transaction.get(&key) {
         Some(Document::Waiting(waiting)) if waiting.call.is_same(&taken.call) && is_approved(&waiting.call, taken) => {}
         _ => {
-            if taken.decision.decider.is_some() {
-                transaction.append(taken.decision.clone().not_pending())?;
-            }
+            not_taken(transaction, &taken.decision)?;
             return Ok(None);
         }
     }

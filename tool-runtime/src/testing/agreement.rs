@@ -111,7 +111,7 @@ impl Tool<'_> {
         let Some(compiled) = self.compiled("output", payload) else { return };
         let Some(projector) = self.entry.projector.clone() else { return };
         let Ok(shown) = JsonSchemaValidator.compile_value(&projector.shown_schema(&payload.to_value())) else {
-            self.found.insert("the schema of what is shown of the output cannot be compiled".to_owned());
+            self.found.insert("the schema of the visible output cannot be compiled".to_owned());
             return;
         };
         self.made("output", &payload.to_value(), &compiled, cases, |value| {
@@ -119,7 +119,7 @@ impl Tool<'_> {
             let value: Value = serde_json::from_str(projected.shown.get()).unwrap_or_default();
             shown.check(&Tree::from_value(&value)).map_err(|violations| {
                 let first = violations.first().map_or("", |violation| &violation.pointer);
-                format!("{first}: what is shown of an output does not match its published schema")
+                format!("{first}: the visible output does not match its published schema")
             })
         });
     }

@@ -56,7 +56,7 @@ fn list_export_and_show_decide_as_call_does() {
         let exported = rig.run(&with(&[party, &["export", "--as", "openai-chat"]].concat())).code(0).stdout;
         assert_eq!(exported.contains("docs__search"), allowed, "{party:?}");
         let shown = rig.run(&with(&[party, &["show", "docs__search"]].concat())).code(0);
-        assert_eq!(shown.stderr.contains("the policy says deny"), !allowed, "{party:?}: {}", shown.stderr);
+        assert_eq!(shown.stderr.contains("policy: deny"), !allowed, "{party:?}: {}", shown.stderr);
     }
     let note = ["call", "notes__add_note", "{\"text\":\"x\"}"];
     rig.run(&with(&note)).code(3);
@@ -74,6 +74,24 @@ fn commands_that_only_look_check_the_policy() {
     }
     rig.run(&["--policy", "p.toml", "check"]).code(1);
     assert!(!rig.path("data/conversations").exists());
+}
+
+#[test]
+fn a_policy_file_that_cannot_be_read_is_bad_input_of_check() {
+    let rig = Rig::new();
+    rig.write("policy.txt", "");
+    rig.write("text.toml", "no policy");
+    for file in ["missing.toml", "policy.txt", "."] {
+        let unread = rig.run(&["--policy", file, "check"]).code(2);
+        assert!(unread.stderr.contains(file), "{file}: {}", unread.stderr);
+        assert_eq!(unread.stdout, "", "{file}");
+    }
+    // A mistake in the text is a finding.
+    let found = rig.run(&["--policy", "text.toml", "check"]).code(1).stdout;
+    assert!(found.contains("text.toml"), "{found}");
+    let missing = rig.run(&["--json", "--policy", "missing.toml", "check", "--lock", "tools.lock", "--write"]).code(2);
+    assert_eq!(missing.error(), "policy_problem");
+    assert!(!rig.path("tools.lock").exists());
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn id(text: &str) -> CallId {
 }
 
 #[tokio::test]
-async fn it_is_shown_decided_and_continued_in_another_process() {
+async fn a_childs_call_is_shown_decided_and_continued_in_another_process() {
     let rig = Rig::new();
     let run = rig.runner(RULES, researcher(turns())).run(rig.options());
     let mut conversation = Agent::new(ScriptedModel::new([asks()])).converse(run);
@@ -159,7 +159,7 @@ async fn many_approvals_are_one_call() {
 }
 
 #[tokio::test]
-async fn racing_decisions_continue_it_once() {
+async fn racing_decisions_continue_a_graph_once() {
     let rig = Rig::new();
     let one = [call("c1", "notes__count", r#"{"at":1}"#), ScriptedTurn::text(REPORT)];
     let run = rig.run("require_approval_for_tools = ['notes__count']", one);

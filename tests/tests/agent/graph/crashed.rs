@@ -208,6 +208,62 @@ async fn check(world: &Setting, why: &str) {
     assert!(matches!(graph[0], Outcome::Ok | Outcome::OutcomeUnknown), "{why}: {graph:?}");
 }
 
+/// No process continues the run: once the leases are over, and the time to decide is, sweeps end every call, with one
+/// record for each.
+#[tokio::test]
+async fn sweeps_end_every_call_of_a_process_that_died_anywhere() {
+    for kind in [Kind::Effects, Kind::Idempotent, Kind::Reads] {
+        let mut cut = 1;
+        loop {
+            let world = Setting::new(kind);
+            if die_after(&world, cut).await.is_none() {
+                break;
+            }
+            let runner = world.runner(Arc::clone(&world.store) as Arc<dyn Store>);
+            // A graph that works again in a sweep waits again.
+            for _ in 0..3 {
+                world.clock.advance(Duration::from_hours(48));
+                runner.sweep().await.expect("swept");
+            }
+            let open = (left(&world, DocumentKind::Waiting).await, left(&world, DocumentKind::Call).await);
+            assert_eq!(open, (0, 0), "{kind:?}, write {cut}");
+            let sealed = world.store.records(&RecordFilter::default()).await.expect("records");
+            // A tool that only reads may be called again after a crash.
+            let calls =
+                sealed.iter().filter_map(|sealed| sealed.record.as_call()).filter(|call| *call.name != *"notes__list");
+            let mut ids: Vec<_> = calls.map(|record| (record.run_id.clone(), record.tool_call_id.clone())).collect();
+            let all = ids.len();
+            ids.sort();
+            ids.dedup();
+            assert_eq!(ids.len(), all, "{kind:?}, write {cut}: one record for each call");
+            cut += 1;
+        }
+        assert!(cut > 6, "{kind:?}: {cut} writes");
+    }
+}
+
+/// A tool that no process has any more does not let its calls wait for ever.
+#[tokio::test]
+async fn a_waiting_call_of_a_tool_that_is_gone_ends_a_week_later() {
+    let world = Setting::new(Kind::Effects);
+    let run = world.runner(Arc::clone(&world.store) as Arc<dyn Store>).run(world.rig.options());
+    let page = ToolCall::text("d1", "notes__page", "{}");
+    assert_eq!(run.exec(page).await.outcome(), Outcome::ApprovalRequired);
+    let catalog = ToolCatalog::builder().build().expect("a catalog");
+    let without = ToolRunner::builder(catalog, ToolPolicy::deny_all())
+        .clock(Arc::clone(&world.clock))
+        .store(Arc::clone(&world.store))
+        .build()
+        .expect("a runner");
+    for (days, waits) in [(2, 1), (7, 0)] {
+        world.clock.advance(Duration::from_hours(24 * days));
+        without.sweep().await.expect("swept");
+        assert_eq!(left(&world, DocumentKind::Waiting).await, waits, "after {days} days");
+    }
+    let outcomes: Vec<_> = world.rig.records().await.into_iter().map(|record| record.outcome).collect();
+    assert_eq!((outcomes, world.rig.effects()), (vec![Outcome::ApprovalExpired], 0));
+}
+
 /// Removes the key of the digests, from which the id of a graph's run is made.
 async fn lose_the_key(world: &Setting) {
     let lose = |transaction: &mut Transaction| transaction.remove(&Key::digest_key());

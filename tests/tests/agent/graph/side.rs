@@ -38,7 +38,7 @@ fn results(conversation: &Conversation) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn they_work_at_the_same_time_and_answer_in_order() {
+async fn parallel_graphs_answer_in_order() {
     let rig = Rig::new();
     // No task gets past its second turn alone, and the first task ends last.
     let runner = rig.runner(
@@ -80,7 +80,7 @@ async fn a_graph_with_effects_waits_for_its_turn() {
 }
 
 #[tokio::test]
-async fn what_they_use_together_is_bounded() {
+async fn parallel_graphs_share_the_budget_of_the_run() {
     let rig = Rig::new();
     // Two calls are for the graphs themselves, and three for both of their children.
     let graph = reader(|task, answered| match answered {
@@ -126,7 +126,7 @@ async fn cancelling_the_run_stops_both() {
 }
 
 #[tokio::test]
-async fn both_wait_and_each_is_decided_once() {
+async fn parallel_graphs_wait_and_each_is_decided_once() {
     let rig = Rig::new();
     let rules = "parallel = 4\nrequire_approval_for_tools = ['notes__page']";
     let turn = |task: &str, answered: usize| if answered == 0 { call("c1", "notes__page", "{}") } else { report(task) };

@@ -48,7 +48,7 @@ async fn asks(rig: &Rig, before: Option<&Question>) -> Question {
 }
 
 #[tokio::test]
-async fn a_conversation_takes_it_once() {
+async fn a_conversation_takes_a_repeated_decision_once() {
     let rig = Rig::new();
     let mut conversation = parent().converse(rig.runner(RULES, graph()).run(rig.options()));
     let TurnOutcome::Waiting { calls } = conversation.send("Clean up.").await else { panic!("it waits") };
@@ -73,7 +73,7 @@ async fn a_conversation_takes_it_once() {
 
 /// Two processes have the conversation as it was when it asked, and each gets the decision.
 #[tokio::test]
-async fn two_copies_of_a_conversation_take_it_once() {
+async fn two_copies_of_a_conversation_take_a_decision_once() {
     let rig = Rig::new();
     let (agent, runner) = (parent(), rig.runner(RULES, graph()));
     let mut conversation = agent.converse(runner.run(rig.options()));

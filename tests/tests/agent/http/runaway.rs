@@ -49,7 +49,7 @@ fn frames(format: Format, what: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_beginning_is_kept() {
+async fn the_beginning_of_an_endless_response_is_kept() {
     let cases = Format::ALL.iter().map(|format| (*format, "text"));
     let more = [(Format::OpenAiChat, "reasoning"), (Format::OpenAiChat, "call"), (Format::Anthropic, "thinking")];
     for (format, what) in cases.chain(more) {

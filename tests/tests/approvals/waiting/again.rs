@@ -70,7 +70,7 @@ async fn strangers_cannot_fill_a_store_with_decisions() {
 }
 
 #[tokio::test]
-async fn a_queue_records_it_for_a_call_that_it_carried_out() {
+async fn a_queue_records_a_second_decision_on_a_finished_call() {
     let store = Arc::new(MemoryStore::new());
     let runner = runner(POLICY, &store);
     let question = asked(&suspended(&runner, ada()).await).await;
@@ -84,7 +84,7 @@ async fn a_queue_records_it_for_a_call_that_it_carried_out() {
 static DECIDER: std::sync::LazyLock<Decider> = std::sync::LazyLock::new(grace);
 
 #[tokio::test]
-async fn a_conversation_refuses_it_before_anything_is_taken() {
+async fn a_conversation_refuses_a_second_decision_before_it_takes_the_input() {
     let store = Arc::new(MemoryStore::new());
     let asks =
         ScriptedTurn::call("person", "waiting__change", r#"{"to":3}"#).and_call("client", "waiting__cursor", "{}");

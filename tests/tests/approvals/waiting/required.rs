@@ -99,7 +99,7 @@ async fn a_policy_can_want_a_record_of_each_call() {
 
 /// A model that calls the tool gets no result of it either.
 #[tokio::test]
-async fn a_conversation_withholds_it_too() {
+async fn a_conversation_withholds_a_result_without_a_record() {
     let store = HookedStore::new(Arc::new(MemoryStore::new()), |method| match method {
         "append" => Then::Fail(StoreError::Unavailable("the disk is full".into())),
         _ => Then::Pass,

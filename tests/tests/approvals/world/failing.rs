@@ -68,7 +68,9 @@ async fn an_approval_does_not_count_while_the_world_cannot_be_read() {
         of_another_world(&approve(&run(&rig), &question).await);
         let pending = rig.waiting().await;
         let summary = pending.summary.as_deref().expect("a sentence");
-        assert!(summary.starts_with("An approval did not count, because what the call depends on could not be read."));
+        assert!(
+            summary.starts_with("An approval did not count, because the precondition of the call could not be read.")
+        );
         assert!(summary.ends_with("“balance” is “120”."), "{summary}");
         assert_ne!(pending.question(), question);
         let decisions = rig.decisions().await;

@@ -74,7 +74,11 @@ async fn a_result_of_another_definition_is_not_delivered() {
     let later = exec(&new, "run-2", "c1", "monday").await;
     assert_eq!((later.outcome(), later.executed(), rig.shared.effects()), (Outcome::Cancelled, false, 1));
     assert!(!later.to_model().contains("CANARY"), "{}", later.to_model());
-    assert!(later.to_model().contains("another version of this tool had this effect"), "{}", later.to_model());
+    assert!(
+        later.to_model().contains("another version of this tool already caused this effect"),
+        "{}",
+        later.to_model()
+    );
     // With the definition of the earlier call, it still is.
     assert!(exec(&old, "run-3", "c1", "monday").await.to_model().contains("CANARY"));
 }

@@ -65,7 +65,7 @@ fn one_that_is_slow_is_not_taken_over() {
     *of(&rig.there.looks) = Looks::Normally;
     rig.clock.advance(LEASE / 2);
     let result = runtime().block_on(async { again(&rig).await });
-    assert!(result.to_model().contains("still running elsewhere"), "{}", result.to_model());
+    assert!(result.to_model().contains("still running in another process"), "{}", result.to_model());
     assert!(of(&rig.there.looked).is_empty());
     rig.later(async { drop(again(&rig).await) });
     rig.holds("after the slow one", Dies::After);

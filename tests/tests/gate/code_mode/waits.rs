@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use tests::Shown as _;
 
+use tests::world::Processes;
 use tool_runtime::agent::CodeMode;
-use tool_runtime::call::{Decider, Question, Suspension, ToolCall};
+use tool_runtime::call::{Decider, DecisionError, Question, Suspension, ToolCall};
 use tool_runtime::runner::{ApprovalDecision, Grant, Run, RunSnapshot};
-use tool_runtime::store::{GrantScope, RecordFilter, Store};
-use tool_runtime::{Capabilities, Outcome, ToolCatalog, ToolExecResult, ToolPolicy, ToolRunner};
+use tool_runtime::store::{GrantScope, ManualClock, RecordFilter, Store};
+use tool_runtime::{Capabilities, Outcome, ToolCatalog, ToolError, ToolExecResult, ToolPolicy, ToolRunner, tool};
 
 use crate::code_mode::{POLICY, Rig, World, call, code, options};
 
@@ -123,6 +124,48 @@ async fn a_script_that_is_abandoned_leaves_nothing() {
     let result = run.abandon("c1").await.expect("it waits");
     assert_eq!((result.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 1));
     assert!(rig.store.pending_calls(&RecordFilter::default()).await.expect("pending calls").is_empty());
+}
+
+/// Sends a note, once the door is open.
+#[tool(name = "notes__send", effect = state_change, redact = ["$"])]
+async fn send(
+    world: &dyn World,
+    /// The note.
+    number: u32,
+) -> Result<u32, ToolError> {
+    world.happen();
+    world.door().pass().await;
+    Ok(number)
+}
+
+/// The outcome of a twin in another run becomes unknown while the script waits. The person was not shown that, so the
+/// script waits with another question.
+#[tokio::test]
+async fn a_script_asks_again_about_an_effect_that_may_have_happened() {
+    let rig = Rig::new();
+    let shared = Processes {
+        clock: Arc::new(ManualClock::at(jiff::Timestamp::now())),
+        store: Arc::clone(&rig.store),
+        world: Arc::clone(&rig.world),
+    };
+    let runner = rig.runner("", code().tools(["notes__send"]).effects());
+    let run = runner.run(options());
+    let before = run.exec(call("notes__send(#{ number: 7 })")).await.question().expect("it waits").clone();
+    let twin = runner.run(options().run_id("twin"));
+    let sends = async move { twin.exec(ToolCall::text("t1", "notes__send", r#"{"number":7}"#)).await };
+    shared.stuck(sends).await.abort();
+    while rig.records().await.iter().all(|record| record.outcome != Outcome::OutcomeUnknown) {
+        tokio::task::yield_now().await;
+    }
+    let again = decide(&run, ApprovalDecision::Approve).await;
+    assert_eq!((again.outcome(), rig.effects()), (Outcome::ApprovalRequired, 1), "{}", again.to_model());
+    assert_ne!(again.question().expect("it waits"), &before);
+    let snapshot = run.snapshot().await.expect("a snapshot");
+    let graph = snapshot.waiting().next().and_then(|call| call.graph.clone()).expect("the script waits");
+    assert_eq!(graph.refused.and_then(|refused| refused.mismatch), Some(DecisionError::Question));
+    shared.open(1);
+    let result = decide(&run, ApprovalDecision::Approve).await;
+    assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 2), "{}", result.to_model());
 }
 
 /// Where nobody can approve, there is no tool with effects.

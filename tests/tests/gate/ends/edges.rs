@@ -72,7 +72,7 @@ async fn the_model_reads_whether_a_failed_call_ran() {
 }
 
 #[tokio::test]
-async fn an_effect_whose_result_was_handed_out_is_known() {
+async fn a_delivered_result_states_whether_an_effect_began() {
     let rig = rig(ToolPolicy::allow(TOOLS));
     for (id, name, arguments) in [("ok", "gate__change", r#"{"to":1}"#), ("panics", "gate__panic_effect", "{}")] {
         rig.exec(id, name, arguments).await;

@@ -155,7 +155,7 @@ fn take(
 }
 
 #[tokio::test]
-async fn what_only_the_model_saw_is_evidence_too() {
+async fn results_that_only_the_model_saw_are_evidence() {
     let run =
         run_of("edges__take", "principals.ada.allowed_tools = ['edges__inner']", RunOptions::new().principal("ada"));
     let item = r#"{"item":"inner-1"}"#;
@@ -187,7 +187,7 @@ fn run_of(name: &str, rules: &str, options: RunOptions) -> Run {
 }
 
 #[tokio::test]
-async fn a_connection_of_another_type_is_none() {
+async fn a_connection_of_another_type_fails_the_call() {
     for (kind, name, expected) in
         [("calendar", "edges__next", Outcome::ConnectionFailed), ("mail", "edges__count", Outcome::Ok)]
     {
@@ -197,7 +197,7 @@ async fn a_connection_of_another_type_is_none() {
 }
 
 #[tokio::test]
-async fn what_is_shown_keeps_its_schemas_bounds() {
+async fn output_over_the_bounds_of_its_schema_is_invalid() {
     let run = run_of("edges__long_code", "", RunOptions::new());
     assert_eq!(exec(&run, "c", "edges__long_code", "{}").await.0, Outcome::OutputInvalid);
 }
@@ -220,7 +220,7 @@ fn policy_comes_before_the_arguments_and_limits_before_repair() {
 }
 
 #[tokio::test]
-async fn what_is_spent_to_the_last_is_exhausted() {
+async fn a_fully_spent_budget_is_exhausted() {
     let run = rig("budgets.run.cost = 1.0", false).run();
     run.account(Usage::default(), 0.5);
     assert!(run.exhausted().await.unwrap().is_none());

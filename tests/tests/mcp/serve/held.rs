@@ -257,7 +257,7 @@ async fn a_request_is_held_with_progress_and_not_for_ever() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_waits_for_does_not_happen() {
+async fn an_approved_call_whose_client_left_does_not_run() {
     let store = Arc::<MemoryStore>::default();
     let served = builder(Arc::clone(&store), "[mcp]\nhold = \"1d\"").build().unwrap();
     let client = piped(&served, NOBODY).await;

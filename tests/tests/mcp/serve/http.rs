@@ -68,7 +68,7 @@ pub(crate) fn initialize() -> String {
 }
 
 #[tokio::test]
-async fn only_who_may_come_in_does() {
+async fn hosts_origins_and_sizes_of_bodies_are_checked() {
     let options = HttpOptions::new().host("tools.example.org").max_body(4096).max_sessions(2);
     let address = listening(&server(&Arc::default()), &options).await;
     let (host, user) = (format!("Host: {address}\r\n"), "x-user: ada\r\n");

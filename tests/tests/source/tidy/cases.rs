@@ -271,7 +271,7 @@ fn every_circle_of_imports_is_seen() {
         "mod inner { use super::super::room::a::A; }",
     ];
     for way in ways {
-        let wrong = knotted(&ring(way), &[]);
+        let wrong = knotted(&ring(way));
         assert!(wrong.len() == 1 && wrong[0].contains("d.rs, room/a.rs, room/b.rs, room/c.rs"), "{way}: {wrong:?}");
     }
 }
@@ -286,7 +286,7 @@ fn a_door_and_a_test_are_in_no_circle() {
         "use crate::room::B;",
     ];
     for way in ways {
-        assert_eq!(knotted(&ring(way), &[]), [""; 0], "{way}");
+        assert_eq!(knotted(&ring(way)), [""; 0], "{way}");
     }
 }
 
@@ -302,28 +302,14 @@ fn methods_are_counted_by_the_type_that_is_meant() {
         ])
     };
     for last in ["impl super::a::Run {}", "use crate::a; impl a::Run { fn f() {} }", "type R = crate::Run; impl R {}"] {
-        let wrong = scattered(&with(last), &[]);
+        let wrong = scattered(&with(last));
         assert!(
             wrong.len() == 1 && wrong[0].contains("crate::a::Run") && wrong[0].contains("a.rs, b.rs, d.rs, lib.rs")
         );
     }
     for last in ["struct Run; impl Run {}", "impl Clone for crate::Run {}", "struct Two<T>(T); impl Two<crate::Run> {}"]
     {
-        assert_eq!(scattered(&with(last), &[]), [""; 0], "{last}");
-    }
-}
-
-#[test]
-fn an_exception_holds_for_what_it_names_and_only_while_it_is_needed() {
-    let ring = ring("use crate::room::a::A;");
-    assert_eq!(knotted(&ring, &[("room/b.rs", 4)]), [""; 0]);
-    for (exceptions, why) in [
-        (&[("room/b.rs", 5)][..], "4 now"),
-        (&[("room/b.rs", 4), ("lib.rs", 4)], "`lib.rs` is no exception"),
-        (&[("lib.rs", 4)], "4, and 3 are the most"),
-    ] {
-        let wrong = knotted(&ring, exceptions);
-        assert!(wrong.iter().any(|wrong| wrong.contains(why)), "{exceptions:?}: {wrong:?}");
+        assert_eq!(scattered(&with(last)), [""; 0], "{last}");
     }
 }
 
@@ -338,10 +324,6 @@ fn a_module_is_beside_its_folder() {
         ("c.rs", "mod tests;"),
         ("c/tests.rs", ""),
     ]);
-    assert_eq!(misplaced(&library, &["b/b.rs", "b/mod.rs"]), [""; 0]);
-    assert_eq!(misplaced(&library, &["b/mod.rs"]).len(), 1);
-    assert_eq!(
-        misplaced(&library, &["a.rs", "b/b.rs", "b/mod.rs"]),
-        ["a.rs is no exception any more; remove it from the list"]
-    );
+    let wrong = misplaced(&library);
+    assert!(wrong.len() == 2 && wrong[0].starts_with("b/b.rs: ") && wrong[1].starts_with("b/mod.rs: "), "{wrong:?}");
 }

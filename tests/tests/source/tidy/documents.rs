@@ -118,8 +118,18 @@ fn the_test_programs_are_those_of_their_readme() {
     let text = read("tests/README.md");
     let (_, section) = text.split_once("## Test programs").expect("its section");
     let rows = section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
-    let listed = rows.filter_map(|row| row.split('|').nth(1)).flat_map(spans);
+    let rows: Vec<[&str; 2]> = rows.filter_map(|row| Some([row.split('|').nth(1)?, row.split('|').nth(3)?])).collect();
+    let listed = rows.iter().flat_map(|[programs, _]| spans(programs));
     assert_eq!(listed.collect::<BTreeSet<_>>(), programs.collect());
+
+    // `wire` has one module for each topic, and its row names none of them.
+    for [programs, modules] in rows.iter().filter(|[programs, _]| programs.trim() != "`wire`") {
+        let declared =
+            spans(programs).map(|name| format!("tests/tests/{name}/main.rs")).filter(|path| tree.contains(path));
+        let declared: String = declared.map(read).collect();
+        let declared = declared.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'));
+        assert_eq!(spans(modules).collect::<BTreeSet<_>>(), declared.collect(), "{programs}");
+    }
 }
 
 #[test]

@@ -5,7 +5,8 @@ use tool_runtime::call::{Decider, Outcome, Question};
 use tool_runtime::runner::{ResumeError, RunSnapshot};
 use tool_runtime::store::PendingCall;
 
-use crate::approvals::{Decision, exit_of, posted};
+use crate::approvals::decision::{Decision, exit_of};
+use crate::approvals::posted;
 use crate::attend::cancellable;
 use crate::chat;
 use crate::chat::ended::unrestored;
@@ -103,7 +104,7 @@ fn unfinished(cli: &Cli<'_>, call: &PendingCall) -> Failure {
     let (app, id) = (cli.app.name, terminal::safe(call.call_id.as_str()));
     let text = format!(
         "the call `{id}` has begun, and has no record of its end: another process runs it, or died; `{app} audit open` \
-         shows until when it is waited for. Run the command again then"
+         shows the end of its lease; run this command again after that"
     );
     Failure::failed(text).code("unfinished")
 }

@@ -12,7 +12,8 @@ use tool_runtime::store::{
     AuditRecord, DecisionKind, DecisionRecord, Key, PendingCall, RecordFilter, Store, StoredDocument, StoredRun,
 };
 
-use crate::approvals::{By, Decision, exit_of, waiting};
+use crate::approvals::decision::{By, Decision, exit_of};
+use crate::approvals::waiting;
 use crate::describe::Asked;
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
@@ -333,7 +334,7 @@ fn tell(
         _ => match wait {
             None if run.is_served() => Ok(Exit::Done),
             None => {
-                terminal::note(&format!("without a worker: {app} chat --continue {run_id}"));
+                terminal::note(&format!("if no worker runs, continue it with: {app} chat --continue {run_id}"));
                 Ok(Exit::Done)
             }
             Some(_) => {

@@ -77,6 +77,9 @@ struct Deciders<'a> {
     principals: Option<&'a BTreeSet<String>>,
     /// Whether the principal of the run may decide.
     own_calls: bool,
+    /// The principal of the run.
+    #[serde(skip)]
+    principal: Option<&'a str>,
 }
 
 impl<'a> Row<'a> {
@@ -106,7 +109,7 @@ impl<'a> Row<'a> {
                 None => Some(call.shown_arguments.clone()),
             },
             required: Some(call.approvals().1).filter(|required| *required > 1),
-            approved_by: call.approvals().0.iter().map(Decider::principal).collect(),
+            approved_by: approved_by(call),
             summary: Asked::of(call).summary,
         }
     }
@@ -144,6 +147,11 @@ pub(super) async fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// The principals who have approved a call that needs several approvals.
+fn approved_by(call: &PendingCall) -> Vec<&str> {
+    call.approvals().0.iter().map(Decider::principal).collect()
+}
+
 /// The approvals of a call that needs several, and the deciders who gave them.
 fn progress(approved_by: &[&str], required: u32) -> String {
     let by = if approved_by.is_empty() { String::new() } else { format!(", by {}", approved_by.join(", ")) };
@@ -153,11 +161,7 @@ fn progress(approved_by: &[&str], required: u32) -> String {
 pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, Failure> {
     let found = waiting::find(cli, id).await?;
     let (call, catalog, policy) = (&found.call, cli.catalog()?, cli.policy()?);
-    let deciders = (call.suspension == Suspension::Approval).then(|| {
-        // A tool that left the catalog may have had any effect.
-        let declared = catalog.get(Asked::of(call).tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
-        deciders(&policy, call, policy.effect_of(Asked::of(call).tool, declared))
-    });
+    let deciders = (call.suspension == Suspension::Approval).then(|| Deciders::of(&catalog, &policy, call));
     if cli.settings.json {
         let mut row = Row::of(&found);
         if unmask && let Ok(whole) = RawValue::from_string(call.arguments().to_owned()) {
@@ -177,12 +181,11 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
         terminal::line(&format!("   (question {})", terminal::safe(&call.question().to_string())));
     }
     if let Some(deciders) = &deciders {
-        terminal::line(&terminal::safe(&format!("   (decided by {})", deciders.describe(call.principal.as_deref()))));
+        terminal::line(&terminal::safe(&format!("   (decided by {})", deciders.describe())));
     }
-    let (approvals, required) = call.approvals();
+    let (_, required) = call.approvals();
     if required > 1 {
-        let approved_by: Vec<_> = approvals.iter().map(Decider::principal).collect();
-        terminal::line(&terminal::safe(&format!("   (waits for {})", progress(&approved_by, required))));
+        terminal::line(&terminal::safe(&format!("   (waits for {})", progress(&approved_by(call), required))));
     }
     terminal::line(&match &found.place {
         Place::Document { id, title } => format!("   (in {id}: {})", terminal::safe(title)),
@@ -196,12 +199,6 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-fn deciders<'a>(policy: &'a ToolPolicy, call: &'a PendingCall, effect: ToolEffect) -> Deciders<'a> {
-    let tool = Asked::of(call).tool;
-    let (own_calls, roles) = policy.deciders(tool, effect);
-    Deciders { tenant: call.tenant.as_deref(), roles, principals: policy.decider_principals(tool, effect), own_calls }
-}
-
 /// The principals who may decide on a call, as a sentence, and the options that name one of them on the command line.
 /// `named` requires `--as` in any case, as for a run of the store.
 pub(crate) fn who_decides(
@@ -209,9 +206,7 @@ pub(crate) fn who_decides(
     call: &PendingCall,
     named: bool,
 ) -> (String, String) {
-    // A tool that left the catalog may have had any effect.
-    let declared = catalog.get(Asked::of(call).tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
-    let deciders = deciders(policy, call, policy.effect_of(Asked::of(call).tool, declared));
+    let deciders = Deciders::of(catalog, policy, call);
     let mut options = String::new();
     if named || !deciders.own_calls {
         options += " --as NAME";
@@ -220,11 +215,21 @@ pub(crate) fn who_decides(
         options += " --role ";
         options += role;
     }
-    (terminal::safe(&deciders.describe(call.principal.as_deref())), terminal::safe(&options))
+    (terminal::safe(&deciders.describe()), terminal::safe(&options))
 }
 
-impl Deciders<'_> {
-    fn describe(&self, principal: Option<&str>) -> String {
+impl<'a> Deciders<'a> {
+    fn of(catalog: &ToolCatalog, policy: &'a ToolPolicy, call: &'a PendingCall) -> Self {
+        let tool = Asked::of(call).tool;
+        // A tool that left the catalog may have had any effect.
+        let declared = catalog.get(tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
+        let effect = policy.effect_of(tool, declared);
+        let (own_calls, roles) = policy.deciders(tool, effect);
+        let (tenant, principal) = (call.tenant.as_deref(), call.principal.as_deref());
+        Self { tenant, roles, principals: policy.decider_principals(tool, effect), own_calls, principal }
+    }
+
+    fn describe(&self) -> String {
         let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(" or ");
         let named = self.principals.map(list);
         let who = match self.tenant {
@@ -235,7 +240,8 @@ impl Deciders<'_> {
         };
         let roles = self.roles.map(list);
         let roles = roles.map(|roles| format!(" with the role {roles}")).unwrap_or_default();
-        let but = principal.filter(|_| !self.own_calls).map(|name| format!(", but not {name}")).unwrap_or_default();
+        let but =
+            self.principal.filter(|_| !self.own_calls).map(|name| format!(", but not {name}")).unwrap_or_default();
         format!("{who}{roles}{but}")
     }
 }

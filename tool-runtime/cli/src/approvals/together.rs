@@ -7,9 +7,10 @@ use tool_runtime::call::{Question, Suspension};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{PendingCall, Store as _};
 
+use crate::approvals::decision::By;
 use crate::approvals::posted::{done, follow, last_record, no_model, refused};
 use crate::approvals::waiting::Place;
-use crate::approvals::{By, Found, asking, for_client, waiting};
+use crate::approvals::{Found, asking, for_client, waiting};
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;

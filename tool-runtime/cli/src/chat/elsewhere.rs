@@ -97,7 +97,7 @@ impl Talk<'_> {
         let id = self.autosave.id().to_owned();
         let (kept, document) = ConversationFiles::of(self.cli).open(&id)?;
         let Document::Chat(saved) = document else {
-            return Err(Failure::failed(format!("`{id}` is no conversation any more")).code("changed"));
+            return Err(Failure::failed(format!("`{id}` is no longer a conversation")).code("changed"));
         };
         let waited: Vec<CallId> = self.conversation.waiting().map(|call| call.id.clone()).collect();
         let is_answer = |message: &&Message| matches!(message, Message::Assistant(_));

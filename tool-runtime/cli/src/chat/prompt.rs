@@ -118,7 +118,7 @@ fn list(talk: &Talk<'_>) {
     let rows: Vec<_> = tools(talk).map(|spec| row(spec).map(|cell| terminal::safe(&cell))).collect();
     if rows.is_empty() {
         let app = talk.app();
-        terminal::message(&format!("the policy shows no tool; {app} list shows what it says about each"));
+        terminal::message(&format!("no tool is visible under this policy; `{app} list` prints the decision for each"));
     }
     table::messages(["TOOL", "EFFECT", "WHAT IT DOES"], &rows);
 }

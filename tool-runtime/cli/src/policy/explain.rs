@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use clap::Args;
 use serde::Serialize;
 use tool_runtime::call::{Caller, Decision, Verdict};
 use tool_runtime::catalog::ToolCatalog;
@@ -10,12 +11,27 @@ use tool_runtime::policy::{PolicyContext, ToolPolicy};
 
 use crate::exit::{Exit, Failure};
 use crate::frozen::frozen;
-use crate::policy::{Explain, shared, why};
+use crate::policy::why;
 use crate::session::Cli;
 use crate::terminal::json;
 use crate::text::nearest;
 use crate::written::Written;
-use crate::{catalog, input, terminal};
+use crate::{catalog, input, terminal, values};
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// The name of the tool
+    pub(crate) name: String,
+    /// A label of the run; repeat it for several
+    #[arg(long = "label", value_name = "NAME")]
+    labels: Vec<String>,
+    /// The caller: `direct` or `graph:NAME`
+    #[arg(long, value_name = "CALLER", default_value = "direct", value_parser = values::caller)]
+    pub(super) caller: Caller,
+    /// The arguments as JSON, `-` for standard input, `@FILE` for a file
+    #[arg(long, value_name = "JSON")]
+    arguments: Option<String>,
+}
 
 /// A stage as `--json` prints it.
 #[derive(Serialize)]
@@ -64,7 +80,7 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
         return Err(catalog::unknown(&found, &asked.name));
     };
     let policy = cli.checked_policy(&found)?;
-    let (party, labels) = (cli.party(), shared(&asked.labels));
+    let (party, labels) = (cli.party(), values::shared(&asked.labels));
     // A model's tools are chosen before there is any result, so only labels of the application count at that stage.
     let written = Written::of(&policy)?;
     let from_run = |label: &&Arc<str>| written.label(label, "from_run") == Some(&true.into());

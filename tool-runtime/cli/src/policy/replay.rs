@@ -1,8 +1,10 @@
 //! `policy replay`: decides past calls again under another policy.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tool_runtime::ToolCatalog;
@@ -10,10 +12,25 @@ use tool_runtime::call::{Caller, Decision, JsonText};
 use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
 
 use crate::exit::{Exit, Failure};
-use crate::policy::{Replay, describe, shared};
 use crate::session::{Cli, Party};
 use crate::terminal::json;
-use crate::{input, terminal};
+use crate::{input, terminal, values};
+
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// Records as JSON lines, as `audit export`, `call --view audit` and `replay` print them; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    records: PathBuf,
+    /// The other policy
+    #[arg(long, value_name = "POLICY")]
+    with: PathBuf,
+    /// A label that every run has from its start; repeat it for several
+    #[arg(long = "label", value_name = "NAME")]
+    labels: Vec<String>,
+    /// Print only the calls whose decisions differ, and the counts
+    #[arg(long)]
+    differences: bool,
+}
 
 /// The arguments of a record.
 #[derive(Deserialize)]
@@ -94,7 +111,8 @@ pub(super) fn replay(cli: &Cli<'_>, asked: &Replay) -> Result<Exit, Failure> {
         ToolPolicy::from_path(with).map_err(|error| Failure::usage(error.to_string()).code("policy_problem"))?;
     let policy = Cli::checked(&catalog, policy)?;
     let text = input::text(input::file(records)?, &records.display().to_string())?;
-    let mut other = Other { catalog, policy, party: cli.party(), given: shared(labels), labels: HashMap::new() };
+    let mut other =
+        Other { catalog, policy, party: cli.party(), given: values::shared(labels), labels: HashMap::new() };
     let mut counts = Counts::default();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let wrong = |error: serde_json::Error| {
@@ -209,7 +227,7 @@ impl Again {
     fn describe(&self) -> String {
         let Self { run, call, tool, before, now, result } = self;
         let (word, now) = match (result, now) {
-            (Compared::UnknownTool, _) => ("unknown", "there is no such tool any more".to_owned()),
+            (Compared::UnknownTool, _) => ("unknown", "the tool no longer exists".to_owned()),
             (_, None) => ("undecided", "the policy reads an argument that the record does not show".to_owned()),
             (Compared::Differs, Some(now)) => ("differs", describe(now)),
             (_, Some(now)) => ("same", describe(now)),
@@ -245,4 +263,9 @@ impl Counts {
             format!("{undecided} undecided, {unknown_tools} of unknown tools, {not_decided} lines without a decision");
         format!("{calls} calls: {same} the same, {differ}, {rest}")
     }
+}
+
+/// A decision as text: the verdict and its rule.
+fn describe(decision: &Decision) -> String {
+    format!("{} ({})", decision.verdict, decision.rule)
 }

@@ -5,7 +5,7 @@ use tool_runtime::call::{Decision, Verdict};
 use tool_runtime::error::Problem;
 use tool_runtime::policy::ToolPolicy;
 
-use crate::policy::Explain;
+use crate::policy::explain::Explain;
 use crate::written::Written;
 
 /// The sentence for the rule of a decision.

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_restart_looks_like_is_transient() {
+    fn errors_of_a_restarting_server_are_transient() {
         let io = |kind: ErrorKind| Error::Io(io::Error::from(kind));
         for error in [
             Error::Protocol("unexpected response from SSLRequest: 0x00".to_owned()),

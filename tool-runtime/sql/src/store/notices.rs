@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::store::connection::Connection;
-use crate::store::{CHANNEL, Shared};
+use crate::store::shared::{CHANNEL, Shared};
 
 /// How long notices are merged after one was sent.
 const WINDOW: Duration = Duration::from_millis(10);

@@ -11,15 +11,16 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 use tool_runtime::store::StoreError;
 
-#[cfg(feature = "postgres")]
-use crate::store::CHANNEL;
+use crate::store::SqlStore;
 use crate::store::connection::{Connections, Database};
 use crate::store::failure::failed;
 use crate::store::migrate::migrate;
 use crate::store::options::SqlOptions;
 use crate::store::problem::misconfigured;
+#[cfg(feature = "postgres")]
+use crate::store::shared::CHANNEL;
+use crate::store::shared::Shared;
 use crate::store::write::PAUSE;
-use crate::store::{Shared, SqlStore};
 
 impl SqlStore {
     /// Opens a database file of SQLite, and creates it if it is missing, readable by its owner alone. It must be on a

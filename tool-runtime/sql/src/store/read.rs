@@ -7,11 +7,11 @@ use tool_runtime::store::{
     StoredDocument,
 };
 
-use crate::store::Shared;
 use crate::store::apply::{MOST_KEYS, filed};
 use crate::store::connection::{Row, Value};
 use crate::store::failure::{failed, is_transient};
 use crate::store::parts::{Found, SPACE, Stored};
+use crate::store::shared::Shared;
 use crate::store::statement;
 use crate::store::text::{key, micros};
 use crate::store::write::PAUSE;

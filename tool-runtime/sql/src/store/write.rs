@@ -14,35 +14,42 @@ use tokio::time::{Instant, sleep};
 use tool_runtime::store::{Clock, StoreError};
 use tool_runtime::tool::Hash;
 
-use crate::store::Shared;
 use crate::store::apply::{Failed, Work, Written, apply};
 use crate::store::connection::Connection;
 use crate::store::failure::{failed, is_transient};
 use crate::store::migrate::VERSION;
 use crate::store::notices::Notices;
 use crate::store::queue::Job;
+use crate::store::shared::Shared;
 
 /// How long to wait before a retry.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
 
+/// Starts another worker if there are writes for it.
+pub(super) fn hire(shared: &Arc<Shared>) {
+    if shared.queue.hire(shared.database.writers()) {
+        shared.handle.spawn(Worker::new(Arc::clone(shared)).work());
+    }
+}
+
 /// Executes queued writes. It ends when no write is left for it, and when its runtime ends.
-pub(super) struct Worker {
+struct Worker {
     shared: Arc<Shared>,
     is_dismissed: bool,
 }
 
 impl Worker {
     /// Creates a worker that the queue has counted already.
-    pub(super) const fn new(shared: Arc<Shared>) -> Self {
+    const fn new(shared: Arc<Shared>) -> Self {
         Self { shared, is_dismissed: false }
     }
 
-    pub(super) async fn work(mut self) {
+    async fn work(mut self) {
         while let Some(mut batch) = self.shared.queue.take(self.shared.database.batch()) {
             let results = write(&self.shared, &mut batch.jobs).await;
             batch.end(results);
             // The released locks may allow other writes to run.
-            Shared::hire(&self.shared);
+            hire(&self.shared);
         }
         self.is_dismissed = true;
     }

@@ -29,7 +29,7 @@ impl Failure {
     pub(super) fn syntax(position: Position) -> Self {
         Self::new(
             "script_syntax",
-            "The script cannot be read, is nested too deeply, or uses what the language does not have",
+            "The script cannot be read, is nested too deeply, or uses a feature that the language lacks",
         )
         .at(position)
     }

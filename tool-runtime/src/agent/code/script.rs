@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use crate::agent::code::failure::Failure;
 use crate::agent::code::interpreter::{Asked, Interpreter, Left, Reply, Source};
 use crate::agent::code::paused::{Entry, Paused, asked};
-use crate::call::{CallId, Outcome, PendingGraph, SafeError, ToolCall, ToolContext, ToolExecResult};
+use crate::call::{CallId, DecisionError, Outcome, PendingGraph, SafeError, ToolCall, ToolContext, ToolExecResult};
 use crate::component::Bindings;
 use crate::error::ToolError;
 use crate::json;
@@ -150,6 +150,11 @@ impl Going<'_> {
             Err(ResumeError::NotWaiting(_)) => {
                 let recorded = self.work.run.recorded(&id).await.map_err(broken)?;
                 recorded.ok_or(RunFailure::Unknown)?
+            }
+            // The person was not shown that an earlier call may have had the effect: the call asks another question.
+            Err(ResumeError::NotAllowed(DecisionError::Question)) => {
+                let refused = SafeError::mismatched(DecisionError::Question);
+                return Err(self.waits(id, asked, Some(refused)).await);
             }
             Err(error) => return Err(broken(error)),
         };

@@ -21,12 +21,12 @@ pub(super) struct Arguments {
     pub(super) task: String,
 }
 
-/// What came of it.
+/// The result of a task.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(super) struct Report {
-    /// What came of the task, in a few sentences. The reader sees nothing else of this conversation.
+    /// The result of the task, in a few sentences. The reader sees nothing else of this conversation.
     summary: String,
-    /// What was found, one fact each, the most important first.
+    /// The facts that were found, one each, the most important first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     findings: Vec<String>,
 }

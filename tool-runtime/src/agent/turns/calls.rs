@@ -62,8 +62,7 @@ impl Turns {
             }
             // The person was not shown that an earlier call may have had the effect: the call asks another question.
             Err(ResumeError::NotAllowed(DecisionError::Question)) => {
-                let mut error = SafeError::new(Outcome::ApprovalMismatch, Outcome::ApprovalMismatch.safe_message());
-                error.mismatch = Some(DecisionError::Question);
+                let error = SafeError::mismatched(DecisionError::Question);
                 if let Some(Progress::Waiting(call)) = &mut before {
                     call.refused = Some(error.clone());
                 }
@@ -92,6 +91,7 @@ impl Turns {
     /// Closes the previous turn if it is still open: looks up the interrupted calls, and abandons the waiting ones.
     pub(in crate::agent) async fn abandon(&mut self) -> Result<(), ResumeError> {
         look_up(&self.run, &mut self.state).await;
+        self.look_for_waiting().await?;
         for at in 0..self.state.open.len() {
             self.finish_begun(at).await.map_err(ResumeError::Store)?;
             self.state.leave(at);
@@ -141,6 +141,11 @@ impl Turns {
             ended |= self.state.waiting().all(|call| call.id != *id);
         }
         Ok(ended)
+    }
+
+    /// Finds the calls that wait although the conversation does not show it, before it takes input.
+    pub(in crate::agent) async fn look_for_waiting(&mut self) -> Result<(), ResumeError> {
+        look_for_waiting(&self.run, &mut self.state).await.map_err(ResumeError::Store)
     }
 
     /// Reads the waiting calls again, because another process may have replaced their questions.
@@ -222,6 +227,22 @@ pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut State) {
             (slot.is_new, slot.known) = (known.is_none(), known);
         }
     }
+}
+
+/// Finds the queued calls of a restored conversation that wait in the store: the previous process was killed after a call
+/// was suspended and before it saved. A decision on it can have been posted since.
+pub(in crate::agent) async fn look_for_waiting(run: &Run, state: &mut State) -> Result<(), StoreError> {
+    for at in 0..state.open.len() {
+        let Some(slot) = state.open.get(at) else { break };
+        if matches!(slot.progress, Progress::Queued)
+            && !slot.fresh
+            && slot.known.is_none()
+            && let Some(pending) = run.pending(&slot.id).await?
+        {
+            suspended(state, at, &pending);
+        }
+    }
+    Ok(())
 }
 
 /// Settles a call that may have begun in another process: by its record, by its pending call, or as unknown without

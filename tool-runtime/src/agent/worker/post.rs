@@ -122,8 +122,8 @@ impl Message {
     /// Reports an approval that did not count, and returns the error for its author.
     async fn not_counted(&self, at: usize, why: Uncounted) -> ResumeError {
         let approval = self.content.approvals[at].clone();
-        let told = Box::pin(self.runs[at].told(approval, Counted::Refused(why))).await;
-        told.err().unwrap_or(ResumeError::NotAllowed(DecisionError::Question))
+        let reported = Box::pin(self.runs[at].report_counted(approval, Counted::Refused(why))).await;
+        reported.err().unwrap_or(ResumeError::NotAllowed(DecisionError::Question))
     }
 
     /// Records that a question of the message was answered before, and returns the error for its author.
@@ -150,8 +150,8 @@ pub(super) async fn all(queue: &RunQueue, messages: Vec<Message>) -> Result<Vec<
             for (message, counted) in messages.into_iter().zip(counted) {
                 let mut of_message = Vec::new();
                 for ((run, approval), counted) in message.runs.iter().zip(message.content.approvals).zip(counted) {
-                    let told = Box::pin(run.told(approval, counted)).await.map_err(|error| (None, error))?;
-                    of_message.extend(told.err());
+                    let reported = Box::pin(run.report_counted(approval, counted)).await;
+                    of_message.extend(reported.map_err(|error| (None, error))?.err());
                 }
                 noted.push(of_message);
             }

@@ -88,9 +88,9 @@ fn redaction(old: &Locked, new: &Locked, changes: &mut Changes) {
         (Some(before), Some(after)) => (before, after),
         (None, None) => return,
         (Some(_), None) => {
-            return changes.push(LockChange::new("/redaction", Minor, Review, "it has no allowlist any more"));
+            return changes.push(LockChange::new("/redaction", Minor, Review, "the allowlist was removed"));
         }
-        (None, Some(_)) => return changes.push(LockChange::new("/redaction", Major, None, "it has an allowlist now")),
+        (None, Some(_)) => return changes.push(LockChange::new("/redaction", Major, None, "an allowlist was added")),
     };
     let all = |one: &Redaction| one.allow.iter().chain(&one.model).cloned().collect::<Vec<_>>();
     let (all_before, all_after) = (all(before), all(after));
@@ -141,7 +141,7 @@ fn protection(old: &Locked, new: &Locked, changes: &mut Changes) {
         "/sensitive",
         &old.sensitive,
         &new.sensitive,
-        ((Patch, Some(Review)), "is not masked any more"),
+        ((Patch, Some(Review)), "is no longer masked"),
         ((Patch, None), "is masked now"),
         changes,
     );
@@ -152,13 +152,13 @@ fn protection(old: &Locked, new: &Locked, changes: &mut Changes) {
             changes.push(LockChange::new("/require_any", Major, None, message));
         }
         (false, true) => {
-            changes.push(LockChange::new("/require_any", Minor, None, "none of them is required any more"));
+            changes.push(LockChange::new("/require_any", Minor, None, "none of them is required now"));
         }
         _ => list(
             "/require_any",
             &old.require_any,
             &new.require_any,
-            ((Major, None), "is not among the alternatives any more"),
+            ((Major, None), "is no longer among the alternatives"),
             ((Minor, None), "is among the alternatives now"),
             changes,
         ),
@@ -169,7 +169,7 @@ fn protection(old: &Locked, new: &Locked, changes: &mut Changes) {
             (Some(before), Some(after)) => {
                 LockChange::new(at, Major, Review, format!("the lister of its values changed: `{before}` -> `{after}`"))
             }
-            (Some(_), None) => LockChange::new(at, Minor, Review, "values need no evidence any more"),
+            (Some(_), None) => LockChange::new(at, Minor, Review, "values no longer need evidence"),
             _ => LockChange::new(at, Major, None, "values need evidence now"),
         });
     });
@@ -185,14 +185,14 @@ fn protection(old: &Locked, new: &Locked, changes: &mut Changes) {
         "/also",
         &old.also,
         &new.also,
-        ((Patch, None), "is no word by which it is found any more"),
-        ((Patch, None), "is a word by which it is found now"),
+        ((Patch, None), "is no longer a search word"),
+        ((Patch, None), "is a search word now"),
         changes,
     );
     match (old.no_schema, new.no_schema) {
         (None, None) => {}
         (None, Some(_)) => {
-            changes.push(LockChange::new("/no_schema", Minor, Review, "arguments are not checked any more"));
+            changes.push(LockChange::new("/no_schema", Minor, Review, "arguments are no longer checked"));
         }
         (Some(_), None) => changes.push(LockChange::new("/no_schema", Major, None, "arguments are checked now")),
         (Some(old), Some(new)) if old == new => {}
@@ -220,7 +220,7 @@ fn reach(old: &Locked, new: &Locked, changes: &mut Changes) {
     }
     match (old.idempotent, new.idempotent) {
         (false, true) => changes.push(LockChange::new("/idempotent", Minor, Review, "it may be repeated now")),
-        (true, false) => changes.push(LockChange::new("/idempotent", Major, None, "it may not be repeated any more")),
+        (true, false) => changes.push(LockChange::new("/idempotent", Major, None, "it may no longer be repeated")),
         _ => {}
     }
     map(&old.borrows, &new.borrows, |name, before, after| {
@@ -230,7 +230,7 @@ fn reach(old: &Locked, new: &Locked, changes: &mut Changes) {
                 let mark = (after > before).then_some(Review);
                 LockChange::new(at, Patch, mark, format!("{before} -> {after}"))
             }
-            (Some(_), None) => LockChange::new(at, Patch, None, "it is not borrowed any more"),
+            (Some(_), None) => LockChange::new(at, Patch, None, "it is no longer borrowed"),
             (None, after) => {
                 let reach = after.map(|effect| effect.as_str()).unwrap_or_default();
                 LockChange::new(at, Patch, Review, format!("it is borrowed now, and is {reach}"))
@@ -252,7 +252,7 @@ fn reach(old: &Locked, new: &Locked, changes: &mut Changes) {
                 let message = shape::texts(&old.version, &new.version);
                 changes.push(LockChange::new("/graph/version", Patch, Review, message));
             }
-            let (lost, won) = (((Patch, None), "is not used any more"), ((Patch, Some(Review)), "is used now"));
+            let (lost, won) = (((Patch, None), "is no longer used"), ((Patch, Some(Review)), "is used now"));
             list("/graph/tools", &old.tools, &new.tools, lost, won, changes);
         }
         (None, None) => {}

@@ -217,7 +217,7 @@ impl<'a> Comparison<'a, '_> {
         match (one.is_never, other.is_never) {
             (true, true) => return,
             (true, false) => return self.add(Shift::Wider, "values are accepted where none were"),
-            (false, true) => return self.add(Shift::Narrower, "no value fits any more"),
+            (false, true) => return self.add(Shift::Narrower, "no value fits now"),
             (false, false) => {}
         }
         if self.is_alternative(&one, &other) {

@@ -122,7 +122,7 @@ impl Task {
                     ));
                 }
                 Err(Failure::Refused { .. }) => {
-                    return Err(Failure::Protocol("the server does not know the task of the call any more"));
+                    return Err(Failure::Protocol("the server no longer knows the task of the call"));
                 }
                 Err(failure) => return Err(failure),
             };

@@ -6,7 +6,7 @@ use cedar_policy::RestrictedExpression;
 use serde_json::{Value, json};
 
 use crate::json::Tree;
-use crate::policy::unsatisfiable::{target, types};
+use crate::policy::check::unsatisfiable::{target, types};
 
 /// The depth to which types of arguments are followed. Policies do not see deeper members.
 const MAX_DEPTH: usize = 8;

@@ -83,7 +83,7 @@ fn a_name_is_what_it_looks_like() {
 }
 
 #[test]
-fn an_authored_tool_is_not_talked_down() {
+fn a_policy_does_not_lower_the_effect_of_an_authored_tool() {
     check("tools.mail__send.effect = 'external_side_effect'\ntools.mcp__x__get.effect = 'read_only'", &[]);
     check(
         "tools.mail__send.effect = 'read_only'",

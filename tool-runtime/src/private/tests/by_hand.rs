@@ -49,7 +49,7 @@ impl Named for Greedy {
 }
 
 #[test]
-fn it_cannot_reach_further_than_it_declares() {
+fn a_component_cannot_reach_further_than_it_declares() {
     let error = ToolCatalog::builder().tool::<Greedy>().build().unwrap_err();
     assert_eq!(error.code(), "effect");
     assert!(error.to_string().contains("declared `read_only`, but `Orders` reaches `state_change`"), "{error}");

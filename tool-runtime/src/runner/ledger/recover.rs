@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::call::{
     CallId, Cause, DecisionError, JsonText, Outcome, RecordedArguments, ToolCall, ToolExecResult, ToolInvocationRecord,
 };
+use crate::capability::{Requirement, Source};
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::json::{self, Limits, Tree};
@@ -63,7 +64,7 @@ pub(in crate::runner) fn go_on_with<'r>(
                 // It runs, or it ended between the two reads.
                 LedgerClient(run).look_up(call_id, None, &wanted).await.map_err(failed)
             }
-            Some(call) => take_over(run, call).await.map(|result| Some(Some(result))).map_err(failed),
+            Some(call) => take_over(run, call).await.map(Some).map_err(failed),
             None => LedgerClient(run).look_up(call_id, None, &wanted).await.map_err(failed),
         }
     })
@@ -80,7 +81,7 @@ pub(in crate::runner) fn go_on_begun<'r>(
         let open = LedgerClient(run).all_unfinished(|record| record.tool_call_id == *call_id).await.map_err(failed)?;
         match open.into_iter().find(|call| call.key == *key) {
             Some(call) if LedgerClient(run).is_abandoned(&call).await.map_err(failed)? => {
-                take_over(run, call).await.map(|result| Some(Some(result))).map_err(failed)
+                take_over(run, call).await.map(Some).map_err(failed)
             }
             Some(_) => Ok(Some(None)),
             // It ended between the two reads.
@@ -89,8 +90,9 @@ pub(in crate::runner) fn go_on_begun<'r>(
     })
 }
 
-/// Takes over a call from a process that is gone. If the gate refuses the call now, it is closed.
-pub(in crate::runner) async fn take_over(run: &Run, call: Unfinished) -> Result<ToolExecResult, StoreError> {
+/// Takes over a call from a process that is gone. If the gate refuses the call now, it is closed. `None` if it stays open
+/// for another attempt, because a server or a broker failed.
+async fn take_over(run: &Run, call: Unfinished) -> Result<Option<ToolExecResult>, StoreError> {
     let (id, record) = (call.entry.record.tool_call_id.clone(), &call.entry.record);
     let outcome = Outcome::OutcomeUnknown;
     // The model has not yet read how a person changed the call before it began.
@@ -101,15 +103,20 @@ pub(in crate::runner) async fn take_over(run: &Run, call: Unfinished) -> Result<
     let hydrated = call.entry.waited.as_deref().and_then(|waited| read_again(run, waited));
     let Some(hydrated) = hydrated else {
         LedgerClient(run).close_abandoned(&call).await?;
-        return Ok(unknown());
+        return Ok(Some(unknown()));
     };
     let mut open = OpenCall::taken_over(run.clone(), (**record).clone());
     let ended = run_approved(&mut open, hydrated).await;
-    if ended.is_err() && open.attempt.is_none() {
-        LedgerClient(run).close_abandoned(&call).await?;
+    if let Err(stop) = &ended
+        && open.attempt.is_none()
+    {
+        if LedgerClient(run).close_unless_passing(&call, stop.outcome).await? {
+            open.leave();
+            return Ok(None);
+        }
         open.known = Some(Box::new(unknown()));
     }
-    Ok(open.finish(ended).await)
+    Ok(Some(open.finish(ended).await))
 }
 
 /// Lets the tool of a call that has its record reconcile it. `Err` if the call had no effect; `None` if its outcome
@@ -224,21 +231,34 @@ pub(in crate::runner) async fn take_over_left(
             }
             let Document::Call(entry) = document else { continue };
             let Some(waited) = entry.waited.as_ref().filter(|_| wanted(&entry)) else { continue };
-            if runner.shared.catalog.entry(waited.tool.as_str()).is_none() {
+            if !can_take_over(runner, waited.tool.as_str()) {
                 continue;
             }
             // A call that cannot be continued must not keep the next one from it.
-            failed = failed.and(take_over_if_left(runner, waited, &key).await);
+            failed = failed.and(take_over_if_left(runner, &entry, waited, &key).await);
         }
     }
     failed
 }
 
+/// Whether this process can take over the calls of a tool for any run: it has the tool, and the tool borrows no
+/// connection. Connections come with the options of a run, which a sweep does not have.
+fn can_take_over(runner: &ToolRunner, tool: &str) -> bool {
+    let is_connection = |requirement: &Requirement| matches!(requirement.source, Source::Connection(_));
+    runner.shared.catalog.entry(tool).is_some_and(|entry| !entry.requirements.iter().any(is_connection))
+}
+
 /// Takes over a call, unless a process continues it. A tool that does not end in time is stopped.
-async fn take_over_if_left(runner: &ToolRunner, waited: &PendingCall, key: &Key) -> Result<(), StoreError> {
-    let keys = vec![Key::run(Arc::clone(key.scope())), key.clone()];
-    let left = key.clone();
-    if runner.shared.store.transact(keys, move |transaction| ledger::is_left(transaction, &left)).await? {
+async fn take_over_if_left(
+    runner: &ToolRunner,
+    entry: &LedgerEntry,
+    waited: &PendingCall,
+    key: &Key,
+) -> Result<(), StoreError> {
+    let store = &runner.shared.store;
+    let is_orphan = ledger::is_orphan(&**runner.store(), key, entry).await?;
+    let (keys, left) = (ledger::keys_of(key, entry), key.clone());
+    if store.transact(keys, move |transaction| ledger::is_left(transaction, &left, is_orphan)).await? {
         let run = runner.run(options_of(waited));
         // A call that is dropped ends as `outcome_unknown`.
         if let Ok(taken_over) = timeout(MOST_TIME, go_on_begun(&run, &waited.call_id, key)).await {
@@ -249,7 +269,7 @@ async fn take_over_if_left(runner: &ToolRunner, waited: &PendingCall, key: &Key)
 }
 
 /// Returns the options of the run that made the call.
-fn options_of(waited: &PendingCall) -> RunOptions {
+pub(in crate::runner) fn options_of(waited: &PendingCall) -> RunOptions {
     RunOptions {
         principal: waited.principal.clone(),
         tenant: waited.tenant.clone(),

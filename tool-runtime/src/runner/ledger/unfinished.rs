@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 
-use crate::call::{CallId, ToolExecResult, ToolInvocationRecord};
+use crate::call::{CallId, Outcome, ToolExecResult, ToolInvocationRecord};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::look_up;
 use crate::runner::ledger::orphans::Orphans;
-use crate::store::LedgerEntry;
 use crate::store::pages::Rest;
 use crate::store::{Document, DocumentKind, Key, Query, StoreError, StoredDocument, Transaction, ledger};
+use crate::store::{KEPT, LedgerEntry};
 
 /// An open entry of the ledger: its call began and has no end.
 pub(in crate::runner) struct Unfinished {
@@ -82,6 +82,24 @@ impl LedgerClient<'_> {
             left.close(&[]).await;
         }
         Ok(())
+    }
+
+    /// As [`close_abandoned`](Self::close_abandoned), for a call that this process could not take over, with its
+    /// outcome here. A call that its tool may reconcile or repeat is left for a week if another attempt can succeed: a
+    /// server or a broker failed, or this process stops. Returns whether it was left.
+    pub(in crate::runner) async fn close_unless_passing(
+        self,
+        call: &Unfinished,
+        outcome: Outcome,
+    ) -> Result<bool, StoreError> {
+        let is_passing = matches!(outcome, Outcome::ConnectionFailed | Outcome::Cancelled);
+        if is_passing && call.entry.recoverable {
+            let now = self.0.shared().store.now().await?;
+            if now < ledger::after(call.entry.until, KEPT) {
+                return Ok(true);
+            }
+        }
+        self.close_abandoned(call).await.map(|()| false)
     }
 
     /// Closes the call of this run under a key if its process is gone, without its tool, and returns its result. `None`

@@ -1,14 +1,13 @@
 //! [`CallIds`]: the ids of the calls that a run has had.
 
 use std::fmt;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::call::CallId;
-use crate::text::Keyed;
 
 /// The maximum number of distinct call ids of a run; it bounds their set.
 pub(in crate::runner) const MAX_CALLS: usize = 100_000;
@@ -31,7 +30,7 @@ pub(in crate::runner) enum Taken {
 pub(in crate::runner) struct CallIds {
     texts: String,
     table: HashTable<Place>,
-    keyed: Keyed,
+    hasher: RandomState,
 }
 
 #[derive(Clone, Copy)]
@@ -61,8 +60,8 @@ impl CallIds {
     }
 
     fn insert(&mut self, id: &str) -> Taken {
-        let Self { texts, table, keyed } = self;
-        let hash = keyed.hash_one(id);
+        let Self { texts, table, hasher } = self;
+        let hash = hasher.hash_one(id);
         if table.find(hash, |place| place.of(texts) == id).is_some() {
             return Taken::Again;
         }
@@ -73,7 +72,7 @@ impl CallIds {
             return Taken::TooMany;
         }
         texts.push_str(id);
-        table.insert_unique(hash, Place { start, length }, |place| keyed.hash_one(place.of(texts)));
+        table.insert_unique(hash, Place { start, length }, |place| hasher.hash_one(place.of(texts)));
         Taken::First
     }
 }
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_so_many() {
+    fn ids_over_the_maximum_are_refused() {
         let mut seen = CallIds::default();
         assert!((0..MAX_CALLS).all(|at| seen.take(&CallId::new(&at.to_string())) == Taken::First));
         assert_eq!(seen.take(&CallId::new("one more")), Taken::TooMany);

@@ -19,11 +19,11 @@ pub(in crate::runner) async fn note(
     approval: Approval,
 ) -> Result<Result<PendingCall, ToolExecResult>, ResumeError> {
     let counted = LedgerClient(run).approve(approval.clone()).await?;
-    Box::pin(told(run, approval, counted)).await
+    Box::pin(report_counted(run, approval, counted)).await
 }
 
 /// Reports an approval that was counted: see [`note`].
-pub(in crate::runner) async fn told(
+pub(in crate::runner) async fn report_counted(
     run: &Run,
     Approval { call, decision, .. }: Approval,
     counted: Counted,
@@ -60,17 +60,21 @@ pub(in crate::runner) async fn read_here(
     decision: &ApprovalDecision,
     decider: &Decider,
 ) -> Result<Result<Option<Approval>, ToolExecResult>, ResumeError> {
+    if *decision != ApprovalDecision::Approve {
+        return Ok(Ok(None));
+    }
     let id = question.call_id();
-    let needs_several = match run.pending(id).await.map_err(|error| run.store_failed(error))? {
-        Some(call) => call.required > 1 && !call.is_expired(run.shared().clock.now()),
-        None => false,
-    };
-    if *decision != ApprovalDecision::Approve || !needs_several {
+    let waiting = suspend::read(run, id).await?;
+    let needs_several = waiting.as_ref().is_some_and(|Waiting { call, .. }| {
+        let is_theirs = run.owns(call.principal.as_deref(), call.tenant.as_deref());
+        is_theirs && call.required > 1 && !call.is_expired(run.shared().clock.now())
+    });
+    if !needs_several {
         return Ok(Ok(None));
     }
     let purpose = Purpose::Resume(Suspension::Approval);
     let given = Given { purpose, kind: decision.kind(), decider: Some(decider), question: Some(question) };
-    let asked = suspend::asked(run, id, &given).await?;
+    let asked = suspend::asked_of(run, id, waiting, &given).await?;
     Ok(asked.map(|(Waiting { call, .. }, decision)| {
         let bars = comparison::judge(run, &call);
         Some(Approval { call, decision, decider: decider.clone(), replaced: None, bars })

@@ -7,13 +7,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::{Caller, Suspension};
 use crate::contain::discard;
+use crate::runner::ledger::recover;
 use crate::runner::waiting::posting;
 use crate::runner::{ResumeError, RunOptions, ToolRunner};
-use crate::store::ledger::after;
+use crate::store::ledger::{self, after};
 use crate::store::pages::Rest;
 use crate::store::{Document, DocumentKind, KEPT, PendingCall, Query, StoreError, StoredDocument, StoredRun};
 
-/// Ends the waiting calls that have expired, if this runner has their tools. A call in a conversation of the store is
+/// Ends the waiting calls that have expired, if this runner has their tools, and after another week also those of other
+/// tools. A call in a conversation of the store is
 /// left to the worker that takes its run, and a call of an engine to the engine, for a week. Ends no further call once `stop` fires.
 pub(in crate::runner) async fn expire_left(runner: &ToolRunner, stop: &CancellationToken) -> Result<(), StoreError> {
     let store = &runner.shared.store;
@@ -25,9 +27,11 @@ pub(in crate::runner) async fn expire_left(runner: &ToolRunner, stop: &Cancellat
                 return failed;
             }
             let Document::Waiting(waiting) = document else { continue };
-            if runner.shared.catalog.entry(waiting.call.tool.as_str()).is_some() {
+            let call = &waiting.call;
+            // Later, no process may have the tool any more.
+            if runner.shared.catalog.entry(call.tool.as_str()).is_some() || now >= after(call.expires_at, KEPT) {
                 // A call that cannot be ended must not keep the next one from its end.
-                failed = failed.and(expire_if_left(runner, &waiting.call, now).await);
+                failed = failed.and(expire_if_left(runner, call, now).await);
             }
         }
     }
@@ -35,9 +39,12 @@ pub(in crate::runner) async fn expire_left(runner: &ToolRunner, stop: &Cancellat
 }
 
 async fn expire_if_left(runner: &ToolRunner, call: &PendingCall, now: Timestamp) -> Result<(), StoreError> {
-    // The call of a graph ends with the call that the graph waits for.
-    let is_inner = matches!(call.caller, Caller::Graph { .. });
-    if is_inner || has_owner(runner, call, now).await? { Ok(()) } else { expire(runner, call).await }
+    let has_owner = match &call.caller {
+        // It ends with the call of its graph, unless that one ended or was closed without it.
+        Caller::Graph { run, .. } => ledger::has_graph(&**runner.store(), run, &call.run_id).await?,
+        Caller::Direct => has_owner(runner, call, now).await?,
+    };
+    if has_owner { Ok(()) } else { expire(runner, call).await }
 }
 
 /// Whether a worker or an engine continues the run of a call. An engine has a week: one that was told to end a workflow
@@ -52,7 +59,11 @@ async fn has_owner(runner: &ToolRunner, call: &PendingCall, now: Timestamp) -> R
 }
 
 async fn expire(runner: &ToolRunner, call: &PendingCall) -> Result<(), StoreError> {
-    let Some(run) = posting::run_of(runner, call, None, &RunOptions::new()) else { return Ok(()) };
+    let run = match call.caller {
+        Caller::Graph { .. } => Some(runner.run(recover::options_of(call))),
+        Caller::Direct => posting::run_of(runner, call, None, &RunOptions::new()),
+    };
+    let Some(run) = run else { return Ok(()) };
     let ended = match call.suspension {
         Suspension::Approval => Box::pin(run.expire(&call.question())).await,
         Suspension::Client => Box::pin(run.abandon(call.call_id.as_str())).await,

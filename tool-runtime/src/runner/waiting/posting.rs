@@ -1,6 +1,7 @@
 //! Decisions from outside a run: permission queries, and the checks before a decision is posted to another process.
 
 use crate::call::{Caller, Decider, DecisionError, Question, Suspension};
+use crate::contain::discard;
 use crate::policy::RunPolicy;
 use crate::runner::run::snapshot::RunSnapshot;
 use crate::runner::waiting::comparison;
@@ -43,6 +44,28 @@ pub(in crate::runner) async fn admits(
         Ok(_) => Ok(()),
         Err(_) => Err(ResumeError::NotAllowed(DecisionError::Question)),
     }
+}
+
+/// Records a person's decision that is refused together with what came with it, although its call waits for it. A
+/// decision that is refused for itself is recorded as that.
+pub(in crate::runner) async fn note_refused(
+    run: &Run,
+    question: &Question,
+    (kind, decider): (DecisionKind, Option<&Decider>),
+    with_message: bool,
+) -> Result<(), ResumeError> {
+    let purpose = Purpose::Close(Some(Suspension::Approval));
+    let given = Given { purpose, kind, decider, question: Some(question) };
+    if let Ok((waiting, decision)) = asked(run, question.call_id(), &given).await?
+        && decider.is_some()
+    {
+        let mismatch = match with_message && leaves_waiting(run, &waiting.call, (kind, decider)) {
+            true => DecisionError::WithMessage,
+            false => DecisionError::NotPending,
+        };
+        discard(comparison::barred(run, &waiting, decision, mismatch).await);
+    }
+    Ok(())
 }
 
 /// Whether a call waits for other deciders after this decision. A message of the user must not come with it: the call

@@ -74,7 +74,7 @@ pub enum ResumeError {
     OtherTenant,
     /// The suspended call of the token differs from the one that would run.
     Mismatch(DecisionError),
-    /// The system gave no random bytes.
+    /// The system returned no random bytes.
     NoRandomness,
     /// The tenant has no such run.
     UnknownRun,
@@ -142,11 +142,11 @@ impl fmt::Display for ResumeError {
         match self {
             Self::NotWaiting(_) => f.write_str("no call waits for this answer; it may have been answered already"),
             Self::TokenForged => f.write_str("this is not a token that was sealed here, or it was changed"),
-            Self::TokenKeyUnknown => f.write_str("the token was sealed with a key that is not in use any more"),
+            Self::TokenKeyUnknown => f.write_str("the token was sealed with a key that is no longer in use"),
             Self::TokenVersion => f.write_str("the token was sealed by another version of the library"),
             Self::TokenExpired => f.write_str("the token expired"),
             Self::OtherTenant => f.write_str("the token belongs to another tenant"),
-            Self::NoRandomness => f.write_str("the system gave no random bytes"),
+            Self::NoRandomness => f.write_str("the system returned no random bytes"),
             Self::UnknownRun => f.write_str("there is no such run"),
             Self::Held => f.write_str("another process has the run; try again when it is done"),
             Self::HeldBack => f.write_str("the run lacks records since the store was restored; release it first"),

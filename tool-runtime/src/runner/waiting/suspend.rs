@@ -251,6 +251,11 @@ pub(in crate::runner) struct Given<'a> {
     pub(in crate::runner) question: Option<&'a Question>,
 }
 
+/// Reads a suspended call of the run, of any suspension and principal.
+pub(in crate::runner) async fn read(run: &Run, id: &CallId) -> Result<Option<Waiting>, ResumeError> {
+    run.shared().store.waiting(run.waiting_key(id)).await.map_err(|error| run.store_failed(error))
+}
+
 /// Finds a suspended call, and refuses a decider who may not decide on it and a decision on another question. Every way
 /// of deciding uses this function. Returns the call with the record of the decision, or the result of the refusal. A
 /// decision on a call that does not wait is recorded too.
@@ -259,8 +264,17 @@ pub(in crate::runner) async fn asked(
     id: &CallId,
     given: &Given<'_>,
 ) -> Result<Result<(Waiting, DecisionRecord), ToolExecResult>, ResumeError> {
+    asked_of(run, id, read(run, id).await?, given).await
+}
+
+/// As [`asked`], for the result of [`read`].
+pub(in crate::runner) async fn asked_of(
+    run: &Run,
+    id: &CallId,
+    waiting: Option<Waiting>,
+    given: &Given<'_>,
+) -> Result<Result<(Waiting, DecisionRecord), ToolExecResult>, ResumeError> {
     let (shared, purpose) = (run.shared(), given.purpose);
-    let waiting = shared.store.waiting(run.waiting_key(id)).await.map_err(|error| run.store_failed(error))?;
     let Some(waiting) = waiting.filter(|waiting| comparison::is_theirs(run, &waiting.call, purpose)) else {
         late::note_late(run, id, given.kind, given.decider).await;
         return Err(ResumeError::NotWaiting(id.clone()));

@@ -109,8 +109,8 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
     let mut shown = Names { shown: pending.names.clone(), ..Names::default() };
     shown.cut = pending.world.as_deref().map(|world| world.cut.clone()).unwrap_or_default();
     let was = pending.world.as_deref().map_or(&[][..], |world| &world.stated);
-    let message = "What the call depends on has changed since it was shown, or could not be read. The call did not run, \
-                   and waits with a new question.";
+    let message = "The precondition of the call has changed since it was shown, or could not be read. The call did not \
+                   run, and waits with a new question.";
     let mut stop = Stop::mismatch(DecisionError::World).message(message);
     let (differences, begun) = match &found {
         Ok(found) => {
@@ -132,7 +132,7 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
     note(open, begun, true);
     let renewed = pending.world.as_deref().map_or(0, |world| world.renewed).saturating_add(1);
     if renewed > MOST {
-        let message = "What the call depends on had changed after each approval. The call did not run.";
+        let message = "The precondition of the call had changed after each approval. The call did not run.";
         let mut ended = Stop::new(Outcome::Cancelled).message(message);
         (ended.tool_code, ended.reason) = (Some(CHANGED.to_owned()), stop.reason.take());
         return Err(ended);
@@ -337,7 +337,7 @@ fn collect(value: &Tree<'_>, named: &BTreeSet<&str>, found: &mut Vec<String>) {
 
 /// The stop of a call whose precondition gave no statements.
 fn unread(outcome: Outcome, why: String) -> Stop {
-    let message = "What the call depends on could not be read. The call did not run.";
+    let message = "The precondition of the call could not be read. The call did not run.";
     Stop::new(outcome).message(message).reason(why, None)
 }
 

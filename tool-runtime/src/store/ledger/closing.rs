@@ -1,10 +1,15 @@
 //! Abandoned calls: which process may close them, and when.
 
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::call::Caller;
 use crate::store::effects;
 use crate::store::ledger::{LedgerEntry, after, ended_outside};
 use crate::store::runs::{self, RunLease};
 use crate::store::sweep::KEPT;
-use crate::store::{Document, Key, StoreError, Transaction};
+use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredDocument, Transaction};
 
 /// Whether a call began, has not ended, and its owner can no longer write.
 ///
@@ -60,17 +65,66 @@ fn close_if(
     Ok(true)
 }
 
-/// Whether a call's lease has ended and no process continues its run: the rule of the sweep.
+/// Returns the id of the run whose owner continues a call: for a call inside a graph, the run that called the graph.
+fn continued_in(key: &Key, entry: &LedgerEntry) -> Arc<str> {
+    match &entry.record.caller {
+        Caller::Graph { run, .. } => run.as_str().into(),
+        Caller::Direct => Arc::clone(key.scope()),
+    }
+}
+
+/// Returns the keys that a transaction needs for [`is_left`] and [`close_left`].
+pub(crate) fn keys_of(key: &Key, entry: &LedgerEntry) -> Vec<Key> {
+    let mut keys = vec![Key::run(Arc::clone(key.scope())), key.clone()];
+    let continued = Key::run(continued_in(key, entry));
+    if !keys.contains(&continued) {
+        keys.push(continued);
+    }
+    keys.extend(entry.effect_key());
+    keys
+}
+
+/// Whether a call inside a graph is the rest of a call of the graph that is over.
+pub(crate) async fn is_orphan(store: &dyn Store, key: &Key, entry: &LedgerEntry) -> Result<bool, StoreError> {
+    match &entry.record.caller {
+        Caller::Graph { run, .. } => Ok(!has_graph(store, run, key.scope()).await?),
+        Caller::Direct => Ok(false),
+    }
+}
+
+/// Whether a run has a call of a graph that works in the run `graph`: the call began and has no end, or it waits. A
+/// graph that only reads is not in the ledger while it works.
+pub(crate) async fn has_graph(store: &dyn Store, run: &str, graph: &str) -> Result<bool, StoreError> {
+    let query = |kind| Query { scope: Some(run.into()), ..Query::new(kind) };
+    let begun = Query { due: Some(Timestamp::MAX), ..query(DocumentKind::Call) };
+    let is_its = |listed: &StoredDocument| match &listed.document {
+        Document::Waiting(waiting) => waiting.call.graph.as_ref().is_some_and(|pending| *pending.run_id == *graph),
+        Document::Call(entry) => !entry.is_finished() && entry.graph.as_deref() == Some(graph),
+        _ => false,
+    };
+    for mut query in [query(DocumentKind::Waiting), begun] {
+        while let Some(page) = query.next_page(store).await? {
+            if page.iter().any(is_its) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a call's lease has ended and no process continues its run: the rule of the sweep. A call inside a graph
+/// belongs to the run that called the graph, unless it [is an orphan](is_orphan) and that run is idle.
 ///
 /// A run whose document the store keeps is woken instead: the worker that takes it lets the tool reconcile or repeat
 /// the call, or closes the call. A run that a worker or an engine has is left to it; an engine has a week.
-pub(crate) fn is_left(transaction: &mut Transaction, key: &Key) -> Result<bool, StoreError> {
+pub(crate) fn is_left(transaction: &mut Transaction, key: &Key, is_orphan: bool) -> Result<bool, StoreError> {
     let now = transaction.now();
     let Some(Document::Call(entry)) = transaction.get(key) else { return Ok(false) };
     if entry.is_finished() || !entry.is_abandoned(now, None) {
         return Ok(false);
     }
-    let run = match transaction.get(&Key::run(key.scope().clone())) {
+    let continued = continued_in(key, entry);
+    let run = match transaction.get(&Key::run(Arc::clone(&continued))) {
         Some(Document::Run(run)) if !entry.ends_with_process && !run.is_served() => run,
         _ => return Ok(true),
     };
@@ -78,22 +132,23 @@ pub(crate) fn is_left(transaction: &mut Transaction, key: &Key) -> Result<bool, 
     if run.is_driven() && now >= after(entry.until, KEPT) {
         return Ok(true);
     }
-    if !run.is_held(now) && run.due.is_none_or(|due| now < due) {
-        runs::wake(transaction, key.scope())?;
+    let is_idle = !run.is_held(now) && run.due.is_none_or(|due| now < due);
+    if is_idle && !is_orphan {
+        runs::wake(transaction, &continued)?;
     }
-    Ok(false)
+    Ok(is_idle && is_orphan)
 }
 
 /// Closes a call that [is left](is_left), and returns whether it did. If the ledger has the call as it began and its
 /// tool may reconcile or repeat it, the call stays open for a week for a process that has the tool.
-pub(crate) fn close_left(transaction: &mut Transaction, key: &Key) -> Result<bool, StoreError> {
+pub(crate) fn close_left(transaction: &mut Transaction, key: &Key, is_orphan: bool) -> Result<bool, StoreError> {
     if let Some(Document::Call(entry)) = transaction.get(key)
         && entry.recoverable
         && entry.waited.is_some()
         && transaction.now() < after(entry.until, KEPT)
     {
-        is_left(transaction, key)?;
+        is_left(transaction, key, is_orphan)?;
         return Ok(false);
     }
-    if is_left(transaction, key)? { close_unseen(transaction, key, None) } else { Ok(false) }
+    if is_left(transaction, key, is_orphan)? { close_unseen(transaction, key, None) } else { Ok(false) }
 }

@@ -22,7 +22,7 @@ async fn put(store: &MemoryStore, calls: std::ops::Range<usize>) {
 }
 
 #[tokio::test]
-async fn it_is_a_store() {
+async fn the_memory_store_keeps_every_promise() {
     conformance::check(|| async { Arc::new(MemoryStore::with_limits(10_000, 10_000)) as Arc<dyn Store> }).await;
 }
 
@@ -99,7 +99,7 @@ async fn decided_calls_are_kept_until_they_expire() {
 }
 
 #[tokio::test]
-async fn what_is_open_is_refused_rather_than_dropped() {
+async fn a_full_store_refuses_a_waiting_call_and_drops_none() {
     let store = small();
     for (call, kept) in [("a", true), ("b", true), ("c", false), ("a", true)] {
         assert_eq!(keep(&store, call).is_ok(), kept, "{call}");

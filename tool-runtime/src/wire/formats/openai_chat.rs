@@ -3,7 +3,6 @@
 mod chunk;
 mod decode;
 mod encode;
-mod files;
 mod fragments;
 mod media;
 mod message_members;

@@ -33,7 +33,7 @@ async fn keep(store: &super::SqlStore, id: String) {
 }
 
 #[tokio::test]
-async fn who_waits_in_this_process_is_woken_before_it_would_look_again() {
+async fn a_write_wakes_a_waiter_of_its_process_before_its_next_poll() {
     let (_folder, store) = new().await;
     tokio::time::pause();
     let begun = tokio::time::Instant::now();
@@ -51,7 +51,7 @@ async fn who_waits_in_this_process_is_woken_before_it_would_look_again() {
 }
 
 #[tokio::test]
-async fn what_another_process_writes_is_found_by_looking() {
+async fn a_poll_finds_the_writes_of_another_process() {
     let (folder, store) = new().await;
     // A second store gets no wake-up from the first, just like another process.
     let other = open(&folder.path().join("store.db")).await.unwrap();

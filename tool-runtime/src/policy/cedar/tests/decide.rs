@@ -35,7 +35,7 @@ const ALLOWED: &str = "allow allowed_tools";
 const DENIED: &str = "deny cedar:rule";
 
 #[test]
-fn it_narrows_and_never_allows() {
+fn cedar_narrows_a_policy_and_allows_nothing_more() {
     let none = PolicyContext::default();
     assert_eq!(told(PERMIT, &none, "mail__send", Some(LETTER)), ALLOWED);
     let only = "permit(principal, action in Action::\"read_only\", resource);";

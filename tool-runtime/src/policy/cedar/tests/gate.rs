@@ -89,7 +89,7 @@ fn a_runner_says_whether_somebody_can_approve() {
 }
 
 #[tokio::test]
-async fn all_three_stages_ask() {
+async fn cedar_decides_at_all_three_stages() {
     let runner = runner(CEDAR).unwrap();
     let pay = async |options: RunOptions, amount: f64| {
         let run = runner.run(options);

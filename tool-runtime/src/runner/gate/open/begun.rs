@@ -29,6 +29,11 @@ impl OpenCall {
         open
     }
 
+    /// Leaves the call to another attempt: no record and no event follows.
+    pub(in crate::runner) fn leave(&mut self) {
+        self.phase = Phase::Announced;
+    }
+
     /// Returns the call of the graph that this call waits for.
     pub(in crate::runner) fn graph(&self) -> Option<Box<PendingGraph>> {
         self.claim.as_ref().and_then(|claim| claim.waiting.call.graph.clone())
@@ -77,7 +82,7 @@ impl OpenCall {
             && let Some(begun) = LedgerClient(&self.run).unfinished(&self.draft.id, Some(self.draft.name())).await?
         {
             // The gate refuses the call in this process, so its tool is not asked to reconcile.
-            LedgerClient(&self.run).close_abandoned(&begun).await?;
+            LedgerClient(&self.run).close_unless_passing(&begun, stop.outcome).await?;
         }
         Ok(known.map(|ended| ended.unwrap_or_else(|| self.unknown())))
     }

@@ -179,13 +179,14 @@ fn had_before(open: &mut OpenCall, holder: EffectHolder) -> Result<Ending, Stop>
     let Some(record) = record.map(|record| *record) else { return Err(Stop::new(Outcome::Cancelled)) };
     if *record.name != *open.draft.name() {
         // The policy may hide the result of another tool, and this tool's output has another schema.
-        let message = "An earlier call of another tool had this effect already. This call did not run.";
+        let message = "An earlier call of another tool already caused this effect. This call did not run.";
         return Err(Stop::new(Outcome::Cancelled).message(message));
     }
     let entry = open.run().shared().catalog.entry(&record.name);
     if record.definition_hash != entry.map(|entry| entry.spec.definition_hash) {
         // The result was made for the fields that the earlier definition let out.
-        let message = "An earlier call of another version of this tool had this effect already. This call did not run.";
+        let message =
+            "An earlier call of another version of this tool already caused this effect. This call did not run.";
         return Err(Stop::new(Outcome::Cancelled).message(message));
     }
     open.draft.intervened(Intervention::Earlier { run_id, call_id });
@@ -345,8 +346,8 @@ fn begun_with(
         }
         Ok(Begun::Blocked(Blocked::Runs)) => {
             open.attempt = None;
-            let message = "Another call has this effect now, and its result is not known yet. This call did not run; \
-                           make it again later to read the result.";
+            let message = "Another call is causing this effect now. This call did not run. Make it again later to get \
+                           the result.";
             let mut stop = Stop::new(Outcome::Cancelled).message(message);
             stop.tool_code = Some(IN_PROGRESS.to_owned());
             Err(stop)
@@ -378,7 +379,7 @@ fn begun_with(
 
 /// Returns the result of a call that runs in another process.
 fn elsewhere(open: &OpenCall) -> ToolExecResult {
-    let message = "This call is still running elsewhere. Do not repeat it.";
+    let message = "This call is still running in another process. Do not repeat it.";
     ToolExecResult::unfinished(open.draft.id.clone(), Outcome::OutcomeUnknown, true, message)
 }
 

@@ -46,7 +46,7 @@ pub(in crate::runner) async fn reconcile_twin(
         }
         Err(stop) if stop.cause == Some(Cause::Prevented) => {
             settle(open.run(), key, call, None).await;
-            let message = "An earlier call of this effect had no effect. This one did not run either; it may be made \
+            let message = "The earlier attempt at this effect did nothing. This call did not run either; it may be made \
                            again.";
             Err(stop.message(message))
         }

@@ -6,7 +6,7 @@ use crate::wire::ToolChoice;
 use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, chat_id, plain_name};
 use crate::wire::formats::openai;
 use crate::wire::formats::openai_chat::replay::{Turn, is_legacy};
-use crate::wire::formats::openai_chat::{files, settings};
+use crate::wire::formats::openai_chat::{media, settings};
 use crate::wire::history::{Content, Piece, joined};
 
 /// Chat Completions, as a request is written.
@@ -63,7 +63,7 @@ impl Dialect for Chat {
                     user.with("content", joined(content.iter().filter_map(Content::as_text)))
                 } else {
                     let text = |text| Object::of_type("text").with("text", Node::Text(text));
-                    user.with("content", out.blocks_of(content, text, files::part))
+                    user.with("content", out.blocks_of(content, text, media::part))
                 };
                 out.push(message);
             }

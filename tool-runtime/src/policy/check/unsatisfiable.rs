@@ -84,7 +84,7 @@ fn unsatisfiable(key: &str, choices: &[&str], written: Option<&str>) -> Unsatisf
 }
 
 /// Follows a reference inside the document. Returns the schema itself if it is not a reference or does not resolve.
-pub(super) fn target<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+pub(in crate::policy) fn target<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
     // A longer chain of references is a cycle.
     for _ in 0..8 {
@@ -102,7 +102,7 @@ fn choices(schema: &Value) -> Vec<&str> {
 }
 
 /// The types that a schema names.
-pub(super) fn types(schema: &Value) -> impl Iterator<Item = &str> {
+pub(in crate::policy) fn types(schema: &Value) -> impl Iterator<Item = &str> {
     let named = schema.get("type");
     let list = named.and_then(Value::as_array).into_iter().flatten();
     named.into_iter().chain(list).filter_map(Value::as_str)

@@ -1,0 +1,143 @@
+//! Processes that are killed after a call was suspended and before the conversation was saved: the call waits in the
+//! store, and the document has it as queued. The next process takes input before it takes a step.
+
+use tool_runtime::agent::{Conversation, LeasedRun, SavedConversation, Step, TurnOutcome};
+use tool_runtime::call::DecisionError;
+use tool_runtime::store::DecisionRecord;
+
+use super::*;
+
+/// The duration of a lease of `RunQueue::take`.
+const LEASE: Duration = Duration::from_secs(30);
+
+fn world(what: &str) -> (World, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().expect("a time")));
+    let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+    (World { store, ..World::new(what) }, clock)
+}
+
+fn ada() -> RunOptions {
+    RunOptions::new().principal("ada").tenant("acme")
+}
+
+impl World {
+    async fn opened(&self) -> (LeasedRun, Conversation) {
+        let (leased, saved) = self.queue().take(&self.run_id, Some("acme"), Some("ada"), "web").await.expect("free");
+        let runner = Self::runner(Arc::clone(&self.store) as _);
+        let conversation = self.agent().restore(&runner, leased.options(ada()), saved).await.expect("restored");
+        (leased, conversation)
+    }
+
+    /// A process takes the run and is killed between the suspension of a call and the save after it.
+    async fn is_killed_before_it_saves(&self, clock: &ManualClock) {
+        let (leased, mut conversation) = self.opened().await;
+        while self.pending().await == 0 {
+            leased.save(&conversation.save().await.expect("saved"), "running", None).await.expect("it has the run");
+            conversation.step().await;
+        }
+        drop((leased, conversation));
+        clock.advance(LEASE);
+    }
+
+    async fn pending(&self) -> usize {
+        self.store.pending_calls(&RecordFilter::default()).await.expect("a list").len()
+    }
+
+    async fn decisions(&self) -> Vec<DecisionRecord> {
+        let records = self.store.records(&RecordFilter::run(self.run_id.as_str())).await.expect("records");
+        records.iter().filter_map(|sealed| sealed.record.as_decision().cloned()).collect()
+    }
+
+    async fn outcome(&self, id: &str) -> Option<Outcome> {
+        self.ends().await.0.into_iter().find(|(ended, _)| ended == id).map(|(_, outcome)| outcome)
+    }
+}
+
+fn effects_of(effects: &BTreeMap<String, u32>, id: &str) -> u32 {
+    effects.get(id).copied().unwrap_or(0)
+}
+
+#[tokio::test]
+async fn a_posted_decision_is_taken_before_the_next_step() {
+    let (world, clock) = world("unsaved decision");
+    world.enqueue("Go.").await;
+    world.is_killed_before_it_saves(&clock).await;
+    world.decide(ApprovalDecision::Approve).await;
+    let (mut leased, mut conversation) = world.opened().await;
+    assert_eq!(conversation.waiting().count(), 1, "the store has the call as waiting");
+    assert!(leased.accept_posts(&mut conversation).await.expect("it has the run"));
+    let decisions = world.decisions().await;
+    assert!(matches!(&decisions[..], [decision] if decision.refused().is_none()), "{decisions:?}");
+    let ended = leased.receive(&mut conversation, Input::new()).await.expect("it has the run");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
+    let (records, effects) = world.ends().await;
+    assert_eq!(records, ALL.map(|id| (id.to_owned(), Outcome::Ok)));
+    assert!(effects.len() == 4 && effects.values().all(|times| *times == 1), "{effects:?}");
+}
+
+#[tokio::test]
+async fn a_message_abandons_the_call() {
+    let (world, clock) = world("unsaved message");
+    world.enqueue("Go.").await;
+    world.is_killed_before_it_saves(&clock).await;
+    let question = world.asked_about().await;
+    let (mut leased, mut conversation) = world.opened().await;
+    leased.receive(&mut conversation, Input::from("Never mind.")).await.expect("it has the run");
+    leased.release(None).await.expect("it has the run");
+    assert_eq!((world.pending().await, world.outcome("s1").await), (0, Some(Outcome::Cancelled)));
+    let late = world.queue().decide(&world.run_id, &question, ApprovalDecision::Approve, &grace()).await;
+    assert_eq!(late.err().map(|error| error.code()), Some("not_pending"));
+    assert_eq!(effects_of(&world.ends().await.1, "s1"), 0, "the model read that it did not run");
+}
+
+/// An application keeps the documents itself.
+#[tokio::test]
+async fn a_message_abandons_the_call_of_a_document() {
+    for saves in [false, true] {
+        let (world, _) = world(&format!("unsaved document {saves}"));
+        let runner = World::runner(Arc::clone(&world.store) as _);
+        let mut conversation = world.agent().converse(runner.run(ada().run_id(world.run_id.as_str())));
+        conversation.accept(Input::from("Go.")).await.expect("a message");
+        let mut saved: SavedConversation = conversation.save().await.expect("saved");
+        while world.pending().await == 0 {
+            saved = conversation.save().await.expect("saved");
+            assert!(matches!(conversation.step().await, Step::Asked | Step::Ran));
+        }
+        drop(conversation);
+        let question = world.asked_about().await;
+        let mut conversation = world.agent().restore(&runner, ada(), &saved).await.expect("restored");
+        if saves {
+            let saved = conversation.save().await.expect("saved");
+            assert_eq!(saved.waiting().count(), 1);
+            conversation = world.agent().restore(&runner, ada(), &saved).await.expect("restored");
+        }
+        conversation.accept(Input::from("Never mind.")).await.expect("a message");
+        assert_eq!((world.pending().await, world.outcome("s1").await), (0, Some(Outcome::Cancelled)));
+        let late = world.queue().decide(&world.run_id, &question, ApprovalDecision::Approve, &grace()).await;
+        assert_eq!(late.err().map(|error| error.code()), Some("not_pending"));
+        assert_eq!(effects_of(&world.ends().await.1, "s1"), 0);
+    }
+}
+
+/// A decision that comes together with one that is refused is refused, too.
+#[tokio::test]
+async fn a_decision_that_is_refused_with_another_has_a_record() {
+    let (world, _) = world("unsaved together");
+    world.enqueue("Go.").await;
+    let (mut leased, mut conversation) = world.opened().await;
+    leased.receive(&mut conversation, Input::new()).await.expect("it has the run");
+    let question = world.asked_about().await;
+    let both =
+        decided(&question, ApprovalDecision::Approve).decide(&tests::never("w1"), ApprovalDecision::Approve, &grace());
+    let refused = leased.receive(&mut conversation, both).await.err();
+    assert_eq!(refused.map(|error| error.code()), Some("not_pending"));
+    let refused: Vec<_> = world
+        .decisions()
+        .await
+        .into_iter()
+        .map(|decision| (decision.call_id.to_string(), decision.mismatch()))
+        .collect();
+    let not_pending = Some(DecisionError::NotPending);
+    assert_eq!(refused, [("s1".to_owned(), not_pending), ("w1".to_owned(), not_pending)]);
+    assert_eq!((world.pending().await, effects_of(&world.ends().await.1, "s1")), (1, 0));
+}
