@@ -48,7 +48,12 @@ pub(super) struct Turns {
 impl Turns {
     /// Begins at a random tenant, so that workers that start together begin with different ones.
     pub(super) fn new() -> Self {
-        Self { last: uuid::Uuid::new_v4().simple().to_string().into(), is_reported: false, unreadable: Unreadable::default(), rest: None }
+        Self {
+            last: uuid::Uuid::new_v4().simple().to_string().into(),
+            is_reported: false,
+            unreadable: Unreadable::default(),
+            rest: None,
+        }
     }
 
     /// Lets the next poll walk through the lanes: a run of this worker has ended, so its tenant may have another one.
