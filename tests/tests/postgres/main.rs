@@ -164,7 +164,7 @@ async fn a_server_that_may_lose_commits_is_refused() {
 /// Waits until a run is due.
 async fn found(store: SqlStore) {
     let mut due = Query::new(DocumentKind::Run);
-    due.due = Some(jiff::Timestamp::MAX);
+    due.due = Some(Timestamp::MAX);
     while store.list(&due).await.unwrap().is_empty() {
         store.changed().await;
     }
