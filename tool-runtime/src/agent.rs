@@ -82,6 +82,7 @@ pub use turns::step::Step;
 pub use worker::{LeasedRun, RunQueue, Worker};
 
 use crate::agent::picking::Picking;
+use crate::tool::{Hash, Hashing};
 use crate::wire::RequestSettings;
 
 /// A model plus the settings of the loop that drives it. Cheap to clone.
@@ -168,6 +169,15 @@ impl Agent {
     pub fn settings(mut self, settings: RequestSettings) -> Self {
         self.settings = settings;
         self
+    }
+
+    /// Returns the version of a worker or a conversation: the hash of the instructions, and of catalog and policy.
+    fn version(&self, runner: Hash) -> Hash {
+        let mut hashing = Hashing::default();
+        hashing.update(&runner.0);
+        hashing.update(&[u8::from(self.guidance), u8::from(self.instructions.is_some())]);
+        hashing.update(self.instructions.as_deref().unwrap_or_default().as_bytes());
+        hashing.finish()
     }
 
     /// Sets the prices of a million tokens, in the unit of the policy's cost budget; zero by default.

@@ -48,6 +48,8 @@ use crate::policy::{RunPolicy, ToolPolicy};
 use crate::runner::shared::{OfARun, Shared};
 use crate::runner::waiting::approval_rules;
 use crate::store::{Store, StoreError};
+#[cfg(feature = "agent")]
+use crate::tool::Hash;
 
 /// Runs tools: one catalog, one policy, the adapters of one application. Cheap to clone.
 ///
@@ -125,6 +127,18 @@ impl ToolRunner {
     /// Returns the store's time, which decides when runs are due, leases end and calls expire.
     pub(crate) async fn store_time(&self) -> Result<Timestamp, StoreError> {
         self.shared.store.now().await
+    }
+
+    /// Returns the hash of catalog and policy.
+    #[cfg(feature = "agent")]
+    pub(crate) fn version(&self) -> Hash {
+        self.shared.version()
+    }
+
+    /// Logs a failure that belongs to no run, and reports it to the operators' sink.
+    #[cfg(feature = "agent")]
+    pub(crate) fn report(&self, what: &'static str, code: &str, text: &str) {
+        self.shared.failures.report(format_args!("{what}"), &Failure::of_none(code, text));
     }
 
     /// Returns the policy rules under which a client's call can wait for a person; an empty list if there are none.

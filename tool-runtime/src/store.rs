@@ -22,6 +22,7 @@ pub(crate) mod conformance;
 mod decision_record;
 pub(crate) mod digest_key;
 mod document;
+mod due;
 pub(crate) mod effects;
 mod error;
 mod filter;
@@ -29,6 +30,7 @@ mod finding;
 pub(crate) mod grants;
 mod interface;
 mod key;
+mod lane;
 pub(crate) mod ledger;
 mod mailbox;
 mod memory;
@@ -59,8 +61,9 @@ pub use decision_record::{DecisionKind, DecisionRecord};
 pub use document::{Anchor, GrantScope, StoredDocument, StoredGrant, StoredRun};
 pub(crate) use document::{
     Covered, Document, EffectHolder, GrantCaller, GrantOrigin, Holder, LedgerEntry, Post, StoredAccount, StoredEffect,
-    StoredUnknown, UnknownCall, Waiting,
+    StoredSlots, StoredUnknown, UnknownCall, Waiting,
 };
+pub use due::{DueRun, QueueDepth};
 pub use error::StoreError;
 pub use filter::RecordFilter;
 pub use finding::Finding;

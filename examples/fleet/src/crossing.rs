@@ -12,7 +12,8 @@ use signal_hook::consts::{SIGKILL, SIGSTOP};
 use signal_hook::low_level::raise;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, ChangeFn, Key, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument, WriteHandle,
+    AuditRecord, ChangeFn, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError,
+    StoredDocument, WriteHandle,
 };
 
 /// Counts the places that the process passes, and kills or stops it at one of them.
@@ -128,5 +129,18 @@ impl Store for WatchedStore {
 
     async fn changed(&self) {
         self.store.changed().await;
+    }
+
+    // The worker's listings run as they do without the wrapper.
+    async fn due_runs(&self, now: Timestamp, lane: Option<&str>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        self.store.due_runs(now, lane, limit).await
+    }
+
+    async fn lanes(&self, now: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        self.store.lanes(now, after, limit).await
+    }
+
+    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
+        self.store.depth(now).await
     }
 }

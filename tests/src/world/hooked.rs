@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, ChangeFn, Key, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument, WriteHandle,
+    AuditRecord, ChangeFn, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError,
+    StoredDocument, WriteHandle,
 };
 
 /// The action that a hook selects for a call of a method.
@@ -31,10 +32,13 @@ pub enum Then {
 
 type Hook = Box<dyn Fn(&'static str) -> Then + Send + Sync>;
 
+type Refusal = Box<dyn Fn(&[Key]) -> Option<StoreError> + Send + Sync>;
+
 /// A wrapper around a store. It calls its hook with the name of each method before the method.
 pub struct HookedStore {
     store: Arc<dyn Store>,
     hook: Hook,
+    refusal: Option<Refusal>,
     /// Senders of the handles that do not resolve until `settle`.
     silenced: Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>,
 }
@@ -43,7 +47,14 @@ impl HookedStore {
     /// A store with a hook.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, hook: impl Fn(&'static str) -> Then + Send + Sync + 'static) -> Self {
-        Self { store, hook: Box::new(hook), silenced: Mutex::default() }
+        Self { store, hook: Box::new(hook), refusal: None, silenced: Mutex::default() }
+    }
+
+    /// Fails the updates of these documents with an error that is selected by their keys.
+    #[must_use]
+    pub fn refusing(mut self, refusal: impl Fn(&[Key]) -> Option<StoreError> + Send + Sync + 'static) -> Self {
+        self.refusal = Some(Box::new(refusal));
+        self
     }
 
     /// Resolves every silenced handle with this error.
@@ -107,6 +118,9 @@ impl Store for HookedStore {
     }
 
     fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
+        if let Some(error) = self.refusal.as_ref().and_then(|refusal| refusal(&keys)) {
+            return WriteHandle::ready(Err(error));
+        }
         self.write("update", |store| store.update(keys, change))
     }
 
@@ -132,5 +146,18 @@ impl Store for HookedStore {
 
     async fn changed(&self) {
         self.store.changed().await;
+    }
+
+    async fn due_runs(&self, now: Timestamp, lane: Option<&str>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        let method = if lane.is_some() { "due_runs of a lane" } else { "due_runs" };
+        self.look(method).await?.due_runs(now, lane, limit).await
+    }
+
+    async fn lanes(&self, now: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        self.look("lanes").await?.lanes(now, after, limit).await
+    }
+
+    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
+        self.look("depth").await?.depth(now).await
     }
 }

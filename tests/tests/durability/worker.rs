@@ -2,11 +2,13 @@
 
 mod batches;
 mod dying;
+mod fair;
 mod leased;
 mod several;
 mod skewed;
 mod stopped;
 mod unsaved;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tests::postgres::Postgres;
 use tests::stored::record;
 use tool_runtime::store::{
@@ -163,7 +164,7 @@ async fn a_server_that_may_lose_commits_is_refused() {
 /// Waits until a run is due.
 async fn found(store: SqlStore) {
     let mut due = Query::new(DocumentKind::Run);
-    due.due = Some(jiff::Timestamp::MAX);
+    due.due = Some(Timestamp::MAX);
     while store.list(&due).await.unwrap().is_empty() {
         store.changed().await;
     }
@@ -301,4 +302,40 @@ async fn a_server_that_is_killed_loses_and_doubles_nothing() {
     let calls: BTreeSet<_> = records.iter().map(|sealed| sealed.record.call_id().to_string()).collect();
     assert_eq!((records.len(), calls.len()), (expected, expected), "each record once");
     assert_eq!(Chain::verify(&records), Ok(()));
+}
+
+/// Ten thousand runs of workers, most of which have ended: the listings and the depth read them by their indexes.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_listing_of_the_queue_reads_the_whole_table() {
+    let server = Postgres::start();
+    let url = server.url("plans");
+    let store = open(&url).await;
+    let schema = "SET search_path = plans;";
+    server.sql(&format!(
+        "{schema} INSERT INTO tool_runtime_documents (space, scope, id, due, body, lane) SELECT 'run', 'run ' || n, '', \
+         CASE WHEN n % 10 = 0 THEN n END, repeat('x', 200), 'tenant ' || n % 500 || '/' FROM generate_series(1, 10000) AS n"
+    ));
+    server.sql("VACUUM ANALYZE plans.tool_runtime_documents");
+    // The server counts the reads of a session at its end, at the latest.
+    let scans = || {
+        let sessions = "SELECT COUNT(*) FROM pg_stat_activity WHERE backend_type = 'client backend'";
+        while server.sql(sessions) != "1" {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let counts = "seq_scan || ' ' || COALESCE(idx_scan, 0) FROM pg_stat_user_tables";
+        let counts = server.sql(&format!("SELECT {counts} WHERE relname = 'tool_runtime_documents'"));
+        counts.split(' ').map(|count| count.parse::<u64>().unwrap()).collect::<Vec<_>>()
+    };
+    drop(store);
+    let before = scans();
+    let store = open(&url).await;
+    let now = Timestamp::from_microsecond(5000).unwrap();
+    assert_eq!(store.due_runs(now, None, 256).await.unwrap().len(), 256);
+    assert_eq!(store.due_runs(now, Some("tenant 20/"), 256).await.unwrap().len(), 10);
+    assert_eq!(store.lanes(now, "", 256).await.unwrap().len(), 50);
+    assert_eq!(store.depth(now).await.unwrap().due, 500);
+    drop(store);
+    let after = scans();
+    // Opening a store checks the columns of the table with a scan that reads no row.
+    assert!(after[0] - before[0] <= 1 && after[1] - before[1] > 50, "{before:?} {after:?}");
 }

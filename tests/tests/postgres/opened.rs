@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tests::postgres::Postgres;
@@ -143,23 +144,27 @@ async fn a_certificate_that_does_not_fit_is_named_and_not_tried_again() {
 
 const OLD: &str = include_str!("../../../tool-runtime/sql/src/store/tests/older/1.postgres.sql");
 const INDEX: &str = include_str!("../../../tool-runtime/sql/src/store/tests/older/2.postgres.sql");
+const LAST: &str = include_str!("../../../tool-runtime/sql/src/store/tests/older/3.postgres.sql");
 const ROWS: &str = include_str!("../../../tool-runtime/sql/src/store/tests/older/rows.sql");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_database_is_migrated_once_and_loses_nothing() {
     let server = Postgres::start();
     drop(open(&server.url("fresh")).await);
-    for (version, index) in [(1, ""), (2, INDEX)] {
+    let renamed = ROWS.replace("INTO documents", "INTO tool_runtime_documents");
+    let renamed = renamed.replace("INTO records", "INTO tool_runtime_records");
+    let [first, second] = ["", INDEX].map(|index| format!("{OLD} {index} {ROWS}"));
+    for (version, contents) in [(1, first), (2, second), (3, format!("{LAST} {renamed}"))] {
         let schema = format!("old{version}");
         let url = server.url(&schema);
         server.sql(&format!(
             "SET search_path = {schema}; CREATE TABLE tool_runtime_schema (version BIGINT NOT NULL); \
-             INSERT INTO tool_runtime_schema VALUES ({version}); {OLD} {index} {ROWS}"
+             INSERT INTO tool_runtime_schema VALUES ({version}); {contents}"
         ));
         // New tables would be made in another schema.
         let url = url.replace(&format!("%3D{schema}"), &format!("%3Dpublic,{schema}"));
         let refused = SqlStore::postgres(&url, SqlOptions::new().migrate(false)).await.unwrap_err();
-        assert!(matches!(refused, StoreError::Older { found, known: 3 } if found == version), "{refused}");
+        assert!(matches!(refused, StoreError::Older { found, known: 4 } if found == version), "{refused}");
         let opened: Vec<_> = (0..8)
             .map(|_| {
                 let url = url.clone();
@@ -172,7 +177,10 @@ async fn an_older_database_is_migrated_once_and_loses_nothing() {
         }
         let store = stores.pop().unwrap();
         let run = store.read(&[Key::run("run")]).await.unwrap().pop().flatten();
-        assert_eq!(json_of(&run.expect("the run"))["run"]["document"], "saved");
+        let run = run.expect("the run");
+        assert_eq!(json_of(&run)["run"]["document"], "saved");
+        let lanes = store.lanes(Timestamp::MAX, "", 10).await.unwrap();
+        assert_eq!((lanes.len(), Some(&lanes[0].lane)), (1, run.lane().as_ref()), "its runs are in the queue");
         assert_eq!(store.list(&Query::new(DocumentKind::Call)).await.unwrap().len(), 2);
         put(&store, "run", "new").await.unwrap();
         let records = store.records(&RecordFilter::run("run")).await.unwrap();

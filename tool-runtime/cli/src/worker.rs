@@ -36,6 +36,13 @@ pub(crate) struct WorkerArgs {
     /// How long a conversation stays leased to this worker without a renewal, for example 30s; at least one second
     #[arg(long, value_name = "TIME", value_parser = lease, default_value = "30s")]
     pub(crate) lease: Duration,
+    /// How many conversations of one tenant all workers continue at the same time; no limit by default. Give all workers
+    /// the same
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub(crate) runs_per_tenant: Option<usize>,
+    /// Leave conversations alone that began under other instructions, another catalog or another policy
+    #[arg(long)]
+    pub(crate) leave_other_versions: bool,
     /// How long to wait for an unavailable database when the worker starts
     #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "30s")]
     pub(crate) wait_for_store: Duration,
@@ -113,6 +120,8 @@ async fn work(cli: &Cli<'_>, command: WorkerArgs) -> Result<Exit, Failure> {
     let gate = opened?;
     let runner = gate.runner.clone();
     let worker = Worker::new(agent, runner).name(cli.app.name).concurrency(command.concurrency).lease(command.lease);
+    let worker = worker.leave_other_versions(command.leave_other_versions);
+    let worker = command.runs_per_tenant.into_iter().fold(worker, Worker::runs_per_tenant);
     let worker = worker.patience(command.wait_for_store).prepare(move |_, options| gate.connected(options));
     terminal::note("the worker runs; Ctrl-C or SIGTERM ends it when its steps are done");
     worker.run(attend::told_to_end()).await.map_err(|error| match error {

@@ -29,7 +29,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, ChangeFn, Key, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument, WriteHandle,
+    AuditRecord, ChangeFn, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError,
+    StoredDocument, WriteHandle,
 };
 
 use self::apply::Work;
@@ -112,6 +113,18 @@ impl Store for SqlStore {
         #[cfg(feature = "postgres")]
         open::listen(&self.0);
         drop(tokio::time::timeout(POLL, self.0.changed.notified()).await);
+    }
+
+    async fn due_runs(&self, now: Timestamp, lane: Option<&str>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        read::due_runs(&self.0, now, lane, limit).await
+    }
+
+    async fn lanes(&self, _: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        read::lanes(&self.0, after, limit).await
+    }
+
+    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
+        read::depth(&self.0, now).await
     }
 }
 

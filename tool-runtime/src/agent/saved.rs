@@ -10,6 +10,7 @@ use crate::agent::turns::{Turns, calls};
 use crate::agent::{Agent, Conversation, ModelTurn, WaitingCall};
 use crate::runner::{ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
 use crate::store::StoreError;
+use crate::tool::Hash;
 use crate::wire::Message;
 
 /// The version of the document that this library writes, and the only one that it reads.
@@ -77,6 +78,10 @@ impl SavedConversation {
     #[must_use]
     pub fn turns(&self) -> &[ModelTurn] {
         &self.state.turns
+    }
+
+    pub(super) const fn version(&self) -> Option<Hash> {
+        self.state.version
     }
 
     /// Returns the calls that waited at the time of saving, in the order in which the model made them.

@@ -5,6 +5,7 @@ mod lease;
 mod leased;
 mod post;
 mod queue;
+mod turns;
 mod worker_run;
 
 use std::fmt;
@@ -17,23 +18,29 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Level;
 
 pub use leased::LeasedRun;
 pub use queue::RunQueue;
 
 use crate::agent::Agent;
-use crate::runner::{RunOptions, ToolRunner};
+use crate::runner::{METRICS, RunOptions, ToolRunner};
+use crate::store::runs::Taker;
 use crate::store::{
-    Document, DocumentKind, Key, Post, Query, RunLease, Store, StoreError, StoredDocument, StoredRun, Transaction, runs,
+    Document, DocumentKind, Key, Post, Query, RunLease, Store, StoreError, StoredDocument, StoredRun, Transaction,
 };
 use lease::Renewed;
 use queue::transact;
+use turns::Turns;
 
 /// The longest time between two searches for due runs if the store sends no notification.
 const POLL: Duration = Duration::from_secs(1);
 
 /// The interval at which the records of all runs are anchored, and obsolete documents are removed.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
+
+/// The maximum of [`Worker::runs_per_tenant`]: each lease and each renewal writes the list of the tenant's leases.
+const MOST_PER_TENANT: usize = 256;
 
 type Prepare = Arc<dyn Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync>;
 
@@ -66,6 +73,8 @@ pub struct Worker {
     concurrency: usize,
     lease: Duration,
     patience: Duration,
+    runs_per_tenant: Option<usize>,
+    leaves_others: bool,
     prepare: Option<Prepare>,
 }
 
@@ -81,6 +90,8 @@ impl Worker {
             concurrency: 8,
             lease: half_a_minute,
             patience: half_a_minute,
+            runs_per_tenant: None,
+            leaves_others: false,
             prepare: None,
         }
     }
@@ -110,6 +121,35 @@ impl Worker {
         self
     }
 
+    /// Limits how many runs of a tenant the workers over the store continue at the same time: at least one, at most 256.
+    /// Without it, there is no limit.
+    ///
+    /// The limit holds across processes: the transaction that leases a run counts the tenant's leases. Set the same limit
+    /// for all workers, because the runs of a worker without one are not counted. A run that waits for a person is not
+    /// counted, nor a [`LeasedRun`]. The runs of a principal without a tenant count as those of a tenant, and
+    /// so do all runs together that have neither.
+    ///
+    /// With or without a limit, the tenants take turns: a tenant with many due runs does not hold up the others.
+    pub fn runs_per_tenant(mut self, runs: usize) -> Self {
+        self.runs_per_tenant = Some(runs.clamp(1, MOST_PER_TENANT));
+        self
+    }
+
+    /// Sets whether the worker leaves runs of another version alone; `false` by default.
+    ///
+    /// The version of a run is a hash of the instructions of the agent, the definitions of the catalog and the policy
+    /// under which the model gave its first answer. A run before its first answer has none, nor has a run of an earlier
+    /// release of this library; every worker continues it. Runs that are left alone stay due for workers of their version.
+    /// The failure `other_version` reports once that such runs wait.
+    ///
+    /// The calls of such a run are left alone too. If its worker died inside a call, the ledger has the call as running
+    /// until a worker of the version takes the run, so the same call of another run, or one under the same effect key, is
+    /// refused meanwhile, and nobody can settle it. A waiting call of such a run does not expire.
+    pub const fn leave_other_versions(mut self, leave: bool) -> Self {
+        self.leaves_others = leave;
+        self
+    }
+
     /// Sets a function that changes the options of a run before it continues: connections, a sink of events, fewer
     /// tools. Its input is the options from the last save: the principal, tenant, caller, roles and attributes. A run
     /// never becomes wider than it was.
@@ -120,7 +160,7 @@ impl Worker {
 
     /// Continues runs until `shutdown` resolves; then finishes the steps that have begun, and releases its leases. Each
     /// minute, and at the end, it anchors the records of all runs ([`anchor`](trait@Store#method.anchor)). Each minute
-    /// it also removes obsolete documents ([`ToolRunner::sweep`]).
+    /// it also removes obsolete documents ([`ToolRunner::sweep`]), and emits [`RunQueue::depth`] as metrics.
     ///
     /// A store that fails later is retried each second. The future has to be polled inside a tokio runtime with its
     /// timer enabled.
@@ -132,33 +172,42 @@ impl Worker {
         let owner = format!("{}-{}", self.name, uuid::Uuid::new_v4().simple()).into();
         let Self { agent, runner, concurrency, lease, patience, prepare, .. } = self;
         let store = Arc::clone(runner.store());
-        let worker =
-            Arc::new(WorkerState { store, agent, runner, owner, lease, prepare, stop: CancellationToken::new() });
+        let version = agent.version(runner.version());
+        let only = self.leaves_others.then_some(version);
+        let taker = Taker { owner, by: lease, only, per_tenant: self.runs_per_tenant };
+        let worker = Arc::new(WorkerState { store, agent, runner, taker, prepare, stop: CancellationToken::new() });
+        tracing::info!(owner = &*worker.taker.owner, version = %version, "the worker starts");
         let mut tidying = JoinSet::new();
         tidying.spawn(keep_tidy(worker.runner.clone(), worker.stop.clone()));
         let mut shutdown = pin!(shutdown);
         let mut running = JoinSet::new();
         let until = Instant::now() + patience;
-        while let Err(error) = writable(&*worker.store, &worker.owner).await {
+        while let Err(error) = writable(&*worker.store, &worker.taker.owner).await {
             match error {
                 StoreError::Unavailable(_) if Instant::now() < until => {}
                 StoreError::DiskFull(_) | StoreError::Locked(_) | StoreError::Busy | StoreError::Full => break,
                 error => return Err(error),
             }
             tracing::warn!(error = error.code(), "the store cannot be reached; the worker waits for it");
-            if wait(None, &mut running, shutdown.as_mut()).await {
+            if wait(None, POLL, &mut running, shutdown.as_mut()).await {
                 return Ok(());
             }
         }
+        let mut turns = Turns::new();
         loop {
-            match worker.take(concurrency.saturating_sub(running.len())).await {
-                Ok(taken) => taken.into_iter().for_each(|leased| {
-                    running.spawn(Arc::clone(&worker).work(leased));
-                }),
-                Err(error) => tracing::warn!(error = error.code(), "the due runs of the store cannot be listed"),
+            let (taken, polled) = worker.take(&mut turns, concurrency.saturating_sub(running.len())).await;
+            for leased in taken {
+                running.spawn(Arc::clone(&worker).work(leased));
             }
-            if wait(Some(&*worker.store), &mut running, shutdown.as_mut()).await {
+            if let Err(error) = polled {
+                tracing::warn!(error = error.code(), "the due runs of the store cannot be taken");
+            }
+            let (store, before) = (Some(&*worker.store), running.len());
+            if wait(store, turns.until_poll(), &mut running, shutdown.as_mut()).await {
                 break;
+            }
+            if running.len() < before {
+                turns.walk_again();
             }
         }
         worker.stop.cancel();
@@ -191,13 +240,32 @@ async fn writable(store: &dyn Store, owner: &Arc<str>) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Anchors the records of all runs and sweeps the store, repeatedly. Several workers may do so at the same time.
+/// Counts the due runs, anchors the records of all runs and sweeps the store, repeatedly. Several workers may do so at the same time.
 async fn keep_tidy(runner: ToolRunner, stop: CancellationToken) {
     while stop.run_until_cancelled(tokio::time::sleep(TIDY_EVERY)).await.is_some() {
+        measure(&runner).await;
         anchor_now(&**runner.store()).await;
         if let Err(error) = runner.sweep_until(&stop).await {
             tracing::warn!(error = error.code(), "expired documents could not be removed");
         }
+    }
+}
+
+/// Emits how many runs wait for workers, if a subscriber measures.
+async fn measure(runner: &ToolRunner) {
+    if !tracing::enabled!(target: METRICS, Level::DEBUG) {
+        return;
+    }
+    match RunQueue::new(runner).depth().await {
+        Ok(depth) => tracing::event!(
+            target: METRICS,
+            Level::DEBUG,
+            gauge.tool_runtime.queue.due = depth.due,
+            gauge.tool_runtime.queue.age = depth.oldest.unwrap_or_default().as_secs_f64(),
+            gauge.tool_runtime.queue.leased = depth.leased,
+            gauge.tool_runtime.queue.waiting = depth.waiting,
+        ),
+        Err(error) => tracing::warn!(error = error.code(), "the runs of the store cannot be counted"),
     }
 }
 
@@ -207,13 +275,15 @@ async fn anchor_now(store: &dyn Store) {
     }
 }
 
-/// Waits until a run may be due, a run is done, or the worker is to stop (`true`). Without a store, for a second.
+/// Waits until a run may be due, a run is done, or the worker is to stop (`true`); at most for a time. Without a store, it
+/// waits for no run.
 async fn wait(
     store: Option<&dyn Store>,
+    longest: Duration,
     running: &mut JoinSet<()>,
     mut shutdown: std::pin::Pin<&mut impl Future<Output = ()>>,
 ) -> bool {
-    let mut news = pin!(tokio::time::timeout(POLL, async {
+    let mut news = pin!(tokio::time::timeout(longest, async {
         match store {
             Some(store) => store.changed().await,
             None => std::future::pending().await,
@@ -251,8 +321,7 @@ struct WorkerState {
     store: Arc<dyn Store>,
     agent: Agent,
     runner: ToolRunner,
-    owner: Arc<str>,
-    lease: Duration,
+    taker: Taker,
     prepare: Option<Prepare>,
     stop: CancellationToken,
 }
@@ -263,34 +332,8 @@ struct Leased {
     run: StoredRun,
     /// The time before the request for the lease.
     asked: Renewed,
-}
-
-impl WorkerState {
-    /// Leases up to `free` runs that are due.
-    async fn take(&self, free: usize) -> Result<Vec<Leased>, StoreError> {
-        let mut taken = Vec::new();
-        if free == 0 {
-            return Ok(taken);
-        }
-        let due = Some(self.runner.store_time().await?);
-        let mut listed = self.store.list(&Query { due, limit: 64, ..Query::new(DocumentKind::Run) }).await?;
-        // A random start, so that workers with the same list do not all begin with the same run.
-        let first = usize::from(uuid::Uuid::new_v4().as_bytes()[0]) % listed.len().max(1);
-        listed.rotate_left(first);
-        for listed in listed {
-            let Document::Run(run) = listed.document else { continue };
-            let (owner, lease) = (Arc::clone(&self.owner), self.lease);
-            let keys = vec![Key::run(Arc::clone(&run.run_id))];
-            let change = move |transaction: &mut _| runs::lease(transaction, &run.run_id, &owner, lease);
-            let asked = Renewed::now();
-            let leased = transact(&*self.store, keys, change).await?;
-            taken.extend(leased.map(|(lease, run)| Leased { lease, run, asked }));
-            if taken.len() >= free {
-                break;
-            }
-        }
-        Ok(taken)
-    }
+    /// The document that counts the runs of its tenant, if there is a limit.
+    slots: Option<Key>,
 }
 
 impl fmt::Debug for Worker {

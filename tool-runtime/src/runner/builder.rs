@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::call::DigestKey;
@@ -298,6 +298,7 @@ impl RunnerBuilder {
                 repairers,
                 names,
                 failures: self.failures,
+                version: OnceLock::new(),
                 span_values: self.span_values,
             }),
         })

@@ -43,6 +43,8 @@ use crate::runner::waiting::decision_lock::DecisionLocks;
 use crate::runner::{ResumeError, RunOptions};
 use crate::store::{Balance, Key, PendingCall, RunLease, StoreError};
 use crate::text::random_id;
+#[cfg(feature = "agent")]
+use crate::tool::Hash;
 use crate::tool::{Schema, ToolEffect};
 
 /// One conversation or task. Cheap to clone; all clones are the same run.
@@ -424,6 +426,12 @@ impl Run {
     pub(super) fn store_unread(&self, error: StoreError) -> StoreError {
         self.report("the store failed", error.code(), &error.detail());
         error
+    }
+
+    /// Returns the hash of catalog and policy.
+    #[cfg(feature = "agent")]
+    pub(crate) fn version(&self) -> Hash {
+        self.shared().version()
     }
 
     /// Logs a failure that belongs to no call, such as a model's, and reports it to the operators' sink.

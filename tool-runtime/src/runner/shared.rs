@@ -1,8 +1,8 @@
 //! The parts that all runs of a runner share.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::call::{ToolExecResult, Verdict};
@@ -16,6 +16,9 @@ use crate::runner::report::contained::Contained;
 use crate::runner::report::failure::Failures;
 use crate::runner::run::views::Views;
 use crate::store::{Clock, Store, StoreClock};
+use crate::tool::Hash;
+#[cfg(feature = "agent")]
+use crate::tool::Hashing;
 
 /// The look-ups of names, by tool and argument.
 pub(super) type Lookups<L> = BTreeMap<(Arc<str>, Arc<str>), L>;
@@ -50,6 +53,9 @@ pub(super) struct Shared {
     pub(super) repairers: Vec<(String, Arc<Repair>)>,
     pub(super) names: Lookups<Contained<dyn NameLookup>>,
     pub(super) failures: Failures,
+    /// The hash of catalog and policy, once it was asked for.
+    #[cfg_attr(not(feature = "agent"), expect(dead_code, reason = "only conversations have a version"))]
+    pub(super) version: OnceLock<Hash>,
     /// Whether spans show masked arguments and projected results.
     pub(super) span_values: bool,
 }
@@ -62,6 +68,21 @@ impl Drop for Shared {
 }
 
 impl Shared {
+    /// Returns the hash of the definitions with which the catalog was built, and of the policy. The tools that servers
+    /// publish later are not in it; the policy pins those.
+    #[cfg(feature = "agent")]
+    pub(super) fn version(&self) -> Hash {
+        *self.version.get_or_init(|| {
+            let mut hashing = Hashing::default();
+            hashing.update(&self.policy.revision().0);
+            for entry in self.catalog.fixed_entries() {
+                hashing.update(entry.spec.name.as_str().as_bytes());
+                hashing.update(&entry.spec.definition_hash.0);
+            }
+            hashing.finish()
+        })
+    }
+
     /// Names the next attempt at a call, uniquely across all processes.
     pub(super) fn attempt(&self) -> Arc<str> {
         format!("{}-{}", self.owner, self.attempts.fetch_add(1, Ordering::Relaxed)).into()

@@ -53,8 +53,8 @@ mod tests {
         assert_ne!(first.epoch, second.epoch);
         // The wake-up must not make the run due for a worker.
         runs::wake(&mut transaction, &run).unwrap();
-        let leased = runs::lease(&mut transaction, &run, &"worker".into(), std::time::Duration::from_secs(1)).unwrap();
-        assert!(leased.is_none());
+        let worker = runs::Taker::any("worker", std::time::Duration::from_secs(1));
+        assert!(runs::lease(&mut transaction, &run, &worker).unwrap().leased().is_none());
     }
 
     #[test]

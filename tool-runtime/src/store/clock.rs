@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::store::{
-    AuditRecord, ChangeFn, Key, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument, Transaction,
-    WriteHandle,
+    AuditRecord, ChangeFn, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError,
+    StoredDocument, Transaction, WriteHandle,
 };
 
 /// A source of wall-clock time. It is called inline and must not block. If it panics, the system's clock is used
@@ -209,6 +209,18 @@ impl Store for Timed {
 
     async fn changed(&self) {
         self.store.changed().await;
+    }
+
+    async fn due_runs(&self, now: Timestamp, lane: Option<&str>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        self.store.due_runs(now, lane, limit).await
+    }
+
+    async fn lanes(&self, now: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        self.store.lanes(now, after, limit).await
+    }
+
+    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
+        self.store.depth(now).await
     }
 }
 

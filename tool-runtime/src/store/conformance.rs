@@ -8,6 +8,7 @@ mod calls;
 mod documents;
 mod grants;
 mod ledger;
+mod queue;
 mod records;
 mod runs;
 mod sizes;
@@ -68,6 +69,8 @@ cases! {
         the_time_is_that_of_transactions;
     calls: calls_that_wait_are_found, what_is_written_reads_the_same;
     runs: runs_are_kept, a_run_has_one_worker, what_is_posted_is_taken_once;
+    queue: due_runs_are_listed_by_age, lanes_are_listed_in_pages, a_short_page_is_the_last, runs_are_counted,
+        a_tenant_has_so_many_runs_at_a_time, a_run_keeps_its_version;
     grants: grants_are_kept, a_grant_has_so_many_uses;
     accounts: accounts_are_kept, accounts_together_never_pass_a_limit;
     anchors: anchors_hold_what_is_new, anchors_are_made_by_several;

@@ -12,6 +12,7 @@ mod grant;
 mod ledger_entry;
 mod post;
 mod run;
+mod slots;
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub(crate) use ledger_entry::LedgerEntry;
 pub(crate) use post::Post;
 pub(crate) use run::Holder;
 pub use run::StoredRun;
+pub(crate) use slots::StoredSlots;
 
 /// A document as a store keeps it: a key, the time from which it is due, and text that the store does not interpret.
 ///
@@ -129,6 +131,20 @@ impl StoredDocument {
         self.document.due()
     }
 
+    /// Returns the lane of a run that workers share: the runs of one tenant and one version are in one lane, in the order
+    /// of their due times, and the lanes take turns. The text is short, and means nothing to a store. `None` for other
+    /// documents.
+    #[must_use]
+    pub fn lane(&self) -> Option<Arc<str>> {
+        self.as_run().map(StoredRun::lane)
+    }
+
+    /// Returns when the lease on a run that workers share ends. `None` for a run without a lease, and for other documents.
+    #[must_use]
+    pub fn leased_until(&self) -> Option<Timestamp> {
+        self.as_run()?.holder.as_ref().map(|holder| holder.until)
+    }
+
     /// Returns the time from which the document has no meaning, so that a bounded store may drop it. `None` if it does
     /// not expire.
     #[must_use]
@@ -203,6 +219,8 @@ pub(crate) enum Document {
     DigestKey(StoredDigestKey),
     /// The calls of one effect.
     Effect(Box<StoredEffect>),
+    /// The runs of a tenant that workers have.
+    Slots(StoredSlots),
 }
 
 /// A suspended call, with the record that it would have now.
@@ -233,7 +251,7 @@ impl Document {
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
             Self::Effect(effect) => effect.due(),
-            Self::Grant(_) | Self::Account(_) | Self::Decided { .. } => self.over(),
+            Self::Grant(_) | Self::Account(_) | Self::Decided { .. } | Self::Slots(_) => self.over(),
             // A post is never due itself; posting makes its run due.
             Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) | Self::DigestKey(_) => None,
         }
@@ -246,6 +264,7 @@ impl Document {
             Self::Grant(grant) => grant.expires_at,
             Self::Decided { until } => Some(*until),
             Self::Effect(effect) => effect.over(),
+            Self::Slots(slots) => slots.over(),
             Self::Call(_)
             | Self::Waiting(_)
             | Self::Run(_)
@@ -270,6 +289,7 @@ impl Document {
             | Self::LastAnchor(_)
             | Self::DigestKey(_)
             | Self::Effect(_)
+            | Self::Slots(_)
             | Self::Post(_) => false,
         }
     }

@@ -11,7 +11,10 @@ use crate::store::pending::PendingCall;
 use crate::store::transaction::returning;
 use crate::store::write_handle::WriteHandle;
 use crate::store::{AuditRecord, SealedRecord};
-use crate::store::{ChangeFn, Document, DocumentKind, Key, Query, RecordFilter, StoreError, StoredDocument, Waiting};
+use crate::store::{
+    ChangeFn, Document, DocumentKind, DueRun, Key, Query, QueueDepth, RecordFilter, StoreError, StoredDocument,
+    Waiting, due,
+};
 
 /// Keeps documents, which change in transactions, and records, which never change.
 ///
@@ -92,6 +95,42 @@ pub trait Store: Send + Sync {
     /// spuriously, so the caller lists the due documents again.
     async fn changed(&self) {
         tokio::time::sleep(POLL).await;
+    }
+
+    /// Lists the runs that are due at `now`, the longest due ones first, at most `limit`: all of them, or those of a lane
+    /// ([`StoredDocument::lane`]). A list that is shorter than the limit has all of them: a store with a limit of its own
+    /// reads several pages.
+    ///
+    /// The default reads the texts of all due runs. A store of many runs overrides it, so that each poll of a worker reads
+    /// a bounded number of rows.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or its contents cannot be read.
+    async fn due_runs(&self, now: Timestamp, lane: Option<&str>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        due::due_runs(self, now, lane, limit).await
+    }
+
+    /// Returns the first run of each lane after this one, in the order of the lanes' bytes, at most `limit`: the run of the
+    /// lane that is due first. Lanes of which no run is due at `now` may be among them, so that a page costs the same
+    /// however many such lanes there are. A list that is shorter than the limit has all lanes after this one of which a run
+    /// is due.
+    ///
+    /// The default reads the texts of all due runs, see [`due_runs`](Self::due_runs).
+    ///
+    /// # Errors
+    /// The store cannot be reached, or its contents cannot be read.
+    async fn lanes(&self, now: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        due::lanes(self, now, after, limit).await
+    }
+
+    /// Counts the runs that workers share, at a time of the store.
+    ///
+    /// The default reads the texts of all runs, see [`due_runs`](Self::due_runs).
+    ///
+    /// # Errors
+    /// The store cannot be reached, or its contents cannot be read.
+    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
+        due::depth(self, now).await
     }
 
     /// Returns the records of calls, without the decisions on them.
@@ -193,5 +232,17 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     async fn changed(&self) {
         (**self).changed().await;
+    }
+
+    async fn due_runs(&self, now: Timestamp, lane: Option<&str>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        (**self).due_runs(now, lane, limit).await
+    }
+
+    async fn lanes(&self, now: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        (**self).lanes(now, after, limit).await
+    }
+
+    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
+        (**self).depth(now).await
     }
 }

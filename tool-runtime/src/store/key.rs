@@ -37,6 +37,8 @@ pub enum DocumentKind {
     DigestKey,
     /// The calls of one effect: those whose outcome is unknown, and the one that holds the effect key.
     Effect,
+    /// The runs of one tenant that workers have, under a limit.
+    Slots,
 }
 
 impl DocumentKind {
@@ -54,6 +56,7 @@ impl DocumentKind {
             Self::Anchor => "anchor",
             Self::DigestKey => "digest_key",
             Self::Effect => "effect",
+            Self::Slots => "slots",
         }
     }
 
@@ -196,6 +199,19 @@ impl Key {
         Self { kind: DocumentKind::Effect, scope, id: "".into() }
     }
 
+    /// Returns the key of the runs of a tenant that workers have. The runs without a tenant of one principal count as
+    /// those of a tenant.
+    pub(crate) fn slots(tenant: Option<&str>, principal: Option<&str>) -> Self {
+        let principal = if tenant.is_none() { principal } else { None };
+        let scope = digest(&("slots", tenant, principal));
+        Self::slots_of(scope.get(..32).unwrap_or_default())
+    }
+
+    /// Returns the key of the runs of a tenant that workers have, by the tenant's part of a lane.
+    pub(crate) fn slots_of(tenant: &str) -> Self {
+        Self { kind: DocumentKind::Slots, scope: tenant.into(), id: "".into() }
+    }
+
     /// Rebuilds a key from its [`kind`](Self::kind), [`scope`](Self::scope) and [`id`](Self::id), for stores to read.
     #[must_use]
     pub fn from_parts(kind: DocumentKind, scope: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
@@ -209,7 +225,7 @@ impl Key {
     }
 
     /// Returns the owner of the document: a run, for calls and runs; a tool and a tenant, for grants; a digest of the
-    /// holder, for an account; a digest of the effect, for an effect.
+    /// holder, for an account; a digest of the effect, for an effect; a digest of the tenant, for its slots.
     #[must_use]
     pub const fn scope(&self) -> &Arc<str> {
         &self.scope
@@ -236,6 +252,7 @@ impl Key {
             DocumentKind::Anchor => "anchor",
             DocumentKind::DigestKey => "digest_key",
             DocumentKind::Effect => "effect",
+            DocumentKind::Slots => "slots",
         };
         format!("{kind}/{}", self.scope)
     }

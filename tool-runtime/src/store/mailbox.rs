@@ -140,8 +140,9 @@ pub(crate) mod served {
             let posted =
                 |transaction: &mut Transaction| posts::post(transaction, &post, None, &"{}".into(), &questions);
             assert_eq!(posted(&mut transaction).unwrap(), Ok(()));
-            let worker = runs::lease(&mut transaction, &"run".into(), &"worker".into(), Duration::from_secs(1));
-            assert!(worker.unwrap().is_none());
+            let worker = runs::Taker::any("worker", Duration::from_secs(1));
+            let leased = runs::lease(&mut transaction, &"run".into(), &worker);
+            assert!(leased.unwrap().leased().is_none());
             // Storing a later document keeps the post; a run of another party is not replaced.
             keep(&mut transaction, &of("ada", "two")).unwrap();
             assert!(matches!(keep(&mut transaction, &of("bob", "three")), Err(StoreError::Duplicate)));

@@ -1,5 +1,6 @@
 //! [`MemoryStore`]: a store in the memory of this process, bounded.
 
+mod queue;
 mod seals;
 mod state;
 
@@ -14,7 +15,8 @@ use crate::store::memory::state::{Limits, State};
 use crate::store::wake::Wake;
 use crate::store::{AuditRecord, SealedRecord};
 use crate::store::{
-    ChangeFn, Clock, Key, Query, RecordFilter, Store, StoreError, StoredDocument, SystemClock, Transaction, WriteHandle,
+    ChangeFn, Clock, DueRun, Key, Query, QueueDepth, RecordFilter, Store, StoreError, StoredDocument, SystemClock,
+    Transaction, WriteHandle,
 };
 
 /// A store in memory: bounded, shared by its clones, lost with the process.
@@ -173,6 +175,24 @@ impl Store for MemoryStore {
 
     async fn changed(&self) {
         self.0.changed.wait().await;
+    }
+
+    async fn due_runs(&self, now: Timestamp, lane: Option<&str>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        let state = self.state();
+        Ok(match lane {
+            None => state.due_runs(state.runs.due(now), limit),
+            Some(lane) => state.due_runs(state.runs.due_in(lane, now), limit),
+        })
+    }
+
+    async fn lanes(&self, now: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        let state = self.state();
+        Ok(state.due_runs(state.runs.lanes(now, after), limit))
+    }
+
+    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
+        let state = self.state();
+        Ok(QueueDepth::of(now, state.runs.all().filter_map(|position| state.documents.get(&position))))
     }
 }
 

@@ -1,12 +1,15 @@
 //! Runs that workers share: each has at most one worker at a time.
 
 mod progress;
+mod slots;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::store::lane;
 use crate::store::ledger::after;
 use crate::store::{Document, Holder, Key, StoreError, StoredRun, Transaction};
+use crate::tool::Hash;
 
 pub(crate) use progress::{Due, Next, Progress, save};
 
@@ -106,24 +109,77 @@ pub(crate) fn wake(transaction: &mut Transaction, run_id: &str) -> Result<(), St
     transaction.set(&key, Document::Run(run))
 }
 
-/// Takes a run that is due and has no holder.
-pub(crate) fn lease(
-    transaction: &mut Transaction,
-    run_id: &Arc<str>,
-    owner: &Arc<str>,
-    lease: Duration,
-) -> Result<Option<(RunLease, StoredRun)>, StoreError> {
-    let (now, key) = (transaction.now(), Key::run(Arc::clone(run_id)));
-    let Some(Document::Run(run)) = transaction.get(&key) else { return Ok(None) };
-    if run.due().is_none_or(|due| now < due) {
-        return Ok(None);
+/// A worker that takes due runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Taker {
+    pub(crate) owner: Arc<str>,
+    /// The duration of a lease.
+    pub(crate) by: Duration,
+    /// The version of the worker, if it leaves the runs of other versions alone.
+    pub(crate) only: Option<Hash>,
+    /// How many runs of a tenant workers may have at the same time.
+    pub(crate) per_tenant: Option<usize>,
+}
+
+impl Taker {
+    /// Whether it continues runs of this version. Every worker continues a run without a version.
+    pub(crate) fn takes(&self, version: Option<Hash>) -> bool {
+        self.only.is_none() || version.is_none() || self.only == version
     }
-    let mut run = (**run).clone();
+
+    /// Whether it continues the runs of a lane.
+    pub(crate) fn takes_lane(&self, lane: &str) -> bool {
+        let version = lane.split_once('/').map_or("", |(_, version)| version);
+        version.is_empty() || self.only.is_none_or(|only| lane::part_of(only) == version)
+    }
+}
+
+/// The answer to a worker that wants a due run.
+#[derive(Debug)]
+pub(crate) enum Leasing {
+    /// The worker has it now.
+    Leased(RunLease, Box<StoredRun>),
+    /// It is not due any more, or has another version.
+    Gone,
+    /// Workers have as many runs of the tenant as they may.
+    Full,
+}
+
+#[cfg(test)]
+impl Taker {
+    /// Creates a worker without a limit that continues runs of every version.
+    pub(crate) fn any(owner: &str, by: Duration) -> Self {
+        Self { owner: owner.into(), by, only: None, per_tenant: None }
+    }
+}
+
+#[cfg(test)]
+impl Leasing {
+    pub(crate) fn leased(self) -> Option<(RunLease, StoredRun)> {
+        if let Self::Leased(lease, run) = self { Some((lease, *run)) } else { None }
+    }
+}
+
+/// Takes a run that is due and has no holder. With a limit, the transaction also names the run's
+/// [slots](StoredRun::slots), which count the leases of the tenant: two workers that take at the same moment wait for each
+/// other.
+pub(crate) fn lease(transaction: &mut Transaction, run_id: &Arc<str>, taker: &Taker) -> Result<Leasing, StoreError> {
+    let (now, key) = (transaction.now(), Key::run(Arc::clone(run_id)));
+    let Some(Document::Run(run)) = transaction.get(&key) else { return Ok(Leasing::Gone) };
+    if run.due().is_none_or(|due| now < due) || !taker.takes(run.version) {
+        return Ok(Leasing::Gone);
+    }
+    let (mut run, until) = (run.clone(), after(now, taker.by));
+    if let Some(most) = taker.per_tenant
+        && !slots::enter(transaction, &run, until, most)?
+    {
+        return Ok(Leasing::Full);
+    }
     run.epoch += 1;
-    run.holder = Some(Holder { owner: Arc::clone(owner), until: after(now, lease) });
-    let held = RunLease { run_id: Arc::clone(run_id), owner: Arc::clone(owner), epoch: run.epoch };
-    transaction.set(&key, Document::Run(Box::new(run.clone())))?;
-    Ok(Some((held, run)))
+    run.holder = Some(Holder { owner: Arc::clone(&taker.owner), until });
+    let held = RunLease { run_id: Arc::clone(run_id), owner: Arc::clone(&taker.owner), epoch: run.epoch };
+    transaction.set(&key, Document::Run(run.clone()))?;
+    Ok(Leasing::Leased(held, run))
 }
 
 /// Checks that a worker still holds its run.
@@ -131,14 +187,15 @@ pub(crate) fn check(transaction: &Transaction, lease: &RunLease) -> Result<(), S
     held(transaction, lease).map(drop)
 }
 
-/// Prolongs a worker's lease.
+/// Prolongs a worker's lease, also in the slots of its tenant if the transaction names them.
 pub(crate) fn renew(transaction: &mut Transaction, lease: &RunLease, by: Duration) -> Result<(), StoreError> {
     let until = after(transaction.now(), by);
     write(transaction, lease, |run| {
         // Keep the later end: a clock that jumped back must not shorten the lease.
         let until = run.holder.as_ref().map_or(until, |holder| holder.until.max(until));
         run.holder = Some(Holder { owner: Arc::clone(&lease.owner), until });
-    })
+    })?;
+    slots::prolong(transaction, lease)
 }
 
 fn held<'t>(transaction: &'t Transaction, lease: &RunLease) -> Result<&'t StoredRun, StoreError> {

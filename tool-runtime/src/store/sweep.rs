@@ -17,6 +17,10 @@ pub(crate) const KEPT: Duration = Duration::from_secs(7 * 86_400);
 /// The maximum number of documents that one transaction removes, which bounds how long their locks are held.
 const BATCH: usize = 64;
 
+/// The kinds of the documents that lose their meaning at their due time.
+const EXPIRING: [DocumentKind; 5] =
+    [DocumentKind::Account, DocumentKind::Grant, DocumentKind::Decided, DocumentKind::Effect, DocumentKind::Slots];
+
 /// Closes the calls that `wanted` selects whose lease has ended and that no process continues ([`ledger::close_left`]).
 /// Returns how many it closed.
 ///
@@ -43,8 +47,8 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
 
 impl dyn Store + '_ {
     /// Removes accounts whose window ended a week ago, grants that expired a week ago, marks of decided calls that would
-    /// have expired a week ago, and effect keys whose time to keep (`once_for`) ended a week ago. Returns how many it
-    /// removed.
+    /// have expired a week ago, effect keys whose time to keep (`once_for`) ended a week ago, and the slots of tenants whose
+    /// last worker was lost a week ago. Returns how many it removed.
     ///
     /// Calls that began and whose lease has ended are closed as `outcome_unknown`, with the cause `lost`, if no process
     /// continues their run: for example, a service without workers or an MCP server has died. A call whose tool may
@@ -77,10 +81,9 @@ impl dyn Store + '_ {
     pub async fn sweep(&self) -> Result<u64, StoreError> {
         let now = self.now().await?;
         close_abandoned(self, |_| true).await?;
-        // Documents of these kinds are due from the moment at which they lose their meaning.
         let due = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
         let mut removed = 0;
-        for kind in [DocumentKind::Account, DocumentKind::Grant, DocumentKind::Decided, DocumentKind::Effect] {
+        for kind in EXPIRING {
             let mut query = Query { due: Some(due), limit: BATCH, ..Query::new(kind) };
             while let Some(page) = query.next_page(self).await? {
                 let keys: Vec<_> = page.into_iter().map(|listed| listed.key).collect();

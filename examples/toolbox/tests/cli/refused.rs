@@ -80,6 +80,7 @@ fn what_would_decide_nothing_is_refused() {
     let mut rig = shared(&endpoint);
     for (words, part) in [
         (&["worker", "--concurrency", "0"][..], "at least 1"),
+        (&["worker", "--runs-per-tenant", "0"], "at least 1"),
         (&["worker", "--lease", "1ms"], "at least one second"),
         (&["worker", "put", "--run", "", "Hello"], "--run <ID>"),
         (&["worker", "put", " "], "the message is empty"),

@@ -151,8 +151,8 @@ fn a_store_is_migrated_where_that_is_asked_for() {
     let put = ["--json", "worker", "put", "--run", "run-1", "Go on."];
     assert_eq!(rig.run(&[&["--no-migrate"], &put[..]].concat()).code(2).error(), "store_older");
     fs::remove_file(rig.path("shared.db")).unwrap();
-    assert!(rig.run(&["store", "migrate"]).code(0).stdout.contains("has its tables now: version 3"));
-    assert!(rig.run(&["store", "migrate"]).code(0).stdout.contains("has version 3 already"));
+    assert!(rig.run(&["store", "migrate"]).code(0).stdout.contains("has its tables now: version 4"));
+    assert!(rig.run(&["store", "migrate"]).code(0).stdout.contains("has version 4 already"));
     rig.run(&[&["--no-migrate"], &put[..]].concat()).code(0);
 
     let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();

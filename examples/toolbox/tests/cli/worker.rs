@@ -140,7 +140,8 @@ fn workers_of_one_name_share_the_work() {
     for number in 0..6 {
         rig.run(&["worker", "put", "--run", &format!("run-{number}"), "Hello"]).code(0);
     }
-    let workers = [Working::start(&rig, &["--concurrency", "1"]), Working::start(&rig, &["--concurrency", "1"])];
+    let words = ["--concurrency", "1", "--runs-per-tenant", "2", "--leave-other-versions"];
+    let workers = [Working::start(&rig, &words), Working::start(&rig, &words)];
     for number in 0..6 {
         let shown = until(&rig, &format!("run-{number}"), "answered");
         assert_eq!(shown["text"], "Done.");

@@ -142,15 +142,23 @@ async fn set(
         connection.execute(sql, [space.into(), scope.into(), id.into()]).await?;
         return Ok(None);
     };
-    let sql = "INSERT INTO tool_runtime_documents (space, scope, id, name, due, body, parts) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (space, scope, id) \
-               DO UPDATE SET due = excluded.due, body = excluded.body, parts = excluded.parts";
+    let sql = "INSERT INTO tool_runtime_documents (space, scope, id, name, due, body, parts, lane, leased_until) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (space, scope, id) \
+               DO UPDATE SET due = excluded.due, body = excluded.body, parts = excluded.parts, lane = excluded.lane, \
+               leased_until = excluded.leased_until";
     let due = Value::Int(document.due().map(micros_from));
+    let [lane, leased_until] = queued(document);
     let stored = Stored { body: json.clone(), parts: hashes };
     let (body, parts) = (stored.body.as_str().into(), Value::Text(stored.parts.clone()));
-    let arguments = [space.into(), scope.into(), id.into(), Value::Text(name), due, body, parts];
+    let arguments = [space.into(), scope.into(), id.into(), Value::Text(name), due, body, parts, lane, leased_until];
     connection.execute(sql, arguments).await?;
     Ok(Some(stored))
+}
+
+/// Returns the columns by which workers find and count runs: the lane, and the end of the lease.
+pub(super) fn queued(document: &StoredDocument) -> [Value; 2] {
+    let lane = document.lane().map(|lane| lane.to_string());
+    [Value::Text(lane), Value::Int(document.leased_until().map(micros_from))]
 }
 
 /// Appends records, each to the chain of its run.

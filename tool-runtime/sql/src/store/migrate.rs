@@ -1,14 +1,19 @@
 //! The tables, by version. A database stores its version; a newer version than this library knows is refused.
 
-use tool_runtime::store::StoreError;
+use tool_runtime::store::{DocumentKind, StoreError, StoredDocument};
 
+use crate::store::apply::queued;
 use crate::store::connection::{Connection, Database};
 use crate::store::failure::failed;
 use crate::store::problem::{misconfigured, unlike};
+use crate::store::text::key;
 use crate::store::write::number;
 
 /// The version that this library reads and writes.
-pub(super) const VERSION: i64 = 3;
+pub(super) const VERSION: i64 = 4;
+
+/// The first version whose tables can have another prefix.
+const PREFIXED: i64 = 3;
 
 /// The statements that create the tables of a new database: for SQLite, and for PostgreSQL.
 const TABLES: [&str; 2] =
@@ -19,12 +24,18 @@ const TABLES: [&str; 2] =
 const RENAMED: [&str; 2] =
     [include_str!("migrations/renamed.sqlite.sql"), include_str!("migrations/renamed.postgres.sql")];
 
+/// The migration from version 3 to version 4, which adds the lanes of runs.
+const LANES: [&str; 2] = [include_str!("migrations/lanes.sqlite.sql"), include_str!("migrations/lanes.postgres.sql")];
+
+/// How many runs the migration reads at a time.
+const PAGE: i64 = 256;
+
 /// The comments on the tables in PostgreSQL.
 const COMMENTS: &str = include_str!("migrations/comments.postgres.sql");
 
 /// The expected tables. A different table of the same name is found before anything is written.
 const SHAPE: [(&str, &str); 3] = [
-    ("tool_runtime_documents", "number, space, scope, id, name, due, body, parts"),
+    ("tool_runtime_documents", "number, space, scope, id, name, due, body, parts, lane, leased_until"),
     ("tool_runtime_parts", "scope, hash, body"),
     (
         "tool_runtime_records",
@@ -67,7 +78,7 @@ async fn version(database: &Database, connection: &mut Connection) -> Result<Opt
     let sql = "SELECT version FROM tool_runtime_schema ORDER BY version DESC LIMIT 2";
     let rows = connection.rows::<(i64,)>(sql, []).await.map_err(unlike)?;
     // A row that a newer library wrote takes precedence over all others.
-    let oldest = if database.prefix.is_default() { 1 } else { VERSION };
+    let oldest = if database.prefix.is_default() { 1 } else { PREFIXED };
     match rows.as_slice() {
         [(found,), ..] if *found > VERSION => Err(StoreError::Newer { found: *found, known: VERSION }),
         [(found,)] if *found >= oldest => Ok(Some(*found)),
@@ -78,7 +89,7 @@ async fn version(database: &Database, connection: &mut Connection) -> Result<Opt
     }
 }
 
-/// Creates or renames the tables. If several processes open the same database, one of them does it.
+/// Creates or changes the tables. If several processes open the same database, one of them does it.
 async fn under_lock(database: &Database, connection: &mut Connection) -> Result<(), StoreError> {
     let which = usize::from(!database.is_sqlite());
     if database.is_sqlite() {
@@ -88,7 +99,7 @@ async fn under_lock(database: &Database, connection: &mut Connection) -> Result<
     }
     match version(database, connection).await? {
         Some(VERSION) => return connection.run("ROLLBACK").await.map_err(failed),
-        Some(_) => {
+        Some(found) => {
             if !database.is_sqlite() {
                 // The version row shows in which schema the tables are, even if new ones would be created elsewhere. A
                 // process that has read the version ends its transaction before the lock is granted; one that reads it
@@ -102,7 +113,11 @@ async fn under_lock(database: &Database, connection: &mut Connection) -> Result<
                     .await
                     .map_err(failed)?;
             }
-            connection.run(RENAMED[which]).await.map_err(unlike)?;
+            if found < 3 {
+                connection.run(RENAMED[which]).await.map_err(unlike)?;
+            }
+            connection.run(LANES[which]).await.map_err(unlike)?;
+            fill_lanes(connection).await?;
         }
         None => connection.run(TABLES[which]).await.map_err(unlike)?,
     }
@@ -110,6 +125,43 @@ async fn under_lock(database: &Database, connection: &mut Connection) -> Result<
         connection.run(COMMENTS).await.map_err(failed)?;
     }
     connection.run("COMMIT").await.map_err(failed)
+}
+
+/// Writes the lanes of the runs that have a due time, in one statement for each page: no other process reads or writes
+/// the documents meanwhile. All other runs get theirs when they are written next.
+async fn fill_lanes(connection: &mut Connection) -> Result<(), StoreError> {
+    type Row = (i64, String, String, Option<String>, String);
+    let sql = "SELECT number, scope, id, name, body FROM tool_runtime_documents \
+               WHERE space = 'run' AND number > $1 AND due IS NOT NULL ORDER BY number LIMIT $2";
+    let mut after = 0;
+    loop {
+        let rows = connection.rows::<Row>(sql, [after.into(), PAGE.into()]).await.map_err(failed)?;
+        let Some((last, ..)) = rows.last() else { return Ok(()) };
+        after = *last;
+        let (mut places, mut arguments) = (Vec::new(), Vec::new());
+        for (number, scope, id, name, body) in rows {
+            let key = key(DocumentKind::Run, &scope, &id, name.as_deref());
+            // A run that cannot be read stays as it is: the worker that takes it reports it.
+            let Ok(run) = key.and_then(|key| StoredDocument::from_json(key, &body)) else { continue };
+            // The run of an engine or a server has a due time in older rows, and none in the queue.
+            if run.due().is_none() {
+                continue;
+            }
+            let [lane, leased_until] = queued(&run);
+            let [first, second, third] = [1, 2, 3].map(|place| arguments.len() + place);
+            places.push(format!("(${first}, ${second}, ${third})"));
+            arguments.extend([number.into(), lane, leased_until]);
+        }
+        if !places.is_empty() {
+            let sql = format!(
+                "WITH filled (number, lane, leased_until) AS (VALUES {}) UPDATE tool_runtime_documents \
+                 SET lane = filled.lane, leased_until = filled.leased_until FROM filled \
+                 WHERE tool_runtime_documents.number = filled.number",
+                places.join(", ")
+            );
+            connection.execute(sql, arguments).await.map_err(failed)?;
+        }
+    }
 }
 
 /// Refuses tables that have the names of this library's tables and other columns.

@@ -2,7 +2,10 @@
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
-use tool_runtime::store::{Clock, Finding, Key, Query, RecordFilter, SealedRecord, StoreError, StoredDocument};
+use tool_runtime::store::{
+    Clock, DocumentKind, DueRun, Finding, Key, Query, QueueDepth, RecordFilter, SealedRecord, StoreError,
+    StoredDocument,
+};
 
 use crate::store::apply::{MOST_KEYS, filed};
 use crate::store::connection::{Row, Value};
@@ -80,6 +83,49 @@ pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<StoredDoc
     listed.into_iter().map(read).collect()
 }
 
+/// A row of a due run: scope, id, name, lane and the time from which it is due.
+type Due = (String, String, Text, Text, i64);
+
+fn due_run((scope, id, name, lane, due): Due) -> Result<DueRun, StoreError> {
+    let key = key(DocumentKind::Run, &scope, &id, name.as_deref())?;
+    // A document that could not be read when the database was migrated has no lane.
+    let (run_id, lane) = (key.scope().clone(), lane.unwrap_or_default().into());
+    Ok(DueRun { run_id, lane, due: moment(due)? })
+}
+
+pub(super) async fn due_runs(
+    shared: &Shared,
+    now: Timestamp,
+    lane: Option<&str>,
+    limit: usize,
+) -> Result<Vec<DueRun>, StoreError> {
+    let (sql, arguments) = statement::due_runs(now, lane, limit);
+    rows::<Due>(shared, sql, arguments).await?.into_iter().map(due_run).collect()
+}
+
+pub(super) async fn lanes(shared: &Shared, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+    let (sql, arguments) = statement::lanes(after, limit);
+    rows::<Due>(shared, sql, arguments).await?.into_iter().map(due_run).collect()
+}
+
+pub(super) async fn depth(shared: &Shared, now: Timestamp) -> Result<QueueDepth, StoreError> {
+    let (sql, arguments) = statement::depth(now);
+    let counted = rows::<(i64, Option<i64>, i64, i64)>(shared, sql, arguments).await?;
+    let Some(&(due, first, leased, all)) = counted.first() else { return Ok(QueueDepth::default()) };
+    let first = first.map(moment).transpose()?.filter(|first| *first <= now);
+    let count = |number: i64| u64::try_from(number).unwrap_or_default();
+    Ok(QueueDepth {
+        due: count(due),
+        oldest: first.map(|first| now.duration_since(first).unsigned_abs()),
+        leased: count(leased),
+        waiting: count(all - due - leased),
+    })
+}
+
+fn moment(micros: i64) -> Result<Timestamp, StoreError> {
+    Timestamp::from_microsecond(micros).map_err(|error| StoreError::Corrupt(Box::new(error)))
+}
+
 type Kept = (i64, i64, String, String, String, String, String, String, String, Text, Text, Text, i64, String);
 
 /// The row of a record. An unreadable row becomes an error in its place, like an edited one, so that it does not fail
@@ -153,6 +199,5 @@ pub(super) async fn now(shared: &Shared) -> Result<Timestamp, StoreError> {
     }
     let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint".to_owned();
     let micros = rows::<(i64,)>(shared, sql, Vec::new()).await?.first().map_or(0, |(micros,)| *micros);
-    let now = Timestamp::from_microsecond(micros).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
-    Ok(shared.clock.at_least(now))
+    Ok(shared.clock.at_least(moment(micros)?))
 }

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use tool_runtime::store::{Key, Query, RecordFilter};
+use tool_runtime::store::{DocumentKind, Key, Query, RecordFilter};
 
 use crate::store::connection::Value;
 use crate::store::parts::SPACE;
@@ -64,6 +64,40 @@ pub(super) fn listing(query: &Query) -> Statement {
          WHERE scope IN (SELECT scope FROM page WHERE parts IS NOT NULL)"
     );
     (sql, arguments)
+}
+
+/// Lists due runs, all of them or those of a lane.
+pub(super) fn due_runs(now: Timestamp, lane: Option<&str>, limit: usize) -> Statement {
+    let mut sql = Select::new("SELECT scope, id, name, lane, due FROM tool_runtime_documents");
+    sql.and("space =", DocumentKind::Run.code());
+    if let Some(lane) = lane {
+        sql.and("lane =", lane);
+    }
+    sql.and("due <=", micros(now));
+    sql.page("due", limit)
+}
+
+/// Lists the first run of each lane. One step along the index finds the next lane, however many runs a lane has.
+pub(super) fn lanes(after: &str, limit: usize) -> Statement {
+    let sql = "WITH RECURSIVE lanes (lane, place) AS (\
+               SELECT (SELECT lane FROM tool_runtime_documents \
+               WHERE space = 'run' AND lane > $1 AND due IS NOT NULL ORDER BY lane LIMIT 1), 1 \
+               UNION ALL SELECT (SELECT later.lane FROM tool_runtime_documents AS later \
+               WHERE later.space = 'run' AND later.lane > lanes.lane AND later.due IS NOT NULL \
+               ORDER BY later.lane LIMIT 1), lanes.place + 1 FROM lanes WHERE lanes.lane IS NOT NULL AND lanes.place < $2) \
+               SELECT run.scope, run.id, run.name, run.lane, run.due FROM (SELECT (SELECT number \
+               FROM tool_runtime_documents AS own WHERE own.space = 'run' AND own.lane = lanes.lane \
+               AND own.due IS NOT NULL ORDER BY own.due LIMIT 1) AS number FROM lanes WHERE lanes.lane IS NOT NULL) AS first \
+               CROSS JOIN tool_runtime_documents AS run WHERE run.number = first.number ORDER BY run.lane";
+    (sql.to_owned(), vec![after.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()])
+}
+
+/// Counts the runs that have a due time: those that are due, the first due time, those under a lease, and all.
+pub(super) fn depth(now: Timestamp) -> Statement {
+    let sql = "SELECT COUNT(CASE WHEN due <= $1 THEN 1 END), MIN(due), \
+               COUNT(CASE WHEN due > $1 AND leased_until > $1 THEN 1 END), COUNT(*) FROM tool_runtime_documents \
+               WHERE space = 'run' AND lane IS NOT NULL AND due IS NOT NULL";
+    (sql.to_owned(), vec![micros(now).into()])
 }
 
 /// Counts the records of a time range, up to one more than [`FEW`]. `None` if the filter has no time range, or selects

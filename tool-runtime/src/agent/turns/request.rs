@@ -93,6 +93,9 @@ impl Turns {
         for call in turn.calls.iter().filter(|call| call.outside_choice) {
             tracing::warn!(run = self.run.id(), tool = call.name, "the model called a tool outside the forced choice");
         }
+        if self.state.turns.is_empty() {
+            self.state.version = Some(self.agent.version(self.run.version()));
+        }
         self.state.turns.push(turn);
         self.take(decoded, span);
         Ok(())

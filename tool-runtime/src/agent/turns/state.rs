@@ -8,7 +8,7 @@ use crate::agent::typed::Typed;
 use crate::agent::{ModelTurn, WaitingCall};
 use crate::call::{CallId, Cause, Outcome, Question, Suspension, ToolCall, ToolExecResult, Violation};
 use crate::runner::Run;
-use crate::tool::ToolEffect;
+use crate::tool::{Hash, ToolEffect};
 use crate::wire::history::{Missing, ResultMessage, repair};
 use crate::wire::{Finish, Message, RequestSettings, WireError};
 
@@ -31,6 +31,9 @@ pub(in crate::agent) struct State {
     /// The number of model turns since the last message of the user.
     pub(in crate::agent) asked: u32,
     pub(in crate::agent) turns: Vec<ModelTurn>,
+    /// The version under which the first turn was taken. `None` before it, and for conversations of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::agent) version: Option<Hash>,
 }
 
 impl State {

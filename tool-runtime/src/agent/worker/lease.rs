@@ -25,6 +25,8 @@ pub(super) const RUNNING: &str = "running";
 pub(super) struct Lease {
     pub(super) store: Arc<dyn Store>,
     pub(super) run: RunLease,
+    /// The document that counts the runs of its tenant, if there is a limit.
+    pub(super) slots: Option<Key>,
     /// How long a write is retried while the store cannot be reached.
     pub(super) patience: Duration,
     /// The time of the lease's last renewal.
@@ -66,7 +68,7 @@ impl Lease {
         if self.renewed.is_within(by / 2) {
             return Ok(());
         }
-        prolong(&*self.store, &self.run, by, &self.renewed).await
+        prolong(&*self.store, (&self.run, self.slots.as_ref()), by, &self.renewed).await
     }
 
     /// Does work that no write protects: model requests and read-only calls. The lease is confirmed before the work
@@ -80,7 +82,7 @@ impl Lease {
             });
             match polled.await {
                 Some(done) => return Ok(done),
-                None => prolong(&*self.store, &self.run, by, &self.renewed).await?,
+                None => prolong(&*self.store, (&self.run, self.slots.as_ref()), by, &self.renewed).await?,
             }
         }
     }
@@ -116,13 +118,15 @@ impl Lease {
     /// Releases the run; `None` keeps the state of its last save.
     pub(super) async fn put(&self, state: Option<&str>, due: Due, news: u64, failures: u32) -> Result<(), StoreError> {
         let next = Next::Release { due, news };
-        self.write(Progress { document: None, state: state.map(Into::into), taken: None, failures, next }).await
+        let state = state.map(Into::into);
+        self.write(Progress { document: None, state, version: None, taken: None, failures, next }).await
     }
 
     /// Writes the progress of the run.
     pub(super) async fn write(&self, progress: Progress) -> Result<(), StoreError> {
         let taken = progress.taken.clone();
-        let keys: Vec<_> = std::iter::once(Key::run(Arc::clone(&self.run.run_id))).chain(taken).collect();
+        let slots = self.slots.clone().filter(|_| matches!(progress.next, Next::Release { .. }));
+        let keys: Vec<_> = std::iter::once(Key::run(Arc::clone(&self.run.run_id))).chain(taken).chain(slots).collect();
         let until = Instant::now() + self.patience;
         loop {
             let (lease, progress) = (self.run.clone(), progress.clone());
@@ -141,15 +145,22 @@ impl Lease {
     /// fires.
     pub(super) fn keep(&self, by: Duration, lost: CancellationToken) -> Kept {
         let renewed = Arc::clone(&self.renewed);
-        Kept(tokio::spawn(renew(Arc::clone(&self.store), self.run.clone(), by, renewed, lost)))
+        let lease = (self.run.clone(), self.slots.clone());
+        Kept(tokio::spawn(renew(Arc::clone(&self.store), lease, by, renewed, lost)))
     }
 }
 
-async fn renew(store: Arc<dyn Store>, lease: RunLease, by: Duration, renewed: Arc<Renewed>, lost: CancellationToken) {
+async fn renew(
+    store: Arc<dyn Store>,
+    (lease, slots): (RunLease, Option<Key>),
+    by: Duration,
+    renewed: Arc<Renewed>,
+    lost: CancellationToken,
+) {
     loop {
         // A failed renewal leaves time for another one within the lease.
         tokio::time::sleep(by / 3).await;
-        match prolong(&*store, &lease, by, &renewed).await {
+        match prolong(&*store, (&lease, slots.as_ref()), by, &renewed).await {
             Err(StoreError::Fenced) => break,
             // Not renewed for a whole lease, so another worker may have the run.
             Err(_) if renewed.elapsed() > by => break,
@@ -159,9 +170,14 @@ async fn renew(store: Arc<dyn Store>, lease: RunLease, by: Duration, renewed: Ar
     lost.cancel();
 }
 
-async fn prolong(store: &dyn Store, lease: &RunLease, by: Duration, renewed: &Renewed) -> Result<(), StoreError> {
+async fn prolong(
+    store: &dyn Store,
+    (lease, slots): (&RunLease, Option<&Key>),
+    by: Duration,
+    renewed: &Renewed,
+) -> Result<(), StoreError> {
     let (asked, held) = (Renewed::now(), lease.clone());
-    let keys = vec![Key::run(Arc::clone(&lease.run_id))];
+    let keys = std::iter::once(Key::run(Arc::clone(&lease.run_id))).chain(slots.cloned()).collect();
     transact(store, keys, move |transaction| runs::renew(transaction, &held, by)).await?;
     renewed.set(&asked);
     Ok(())
@@ -210,11 +226,15 @@ mod tests {
             transact(&*store, key(), move |transaction| runs::enqueue(transaction, &stored)).await.unwrap();
             let take = async |owner: Arc<str>| {
                 let run = Arc::clone(&run);
-                let change = move |transaction: &mut _| runs::lease(transaction, &run, &owner, by);
-                transact(&*store, key(), change).await.unwrap().unwrap().0
+                let taker = runs::Taker { owner, by, only: None, per_tenant: None };
+                let change = move |transaction: &mut _| runs::lease(transaction, &run, &taker);
+                match transact(&*store, key(), change).await.unwrap() {
+                    runs::Leasing::Leased(lease, _) => lease,
+                    other => panic!("it is due: {other:?}"),
+                }
             };
             let (lease_of_one, renewed) = (take(owner("one")).await, Arc::new(Renewed::now()));
-            let lease = Lease { store: Arc::clone(&store) as _, run: lease_of_one, patience: by, renewed };
+            let lease = Lease { store: Arc::clone(&store) as _, run: lease_of_one, slots: None, patience: by, renewed };
             let steps = AtomicU32::new(0);
             let work = async {
                 steps.fetch_add(1, Ordering::Relaxed);

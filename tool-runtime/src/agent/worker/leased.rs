@@ -148,6 +148,7 @@ impl RunQueue {
         let run = conversation.run();
         let mut stored = StoredRun::new(run.run_id(), conversation.to_text()?);
         (stored.principal, stored.tenant) = (run.principal().cloned(), run.tenant().cloned());
+        stored.version = conversation.version();
         let (keys, owner) = (vec![Key::run(run.run_id())], owner_of(owner));
         let stored = Arc::new(stored);
         let new = Arc::clone(&stored);
@@ -164,7 +165,8 @@ fn owner_of(name: &str) -> Arc<str> {
 impl LeasedRun {
     fn new(store: Arc<dyn Store>, lease: RunLease, run: &StoredRun) -> Self {
         // A lost lease shows at the next write.
-        let lease = Lease { store, run: lease, patience: Duration::ZERO, renewed: Arc::new(Renewed::now()) };
+        let renewed = Arc::new(Renewed::now());
+        let lease = Lease { store, run: lease, slots: None, patience: Duration::ZERO, renewed };
         let kept = lease.keep(LEASE, CancellationToken::new());
         let party = (run.principal.clone(), run.tenant.clone());
         let is_running = AtomicBool::new(&*run.state == RUNNING);
@@ -284,7 +286,8 @@ impl LeasedRun {
             return Err(StoreError::Fenced);
         }
         let (document, named) = (Some(conversation.to_text()?), Some(state.into()));
-        self.lease.write(Progress { document, state: named, taken, failures: 0, next: Next::Keep }).await?;
+        let version = conversation.version();
+        self.lease.write(Progress { document, state: named, version, taken, failures: 0, next: Next::Keep }).await?;
         self.is_running.store(state == RUNNING, Ordering::Relaxed);
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::agent::{Input, SavedConversation};
 use crate::call::{Decider, Question, ToolExecResult};
 use crate::runner::{ResumeError, RunOptions, ToolRunner};
 use crate::store::transaction::returning;
-use crate::store::{DecisionKind, Document, Key, Store, StoreError, StoredRun, Transaction, runs};
+use crate::store::{DecisionKind, Document, Key, QueueDepth, Store, StoreError, StoredRun, Transaction, runs};
 
 /// The conversations that workers share: any process can enqueue them, post to them, and read them.
 ///
@@ -81,11 +81,21 @@ impl RunQueue {
         let id: Arc<str> = run.run_id().into();
         let mut stored = StoredRun::new(Arc::clone(&id), conversation.to_text()?);
         (stored.principal, stored.tenant) = (run.principal().cloned(), run.tenant().cloned());
+        stored.version = conversation.version();
         let change = move |transaction: &mut Transaction| {
             stored.due = Some(transaction.now());
             runs::enqueue(transaction, &stored)
         };
         Ok(transact(self.store(), vec![Key::run(id)], change).await?)
+    }
+
+    /// Counts the runs of all tenants that wait for workers. A worker emits the same numbers each minute as metrics, if a
+    /// subscriber records them.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn depth(&self) -> Result<QueueDepth, StoreError> {
+        self.store().depth(self.runner.store_time().await?).await
     }
 
     /// Posts a message, decisions or answers to a run of a tenant. Posts are taken in order, each once, when the run

@@ -66,12 +66,12 @@ struct WorkerRun<'d> {
 
 impl WorkerState {
     /// Continues a run until it waits, ends or is lost, or the worker is to stop.
-    pub(super) async fn work(self: Arc<Self>, Leased { lease, run: stored, asked }: Leased) {
+    pub(super) async fn work(self: Arc<Self>, Leased { lease, run: stored, asked, slots }: Leased) {
         let run = Arc::clone(&stored.run_id);
         let lost = CancellationToken::new();
-        let lease =
-            Lease { store: Arc::clone(&self.store), run: lease, patience: self.lease, renewed: Arc::new(asked) };
-        let _kept = lease.keep(self.lease, lost.clone());
+        let (store, patience, renewed) = (Arc::clone(&self.store), self.taker.by, Arc::new(asked));
+        let lease = Lease { store, run: lease, slots, patience, renewed };
+        let _kept = lease.keep(self.taker.by, lost.clone());
         let failures = AtomicU32::new(stored.failures);
         let leased = WorkerRun { worker: &self, lease, stored, failures, taking: Mutex::default() };
         // On the heap: the whole conversation is one future.
@@ -117,9 +117,8 @@ impl WorkerRun<'_> {
                 Some(expires) => Due::At(expires),
                 None => Due::Never,
             };
-            let document = conversation.save().await?.to_text()?;
             let next = Next::Release { due, news };
-            return Ok(self.write(Some(document), step.code(), None, next).await?);
+            return Ok(self.write(&conversation.save().await?, step.code(), None, next).await?);
         }
     }
 
@@ -155,8 +154,7 @@ impl WorkerRun<'_> {
         let expired = conversation.expire(self.worker.runner.store_time().await?).await;
         let expired = expired.map_err(|error| Down::from(StepError::Refused(error)))?;
         if expired {
-            let document = conversation.save().await?.to_text()?;
-            self.write(Some(document), RUNNING, None, Next::Keep).await?;
+            self.write(&conversation.save().await?, RUNNING, None, Next::Keep).await?;
         }
         Ok(expired)
     }
@@ -176,13 +174,14 @@ impl WorkerRun<'_> {
 
     async fn write(
         &self,
-        document: Option<Arc<str>>,
+        saved: &SavedConversation,
         state: &str,
         taken: Option<Key>,
         next: Next,
     ) -> Result<(), StoreError> {
+        let (document, version) = (Some(saved.to_text()?), saved.version());
         let failures = self.failures.load(Ordering::Relaxed);
-        self.lease.write(Progress { document, state: Some(state.into()), taken, failures, next }).await
+        self.lease.write(Progress { document, state: Some(state.into()), version, taken, failures, next }).await
     }
 }
 
@@ -191,10 +190,10 @@ impl Durable for WorkerRun<'_> {
     type Error = Down;
 
     async fn unit(&self, _name: &str, work: StepFuture<'_>) -> Result<SavedConversation, Down> {
-        let saved = self.lease.attend(self.worker.lease, work).await??;
+        let saved = self.lease.attend(self.worker.taker.by, work).await??;
         let taken = self.taking.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.failures.store(0, Ordering::Relaxed);
-        self.write(Some(saved.to_text()?), RUNNING, taken, Next::Keep).await?;
+        self.write(&saved, RUNNING, taken, Next::Keep).await?;
         Ok(saved)
     }
 

@@ -37,7 +37,8 @@ use crate::contain::{caught, discard};
 #[non_exhaustive]
 pub struct Failure<'a> {
     /// The stable code: an outcome's such as `execution_error`, a store's such as `store_unavailable`, a model's, or
-    /// `part_panicked` for a store, clock, validator, repairer, broker or sink of the application.
+    /// `part_panicked` for a store, clock, validator, repairer, broker or sink of the application, or `other_version` for
+    /// runs that a worker leaves alone.
     pub code: &'a str,
     /// The tool, if the failure belongs to a call.
     pub tool: Option<&'a str>,
@@ -55,6 +56,23 @@ pub struct Failure<'a> {
     pub is_record_lost: bool,
     /// The error and its causes, or the message of the panic; at most 16 KiB.
     pub text: &'a str,
+}
+
+impl<'a> Failure<'a> {
+    /// Creates a failure that belongs to no run.
+    pub(in crate::runner) const fn of_none(code: &'a str, text: &'a str) -> Self {
+        Self {
+            code,
+            tool: None,
+            call_id: None,
+            run_id: None,
+            session_id: None,
+            conversation_id: None,
+            error_type: None,
+            is_record_lost: false,
+            text,
+        }
+    }
 }
 
 // `text` can contain values.
@@ -108,17 +126,8 @@ impl Failures {
     /// Reports a panic in a part of the application: `part` is its name, `text` the panic's message.
     #[cold]
     pub(in crate::runner) fn panicked(&self, part: &'static str, text: &str) {
-        let failure = Failure {
-            code: "part_panicked",
-            tool: None,
-            call_id: None,
-            run_id: None,
-            session_id: None,
-            conversation_id: None,
-            error_type: None,
-            is_record_lost: false,
-            text: &format!("{part}: {text}"),
-        };
+        let text = format!("{part}: {text}");
+        let failure = Failure::of_none("part_panicked", &text);
         self.report(format_args!("a part of the application panicked: {part}"), &failure);
     }
 }

@@ -8,10 +8,11 @@ use crate::store::Holder;
 use crate::store::conformance::ledger::LONG;
 use crate::store::conformance::{ask, at, read, run, several, update};
 
-use crate::store::runs::{Due, Next, Progress};
+use crate::store::runs::{Due, Leasing, Next, Progress, Taker};
 use crate::store::{
     Document, DocumentKind, Key, Query, RunLease, Store, StoreError, StoredRun, Transaction, posts, runs,
 };
+use crate::tool::Hash;
 
 pub(super) async fn runs_are_kept(store: Arc<dyn Store>) {
     let store = &*store;
@@ -26,6 +27,7 @@ pub(super) async fn runs_are_kept(store: Arc<dyn Store>) {
         posts: u32::MAX,
         answers: vec![Question::unknown(&"'\0".into())],
         failures: u32::MAX,
+        version: Some(Hash([255; 32])),
         ..StoredRun::new("run", "\0")
     };
     let written = stored.clone();
@@ -44,8 +46,12 @@ pub(super) async fn runs_are_kept(store: Arc<dyn Store>) {
 }
 
 async fn lease(store: &dyn Store, owner: String, by: Duration) -> Option<(RunLease, StoredRun)> {
-    let take = move |transaction: &mut Transaction| runs::lease(transaction, &"run".into(), &owner.as_str().into(), by);
-    ask(store, [Key::run("run")], take).await.expect("it answers")
+    let taker = Taker { owner: owner.into(), by, only: None, per_tenant: None };
+    let take = move |transaction: &mut Transaction| runs::lease(transaction, &"run".into(), &taker);
+    match ask(store, [Key::run("run")], take).await.expect("it answers") {
+        Leasing::Leased(lease, run) => Some((lease, *run)),
+        Leasing::Gone | Leasing::Full => None,
+    }
 }
 
 async fn save(
@@ -57,8 +63,8 @@ async fn save(
 ) -> Result<(), StoreError> {
     let keys: Vec<_> = std::iter::once(Key::run("run")).chain(taken.clone()).collect();
     let lease = lease.clone();
-    let progress =
-        Progress { document: Some(document.into()), state: Some("running".into()), taken, failures: 0, next };
+    let (document, state) = (Some(document.into()), Some("running".into()));
+    let progress = Progress { document, state, version: None, taken, failures: 0, next };
     ask(store, keys, move |transaction| runs::save(transaction, &lease, &progress)).await
 }
 

@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::Question;
+use crate::store::{Key, lane};
+use crate::tool::Hash;
 
 /// A run that workers share, as a [`RunQueue`](crate::agent::RunQueue) keeps it.
 ///
@@ -43,6 +45,11 @@ pub struct StoredRun {
     /// it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) held_back: bool,
+    /// The version of catalog, instructions and policy under which it began, see
+    /// [`Worker::leave_other_versions`](crate::agent::Worker::leave_other_versions). `None` before its first step, and for
+    /// runs of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Hash>,
 }
 
 // The document holds the conversation, so `Debug` leaves it out.
@@ -78,6 +85,7 @@ impl StoredRun {
             answers: Vec::new(),
             failures: 0,
             held_back: false,
+            version: None,
         }
     }
 
@@ -100,9 +108,20 @@ impl StoredRun {
         self.held_back
     }
 
-    /// Returns when a worker may take it: when it is due and no holder's lease is running.
+    /// Returns the key of the runs of its tenant that workers have.
+    pub(crate) fn slots(&self) -> Key {
+        Key::slots(self.tenant.as_deref(), self.principal.as_deref())
+    }
+
+    /// Returns its lane, which [`StoredDocument::lane`](crate::store::StoredDocument::lane) explains.
+    pub(in crate::store) fn lane(&self) -> Arc<str> {
+        lane::lane(&self.slots(), self.version)
+    }
+
+    /// Returns when a worker may take it: when it is due and no holder's lease is running. A run of an engine or a server,
+    /// whose lease never ends, is not in the queue, whatever was posted to it.
     pub(in crate::store) fn due(&self) -> Option<Timestamp> {
         let until = self.holder.as_ref().map_or(Timestamp::MIN, |holder| holder.until);
-        self.due.filter(|_| !self.held_back).map(|due| due.max(until))
+        self.due.filter(|_| !self.held_back && until < Timestamp::MAX).map(|due| due.max(until))
     }
 }

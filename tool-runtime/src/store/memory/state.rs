@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::store::memory::queue::RunIndex;
 use crate::store::{AuditRecord, SealedRecord};
-use crate::store::{DocumentKind, Key, StoreError, StoredDocument};
+use crate::store::{DocumentKind, DueRun, Key, StoreError, StoredDocument};
 
 /// The maximum contents of a store.
 #[derive(Clone, Copy)]
@@ -21,12 +22,14 @@ impl Default for Limits {
     }
 }
 
-/// How many marks are stored for each open document that is allowed: marks of decided calls, effects, and the key for
-/// digests. Nothing that happened later makes them meaningless, so none makes room for another document.
+/// How many marks are stored for each open document that is allowed: marks of decided calls, effects, the runs of a
+/// tenant that workers have, and the key for digests. Nothing that happened later makes them meaningless, so none makes
+/// room for another document.
 const MARKS: usize = 16;
 
 fn is_mark(document: &StoredDocument) -> bool {
-    matches!(document.key.kind(), DocumentKind::Decided | DocumentKind::DigestKey | DocumentKind::Effect)
+    let kind = document.key.kind();
+    matches!(kind, DocumentKind::Decided | DocumentKind::DigestKey | DocumentKind::Effect | DocumentKind::Slots)
 }
 
 #[derive(Default)]
@@ -40,6 +43,8 @@ pub(super) struct State {
     pub(super) dropped: u64,
     pub(super) documents: BTreeMap<u64, StoredDocument>,
     positions: HashMap<Key, u64>,
+    /// The runs that have a due time.
+    pub(super) runs: RunIndex,
     /// Positions of documents that only record the past, oldest first.
     settled: VecDeque<u64>,
     /// How many documents are marks.
@@ -61,6 +66,11 @@ impl State {
     pub(super) fn document(&self, key: &Key) -> Option<&StoredDocument> {
         let position = self.positions.get(key)?;
         self.documents.get(position)
+    }
+
+    /// Returns the runs at these positions.
+    pub(super) fn due_runs(&self, positions: impl Iterator<Item = u64>, limit: usize) -> Vec<DueRun> {
+        positions.take(limit).filter_map(|position| self.documents.get(&position)?.due_run()).collect()
     }
 
     /// Writes documents and records, and returns the records that were dropped to make room.
@@ -107,6 +117,7 @@ impl State {
             let position = self.positions.remove(&key);
             if let Some((position, document)) = position.and_then(|at| Some((at, self.documents.remove(&at)?))) {
                 self.marks -= usize::from(is_mark(&document));
+                self.runs.remove(position, &document);
                 if document.is_settled() {
                     self.settled.retain(|kept| *kept != position);
                 }
@@ -119,6 +130,10 @@ impl State {
         });
         let is_settled = document.is_settled();
         self.marks += usize::from(is_mark(&document));
+        if let Some(before) = self.documents.get(&position) {
+            self.runs.remove(position, before);
+        }
+        self.runs.add(position, &document);
         let before = self.documents.insert(position, document);
         self.marks -= usize::from(before.as_ref().is_some_and(is_mark));
         if is_settled && !before.is_some_and(|document| document.is_settled()) {

@@ -6,8 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::store::ledger::after;
-use crate::store::runs::{RunLease, held, write};
+use crate::store::runs::{RunLease, held, slots, write};
 use crate::store::{Document, Key, StoreError, Transaction};
+use crate::tool::Hash;
 
 /// The write of a worker after a step of its run.
 #[derive(Debug, Clone)]
@@ -16,6 +17,8 @@ pub(crate) struct Progress {
     pub(crate) document: Option<Arc<str>>,
     /// The result of the last step. `None` if it has not changed.
     pub(crate) state: Option<Arc<str>>,
+    /// The version under which the run began. `None` if it has none, or if it has not changed.
+    pub(crate) version: Option<Hash>,
     /// The message of its post that took effect in the document.
     pub(crate) taken: Option<Key>,
     pub(crate) failures: u32,
@@ -55,10 +58,14 @@ impl Due {
     }
 }
 
-/// Writes the progress of a run.
+/// Writes the progress of a run. A run that is released leaves the slots of its tenant, if the transaction names them.
 pub(crate) fn save(transaction: &mut Transaction, lease: &RunLease, progress: &Progress) -> Result<(), StoreError> {
     held(transaction, lease)?;
     let now = transaction.now();
+    if matches!(progress.next, Next::Release { .. }) {
+        let run = held(transaction, lease)?.clone();
+        slots::leave(transaction, &run)?;
+    }
     let mut taken = None;
     if let Some(key) = &progress.taken
         && let Some(Document::Post(post)) = transaction.get(key)
@@ -73,6 +80,8 @@ pub(crate) fn save(transaction: &mut Transaction, lease: &RunLease, progress: &P
         if let Some(state) = &progress.state {
             run.state = Arc::clone(state);
         }
+        // A run keeps the version under which it began.
+        run.version = run.version.or(progress.version);
         run.failures = progress.failures;
         if let Some(answered) = &taken {
             run.posts = run.posts.saturating_sub(1);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::store::conformance::record;
-use crate::store::runs;
+use crate::store::runs::{self, Taker};
 use crate::store::{
     Clock, Document, DocumentKind, Key, ManualClock, MemoryStore, Query, RunLease, Store, StoreError, StoredRun,
     Transaction, Verification,
@@ -36,8 +36,9 @@ impl Shared {
     }
 
     fn lease(&mut self, second: i64, owner: &str) -> Option<RunLease> {
-        let (run, owner) = ("run".into(), owner.into());
-        self.at(second, |transaction| runs::lease(transaction, &run, &owner, LEASE)).unwrap().map(|(lease, _)| lease)
+        let taker = Taker::any(owner, LEASE);
+        let leased = self.at(second, |transaction| runs::lease(transaction, &"run".into(), &taker)).unwrap();
+        leased.leased().map(|(lease, _)| lease)
     }
 }
 

@@ -1,10 +1,14 @@
 //! The bounds of the store in memory.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::store::conformance::{self, record, waiting};
+use crate::store::runs;
+use crate::store::transaction::returning;
 use crate::store::{
-    Chain, Document, DocumentKind, Key, ManualClock, MemoryStore, Query, RecordFilter, Store, StoreError,
+    AuditRecord, Chain, ChangeFn, Document, DocumentKind, Key, ManualClock, MemoryStore, Query, RecordFilter,
+    SealedRecord, Store, StoreError, StoredDocument, StoredRun, WriteHandle,
 };
 
 fn small() -> MemoryStore {
@@ -105,4 +109,75 @@ async fn a_full_store_refuses_a_waiting_call_and_drops_none() {
     };
     store.update(vec![Key::waiting("run", None, Some("ada"), &"a".into())], Box::new(remove)).await.unwrap();
     assert!(keep(&store, "c").is_ok());
+}
+
+/// A full store can count the runs of a tenant that workers have: otherwise none of its runs would ever end.
+#[tokio::test]
+async fn a_full_store_leases_runs_under_a_limit() {
+    let store = small();
+    let due = |id: &str| StoredRun { due: Some(jiff::Timestamp::UNIX_EPOCH), ..StoredRun::new(id, "{}") };
+    for id in ["a", "b"] {
+        let enqueue = move |transaction: &mut crate::store::Transaction| runs::enqueue(transaction, &due(id));
+        store.update(vec![Key::run(id)], Box::new(enqueue)).await.unwrap();
+    }
+    assert!(matches!(keep(&store, "more"), Err(StoreError::Full)));
+    let taker = runs::Taker { per_tenant: Some(1), ..runs::Taker::any("worker", std::time::Duration::from_secs(30)) };
+    let (change, leased) = returning(move |transaction| runs::lease(transaction, &"a".into(), &taker));
+    store.update(vec![Key::run("a"), due("a").slots()], change).await.unwrap();
+    assert!(leased().unwrap().leased().is_some());
+}
+
+/// A store that only lists documents has the queue too.
+#[tokio::test]
+async fn the_queue_of_a_store_has_defaults() {
+    struct Listing(MemoryStore, AtomicU32);
+
+    #[async_trait::async_trait]
+    impl Store for Listing {
+        fn append(&self, record: AuditRecord) -> WriteHandle {
+            self.0.append(record)
+        }
+
+        fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
+            self.0.update(keys, change)
+        }
+
+        async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError> {
+            self.0.read(keys).await
+        }
+
+        async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
+            let listed = self.0.list(query).await?;
+            self.1.fetch_add(u32::try_from(listed.len()).unwrap(), Ordering::Relaxed);
+            Ok(listed)
+        }
+
+        async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
+            self.0.records(filter).await
+        }
+
+        async fn flush(&self) -> Result<(), StoreError> {
+            Ok(())
+        }
+    }
+
+    for (name, case) in conformance::CASES {
+        if name.contains("lane") || name.contains("runs") || name.contains("version") {
+            case(Arc::new(Listing(MemoryStore::with_limits(10_000, 10_000), AtomicU32::new(0)))).await;
+        }
+    }
+
+    // A worker's poll reads no run that has ended or is due later.
+    let store = Listing(MemoryStore::new(), AtomicU32::new(0));
+    for (number, due) in [None, Some(0), Some(5), Some(50)].into_iter().cycle().take(400).enumerate() {
+        let due = due.map(|due| jiff::Timestamp::from_second(due).unwrap());
+        let run = StoredDocument::example(&format!("run {number}"), "{}", due);
+        let put = move |transaction: &mut crate::store::Transaction| transaction.put(run.clone());
+        store.update(vec![Key::run(format!("run {number}"))], Box::new(put)).await.unwrap();
+    }
+    let now = jiff::Timestamp::from_second(10).unwrap();
+    assert_eq!(store.lanes(now, "", 10).await.unwrap().len(), 1);
+    assert_eq!(store.1.swap(0, Ordering::Relaxed), 200, "the lanes of due runs");
+    assert_eq!(store.due_runs(now, None, 10).await.unwrap().len(), 10);
+    assert_eq!(store.1.load(Ordering::Relaxed), 200, "the due runs");
 }

@@ -11,8 +11,8 @@ use tokio::time::sleep;
 
 use crate::store::conformance::CASES;
 use crate::store::{
-    AuditRecord, ChangeFn, Key, MemoryStore, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
-    Transaction, WriteHandle,
+    AuditRecord, ChangeFn, DueRun, Key, MemoryStore, Query, RecordFilter, SealedRecord, Store, StoreError,
+    StoredDocument, Transaction, WriteHandle,
 };
 
 /// The defect of a store.
@@ -56,10 +56,16 @@ enum Fault {
     DropsLargeDocuments,
     /// `now` differs from the time of its transactions.
     HasTwoClocks,
+    /// Due runs are listed without their lanes.
+    ForgetsLanes,
+    /// Runs and lanes are listed in pages of a hundred.
+    ListsAHundred,
 }
 
-const FAULTS: [Fault; 19] = [
+const FAULTS: [Fault; 21] = [
+    Fault::ListsAHundred,
     Fault::HasTwoClocks,
+    Fault::ForgetsLanes,
     Fault::ListsWhole,
     Fault::ForgetsRecords,
     Fault::AppendsInAnyOrder,
@@ -144,6 +150,14 @@ impl Spoiled {
     }
 
     /// Reads, runs the change, and writes later: any write in between is lost.
+    fn page(&self, limit: usize) -> usize {
+        match self.1 {
+            Fault::ListsWhole => usize::MAX,
+            Fault::ListsAHundred => limit.min(100),
+            _ => limit,
+        }
+    }
+
     fn without_locks(&self, keys: Vec<Key>, mut change: ChangeFn) -> WriteHandle {
         let (sender, receiver) = oneshot::channel();
         let store = Arc::clone(&self.0);
@@ -270,6 +284,18 @@ impl Store for Spoiled {
             Fault::NeverWakes => std::future::pending().await,
             _ => self.0.changed().await,
         }
+    }
+
+    async fn due_runs(&self, now: Timestamp, lane: Option<&str>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        let mut runs = self.0.due_runs(now, lane, self.page(limit)).await?;
+        if self.1 == Fault::ForgetsLanes {
+            runs.iter_mut().for_each(|run| run.lane = "".into());
+        }
+        Ok(runs)
+    }
+
+    async fn lanes(&self, now: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        self.0.lanes(now, after, self.page(limit)).await
     }
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::call::Question;
 use crate::store::posts::NotPosted;
-use crate::store::runs::{self, Due, Next, Progress, Taking};
+use crate::store::runs::{self, Due, Next, Progress, Taker, Taking};
 use crate::store::{Document, Key, RunLease, StoreError, StoredRun, Transaction, posts};
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -40,7 +40,8 @@ impl One {
     }
 
     fn save(&mut self, second: i64, lease: &RunLease, next: Next) -> Result<(), StoreError> {
-        let progress = Progress { document: None, state: Some("asked".into()), taken: None, failures: 0, next };
+        let progress =
+            Progress { document: None, state: Some("asked".into()), version: None, taken: None, failures: 0, next };
         self.change(second, |transaction| runs::save(transaction, lease, &progress))
     }
 }
@@ -60,8 +61,8 @@ fn one_process_has_a_run() {
     let again = one.change(0, |transaction| runs::enqueue_held(transaction, &run, &owner, LEASE));
     assert!(matches!(again, Err(StoreError::Duplicate)));
     // It is refused to a worker, to another process of the same principal, and to other principals and tenants.
-    let leased = one.change(1, |transaction| runs::lease(transaction, &"r".into(), &"worker".into(), LEASE));
-    assert!(leased.unwrap().is_none());
+    let leased = one.change(1, |transaction| runs::lease(transaction, &"r".into(), &Taker::any("worker", LEASE)));
+    assert!(leased.unwrap().leased().is_none());
     assert!(matches!(one.take(1, ("ada", "acme"), "other"), Taking::Held));
     for party in [("bob", "acme"), ("ada", "other")] {
         assert!(matches!(one.take(1, party, "other"), Taking::Unknown), "{party:?}");
@@ -73,8 +74,9 @@ fn one_process_has_a_run() {
     assert!(matches!(one.save(4, &made, Next::Keep), Err(StoreError::Fenced)));
     one.save(4, &taken, Next::Keep).unwrap();
     // After its lease has ended, the next process takes the run over: here a worker, because the run is due then.
-    let leased = one.change(40, |transaction| runs::lease(transaction, &"r".into(), &"worker".into(), LEASE)).unwrap();
-    assert!(leased.is_some() && matches!(one.save(41, &taken, Next::Keep), Err(StoreError::Fenced)));
+    let leased =
+        one.change(40, |transaction| runs::lease(transaction, &"r".into(), &Taker::any("worker", LEASE))).unwrap();
+    assert!(leased.leased().is_some() && matches!(one.save(41, &taken, Next::Keep), Err(StoreError::Fenced)));
 }
 
 #[test]
@@ -110,10 +112,11 @@ fn each_call_of_a_post_is_decided_by_it_alone() {
     }
     assert_eq!(post(&mut one, &["c"]), Ok(()), "another call");
     // A message that was taken no longer blocks its questions.
-    let lease = one.change(1, |transaction| runs::lease(transaction, &"r".into(), &"worker".into(), LEASE));
-    let (lease, _) = lease.unwrap().unwrap();
+    let lease = one.change(1, |transaction| runs::lease(transaction, &"r".into(), &Taker::any("worker", LEASE)));
+    let (lease, _) = lease.unwrap().leased().unwrap();
     let taken = Some(key.clone());
-    let progress = Progress { document: None, state: Some("ran".into()), taken, failures: 0, next: Next::Keep };
+    let (state, next) = (Some("ran".into()), Next::Keep);
+    let progress = Progress { document: None, state, version: None, taken, failures: 0, next };
     one.change(2, |transaction| runs::save(transaction, &lease, &progress)).unwrap();
     assert_eq!(post(&mut one, &["b"]), Err(NotPosted::Answered(question("b"))));
     assert_eq!(post(&mut one, &["c"]), Ok(()));

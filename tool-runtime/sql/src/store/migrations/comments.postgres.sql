@@ -3,13 +3,15 @@ COMMENT ON COLUMN tool_runtime_schema.version IS 'A process that knows another v
 
 COMMENT ON TABLE tool_runtime_documents IS 'tool-runtime: runs, waiting calls, the ledger of calls, accounts, grants, posts and anchors; rows change';
 COMMENT ON COLUMN tool_runtime_documents.number IS 'The order in which documents were first written';
-COMMENT ON COLUMN tool_runtime_documents.space IS 'The kind: run, post, waiting, decided, call, grant, account, anchor';
+COMMENT ON COLUMN tool_runtime_documents.space IS 'The kind: run, post, waiting, decided, call, grant, account, anchor, digest_key, effect, slots';
 COMMENT ON COLUMN tool_runtime_documents.scope IS 'What it belongs to, usually the id of a run; escaped, and clipped at 512 bytes';
 COMMENT ON COLUMN tool_runtime_documents.id IS 'Its id in the scope; escaped, and clipped at 512 bytes';
 COMMENT ON COLUMN tool_runtime_documents.name IS 'Scope and id as JSON where one of them was clipped';
 COMMENT ON COLUMN tool_runtime_documents.due IS 'When somebody has to look at it, in microseconds since 1970';
 COMMENT ON COLUMN tool_runtime_documents.body IS 'The document as JSON; it holds arguments of calls, sensitive ones too';
 COMMENT ON COLUMN tool_runtime_documents.parts IS 'Of a run with a long text: the hashes of its parts, in their order';
+COMMENT ON COLUMN tool_runtime_documents.lane IS 'Of a run: its tenant and its version, as digests; workers take the lanes in turns';
+COMMENT ON COLUMN tool_runtime_documents.leased_until IS 'Of a run that a process has: when the lease ends, in microseconds since 1970';
 
 COMMENT ON TABLE tool_runtime_parts IS 'tool-runtime: parts of the long texts of runs; a step writes the parts that are new';
 COMMENT ON COLUMN tool_runtime_parts.scope IS 'The run, as in tool_runtime_documents';

@@ -7,10 +7,14 @@ CREATE TABLE tool_runtime_documents (
     due BIGINT,
     body TEXT COLLATE "C" NOT NULL,
     parts TEXT COLLATE "C",
+    lane TEXT COLLATE "C",
+    leased_until BIGINT,
     UNIQUE (space, scope, id)
 );
 CREATE INDEX tool_runtime_documents_number ON tool_runtime_documents (space, number);
 CREATE INDEX tool_runtime_documents_due ON tool_runtime_documents (space, due) WHERE due IS NOT NULL;
+CREATE INDEX tool_runtime_documents_lane ON tool_runtime_documents (space, lane, due, leased_until)
+    WHERE lane IS NOT NULL AND due IS NOT NULL;
 
 CREATE TABLE tool_runtime_parts (
     scope TEXT COLLATE "C" NOT NULL,
@@ -40,4 +44,4 @@ CREATE INDEX tool_runtime_records_call ON tool_runtime_records (call_id);
 CREATE INDEX tool_runtime_records_at ON tool_runtime_records (at, number);
 
 CREATE TABLE tool_runtime_schema (version BIGINT NOT NULL);
-INSERT INTO tool_runtime_schema (version) VALUES (3);
+INSERT INTO tool_runtime_schema (version) VALUES (4);

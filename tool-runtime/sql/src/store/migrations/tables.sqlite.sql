@@ -1,5 +1,5 @@
 -- Documents: what changes. `scope` and `id` are escaped and clipped to what an index takes; `name` holds both as JSON
--- where one was clipped. `due` is in microseconds since 1970.
+-- where one was clipped. `due` is in microseconds since 1970. Runs have a `lane`, and `leased_until` if a process has them.
 CREATE TABLE tool_runtime_documents (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     space TEXT NOT NULL,
@@ -9,10 +9,14 @@ CREATE TABLE tool_runtime_documents (
     due INTEGER,
     body TEXT NOT NULL,
     parts TEXT,
+    lane TEXT,
+    leased_until INTEGER,
     UNIQUE (space, scope, id)
 );
 CREATE INDEX tool_runtime_documents_number ON tool_runtime_documents (space, number);
 CREATE INDEX tool_runtime_documents_due ON tool_runtime_documents (space, due) WHERE due IS NOT NULL;
+CREATE INDEX tool_runtime_documents_lane ON tool_runtime_documents (space, lane, due, leased_until)
+    WHERE lane IS NOT NULL AND due IS NOT NULL;
 
 -- Parts: what the text of a run is made of, when it is long. `parts` of its document lists their hashes in their order.
 CREATE TABLE tool_runtime_parts (
@@ -46,4 +50,4 @@ CREATE INDEX tool_runtime_records_call ON tool_runtime_records (call_id);
 CREATE INDEX tool_runtime_records_at ON tool_runtime_records (at);
 
 CREATE TABLE tool_runtime_schema (version BIGINT NOT NULL);
-INSERT INTO tool_runtime_schema (version) VALUES (3);
+INSERT INTO tool_runtime_schema (version) VALUES (4);

@@ -15,11 +15,18 @@ async fn old(path: &std::path::Path, version: i64) {
     let pool = PoolOptions::new().connect_with(connect).await.unwrap();
     let database = Database { connections: Connections::Sqlite(pool.clone()), prefix: Prefix::default() };
     let mut old = database.connection().await.unwrap();
-    old.run(include_str!("older/1.sqlite.sql")).await.unwrap();
-    if version == 2 {
-        old.run(include_str!("older/2.sqlite.sql")).await.unwrap();
+    let rows = include_str!("older/rows.sql");
+    if version == 3 {
+        old.run(include_str!("older/3.sqlite.sql")).await.unwrap();
+        let rows = rows.replace("INTO documents", "INTO tool_runtime_documents");
+        old.run(rows.replace("INTO records", "INTO tool_runtime_records")).await.unwrap();
+    } else {
+        old.run(include_str!("older/1.sqlite.sql")).await.unwrap();
+        if version == 2 {
+            old.run(include_str!("older/2.sqlite.sql")).await.unwrap();
+        }
+        old.run(rows).await.unwrap();
     }
-    old.run(include_str!("older/rows.sql")).await.unwrap();
     let schema = "CREATE TABLE tool_runtime_schema (version BIGINT NOT NULL); INSERT INTO tool_runtime_schema VALUES";
     old.run(format!("{schema} ({version})")).await.unwrap();
     drop(old);
@@ -28,12 +35,12 @@ async fn old(path: &std::path::Path, version: i64) {
 
 #[tokio::test]
 async fn a_database_of_an_older_version_is_migrated_and_loses_nothing() {
-    for version in [1, 2] {
+    for version in [1, 2, 3] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         old(&path, version).await;
         let refused = super::SqlStore::sqlite(&path, SqlOptions::new().migrate(false)).await.unwrap_err();
-        assert!(matches!(refused, StoreError::Older { found, known: 3 } if found == version), "{refused}");
+        assert!(matches!(refused, StoreError::Older { found, known: 4 } if found == version), "{refused}");
 
         let store = open(&path).await.unwrap();
         let documents =
@@ -42,6 +49,13 @@ async fn a_database_of_an_older_version_is_migrated_and_loses_nothing() {
         let arguments = store.pending(&waits.key).await.unwrap().unwrap().arguments().to_owned();
         assert!(!arguments.is_empty());
         assert_eq!(documents[1].as_ref().map(text).as_deref(), Some("saved"));
+        let lanes = store.lanes(jiff::Timestamp::MAX, "", 10).await.unwrap();
+        assert_eq!(lanes.iter().map(|run| &*run.run_id).collect::<Vec<_>>(), ["run"], "its runs are in the queue");
+        assert_eq!(Some(&lanes[0].lane), documents[1].as_ref().and_then(StoredDocument::lane).as_ref());
+        let until = documents[1].as_ref().and_then(StoredDocument::leased_until).unwrap();
+        let leased = store.depth(until - jiff::SignedDuration::from_secs(1)).await.unwrap();
+        assert_eq!((leased.leased, leased.due, leased.waiting), (1, 0, 0));
+        assert_eq!(store.due_runs(until + jiff::SignedDuration::from_secs(1), None, 10).await.unwrap(), lanes);
         let calls = store.list(&Query::new(DocumentKind::Call)).await.unwrap();
         assert_eq!(calls.iter().map(StoredDocument::is_settled).collect::<Vec<_>>(), [true, false]);
         put(&store, "new").await.unwrap();
@@ -64,6 +78,36 @@ async fn a_database_of_an_older_version_is_migrated_and_loses_nothing() {
     }
 }
 
+/// The migration reads and writes the runs in pages; a run that it cannot read stays as it is.
+#[tokio::test]
+async fn every_due_run_of_an_older_database_gets_its_lane() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    old(&path, 3).await;
+    let pool = PoolOptions::new().connect_with(SqliteConnectOptions::new().filename(&path)).await.unwrap();
+    let database = Database { connections: Connections::Sqlite(pool.clone()), prefix: Prefix::default() };
+    let mut connection = database.connection().await.unwrap();
+    connection
+        .run(
+            "WITH RECURSIVE more (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM more WHERE n < 700) \
+             INSERT INTO tool_runtime_documents (space, scope, id, due, body) SELECT space, 'run ' || n, id, due, \
+             CASE WHEN n % 100 = 0 THEN '{}' ELSE replace(body, '\"run_id\":\"run\"', '\"run_id\":\"run ' || n || '\"') END \
+             FROM tool_runtime_documents, more WHERE space = 'run'",
+        )
+        .await
+        .unwrap();
+    drop(connection);
+    pool.close().await;
+    let store = open(&path).await.unwrap();
+    let mut connection = store.0.database.connection().await.unwrap();
+    let sql = "SELECT COUNT(*), COUNT(lane), COUNT(leased_until) FROM tool_runtime_documents WHERE space = 'run'";
+    assert_eq!(connection.rows::<(i64, i64, i64)>(sql, []).await.unwrap(), [(701, 694, 694)]);
+    drop(connection);
+    let lane = store.read(&[Key::run("run 699")]).await.unwrap().pop().flatten().and_then(|run| run.lane());
+    let listed = store.due_runs(jiff::Timestamp::MAX, lane.as_deref(), 1000).await.unwrap();
+    assert_eq!(listed.len(), 694, "each is in the lane of its tenant");
+}
+
 #[tokio::test]
 async fn a_new_database_is_not_made_where_that_is_forbidden() {
     let folder = tempfile::tempdir().unwrap();
@@ -77,14 +121,14 @@ async fn a_new_database_is_not_made_where_that_is_forbidden() {
 async fn a_database_that_another_process_migrated_is_not_written_to() {
     let (_folder, store) = new().await;
     put(&store, "a").await.unwrap();
-    edit(&store, "UPDATE tool_runtime_schema SET version = 4").await;
+    edit(&store, "UPDATE tool_runtime_schema SET version = 5").await;
     let receipts = [put(&store, "b"), put(&store, "c")];
     for receipt in receipts {
         assert_eq!(receipt.await, Err("store_newer"));
     }
     edit(&store, "UPDATE tool_runtime_schema SET version = 2").await;
     assert_eq!(put(&store, "d").await, Err("store_older"), "an older copy was put back");
-    edit(&store, "UPDATE tool_runtime_schema SET version = 3").await;
+    edit(&store, "UPDATE tool_runtime_schema SET version = 4").await;
     assert_eq!(put(&store, "e").await, Ok(()));
     assert_eq!(kept(&store).await, ["a", "e"]);
 }
@@ -92,7 +136,8 @@ async fn a_database_that_another_process_migrated_is_not_written_to() {
 #[tokio::test]
 async fn a_version_that_is_not_one_row_is_refused() {
     for (rows, code) in [
-        ("INSERT INTO tool_runtime_schema VALUES (4)", "store_newer"),
+        ("INSERT INTO tool_runtime_schema VALUES (5)", "store_newer"),
+        ("INSERT INTO tool_runtime_schema VALUES (4)", "store_misconfigured"),
         ("INSERT INTO tool_runtime_schema VALUES (3)", "store_misconfigured"),
         ("INSERT INTO tool_runtime_schema VALUES (2)", "store_misconfigured"),
         ("DELETE FROM tool_runtime_schema", "store_misconfigured"),

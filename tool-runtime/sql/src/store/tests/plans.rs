@@ -43,6 +43,21 @@ async fn no_query_walks_through_a_table() {
             statement::listing(&Query { due: time, ..all() }),
             "USING INDEX tool_runtime_documents_due (space=? AND due<?)",
         ),
+        (
+            statement::due_runs(Timestamp::UNIX_EPOCH, None, 16),
+            "USING INDEX tool_runtime_documents_due (space=? AND due<?)",
+        ),
+        (
+            statement::due_runs(Timestamp::UNIX_EPOCH, Some("lane"), 16),
+            "USING INDEX tool_runtime_documents_lane (space=? AND lane=? AND due<?)",
+        ),
+        (statement::lanes("lane", 16), "USING COVERING INDEX tool_runtime_documents_lane (space=? AND lane>?)"),
+        (statement::lanes("lane", 16), "INDEX tool_runtime_documents_lane (space=? AND lane=?"),
+        (statement::lanes("lane", 16), "USING INTEGER PRIMARY KEY (rowid=?)"),
+        (
+            statement::depth(Timestamp::UNIX_EPOCH),
+            "USING COVERING INDEX tool_runtime_documents_lane (space=? AND lane>?)",
+        ),
         (statement::recorded(&RecordFilter::run("run"), false), "(run_id=?)"),
         (statement::recorded(&RecordFilter::call("run", CallId::new("a")), false), "(call_id=? AND rowid>?)"),
         (statement::recorded(&RecordFilter::default(), false), "USING INTEGER PRIMARY KEY (rowid>?)"),

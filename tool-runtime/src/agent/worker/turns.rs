@@ -1,0 +1,377 @@
+//! [`Turns`]: the order in which a worker takes due runs: the tenants take turns.
+//!
+//! A poll lists the longest due runs, without their texts. If they fit into one page, they are all that is due. If there
+//! are more, the poll walks through the first runs of the tenants, from where the last poll ended: a tenant with many due
+//! runs holds no other one up. Each poll lists a bounded number of rows, also if it can take none of the runs. After a
+//! walk that took nothing, the next one comes after a second or when a run of this worker has ended.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::agent::worker::lease::Renewed;
+use crate::agent::worker::queue::transact;
+use crate::agent::worker::{Leased, POLL, TIDY_EVERY, WorkerState};
+use crate::store::runs::{self, Leasing};
+use crate::store::{Document, DueRun, Key, Store, StoreError};
+
+/// The maximum number of runs or lanes in one listing.
+const PAGE: usize = 256;
+
+/// The maximum number of lanes through which a poll walks, in pages.
+const PAGES: u32 = 8;
+
+/// How many runs of a lane are listed when its first one is not enough.
+const DEEP: usize = 32;
+
+/// The maximum number of unreadable runs that a worker remembers.
+const MOST_UNREADABLE: usize = 1024;
+
+/// How many of a tenant's first runs a worker chooses from, so that workers with the same list try different ones.
+const SPREAD: usize = 8;
+
+/// The state of the turns between the polls of a worker.
+pub(super) struct Turns {
+    /// The lane behind which the next turns begin: the place at which the last walk ended, or the end of the lanes of the
+    /// tenant that had the last turn.
+    last: Arc<str>,
+    /// Whether operators know that runs of another version wait.
+    is_reported: bool,
+    unreadable: Unreadable,
+    /// The time from which the worker walks through the lanes again, after a walk that took nothing.
+    rest: Option<Instant>,
+}
+
+impl Turns {
+    /// Begins at a random tenant, so that workers that start together begin with different ones.
+    pub(super) fn new() -> Self {
+        Self {
+            last: uuid::Uuid::new_v4().simple().to_string().into(),
+            is_reported: false,
+            unreadable: Unreadable::default(),
+            rest: None,
+        }
+    }
+
+    /// Lets the next poll walk through the lanes: a run of this worker has ended, so its tenant may have another one.
+    pub(super) const fn walk_again(&mut self) {
+        self.rest = None;
+    }
+
+    /// Returns the longest time until the next poll.
+    pub(super) fn until_poll(&self) -> Duration {
+        let rest = self.rest.map(|end| end.saturating_duration_since(Instant::now()));
+        rest.filter(|rest| !rest.is_zero()).map_or(POLL, |rest| rest.min(POLL))
+    }
+}
+
+/// Due runs that could not be read, by their lanes: the polls of a minute leave them out, and list so many more runs.
+#[derive(Default)]
+struct Unreadable {
+    lanes: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    count: usize,
+    since: Option<Instant>,
+}
+
+impl Unreadable {
+    fn in_lane(&self, lane: &str) -> usize {
+        self.lanes.get(lane).map_or(0, BTreeSet::len)
+    }
+
+    fn has(&self, run: &DueRun) -> bool {
+        self.lanes.get(&run.lane).is_some_and(|runs| runs.contains(&run.run_id))
+    }
+
+    fn add(&mut self, run: DueRun) {
+        if self.count < MOST_UNREADABLE {
+            self.since.get_or_insert_with(Instant::now);
+            self.count += usize::from(self.lanes.entry(run.lane).or_default().insert(run.run_id));
+        }
+    }
+
+    /// Forgets them after a minute, because another process may have mended them.
+    fn forget(&mut self) {
+        if self.since.is_some_and(|since| since.elapsed() >= TIDY_EVERY) {
+            *self = Self::default();
+        }
+    }
+}
+
+/// The due runs of a tenant, in the order in which they are tried.
+#[derive(Default)]
+struct Candidates {
+    runs: VecDeque<DueRun>,
+    /// The lanes of which only the first run is listed.
+    lanes: Vec<Arc<str>>,
+}
+
+impl Candidates {
+    fn add(&mut self, runs: impl IntoIterator<Item = DueRun>) {
+        let random = usize::from(uuid::Uuid::new_v4().as_bytes()[0]);
+        self.runs.extend(runs);
+        self.runs.rotate_left(random % self.runs.len().clamp(1, SPREAD));
+    }
+}
+
+/// Returns the tenant's part of a lane.
+fn tenant_of(lane: &str) -> &str {
+    lane.split_once('/').map_or(lane, |(tenant, _)| tenant)
+}
+
+/// Returns a place behind all lanes of a tenant, before the next tenant: a character after the slash that ends its part.
+fn behind(tenant: &str) -> Arc<str> {
+    format!("{tenant}0").into()
+}
+
+type Tenants = BTreeMap<Arc<str>, Candidates>;
+
+/// A walk through the lanes of all tenants, once around from the lane after the last one.
+struct Walk {
+    start: Arc<str>,
+    after: Arc<str>,
+    /// Whether it is between the beginning and the start.
+    is_around: bool,
+    is_over: bool,
+    pages: u32,
+}
+
+/// One poll.
+struct Poll<'w> {
+    worker: &'w WorkerState,
+    turns: &'w mut Turns,
+    now: Timestamp,
+    /// How many more runs it takes.
+    free: usize,
+    taken: Vec<Leased>,
+    tried: BTreeSet<Arc<str>>,
+    /// The tenants of which the poll takes no more runs: workers have as many as they may, or a lock was not granted.
+    full: BTreeSet<Arc<str>>,
+    /// Whether it has waited for a lock in vain.
+    is_locked: bool,
+}
+
+impl WorkerState {
+    /// Leases up to `free` runs that are due. After an error of the store, it returns the runs that it has leased already.
+    pub(super) async fn take(&self, turns: &mut Turns, free: usize) -> (Vec<Leased>, Result<(), StoreError>) {
+        if free == 0 {
+            return (Vec::new(), Ok(()));
+        }
+        let now = match self.runner.store_time().await {
+            Ok(now) => now,
+            Err(error) => return (Vec::new(), Err(error)),
+        };
+        let (taken, tried, full) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        let mut poll = Poll { worker: self, turns, now, free, taken, tried, full, is_locked: false };
+        let polled = poll.run().await;
+        if !poll.taken.is_empty() {
+            poll.turns.walk_again();
+        }
+        (poll.taken, polled)
+    }
+}
+
+impl Poll<'_> {
+    async fn run(&mut self) -> Result<(), StoreError> {
+        self.turns.unreadable.forget();
+        let oldest = self.worker.store.due_runs(self.now, None, PAGE).await?;
+        let is_all = oldest.len() < PAGE;
+        let mut by_age = Tenants::new();
+        for run in oldest {
+            if let Some(candidates) = self.candidates(&mut by_age, &run) {
+                candidates.runs.push_back(run);
+            }
+        }
+        // A message to a tenant at its limit wakes all workers. It does not make them walk through the lanes again.
+        if is_all || self.turns.rest.is_some_and(|end| Instant::now() < end) {
+            return self.offer(by_age).await;
+        }
+        self.turns.rest = Some(Instant::now() + POLL);
+        let mut walk = Walk::after(&self.turns.last);
+        let mut tenants = Tenants::new();
+        while !walk.is_over && self.free > 0 {
+            for run in walk.next(&*self.worker.store, self.now).await? {
+                if let Some(candidates) = self.candidates(&mut tenants, &run) {
+                    candidates.lanes.push(Arc::clone(&run.lane));
+                    candidates.runs.push_back(run);
+                }
+            }
+            if tenants.len() >= self.free || walk.is_over {
+                self.offer(std::mem::take(&mut tenants)).await?;
+                if self.free > 0 {
+                    // The next poll continues behind these lanes, also between two lanes of a tenant.
+                    self.turns.last = Arc::clone(&walk.after);
+                }
+            }
+        }
+        if self.free == 0 {
+            return Ok(());
+        }
+        // More lanes than a poll walks through: the longest due runs may be in the others.
+        let next = Arc::clone(&self.turns.last);
+        self.offer(by_age).await?;
+        self.turns.last = next;
+        Ok(())
+    }
+
+    /// Returns the candidates of the tenant of a run. `None` if the worker leaves runs of its version alone.
+    fn candidates<'t>(&mut self, tenants: &'t mut Tenants, run: &DueRun) -> Option<&'t mut Candidates> {
+        if self.worker.taker.takes_lane(&run.lane) {
+            return Some(tenants.entry(tenant_of(&run.lane).into()).or_default());
+        }
+        if !self.turns.is_reported {
+            self.turns.is_reported = true;
+            let text = "this worker leaves runs of another version alone; they wait for a worker of their version";
+            self.worker.runner.report("runs of another version wait", "other_version", text);
+        }
+        None
+    }
+
+    /// Gives the tenants turns, beginning after the one that had the last turn, until no place is free or no run is left.
+    async fn offer(&mut self, mut tenants: Tenants) -> Result<(), StoreError> {
+        self.find_full(&tenants).await?;
+        tenants.values_mut().for_each(|candidates| candidates.add([]));
+        let mut order: Vec<_> = tenants.keys().cloned().collect();
+        let first = order.partition_point(|tenant| **tenant <= *self.turns.last);
+        order.rotate_left(first);
+        while !order.is_empty() {
+            let mut with_more = Vec::new();
+            for tenant in order {
+                if self.free == 0 {
+                    return Ok(());
+                }
+                let Some(candidates) = tenants.get_mut(&tenant) else { continue };
+                // Also after an error, which ends the poll, the next one begins with the next tenant.
+                self.turns.last = behind(&tenant);
+                if self.give_turn(&tenant, candidates).await? {
+                    with_more.push(tenant);
+                }
+            }
+            order = with_more;
+        }
+        Ok(())
+    }
+
+    /// Notes the tenants of which workers have as many runs as they may, so that their runs are not read. The transaction
+    /// that leases a run counts again.
+    async fn find_full(&mut self, tenants: &Tenants) -> Result<(), StoreError> {
+        let Some(most) = self.worker.taker.per_tenant else { return Ok(()) };
+        let keys: Vec<_> = tenants.keys().map(|tenant| Key::slots_of(tenant)).collect();
+        let read = self.worker.store.read(&keys).await?;
+        for (tenant, read) in tenants.keys().zip(read) {
+            if let Some(Document::Slots(slots)) = read.map(|stored| stored.document)
+                && slots.running(self.now) >= most
+            {
+                self.full.insert(Arc::clone(tenant));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one run of a tenant. Returns whether it took any.
+    async fn give_turn(&mut self, tenant: &Arc<str>, candidates: &mut Candidates) -> Result<bool, StoreError> {
+        while !self.full.contains(tenant) {
+            let Some(run) = candidates.runs.pop_front() else {
+                let Some(lane) = candidates.lanes.pop() else { break };
+                let limit = DEEP.max(self.free) + self.turns.unreadable.in_lane(&lane);
+                candidates.add(self.worker.store.due_runs(self.now, Some(&lane), limit).await?);
+                continue;
+            };
+            if self.turns.unreadable.has(&run) || !self.tried.insert(Arc::clone(&run.run_id)) {
+                continue;
+            }
+            let asked = Renewed::now();
+            match self.lease(tenant, &run.run_id).await {
+                Ok(Leasing::Leased(lease, taken)) => {
+                    let slots = self.worker.taker.per_tenant.map(|_| Key::slots_of(tenant));
+                    self.taken.push(Leased { lease, run: *taken, asked, slots });
+                    self.free -= 1;
+                    return Ok(true);
+                }
+                Ok(Leasing::Gone) => {}
+                Ok(Leasing::Full) => drop(self.full.insert(Arc::clone(tenant))),
+                // One run must not hold the others up.
+                Err(error @ (StoreError::Corrupt(_) | StoreError::Newer { .. })) => {
+                    tracing::warn!(run = &*run.run_id, error = error.code(), "a due run cannot be taken");
+                    self.turns.unreadable.add(run);
+                }
+                // A process that stands still may hold the slots of one tenant. A second lock that is not granted ends the
+                // poll, because each costs the whole patience of the store.
+                Err(error @ StoreError::Locked(_)) if !self.is_locked => {
+                    tracing::warn!(run = &*run.run_id, error = error.code(), "the runs of a tenant are locked");
+                    self.is_locked = true;
+                    self.full.insert(Arc::clone(tenant));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Leases a run, if it is still due.
+    async fn lease(&self, tenant: &str, run_id: &Arc<str>) -> Result<Leasing, StoreError> {
+        let (taker, run_id) = (self.worker.taker.clone(), Arc::clone(run_id));
+        let slots = taker.per_tenant.map(|_| Key::slots_of(tenant));
+        let keys = std::iter::once(Key::run(Arc::clone(&run_id))).chain(slots).collect();
+        transact(&*self.worker.store, keys, move |transaction| runs::lease(transaction, &run_id, &taker)).await
+    }
+}
+
+impl Walk {
+    fn after(lane: &Arc<str>) -> Self {
+        Self { start: Arc::clone(lane), after: Arc::clone(lane), is_around: false, is_over: false, pages: 0 }
+    }
+
+    /// Returns the due runs among the first runs of the next lanes.
+    async fn next(&mut self, store: &dyn Store, now: Timestamp) -> Result<Vec<DueRun>, StoreError> {
+        let mut lanes = store.lanes(now, &self.after, PAGE).await?;
+        let (mut is_end, all) = (lanes.len() < PAGE, lanes.len());
+        if self.is_around {
+            lanes.retain(|run| run.lane <= self.start);
+            is_end |= lanes.len() < all;
+        }
+        if let Some(last) = lanes.last() {
+            self.after = Arc::clone(&last.lane);
+        }
+        self.pages += 1;
+        self.is_over = self.pages == PAGES || (is_end && self.is_around);
+        if is_end && !self.is_around {
+            (self.after, self.is_around) = ("".into(), true);
+        }
+        lanes.retain(|run| run.due <= now);
+        Ok(lanes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{MemoryStore, StoredRun, Transaction};
+    use crate::tool::Hash;
+
+    /// A tenant has runs of more versions than lanes in a walk: the next walk begins between two of its lanes.
+    #[tokio::test]
+    async fn a_walk_continues_where_the_last_one_ended() {
+        let (store, lanes) = (MemoryStore::new(), usize::try_from(PAGES).unwrap() * PAGE + 50);
+        for number in 0..lanes {
+            let mut hash = [0; 32];
+            hash[..8].copy_from_slice(&number.to_be_bytes());
+            let (version, due) = (Some(Hash(hash)), Some(Timestamp::UNIX_EPOCH));
+            let run = StoredRun { version, due, ..StoredRun::new(format!("run {number}"), "{}") };
+            let key = Key::run(Arc::clone(&run.run_id));
+            let put = move |transaction: &mut Transaction| runs::enqueue(transaction, &run);
+            store.update(vec![key], Box::new(put)).await.unwrap();
+        }
+        let (mut last, mut seen): (Arc<str>, _) = (Turns::new().last, BTreeSet::new());
+        for _ in 0..2 {
+            let mut walk = Walk::after(&last);
+            while !walk.is_over {
+                seen.extend(walk.next(&store, Timestamp::UNIX_EPOCH).await.unwrap().into_iter().map(|run| run.lane));
+            }
+            last = walk.after;
+        }
+        assert_eq!(seen.len(), lanes);
+    }
+}

@@ -1,0 +1,59 @@
+//! [`RunIndex`]: the runs of a store in memory by their due times and lanes, so that a worker's poll reads no others.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::store::StoredDocument;
+
+/// The positions of runs that have a due time.
+#[derive(Default)]
+pub(super) struct RunIndex {
+    by_due: BTreeSet<(Timestamp, u64)>,
+    by_lane: BTreeSet<(Arc<str>, Timestamp, u64)>,
+}
+
+impl RunIndex {
+    pub(super) fn add(&mut self, position: u64, document: &StoredDocument) {
+        if let (Some(lane), Some(due)) = (document.lane(), document.due()) {
+            self.by_due.insert((due, position));
+            self.by_lane.insert((lane, due, position));
+        }
+    }
+
+    pub(super) fn remove(&mut self, position: u64, document: &StoredDocument) {
+        if let (Some(lane), Some(due)) = (document.lane(), document.due()) {
+            self.by_due.remove(&(due, position));
+            self.by_lane.remove(&(lane, due, position));
+        }
+    }
+
+    /// Returns the positions of all runs that have a due time.
+    pub(super) fn all(&self) -> impl Iterator<Item = u64> {
+        self.by_due.iter().map(|(_, position)| *position)
+    }
+
+    /// Returns the positions of the runs that are due, the longest due ones first.
+    pub(super) fn due(&self, now: Timestamp) -> impl Iterator<Item = u64> {
+        self.by_due.range(..=(now, u64::MAX)).map(|(_, position)| *position)
+    }
+
+    /// Returns the positions of the runs of a lane that are due, the longest due ones first.
+    pub(super) fn due_in(&self, lane: &str, now: Timestamp) -> impl Iterator<Item = u64> {
+        let lane: Arc<str> = lane.into();
+        let range = (Arc::clone(&lane), Timestamp::MIN, 0)..=(lane, now, u64::MAX);
+        self.by_lane.range(range).map(|(_, _, position)| *position)
+    }
+
+    /// Returns the position of the first run of each lane after this one, if it is due.
+    pub(super) fn lanes(&self, now: Timestamp, after: &str) -> impl Iterator<Item = u64> {
+        let next = |after: &Arc<str>| {
+            let last = (Arc::clone(after), Timestamp::MAX, u64::MAX);
+            self.by_lane.range((Bound::Excluded(last), Bound::Unbounded)).next()
+        };
+        let lanes = std::iter::successors(next(&after.into()), move |(lane, ..)| next(lane));
+        lanes.filter(move |(_, due, _)| *due <= now).map(|(_, _, position)| *position)
+    }
+}
