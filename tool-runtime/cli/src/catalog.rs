@@ -100,7 +100,7 @@ pub(super) fn show(cli: &Cli<'_>, name: &str, format: Option<Form>, strict: bool
     }
     if verdict != Verdict::Allow {
         let (app, name) = (cli.app.name, terminal::safe(name));
-        terminal::note(&format!("policy: {verdict} ({rule}); for the reason run: {app} policy explain {name}"));
+        terminal::note(&format!("policy: {verdict} ({rule}); why: {app} policy explain {name}"));
     }
     Ok(Exit::Done)
 }

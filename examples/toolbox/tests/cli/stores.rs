@@ -75,7 +75,7 @@ fn every_file_is_its_owners_alone_as_the_guide_says() {
         "data/tool-runtime.db" => "`DATA/tool-runtime.db`, the store without `--store`",
         "shared.db" => "`STORE.db`, the file of a store",
         "shared.db-wal" | "shared.db-shm" | "data/tool-runtime.db-wal" | "data/tool-runtime.db-shm" => {
-            "`STORE.db-wal`, `STORE.db-shm`, beside it"
+            "`STORE.db-wal`, `STORE.db-shm`, in the same folder"
         }
         "data/conversations" => "`DATA/conversations`, a folder",
         "run.log" => "`FILE` of `--log FILE`",
@@ -99,7 +99,7 @@ fn every_file_is_its_owners_alone_as_the_guide_says() {
         assert_eq!(Some(&mode.as_str()), told.get(place(name)), "{name}");
     }
     let unseen: Vec<_> = told.keys().filter(|cell| !seen.contains_key(*cell)).collect();
-    assert_eq!(unseen, [&"definitions of pinned servers, beside the policy"], "the same function writes them");
+    assert_eq!(unseen, [&"definitions of pinned servers, next to the policy"], "the same function writes them");
 }
 
 #[test]
