@@ -135,6 +135,8 @@ const OLD: &str = "
         SELECT group_concat(part.body, '' ORDER BY instr(documents.parts, part.hash))
         FROM tool_runtime_parts AS part WHERE part.scope = documents.scope)) WHERE parts IS NOT NULL;
     ALTER TABLE documents DROP COLUMN parts;
+    DROP INDEX tool_runtime_documents_lane;
+    ALTER TABLE documents DROP COLUMN lane; ALTER TABLE documents DROP COLUMN leased_until;
     DROP TABLE tool_runtime_parts;
     DROP INDEX tool_runtime_documents_number; DROP INDEX tool_runtime_documents_due;
     DROP INDEX tool_runtime_records_call; DROP INDEX tool_runtime_records_at;
@@ -170,17 +172,17 @@ fn a_store_is_migrated_where_that_is_asked_for() {
         let refused = rig.run(&[&["--json"], words].concat()).code(2);
         assert_eq!(refused.error(), "store_older", "{words:?}");
         assert!(
-            refused.stderr.contains("version 2, and this library needs 3") && refused.stderr.contains("store migrate")
+            refused.stderr.contains("version 2, and this library needs 4") && refused.stderr.contains("store migrate")
         );
     }
     assert_eq!(version().unwrap(), 2);
-    assert_eq!(rig.run(&["--json", "store", "migrate"]).code(0).json(), json!({"was": 2, "version": 3}));
-    assert_eq!(rig.run(&["--json", "store", "migrate"]).code(0).json(), json!({"was": 3, "version": 3}));
+    assert_eq!(rig.run(&["--json", "store", "migrate"]).code(0).json(), json!({"was": 2, "version": 4}));
+    assert_eq!(rig.run(&["--json", "store", "migrate"]).code(0).json(), json!({"was": 4, "version": 4}));
     rig.run(&["audit", "verify"]).code(0);
     assert!(rig.run(&["worker", "show", "run-1"]).code(0).stdout.starts_with("run-1  new"));
     database.execute_batch(OLD).unwrap();
     rig.run(&["worker", "put", "Another."]).code(0);
-    assert_eq!(version().unwrap(), 3, "a command that writes migrates");
+    assert_eq!(version().unwrap(), 4, "a command that writes migrates");
 }
 
 #[test]
