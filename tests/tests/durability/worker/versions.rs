@@ -86,8 +86,9 @@ async fn a_run_without_a_version_is_continued_by_everybody() {
     let world = World::new("of no version");
     world.begin().await;
     let key = Key::run(world.run_id.as_str());
-    let mut run =
-        json_of(&world.store.read(&[key.clone()]).await.expect("it reads").pop().flatten().expect("it is there"));
+    let mut run = json_of(
+        &world.store.read(std::slice::from_ref(&key)).await.expect("it reads").pop().flatten().expect("it is there"),
+    );
     let run_of = run["run"].as_object_mut().expect("a run");
     assert!(run_of.remove("version").is_some());
     let mut saved: serde_json::Value =
