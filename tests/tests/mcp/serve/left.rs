@@ -34,6 +34,6 @@ async fn a_decision_has_a_record_and_no_document_stays() {
     assert_eq!(number(DocumentKind::Run).await, 2);
     clock.advance(Duration::from_hours(8 * 24));
     while number(DocumentKind::Run).await > 0 {
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
     }
 }

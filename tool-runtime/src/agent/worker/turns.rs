@@ -359,7 +359,7 @@ mod tests {
             let mut hash = [0; 32];
             hash[..8].copy_from_slice(&number.to_be_bytes());
             let (version, due) = (Some(Hash(hash)), Some(Timestamp::UNIX_EPOCH));
-            let run = StoredRun { version, due, ..StoredRun::new(format!("run {number}"), "{}") };
+            let run = StoredRun { due, version, ..StoredRun::new(format!("run {number}"), "{}") };
             let key = Key::run(Arc::clone(&run.run_id));
             let put = move |transaction: &mut Transaction| runs::enqueue(transaction, &run);
             store.update(vec![key], Box::new(put)).await.unwrap();
