@@ -68,6 +68,7 @@ mod guide {
         WhichStore: "which-store.md",
         Retries: "retries.md",
         Crashes: "crashes.md",
+        Notices: "notices.md",
         Deployment: "deployment.md",
         Operating: "operating.md",
         Logging: "logging.md",

@@ -27,6 +27,7 @@ mod names;
 mod no_cedar;
 #[cfg(not(feature = "toml"))]
 mod no_toml;
+mod notice_rule;
 mod parse;
 mod party;
 mod problem;
@@ -56,6 +57,7 @@ pub(crate) use names::{RunTools, ToolNames, are_within, common_tools};
 use no_cedar as cedar;
 #[cfg(not(feature = "toml"))]
 use no_toml as toml_text;
+pub(crate) use notice_rule::{LinkIds, NoticeEvent, NoticeTerms};
 pub(crate) use party::Party;
 pub(crate) use rule_verdict::RuleVerdict;
 pub(crate) use run_policy::{Policies, RunPolicy};

@@ -34,6 +34,7 @@ mod lane;
 pub(crate) mod ledger;
 mod mailbox;
 mod memory;
+pub(crate) mod notices;
 pub(crate) mod pages;
 mod pending;
 pub(crate) mod posts;
@@ -58,7 +59,9 @@ pub use clock::{Clock, ManualClock};
 pub(crate) use clock::{StoreClock, SystemClock, Timed, is_before};
 pub(crate) use decision_record::Refusal;
 pub use decision_record::{DecisionKind, DecisionRecord};
-pub use document::{Anchor, GrantScope, StoredDocument, StoredGrant, StoredRun};
+#[cfg(any(test, feature = "http", feature = "testing"))]
+pub(crate) use document::NoticeAttempt;
+pub use document::{Anchor, GrantScope, StoredDocument, StoredGrant, StoredNotice, StoredRun};
 pub(crate) use document::{
     Covered, Document, EffectHolder, GrantCaller, GrantOrigin, Holder, LedgerEntry, Post, StoredAccount, StoredEffect,
     StoredSlots, StoredUnknown, UnknownCall, Waiting,
@@ -80,6 +83,8 @@ pub use sealed::SealedRecord;
 pub(crate) use sweep::KEPT;
 #[cfg(feature = "mcp-server")]
 pub(crate) use sweep::close_abandoned;
+#[cfg(feature = "http")]
+pub(crate) use sweep::remove_over;
 pub use transaction::{ChangeFn, Transaction};
 pub use unfinished::UnfinishedCall;
 pub use verify::Verification;

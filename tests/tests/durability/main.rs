@@ -9,6 +9,7 @@ mod durable;
 mod files;
 mod ledger;
 mod lost;
+mod notices;
 mod once;
 mod recovered;
 mod settled;

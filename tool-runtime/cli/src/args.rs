@@ -15,6 +15,7 @@ use crate::config::Global;
 use crate::grants::Grants;
 #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 use crate::mcp::McpAction;
+use crate::notices::Notices;
 use crate::outcomes::Outcomes;
 use crate::pick::PickArgs;
 use crate::policy::Policy;
@@ -119,6 +120,11 @@ pub(super) enum Command {
     Outcomes {
         #[command(subcommand)]
         action: Outcomes,
+    },
+    /// List, send and retry the notices about calls, for a webhook
+    Notices {
+        #[command(subcommand)]
+        action: Notices,
     },
     /// List, check and export records, and anchor their chains
     Audit {

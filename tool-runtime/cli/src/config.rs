@@ -16,6 +16,7 @@ use crate::mcp::settings::McpSettings;
 use crate::places::prefix;
 use crate::terminal::Color;
 use crate::values::{attribute, name, named};
+use crate::webhook::WebhookSettings;
 use crate::{input, values};
 
 #[derive(Debug, Args)]
@@ -107,6 +108,10 @@ struct File {
     model: Option<String>,
     format: Option<String>,
     key_env: Option<String>,
+    notices_url: Option<String>,
+    notices_secret_env: Option<String>,
+    #[serde(rename = "notices_secret_file")]
+    notices_secret: Option<PathBuf>,
     #[cfg(feature = "mcp-client")]
     #[serde(default)]
     mcp: McpSettings,
@@ -131,6 +136,7 @@ pub(super) struct Settings {
     pub(super) log: Vec<String>,
     pub(super) rust_log: Option<String>,
     pub(super) color: Color,
+    pub(super) webhook: WebhookSettings,
     /// The parts of the model's endpoint that the environment and the file set.
     endpoint: Endpoint,
     /// The party that the options themselves name, which some commands search for.
@@ -281,6 +287,11 @@ impl Settings {
             log,
             rust_log,
             color: global.color.or(file_color).unwrap_or(Color::Auto),
+            webhook: WebhookSettings {
+                url: variable("NOTICES_URL")?.or(file.notices_url),
+                secret_env: variable("NOTICES_SECRET_ENV")?.or(file.notices_secret_env),
+                secret_file: file.notices_secret,
+            },
             endpoint: Endpoint {
                 model_url: variable("MODEL_URL")?.or(file.model_url),
                 model: variable("MODEL")?.or(file.model),
@@ -321,7 +332,7 @@ impl File {
         if let Some(path) = file.store.as_deref().and_then(|url| url.strip_prefix("sqlite:")) {
             file.store = Some(format!("sqlite:{}", folder.join(path).display()));
         }
-        for own in [&mut file.policy, &mut file.data].into_iter().flatten() {
+        for own in [&mut file.policy, &mut file.data, &mut file.notices_secret].into_iter().flatten() {
             *own = folder.join(&*own);
         }
         Ok(file)

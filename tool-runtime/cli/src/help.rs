@@ -62,6 +62,10 @@ const EXAMPLES: &[(&str, &str)] = &[
          % approvals --store sqlite:shared.db approve RUN/CALL --as grace --role approver --wait 30s",
     ),
     ("outcomes", "% outcomes list\n% outcomes settle CALL --did-not-happen --as grace --reason 'the bank shows none'"),
+    (
+        "notices",
+        "% notices list\n% notices send --watch    # the webhook is in the configuration file\n% notices retry NOTICE",
+    ),
     ("grants", "% grants list\n% grants --store sqlite:shared.db revoke GRANT --as grace"),
     (
         "audit",

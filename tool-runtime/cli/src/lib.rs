@@ -53,6 +53,7 @@ mod log;
 mod manual;
 #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]
 mod mcp;
+mod notices;
 mod outcomes;
 mod pick;
 mod places;
@@ -69,6 +70,7 @@ pub mod terminal;
 mod text;
 mod tree;
 mod values;
+mod webhook;
 mod worker;
 mod written;
 
@@ -211,6 +213,7 @@ async fn dispatch(cli: &Cli<'_>, command: Command) -> Result<Exit, Failure> {
         Command::Approvals { action } => Box::pin(approvals::approvals(cli, action)).await,
         Command::Grants { action } => grants::grants(cli, action).await,
         Command::Outcomes { action } => outcomes::outcomes(cli, action).await,
+        Command::Notices { action } => notices::notices(cli, action).await,
         Command::Audit { action } => audit::audit(cli, action).await,
         Command::Policy { action } => policy::policy(cli, action),
         #[cfg(any(feature = "mcp-client", feature = "mcp-server"))]

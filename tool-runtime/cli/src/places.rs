@@ -18,12 +18,15 @@ pub(super) const VARIABLES: &[(&str, &str)] = &[
     ("MODEL", "--model"),
     ("FORMAT", "--format"),
     ("KEY_ENV", "--key-env"),
+    ("NOTICES_URL", "the webhook of `notices send`"),
+    ("NOTICES_SECRET_ENV", "the variable that holds the webhook's secrets, separated by spaces"),
     ("CONFIG", "--config"),
 ];
 
 /// The keys of the file, for the help.
 pub(super) const KEYS: &str = "policy, data, store, store_connections, store_patience, store_prefix, store_migrate,\n  \
-     principal, tenant, roles, attributes, log, color, model_url, model, format, key_env";
+     principal, tenant, roles, attributes, log, color, model_url, model, format, key_env,\n  \
+     notices_url, notices_secret_env, notices_secret_file";
 
 /// The prefix of the application's variables: `TOOLBOX` for `toolbox`.
 pub(super) fn prefix(app: &str) -> String {

@@ -31,6 +31,16 @@ impl Written {
         self.key("labels", name, key)
     }
 
+    /// The events and the listed arguments of the notices about a tool. `None` if the policy asks for none.
+    pub(crate) fn notices(&self, tool: &str) -> Option<(Vec<&str>, Vec<&str>)> {
+        fn texts(list: Option<&Value>) -> Vec<&str> {
+            list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+        }
+        let notices = self.0.get("notices").filter(|notices| !notices.is_null())?;
+        let listed = notices.get("tools").and_then(|tools| tools.get(tool)?.get("arguments"));
+        Some((texts(notices.get("events")), texts(listed)))
+    }
+
     fn key(&self, table: &str, name: &str, key: &str) -> Option<&Value> {
         self.0.get(table)?.get(name)?.get(key).filter(|value| !value.is_null())
     }

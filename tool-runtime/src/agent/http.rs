@@ -1,4 +1,4 @@
-//! [`HttpModel`]: models behind HTTP endpoints (feature `http`).
+//! [`HttpModel`]: models behind HTTP endpoints, and [`Notifier`]: notices about calls to a webhook (feature `http`).
 //!
 //! Redirects are refused, answers are bounded in size and time, and nothing is read from the environment: the
 //! application sets URL, key, proxy and certificates.
@@ -20,9 +20,11 @@ mod builder;
 mod endpoint;
 mod exchange;
 mod hidden;
+mod notifier;
 mod provider;
 mod retry;
 mod settings;
+mod signing;
 mod texts;
 mod tls;
 
@@ -39,6 +41,7 @@ use crate::call::Arguments;
 use crate::wire::{DecodeOptions, Decoded, Format, SentSchema, WireTool};
 
 pub use builder::HttpModelBuilder;
+pub use notifier::Notifier;
 
 #[cfg(feature = "mcp-client")]
 pub(crate) use tls::config as tls_config;

@@ -30,7 +30,7 @@ use crate::store::{
     Document, DocumentKind, Key, Post, Query, RunLease, Store, StoreError, StoredDocument, StoredRun, Transaction,
 };
 use lease::Renewed;
-use queue::transact;
+pub(super) use queue::transact;
 use turns::Turns;
 
 /// The longest time between two searches for due runs if the store sends no notification.

@@ -5,7 +5,8 @@ use std::error::Error;
 use std::fmt;
 
 /// Why a text could not be used: as a tool name, an effect, a hash, a wire format, a protocol, carried JSON or a lock,
-/// as the id or the URL of an MCP server, as the definition that such a server lists, or as a name in a run's options.
+/// as the id or the URL of an MCP server, as the definition that such a server lists, as a name in a run's options, or as the URL
+/// or a secret of a webhook.
 ///
 /// The message says what to write. Of an untrusted text it repeats only a name that is legal except for its namespace.
 /// Where the text has lines, the message names the line.

@@ -61,11 +61,14 @@ impl ToolPolicy {
         self.check_parties(&mut problems);
         self.check_callers(&mut problems);
         budgets::problems(self.data(), &mut problems);
+        self.data().notices.iter().for_each(|notices| notices.check(&mut problems));
         let named: BTreeSet<&str> = self.names().map(|(_, name)| name).collect();
         self.check_servers(&named, &mut problems);
         let rules = self.approval_rules();
         self.data().approvals.check(&rules, &self.asked(&rules, &tools), &mut problems);
-        for name in self.data().tools.keys() {
+        let of_notices = self.data().notices.iter().flat_map(|notices| notices.tools.keys());
+        let with_rules: BTreeSet<&String> = self.data().tools.keys().chain(of_notices).collect();
+        for name in with_rules {
             if let Some(spec) = tools.get(name.as_str()) {
                 self.check_tool(name, spec, &mut problems);
             }
@@ -186,6 +189,10 @@ impl ToolPolicy {
 
     /// Whether the rules for a tool fit its definition.
     pub(crate) fn check_tool(&self, name: &str, spec: &ToolSpec, problems: &mut Vec<Problem>) {
+        if let Some(notices) = self.data().notices.as_ref().filter(|_| self.is_as_pinned(spec)) {
+            let input = Schema::to_value(&spec.input_schema);
+            notices.check_tool(spec, |pointer| resolve(&input, pointer).map(drop), problems);
+        }
         let Some(rule) = self.tool(name).filter(|_| self.is_as_pinned(spec)) else { return };
         let path = |key: &str| format!("tools.{name}.{key}");
         if !is_discovered(name) {
@@ -331,6 +338,8 @@ impl ToolPolicy {
         let keys =
             keys.chain(data.approvals.tools.keys().map(|name| (format!("approvals.tools.{name}"), name.as_str())));
         let keys = keys.chain(data.tools.keys().map(|name| (format!("tools.{name}"), name.as_str())));
+        let notices = data.notices.iter().flat_map(|notices| notices.tools.keys());
+        let keys = keys.chain(notices.map(|name| (format!("notices.tools.{name}"), name.as_str())));
         lists.flat_map(|(path, names)| names.iter().map(move |name| (path.clone(), name.as_str()))).chain(keys)
     }
 }

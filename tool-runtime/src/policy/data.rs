@@ -11,6 +11,7 @@ use crate::policy::cedar::CedarRules;
 use crate::policy::label::LabelRule;
 use crate::policy::loop_guard::LoopThresholds;
 use crate::policy::mcp_rule::McpRule;
+use crate::policy::notice_rule::NoticeRule;
 use crate::policy::parse;
 use crate::policy::record_rule::RecordRule;
 use crate::policy::rule_verdict::RuleVerdict;
@@ -79,6 +80,10 @@ pub(crate) struct PolicyData {
     /// The options of an MCP server over the tools.
     #[serde(deserialize_with = "parse::table", skip_serializing_if = "McpRule::is_silent")]
     pub mcp: McpRule,
+    /// Notices about calls, for a webhook; `None` if there are none. They decide nothing, so they are not part of the
+    /// policy's revision.
+    #[serde(deserialize_with = "parse::some_table", skip_serializing_if = "Option::is_none")]
+    pub notices: Option<NoticeRule>,
     /// Size limits, unless the budget of a tool sets its own.
     #[serde(deserialize_with = "parse::table")]
     pub limits: PolicyLimits,
@@ -112,6 +117,7 @@ impl Default for PolicyData {
             repair: RepairRule::default(),
             loop_guard: None,
             mcp: McpRule::default(),
+            notices: None,
             limits: PolicyLimits::default(),
             cedar: None,
             parallel: 1,

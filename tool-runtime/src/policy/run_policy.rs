@@ -14,6 +14,7 @@ use crate::policy::data::ToolRule;
 use crate::policy::decision::ReadOnce;
 use crate::policy::exceeded::Holder;
 use crate::policy::loop_guard::{LoopGuard, LoopThresholds};
+use crate::policy::notice_rule::{NoticeEvent, NoticeTerms};
 use crate::policy::spending::Spending;
 use crate::policy::subject::{PolicyContext, Standing, Subject};
 use crate::policy::terms::Terms;
@@ -30,6 +31,9 @@ const MOST: usize = 16;
 pub(crate) struct RunPolicy {
     current: ToolPolicy,
     earlier: Vec<ToolPolicy>,
+    /// The runner's policy with the notices under which the run ran before, if they are others. They decide nothing, so
+    /// only the lists of [`notices`](Self::notices) read it.
+    noticed: Option<ToolPolicy>,
     standings: Vec<Standing>,
 }
 
@@ -41,20 +45,27 @@ pub(crate) struct Policies(Vec<ToolPolicy>);
 impl RunPolicy {
     /// Creates the policy of a run that begins now.
     pub(crate) const fn new(current: ToolPolicy) -> Self {
-        Self { current, earlier: Vec::new(), standings: Vec::new() }
+        Self { current, earlier: Vec::new(), noticed: None, standings: Vec::new() }
     }
 
     /// Creates the policy of a restored run, which is held to the standings that it had. `None` if there are more policies
     /// or standings than a run is held to.
     pub(crate) fn restored(current: ToolPolicy, before: Policies, standings: Vec<Standing>) -> Option<Self> {
-        let mut seen = vec![current.revision()];
-        let mut earlier = before.0;
-        earlier.retain(|policy| {
-            let new = !seen.contains(&policy.revision());
-            seen.push(policy.revision());
-            new
-        });
-        (earlier.len() <= MOST && standings.len() <= MOST).then_some(Self { current, earlier, standings })
+        let (mut earlier, mut noticed) = (Vec::<ToolPolicy>::new(), None);
+        for policy in before.0 {
+            // A revision leaves the notices out, so policies of one revision can list different arguments.
+            let revision = policy.revision();
+            let is_current = revision == current.revision();
+            let same = earlier.iter_mut().chain(&mut noticed).find(|other| other.revision() == revision);
+            match same {
+                Some(same) if same.data().notices == policy.data().notices => {}
+                Some(same) => *same = same.listing_as(&policy),
+                None if is_current => noticed = Some(policy),
+                None => earlier.push(policy),
+            }
+        }
+        noticed.take_if(|noticed| noticed.data().notices == current.data().notices);
+        (earlier.len() <= MOST && standings.len() <= MOST).then_some(Self { current, earlier, noticed, standings })
     }
 
     /// The policies plus the runner's own with approvals for every effect. `None` if these are too many.
@@ -62,13 +73,13 @@ impl RunPolicy {
     pub(crate) fn asking_for_effects(&self) -> Option<Self> {
         let effects = [ToolEffect::StateChange, ToolEffect::ExternalSideEffect];
         let asking = self.current.clone().with_approval_for_effects(effects);
-        let before = Policies(self.earlier.iter().cloned().chain([asking]).collect());
+        let before = Policies(self.earlier.iter().chain(&self.noticed).cloned().chain([asking]).collect());
         Self::restored(self.current.clone(), before, self.standings.clone())
     }
 
     /// Returns the policies for a snapshot.
     pub(crate) fn policies(&self) -> Policies {
-        Policies(self.all().cloned().collect())
+        Policies(self.all().chain(&self.noticed).cloned().collect())
     }
 
     /// Returns the standings for a snapshot: this one, and those that the run is held to.
@@ -251,6 +262,19 @@ impl RunPolicy {
             stop_at: earlier(one.stop_at, other.stop_at),
         });
         LoopGuard::new(guard.unwrap_or(unnamed))
+    }
+
+    /// Returns the terms of the notices about calls of a tool, if any of these events is to be notified. The events are
+    /// those of the runner's policy. A restored run lists only arguments that each of its policies lists.
+    pub(crate) fn notices(&self, tool: &str, events: &[NoticeEvent]) -> Option<NoticeTerms> {
+        let rule = self.current.data().notices.as_ref()?;
+        if !events.iter().any(|event| rule.events.contains(event)) {
+            return None;
+        }
+        let lists = |policy: &ToolPolicy, pointer: &str| {
+            policy.data().notices.as_ref().is_some_and(|rule| rule.lists(tool, pointer))
+        };
+        Some(rule.terms(tool, |pointer| self.earlier.iter().chain(&self.noticed).all(|policy| lists(policy, pointer))))
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &ToolPolicy> {

@@ -128,13 +128,25 @@ impl ToolPolicy {
         &self.0.data
     }
 
-    /// SHA-256 of the policy's canonical text. An approval holds for one revision.
+    /// Returns the policy with notices that list only the arguments that this policy and `other` list.
+    pub(super) fn listing_as(&self, other: &Self) -> Self {
+        let listed = (&self.data().notices, &other.data().notices);
+        let notices = if let (Some(own), Some(other)) = listed { Some(own.listing_as(other)) } else { None };
+        Self::new(PolicyData { notices, ..self.data().clone() })
+    }
+
+    /// SHA-256 of the policy's canonical text without `notices`, which decides nothing. An approval holds for one
+    /// revision.
     #[must_use]
     pub fn revision(&self) -> Hash {
         *self.0.revision.get_or_init(|| {
             // Fields have one order and every collection in them is sorted, so this text is canonical. It cannot
             // fail to be written; if it did, no approval would ever match another policy's.
-            let text = serde_json::to_vec(&self.0.data).unwrap_or_default();
+            let text = match &self.0.data.notices {
+                None => serde_json::to_vec(&self.0.data),
+                Some(_) => serde_json::to_vec(&PolicyData { notices: None, ..self.0.data.clone() }),
+            };
+            let text = text.unwrap_or_default();
             json::digest(text)
         })
     }

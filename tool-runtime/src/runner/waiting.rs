@@ -13,6 +13,7 @@ pub(super) mod grant;
 pub(super) mod grants;
 pub(super) mod late;
 pub(super) mod names;
+pub(super) mod notices;
 pub(super) mod posting;
 pub(super) mod resume_error;
 pub(super) mod settle;

@@ -8,6 +8,7 @@ mod calls;
 mod documents;
 mod grants;
 mod ledger;
+mod notices;
 mod queue;
 mod records;
 mod runs;
@@ -75,6 +76,7 @@ cases! {
     accounts: accounts_are_kept, accounts_together_never_pass_a_limit;
     anchors: anchors_hold_what_is_new, anchors_are_made_by_several;
     ledger: a_call_begins_once, a_call_whose_owner_is_gone_is_taken_over, a_call_that_nobody_saw_end_is_closed_once;
+    notices: what_a_change_adds_is_kept, a_notice_has_one_sender_at_a_time;
     sweeping: what_is_over_is_swept;
     sizes: long_keys_are_told_apart, large_bodies_are_kept, many_documents_are_listed_in_pages;
 }
@@ -183,7 +185,7 @@ pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
     };
     let open = record(run, call.call_id.as_str());
     let record = ToolInvocationRecord { ended_at: None, outcome: Outcome::ApprovalRequired, ..open };
-    Waiting { call, record, idempotency_key: Some(Hash([7; 32])) }
+    Waiting { call, record, idempotency_key: Some(Hash([7; 32])), notices: None }
 }
 
 fn run(id: &str, document: &str) -> Document {

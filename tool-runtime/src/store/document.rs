@@ -10,6 +10,7 @@ mod digest_key;
 mod effect;
 mod grant;
 mod ledger_entry;
+mod notice;
 mod post;
 mod run;
 mod slots;
@@ -21,6 +22,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ToolInvocationRecord;
+use crate::policy::NoticeTerms;
 use crate::store::error::StoreError;
 use crate::store::key::Key;
 use crate::store::pending::PendingCall;
@@ -34,6 +36,9 @@ pub(crate) use effect::{EffectHolder, StoredEffect, StoredUnknown, UnknownCall};
 pub(crate) use grant::{Covered, GrantCaller, GrantOrigin};
 pub use grant::{GrantScope, StoredGrant};
 pub(crate) use ledger_entry::LedgerEntry;
+#[cfg(any(test, feature = "http", feature = "testing"))]
+pub(crate) use notice::NoticeAttempt;
+pub use notice::StoredNotice;
 pub(crate) use post::Post;
 pub(crate) use run::Holder;
 pub use run::StoredRun;
@@ -219,6 +224,8 @@ pub(crate) enum Document {
     DigestKey(StoredDigestKey),
     /// The calls of one effect.
     Effect(Box<StoredEffect>),
+    /// A notice about a call.
+    Notice(Box<StoredNotice>),
     /// The runs of a tenant that workers have.
     Slots(StoredSlots),
 }
@@ -234,6 +241,9 @@ pub(crate) struct Waiting {
     /// The idempotency key under which the ledger stores its end. `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<Hash>,
+    /// The contents of the notices about it. `None` if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notices: Option<Arc<NoticeTerms>>,
 }
 
 impl Waiting {
@@ -251,6 +261,7 @@ impl Document {
             Self::Waiting(waiting) => Some(waiting.call.expires_at),
             Self::Run(run) => run.due(),
             Self::Effect(effect) => effect.due(),
+            Self::Notice(notice) => Some(notice.due()),
             Self::Grant(_) | Self::Account(_) | Self::Decided { .. } | Self::Slots(_) => self.over(),
             // A post is never due itself; posting makes its run due.
             Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) | Self::DigestKey(_) => None,
@@ -264,6 +275,7 @@ impl Document {
             Self::Grant(grant) => grant.expires_at,
             Self::Decided { until } => Some(*until),
             Self::Effect(effect) => effect.over(),
+            Self::Notice(notice) => Some(notice.over()),
             Self::Slots(slots) => slots.over(),
             Self::Call(_)
             | Self::Waiting(_)
@@ -279,7 +291,8 @@ impl Document {
     fn is_settled(&self) -> bool {
         match self {
             Self::Call(entry) => entry.is_finished(),
-            Self::Anchor(_) => true,
+            // A notice informs: a store that is full drops it, so that it never refuses a call.
+            Self::Anchor(_) | Self::Notice(_) => true,
             // Dropping a key would let its effect happen again.
             Self::Waiting(_)
             | Self::Decided { .. }

@@ -37,6 +37,8 @@ pub enum DocumentKind {
     DigestKey,
     /// The calls of one effect: those whose outcome is unknown, and the one that holds the effect key.
     Effect,
+    /// A notice about a call, for a webhook.
+    Notice,
     /// The runs of one tenant that workers have, under a limit.
     Slots,
 }
@@ -56,6 +58,7 @@ impl DocumentKind {
             Self::Anchor => "anchor",
             Self::DigestKey => "digest_key",
             Self::Effect => "effect",
+            Self::Notice => "notice",
             Self::Slots => "slots",
         }
     }
@@ -199,6 +202,11 @@ impl Key {
         Self { kind: DocumentKind::Effect, scope, id: "".into() }
     }
 
+    /// Returns the key of a notice about a call of a run.
+    pub(crate) fn notice(run_id: Arc<str>, id: Arc<str>) -> Self {
+        Self { kind: DocumentKind::Notice, scope: run_id, id }
+    }
+
     /// Returns the key of the runs of a tenant that workers have. The runs without a tenant of one principal count as
     /// those of a tenant.
     pub(crate) fn slots(tenant: Option<&str>, principal: Option<&str>) -> Self {
@@ -246,7 +254,8 @@ impl Key {
             | DocumentKind::Waiting
             | DocumentKind::Decided
             | DocumentKind::Run
-            | DocumentKind::Post => "run",
+            | DocumentKind::Post
+            | DocumentKind::Notice => "run",
             DocumentKind::Grant => "grant",
             DocumentKind::Account => "account",
             DocumentKind::Anchor => "anchor",
@@ -261,7 +270,12 @@ impl Key {
     pub(super) fn locks_run(&self, run_id: &str) -> bool {
         let is_of_runs = matches!(
             self.kind,
-            DocumentKind::Call | DocumentKind::Waiting | DocumentKind::Decided | DocumentKind::Run | DocumentKind::Post
+            DocumentKind::Call
+                | DocumentKind::Waiting
+                | DocumentKind::Decided
+                | DocumentKind::Run
+                | DocumentKind::Post
+                | DocumentKind::Notice
         );
         is_of_runs && *self.scope == *run_id
     }

@@ -8,10 +8,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::call::{Cause, ToolInvocationRecord};
-use crate::policy::BudgetExceeded;
+use crate::policy::{BudgetExceeded, NoticeTerms};
 use crate::store::accounts::{self, Account, Bill, Booked};
 use crate::store::effects::{self, Blocked, EffectClaim};
 use crate::store::grants;
+use crate::store::notices;
 use crate::store::runs::{self, RunLease};
 use crate::store::{Document, Key, LedgerEntry, PendingCall, StoreError, Transaction};
 
@@ -52,6 +53,8 @@ pub(crate) struct Intent {
     pub(crate) waits: Option<Key>,
     /// The effect of the call. `None` if no other call of it has to wait.
     pub(crate) effect: Option<EffectClaim>,
+    /// The contents of the notice if its outcome is unknown. `None` if there is none.
+    pub(crate) notices: Option<Arc<NoticeTerms>>,
 }
 
 impl Intent {
@@ -139,6 +142,8 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     // Keep the run of an earlier attempt, which may have had effects there. A new id would differ if the digest key was
     // lost.
     let graph = earlier.and_then(|entry| entry.graph.clone()).or_else(|| intent.graph.clone());
+    // The first attempt fixes the contents: a later one may run under a policy with other notices.
+    let notices = earlier.map_or_else(|| intent.notices.clone(), |entry| entry.notices.clone());
     // A server that takes over a call of another server may die, too.
     let ends_with_process = intent.ends_with_process || earlier.is_some_and(|entry| entry.ends_with_process);
     let bill = intent.bill.as_ref().filter(|_| anew);
@@ -159,8 +164,19 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     let (owner, worker) = (Arc::clone(&intent.owner), intent.worker);
     let recoverable = intent.repeatable || intent.reconciles;
     let effect = intent.effect.as_ref().map(|effect| Arc::clone(effect.key.scope()));
-    let entry =
-        LedgerEntry { owner, epoch, until, worker, ends_with_process, recoverable, waited, graph, effect, record };
+    let entry = LedgerEntry {
+        owner,
+        epoch,
+        until,
+        worker,
+        ends_with_process,
+        recoverable,
+        waited,
+        graph,
+        effect,
+        notices,
+        record,
+    };
     transaction.set(&intent.key, Document::Call(Box::new(entry)))?;
     Ok(begun)
 }
@@ -206,20 +222,21 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
 ///
 /// An attempt that took the call over from another one and did not run cannot know the effects of the earlier attempt.
 /// It therefore closes the call with the record of a lost end. So does an attempt whose call has an effect key, if it
-/// states that it had no effect itself. `effect` is the key of the call's effect, if the end changes it. Returns whether
-/// the ledger knew the attempt.
+/// states that it had no effect itself. `effect` is the key of the call's effect, if the end changes it, and `terms` the
+/// contents of the notice of an unknown outcome, if the ledger does not know the attempt yet. Returns whether it does.
 pub(crate) fn finish(
     transaction: &mut Transaction,
     key: &Key,
     owner: &Arc<str>,
     record: &ToolInvocationRecord,
     effect: Option<&Key>,
+    terms: Option<&NoticeTerms>,
 ) -> Result<bool, StoreError> {
     let until = transaction.now();
     let mut record = record.clone();
-    let (epoch, is_known, waited) = match transaction.get(key) {
+    let (epoch, is_known, waited, noticed) = match transaction.get(key) {
         // The intent may still be queued: once it arrives, it must find that the call has ended.
-        None => (1, false, None),
+        None => (1, false, None, None),
         Some(Document::Call(entry)) if entry.owner == *owner => {
             if entry.is_finished() {
                 // Written before; only the acknowledgement was lost.
@@ -229,7 +246,8 @@ pub(crate) fn finish(
             if entry.epoch > 1 && had_none && record.cause != Some(Cause::Prevented) {
                 record = ToolInvocationRecord { ended_at: Some(until), ..(*entry.record).clone() };
             }
-            (entry.epoch, true, entry.waited.clone().filter(|_| entry.recoverable))
+            let waited = entry.waited.clone().filter(|_| entry.recoverable);
+            (entry.epoch, true, waited, entry.notices.clone())
         }
         Some(_) => return Err(StoreError::Fenced),
     };
@@ -238,6 +256,8 @@ pub(crate) fn finish(
     if let Some(effect) = effect {
         effects::ended(transaction, effect, key, &record, waited)?;
     }
+    let terms = if is_known { noticed.as_deref() } else { terms };
+    notices::ended(transaction, terms, &record)?;
     transaction.append(record)?;
     Ok(is_known)
 }

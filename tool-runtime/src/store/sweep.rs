@@ -47,8 +47,9 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
 
 impl dyn Store + '_ {
     /// Removes accounts whose window ended a week ago, grants that expired a week ago, marks of decided calls that would
-    /// have expired a week ago, effect keys whose time to keep (`once_for`) ended a week ago, and the slots of tenants whose
-    /// last worker was lost a week ago. Returns how many it removed.
+    /// have expired a week ago, effect keys whose time to keep (`once_for`) ended a week ago, the slots of tenants whose last
+    /// worker was lost a week ago, and notices that were delivered, given up or left unsent for a week. Returns how many it
+    /// removed.
     ///
     /// Calls that began and whose lease has ended are closed as `outcome_unknown`, with the cause `lost`, if no process
     /// continues their run: for example, a service without workers or an MCP server has died. A call whose tool may
@@ -81,31 +82,47 @@ impl dyn Store + '_ {
     pub async fn sweep(&self) -> Result<u64, StoreError> {
         let now = self.now().await?;
         close_abandoned(self, |_| true).await?;
-        let due = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
+        let week = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
+        // The time of a notice contains the week.
+        let kinds = EXPIRING.map(|kind| (kind, week)).into_iter().chain([(DocumentKind::Notice, now)]);
         let mut removed = 0;
-        for kind in EXPIRING {
+        for (kind, due) in kinds {
             let mut query = Query { due: Some(due), limit: BATCH, ..Query::new(kind) };
             while let Some(page) = query.next_page(self).await? {
-                let keys: Vec<_> = page.into_iter().map(|listed| listed.key).collect();
-                let named = keys.clone();
-                let (change, returned) = returning(move |transaction| forget(transaction, &named));
-                self.update(keys, change).await?;
-                removed += returned()?;
+                // A notice that is to be sent is due as well; its run is not locked for nothing.
+                let over = page.into_iter().filter(|listed| is_over(&listed.document, now));
+                removed += remove_over(self, over.map(|listed| listed.key).collect()).await?;
             }
         }
         Ok(removed)
     }
 }
 
-/// Removes the documents among `keys` that lost their meaning long enough ago. Returns how many.
+/// Removes the documents among these that lost their meaning long enough ago. Returns how many.
+pub(crate) async fn remove_over(store: &dyn Store, keys: Vec<Key>) -> Result<u64, StoreError> {
+    let mut removed = 0;
+    for keys in keys.chunks(BATCH) {
+        let named = keys.to_vec();
+        let (change, returned) = returning(move |transaction| forget(transaction, &named));
+        store.update(keys.to_vec(), change).await?;
+        removed += returned()?;
+    }
+    Ok(removed)
+}
+
 fn forget(transaction: &mut Transaction, keys: &[Key]) -> Result<u64, StoreError> {
     let (now, mut removed) = (transaction.now(), 0);
     for key in keys {
-        let over = transaction.get(key).and_then(Document::over);
-        if over.is_some_and(|over| after(over, KEPT) <= now) {
+        if transaction.get(key).is_some_and(|document| is_over(document, now)) {
             transaction.remove(key)?;
             removed += 1;
         }
     }
     Ok(removed)
+}
+
+/// Whether a document lost its meaning long enough ago. The time of a notice contains the week for which it is kept.
+fn is_over(document: &Document, now: Timestamp) -> bool {
+    let kept = if let Document::Notice(_) = document { Duration::ZERO } else { KEPT };
+    document.over().is_some_and(|over| after(over, kept) <= now)
 }

@@ -6,6 +6,7 @@ mod clocks;
 mod documents;
 mod ledger;
 mod memory;
+mod notices;
 mod spoiled;
 mod taking;
 mod verify;

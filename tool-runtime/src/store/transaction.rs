@@ -110,6 +110,18 @@ impl Transaction {
         self.write(key, None)
     }
 
+    /// Adds a new document of a run, whose key the change did not name, so that its place is not read.
+    ///
+    /// # Errors
+    /// [`StoreError::NotLocked`] if the change named no key of the run.
+    pub(crate) fn add(&mut self, key: Key, document: Document) -> Result<(), StoreError> {
+        if !self.documents.keys().any(|named| named.locks_run(key.scope())) {
+            return Err(StoreError::NotLocked);
+        }
+        self.documents.insert(key, Slot { document: Some(document), changed: true });
+        Ok(())
+    }
+
     /// Appends a record to the chain of its run.
     ///
     /// # Errors
@@ -133,14 +145,16 @@ impl Transaction {
     }
 
     /// Whether a document that changed is due now, so that tasks in [`Store::changed`](crate::store::Store::changed)
-    /// must be woken.
+    /// must be woken. A notice wakes no task: the workers that wait there have nothing to do for it.
     #[must_use]
     pub fn wakes(&self) -> bool {
         let due = |document: &Document| document.due().is_some_and(|due| due <= self.now);
-        self.documents.values().any(|slot| slot.changed && slot.document.as_ref().is_some_and(due))
+        let wakes = |document: &Document| !matches!(document, Document::Notice(_)) && due(document);
+        self.documents.values().any(|slot| slot.changed && slot.document.as_ref().is_some_and(wakes))
     }
 
     /// Returns the documents that changed (`None` removes one) and the records to append, each to the chain of its run.
+    /// Among the documents can be new ones whose keys the change did not name; they have the lock of a key that it named.
     #[must_use]
     pub fn into_writes(self) -> (Vec<(Key, Option<StoredDocument>)>, Vec<AuditRecord>) {
         let changed = self.documents.into_iter().filter(|(_, slot)| slot.changed);

@@ -1,4 +1,6 @@
 //! Suspended calls: each is suspended once and finished once.
+//!
+//! The file is long because each change of a suspended call is here, together with its record and its notice.
 
 use std::sync::Arc;
 
@@ -7,6 +9,7 @@ use jiff::Timestamp;
 use crate::call::{Decider, DecisionError, Outcome, Question, ToolInvocationRecord};
 use crate::store::effects::Blocked;
 use crate::store::ledger::{self, Begun, Intent};
+use crate::store::notices;
 use crate::store::{
     DecisionKind, DecisionRecord, Document, Key, PendingCall, Refusal, StoreError, StoredUnknown, Transaction, Waiting,
 };
@@ -24,16 +27,29 @@ pub(crate) fn suspend(transaction: &mut Transaction, waiting: &Waiting) -> Resul
     }
     let key = Key::of_waiting(&waiting.call);
     match transaction.get(&key) {
-        None => transaction.set(&key, Document::Waiting(Box::new(waiting.clone()))).map(|()| true),
+        None => put(transaction, waiting.clone()).map(|()| true),
         Some(Document::Waiting(kept)) if kept.call.repeats(&waiting.call) => {
             // A snapshot or a token can bring approvals that another store noted.
             if let Some(merged) = with_approvals_of(kept, waiting) {
-                transaction.set(&key, Document::Waiting(Box::new(merged)))?;
+                put(transaction, merged)?;
             }
             Ok(false)
         }
         Some(_) => Err(StoreError::Duplicate),
     }
+}
+
+/// Writes a suspended call, with a notice if it asks another question than before.
+fn put(transaction: &mut Transaction, waiting: Waiting) -> Result<(), StoreError> {
+    let key = Key::of_waiting(&waiting.call);
+    if waiting.notices.is_some() {
+        let before = match transaction.get(&key) {
+            Some(Document::Waiting(before)) => Some(before.call.clone()),
+            _ => None,
+        };
+        notices::waits(transaction, &waiting, before.as_ref())?;
+    }
+    transaction.set(&key, Document::Waiting(Box::new(waiting)))
 }
 
 /// Adds the approvals of another copy of the call that asks the same question. `None` if it has no other approvals.
@@ -147,20 +163,19 @@ impl Plan<'_> {
     /// Writes the approval with its record, unless it is the last one. An approval that does not count is removed from
     /// the call, with a record of its own.
     pub(crate) fn write(self, transaction: &mut Transaction) -> Result<Counted, StoreError> {
-        let Self { approval: Approval { call, decision, decider, .. }, mut waiting, dropped, is_last } = self;
-        let key = Key::of_waiting(call);
+        let Self { approval: Approval { decision, decider, .. }, mut waiting, dropped, is_last } = self;
         for (decider, why) in &dropped {
             transaction.append(not_counted(&waiting.call, decider, *why, decision))?;
         }
         if is_last {
             if !dropped.is_empty() {
-                transaction.set(&key, Document::Waiting(waiting.clone()))?;
+                put(transaction, (*waiting).clone())?;
             }
             return Ok(Counted::Last(Box::new(waiting.call)));
         }
         waiting.call.approvals.push(decider.clone());
         let given = u32::try_from(waiting.call.approvals.len()).unwrap_or(u32::MAX);
-        transaction.set(&key, Document::Waiting(waiting.clone()))?;
+        put(transaction, (*waiting).clone())?;
         transaction.append(DecisionRecord { approvals: Some((given, waiting.call.required)), ..decision.clone() })?;
         Ok(Counted::Noted(waiting))
     }
@@ -200,7 +215,12 @@ pub(crate) fn refuse(transaction: &mut Transaction, approval: &Approval, why: Un
 pub(crate) fn withdraw(transaction: &mut Transaction, suspended: &PendingCall) -> Result<bool, StoreError> {
     let key = Key::of_waiting(suspended);
     match transaction.get(&key) {
-        Some(Document::Waiting(kept)) if kept.call.is_same(suspended) => transaction.remove(&key).map(|()| true),
+        Some(Document::Waiting(kept)) if kept.call.is_same(suspended) => {
+            // A notice that it waits may have been sent.
+            let kept = kept.clone();
+            notices::decided(transaction, &kept, DecisionKind::Abandoned, None)?;
+            transaction.remove(&key).map(|()| true)
+        }
         _ => Ok(false),
     }
 }
@@ -255,9 +275,9 @@ pub(crate) enum Then {
 fn ask_anew(transaction: &mut Transaction, taken: &Taken, unknown: &[StoredUnknown]) -> Result<(), StoreError> {
     let key = Key::of_waiting(&taken.call);
     if let Some(Document::Waiting(waiting)) = transaction.get(&key) {
-        let mut waiting = waiting.clone();
+        let mut waiting = (**waiting).clone();
         waiting.call.ask_about(unknown.iter().map(|unknown| unknown.call.clone()).collect());
-        transaction.set(&key, Document::Waiting(waiting))?;
+        put(transaction, waiting)?;
     }
     transaction.append(taken.decision.clone().of_another_question())
 }
@@ -302,7 +322,7 @@ pub(crate) fn renew(
     if compared.is_expired(transaction.now()) {
         return Ok(Renewed::Late);
     }
-    transaction.set(&key, Document::Waiting(Box::new(renewed.clone())))?;
+    put(transaction, renewed.clone())?;
     transaction.append(decision.clone())?;
     Ok(Renewed::Asked)
 }
@@ -324,13 +344,15 @@ pub(crate) enum Renewed {
 /// that has expired begins nothing, and an answer in its tool's place is recorded as refused.
 pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
     let key = Key::of_waiting(&taken.call);
-    match transaction.get(&key) {
-        Some(Document::Waiting(waiting)) if waiting.call.is_same(&taken.call) && is_approved(&waiting.call, taken) => {}
+    let noticed = match transaction.get(&key) {
+        Some(Document::Waiting(waiting)) if waiting.call.is_same(&taken.call) && is_approved(&waiting.call, taken) => {
+            waiting.notices.is_some().then(|| waiting.clone())
+        }
         _ => {
             not_taken(transaction, &taken.decision)?;
             return Ok(None);
         }
-    }
+    };
     let mut decision = taken.decision.clone();
     if taken.is_late(transaction.now()) {
         decision = decision.too_late();
@@ -368,9 +390,16 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
     {
         transaction.set(&Key::replaced(key), Document::Decided { until: Timestamp::MAX })?;
     }
+    let (kind, decider) = (decision.decision, decision.decider.clone());
     transaction.append(decision)?;
+    if let Some(waiting) = &noticed {
+        notices::decided(transaction, waiting, kind, decider.as_ref())?;
+    }
     if let Then::End(record) = &taken.then {
         transaction.append((**record).clone())?;
+        if let Some(waiting) = &noticed {
+            notices::ended_waiting(transaction, waiting, record)?;
+        }
         if let Some(key) = &taken.ledger {
             ledger::ended(transaction, key, record)?;
         }

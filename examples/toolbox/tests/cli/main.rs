@@ -11,6 +11,7 @@ mod endpoint;
 mod lock;
 mod manual;
 mod mcp;
+mod notices;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod pick;

@@ -2,7 +2,7 @@
 
 use crate::rig::Rig;
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "list",
     "show",
     "export",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 20] = [
     "approvals",
     "grants",
     "outcomes",
+    "notices",
     "audit",
     "policy",
     "mcp",

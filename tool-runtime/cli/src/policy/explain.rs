@@ -59,6 +59,12 @@ struct Cause {
 }
 
 #[derive(Serialize)]
+struct Noticed {
+    events: Vec<String>,
+    arguments: Vec<String>,
+}
+
+#[derive(Serialize)]
 struct Explained<'a> {
     tool: &'a str,
     effect: &'a str,
@@ -66,6 +72,9 @@ struct Explained<'a> {
     /// How many different deciders have to approve the call, if the policy requires several.
     #[serde(skip_serializing_if = "Option::is_none")]
     required_approvals: Option<u32>,
+    /// The notices about its calls, if the policy asks for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notices: Option<Noticed>,
     /// The reason why no call can run, even if all stages allow it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unready: Option<Cause>,
@@ -126,8 +135,11 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
         _ if unready.is_some() => Exit::Failed,
         exit => exit,
     };
-    let explained =
-        Explained { tool: name, effect, stages, required_approvals, unready, notes: unknown(asked, &found, &policy) };
+    let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
+    let notices = written.notices(name);
+    let notices = notices.map(|(events, arguments)| Noticed { events: owned(events), arguments: owned(arguments) });
+    let notes = unknown(asked, &found, &policy);
+    let explained = Explained { tool: name, effect, stages, required_approvals, notices, unready, notes };
     if cli.settings.json {
         terminal::line(&json(&explained)?);
     } else {
@@ -152,6 +164,12 @@ fn print(explained: &Explained<'_>) {
     if let Some(required) = explained.required_approvals {
         let text = format!("{:<12}{:<18}{required} different deciders have to approve it", "the call", "approvals");
         terminal::line(&text);
+    }
+    if let Some(Noticed { events, arguments }) = &explained.notices {
+        let listed =
+            if arguments.is_empty() { String::new() } else { format!("; with the arguments {}", arguments.join(", ")) };
+        let text = format!("{:<12}{:<18}{}{listed}", "the call", "notices", events.join(", "));
+        terminal::line(&terminal::safe(&text));
     }
     if let Some(Cause { code, why }) = &explained.unready {
         terminal::line(&terminal::safe(&format!("{:<12}{:<18}{code}: {why}", "the call", "cannot run")));

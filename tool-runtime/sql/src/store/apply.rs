@@ -101,7 +101,10 @@ pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Tim
     let (documents, records) = transaction.into_writes();
     for (key, document) in documents {
         let stored = set(connection, &key, document, found.stored(&key)).await?;
-        written.documents.push((key, stored));
+        // Another process may change a document that the change only added before the commit is looked up.
+        if keys.contains(&key) {
+            written.documents.push((key, stored));
+        }
     }
     append(connection, records, &mut written).await?;
     Ok(written)

@@ -50,7 +50,7 @@ impl Retries {
 }
 
 /// Returns a random number from 0 to 1.
-fn jitter() -> f64 {
+pub(super) fn jitter() -> f64 {
     f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX)
 }
 

@@ -231,7 +231,7 @@ pub(super) fn corrupt(error: serde_json::Error) -> StoreError {
 }
 
 /// Runs a transaction, and returns the closure's value.
-pub(super) async fn transact<T: Send + 'static>(
+pub(in crate::agent) async fn transact<T: Send + 'static>(
     store: &dyn Store,
     keys: Vec<Key>,
     change: impl FnMut(&mut Transaction) -> Result<T, StoreError> + Send + 'static,

@@ -33,7 +33,7 @@ fn errors_say_where_and_what_to_do() {
         "policy_unknown_key",
         "policy, line 2, column 1: unknown field `allowed_tool`, expected one of `allowed_tools`, `allowed_graphs`, \
          `require_approval_for_effects`, `require_approval_for_tools`, `approvals`, `budgets`, `roles`, `principals`, `attributes`, `tenants`, \
-         `callers`, `tags`, `labels`, `tools`, `servers`, `records`, `repair`, `loop_guard`, `mcp`, `limits`, `cedar`, `parallel`; did you mean `allowed_tools`?",
+         `callers`, `tags`, `labels`, `tools`, `servers`, `records`, `repair`, `loop_guard`, `mcp`, `notices`, `limits`, `cedar`, `parallel`; did you mean `allowed_tools`?",
     );
     check(
         "allowed_tools = 'core__add'",

@@ -103,3 +103,35 @@ fn parallel_effects_and_revisions_are_of_all_policies() {
     assert!(same.is_current());
     assert_eq!(same.revision(), wide.revision());
 }
+
+/// Notices are not part of a policy's revision, so the lists of each policy hold whether the rest of it changed or not.
+#[test]
+fn a_restored_run_lists_the_arguments_that_each_of_its_policies_lists() {
+    let with = |rest: &str, lists: &[&str]| {
+        let lists = lists.iter().map(|pointer| format!("'{pointer}'")).collect::<Vec<_>>().join(", ");
+        let table = format!("[notices]\n[notices.tools.core__add]\narguments = [{lists}]");
+        policy(&format!("{rest}\n{}", if lists.is_empty() { "" } else { &*table }))
+    };
+    for (other, before, now, listed) in [
+        ("", [&["/a"] as &[_], &["/a"]], &["/a"] as &[_], &["/a"] as &[&str]),
+        ("", [&["/a"], &["/a"]], &["/a", "/b"], &["/a"]),
+        ("", [&["/a"], &["/b"]], &["/a", "/b"], &[]),
+        ("", [&[], &["/a"]], &["/a"], &[]),
+        ("", [&[], &[]], &["/a"], &[]),
+        ("parallel = 2", [&["/a"], &["/a", "/b"]], &["/a", "/b"], &["/a"]),
+        ("parallel = 2", [&["/a", "/b"], &["/b"]], &["/a", "/b"], &["/b"]),
+        ("parallel = 2", [&["/a"], &[]], &["/a"], &[]),
+    ] {
+        let mut policies = RunPolicy::new(with(other, before[0])).policies();
+        for policy in [with(other, before[1]), with("", now), with("", now)] {
+            // Each process restores the run from the snapshot of the one before.
+            let run = RunPolicy::restored(policy, policies, Vec::new()).unwrap();
+            policies = run.policies();
+        }
+        let run = RunPolicy::restored(with("", now), policies, Vec::new()).unwrap();
+        let terms = run.notices("core__add", &[NoticeEvent::Waiting]).unwrap();
+        assert_eq!(terms.arguments.iter().map(String::as_str).collect::<Vec<_>>(), listed, "{before:?}");
+        assert_eq!(run.is_current(), other.is_empty(), "notices decide nothing");
+        assert_eq!(run.revision() == with("", &[]).revision(), other.is_empty());
+    }
+}

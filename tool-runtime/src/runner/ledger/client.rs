@@ -1,7 +1,8 @@
 //! [`LedgerClient`]: the writes of a run to the store: the records of its calls, and the ledger entries of those with
 //! effects.
 //!
-//! Every write of a run that a worker holds is checked against the worker's lease, in the write's own transaction.
+//! Every write of a run that a worker holds is checked against the worker's lease, in the write's own transaction. The
+//! file is long because all of these writes are here.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -11,12 +12,15 @@ use std::task::Poll;
 use tokio::time::Instant;
 
 use crate::call::{Outcome, ToolInvocationRecord};
+use crate::policy::NoticeTerms;
 use crate::runner::ledger::accounts::{Settled, Unheard};
 use crate::runner::waiting::decision_lock::DecisionLock;
+use crate::runner::waiting::notices::of_ended;
 use crate::runner::{ResumeError, Run, ServerEntry};
 use crate::store::accounts::{self, Bill};
 use crate::store::effects;
 use crate::store::ledger::{self, Begun, Intent};
+use crate::store::notices;
 use crate::store::pages::Rest;
 use crate::store::waiting::{self, Approval, Counted, Renewed, Taken};
 use crate::store::{
@@ -39,6 +43,8 @@ pub(in crate::runner) struct Attempt {
     pub(in crate::runner) graph: Option<Arc<str>>,
     /// The key of the call's effect, and whether `once` names it. `None` if no other call of it has to wait.
     pub(in crate::runner) effect: Option<(Key, bool)>,
+    /// The contents of the notice if its outcome is unknown. `None` if there is none.
+    pub(in crate::runner) notices: Option<Arc<NoticeTerms>>,
     /// An earlier attempt may have had the effect.
     pub(in crate::runner) is_again: bool,
 }
@@ -70,7 +76,8 @@ impl Attempt {
     /// Closes the call in the ledger with its record.
     fn finish(&self, transaction: &mut Transaction, record: &ToolInvocationRecord) -> Result<(), StoreError> {
         let effect = self.changed_effect(record);
-        match (ledger::finish(transaction, &self.key, &self.owner, record, effect)?, &self.unheard) {
+        let terms = self.notices.as_deref();
+        match (ledger::finish(transaction, &self.key, &self.owner, record, effect, terms)?, &self.unheard) {
             (true, Some(unheard)) => unheard.give_back(transaction),
             _ => Ok(()),
         }
@@ -136,11 +143,13 @@ impl LedgerClient<'_> {
         suspending: Option<Box<Suspending>>,
     ) -> WriteHandle {
         let store = &self.0.shared().store;
+        let terms = attempt.is_none().then(|| of_ended(self.0, &record)).flatten();
         // Only the record has to be written, so no transaction over several documents is needed.
-        if attempt.is_none() && self.0.options().lease.is_none() && settled.is_none() && suspending.is_none() {
+        let is_alone = attempt.is_none() && settled.is_none() && suspending.is_none() && terms.is_none();
+        if is_alone && self.0.options().lease.is_none() {
             return store.append(AuditRecord::Call(record));
         }
-        self.put_with(record, attempt.cloned(), settled, suspending)
+        self.put_with(record, attempt.cloned(), settled, suspending, terms)
     }
 
     /// Writes a record together with the other writes of the call's end.
@@ -150,6 +159,7 @@ impl LedgerClient<'_> {
         attempt: Option<Attempt>,
         settled: Option<Settled>,
         suspending: Option<Box<Suspending>>,
+        terms: Option<Arc<NoticeTerms>>,
     ) -> WriteHandle {
         let (store, lease) = (&self.0.shared().store, self.0.lease());
         let mut keys = self.0.keys();
@@ -164,7 +174,10 @@ impl LedgerClient<'_> {
                 settled.iter().try_for_each(|settled| settled.write(transaction))?;
                 match &attempt {
                     Some(attempt) => attempt.finish(transaction, &record)?,
-                    None => transaction.append(AuditRecord::Call(record.clone()))?,
+                    None => {
+                        notices::ended(transaction, terms.as_deref(), &record)?;
+                        transaction.append(AuditRecord::Call(record.clone()))?;
+                    }
                 }
                 ledger::ended_outside(transaction, &record.run_id, lease.as_ref())
             }),

@@ -22,7 +22,7 @@ use crate::runner::ledger::{look_up, recover};
 use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::late;
-use crate::runner::waiting::{comparison, names, world};
+use crate::runner::waiting::{comparison, names, notices, world};
 use crate::runner::{ResumeError, Run};
 use crate::store::{
     DecisionKind, DecisionRecord, FrozenArguments, Key, PendingCall, ReplacedArguments, StoreError, UnknownCall,
@@ -95,13 +95,14 @@ pub(in crate::runner) async fn suspend(
     pending.ask_about(unknown);
     pending.approvals = approvals;
     open.draft.asks(&pending);
+    let notices = notices::of_waiting(open.run(), &pending).await;
     let mut suspended = Suspended { question: Box::new(pending.question()), suspension, prepared };
     // A call whose record is written does not wait.
     let Some(record) = open.suspended_record(&suspended) else { return Err(Stop::new(Outcome::Cancelled)) };
     let settled = open.held.take().map(|held| held.settled(0));
     // If the store's answer is lost, the record of the call withdraws the suspension.
     open.suspending = Some(Box::new(Suspending { call: pending.clone(), settled: settled.clone() }));
-    let waiting = Waiting { call: pending, record, idempotency_key: Some(key) };
+    let waiting = Waiting { call: pending, record, idempotency_key: Some(key), notices };
     let kept = keep(open, waiting, begun.clone(), settled, suspension).await;
     match (kept, suspension) {
         (Ok(kept @ (Kept::Waits | Kept::Before)), Suspension::Approval) | (Ok(kept @ Kept::Waits), _) => {

@@ -33,6 +33,7 @@ pub(super) fn intent(owner: &str, lease: Duration) -> Intent {
         bill: None,
         waits: None,
         effect: None,
+        notices: None,
     }
 }
 
@@ -43,7 +44,7 @@ async fn begin(store: &dyn Store, owner: &str, lease: Duration) -> Begun {
 
 async fn finish(store: &dyn Store, owner: &'static str) -> Result<(), StoreError> {
     let finish = move |transaction: &mut Transaction| {
-        ledger::finish(transaction, &key(), &owner.into(), &record("run", "a"), None).map(drop)
+        ledger::finish(transaction, &key(), &owner.into(), &record("run", "a"), None, None).map(drop)
     };
     ask(store, [key()], finish).await
 }
@@ -65,8 +66,9 @@ pub(super) async fn a_call_begins_once(store: Arc<dyn Store>) {
     let first = format!("owner {}", first.expect("a call begins"));
     for _again in 0..2 {
         let owner = Arc::from(first.as_str());
-        let end =
-            move |transaction: &mut Transaction| ledger::finish(transaction, &key(), &owner, &record("run", "a"), None);
+        let end = move |transaction: &mut Transaction| {
+            ledger::finish(transaction, &key(), &owner, &record("run", "a"), None, None)
+        };
         ask(&*store, [key()], end).await.expect("its owner finishes it");
     }
     assert_eq!(outcomes(&*store).await, ["ok"], "a call has one record");

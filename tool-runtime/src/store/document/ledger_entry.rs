@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::ToolInvocationRecord;
+use crate::policy::NoticeTerms;
 use crate::store::key::Key;
 use crate::store::pending::PendingCall;
 
@@ -38,6 +39,9 @@ pub(crate) struct LedgerEntry {
     /// The scope of its effect's key, while it is open. `None` if no other call of it has to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) effect: Option<Arc<str>>,
+    /// The contents of the notice if its outcome is unknown, while it is open. `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) notices: Option<Arc<NoticeTerms>>,
     /// Its record, which is in the chain too; an unknown outcome that was settled has the settled one here. Until the
     /// call is finished, the record to write if its end is lost.
     pub(crate) record: Box<ToolInvocationRecord>,
@@ -51,9 +55,9 @@ impl LedgerEntry {
         until: Timestamp,
         record: Box<ToolInvocationRecord>,
     ) -> Self {
-        let (worker, waited, graph, effect) = (None, None, None, None);
+        let (worker, waited, graph, effect, notices) = (None, None, None, None, None);
         let (ends_with_process, recoverable) = (false, false);
-        Self { owner, epoch, until, worker, ends_with_process, recoverable, waited, graph, effect, record }
+        Self { owner, epoch, until, worker, ends_with_process, recoverable, waited, graph, effect, notices, record }
     }
 
     pub(crate) fn is_finished(&self) -> bool {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use crate::call::Caller;
 use crate::store::effects;
 use crate::store::ledger::{LedgerEntry, after, ended_outside};
+use crate::store::notices;
 use crate::store::runs::{self, RunLease};
 use crate::store::sweep::KEPT;
 use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredDocument, Transaction};
@@ -59,6 +60,7 @@ fn close_if(
         effects::ended(transaction, &effect, key, &entry.record, waited)?;
         entry.effect = None;
     }
+    notices::ended(transaction, entry.notices.take().as_deref(), &entry.record)?;
     transaction.append((*entry.record).clone())?;
     transaction.set(key, Document::Call(entry))?;
     ended_outside(transaction, key.scope(), held)?;

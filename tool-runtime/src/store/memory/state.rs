@@ -47,6 +47,8 @@ pub(super) struct State {
     pub(super) runs: RunIndex,
     /// Positions of documents that only record the past, oldest first.
     settled: VecDeque<u64>,
+    /// Positions of notices, oldest first. They make room for each other only: a call that is dropped can begin again.
+    notices: VecDeque<u64>,
     /// How many documents are marks.
     marks: usize,
     /// The next document number. The numbers give the order of listing.
@@ -100,7 +102,7 @@ impl State {
             let left = changes.iter().filter(|(key, _)| self.document(key).is_some_and(counts)).count();
             added > left && before - left + added > most
         };
-        let open = self.documents.len() - self.settled.len() - self.marks;
+        let open = self.documents.len() - self.settled.len() - self.notices.len() - self.marks;
         is_full(|document| !document.is_settled() && !is_mark(document), open, limits.open)
             || is_full(is_mark, self.marks, limits.open.saturating_mul(MARKS))
     }
@@ -119,7 +121,7 @@ impl State {
                 self.marks -= usize::from(is_mark(&document));
                 self.runs.remove(position, &document);
                 if document.is_settled() {
-                    self.settled.retain(|kept| *kept != position);
+                    self.past(document.key.kind()).retain(|kept| *kept != position);
                 }
             }
             return;
@@ -128,7 +130,7 @@ impl State {
             self.next += 1;
             self.next
         });
-        let is_settled = document.is_settled();
+        let (is_settled, kind) = (document.is_settled(), document.key.kind());
         self.marks += usize::from(is_mark(&document));
         if let Some(before) = self.documents.get(&position) {
             self.runs.remove(position, before);
@@ -137,15 +139,20 @@ impl State {
         let before = self.documents.insert(position, document);
         self.marks -= usize::from(before.as_ref().is_some_and(is_mark));
         if is_settled && !before.is_some_and(|document| document.is_settled()) {
-            self.settled.push_back(position);
+            self.past(kind).push_back(position);
         }
-        while self.settled.len() > settled
-            && let Some(oldest) = self.settled.pop_front()
+        while self.past(kind).len() > settled
+            && let Some(oldest) = self.past(kind).pop_front()
         {
             if let Some(document) = self.documents.remove(&oldest) {
                 self.positions.remove(&document.key);
             }
         }
+    }
+
+    /// Returns the positions of the documents that make room for one of this kind that only records the past.
+    fn past(&mut self, kind: DocumentKind) -> &mut VecDeque<u64> {
+        if kind == DocumentKind::Notice { &mut self.notices } else { &mut self.settled }
     }
 
     /// Appends a record, and returns the record that was dropped to make room.

@@ -36,6 +36,7 @@ fn intent(owner: &str, repeatable: bool) -> Intent {
         bill: None,
         waits: None,
         effect: None,
+        notices: None,
     }
 }
 
@@ -68,7 +69,7 @@ impl Entry {
     }
 
     fn close(&mut self, second: i64, owner: &str, record: &ToolInvocationRecord) -> Result<(), &'static str> {
-        self.at(second, |transaction| ledger::finish(transaction, &key(), &owner.into(), record, None).map(drop))
+        self.at(second, |transaction| ledger::finish(transaction, &key(), &owner.into(), record, None, None).map(drop))
     }
 
     fn renew(&mut self, second: i64, owner: &str) -> Result<(), &'static str> {

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::policy::{NoticeEvent, NoticeTerms};
 use crate::store::conformance::{self, record, waiting};
 use crate::store::runs;
 use crate::store::transaction::returning;
 use crate::store::{
-    AuditRecord, Chain, ChangeFn, Document, DocumentKind, Key, ManualClock, MemoryStore, Query, RecordFilter,
-    SealedRecord, Store, StoreError, StoredDocument, StoredRun, WriteHandle,
+    AuditRecord, Chain, ChangeFn, Document, DocumentKind, Key, LedgerEntry, ManualClock, MemoryStore, Query,
+    RecordFilter, SealedRecord, Store, StoreError, StoredDocument, StoredRun, Transaction, Waiting, WriteHandle,
+    notices,
 };
+use crate::tool::Hash;
 
 fn small() -> MemoryStore {
     MemoryStore::with_limits(3, 2)
@@ -54,7 +57,7 @@ async fn a_gap_shows_in_the_chain() {
 
 fn keep(store: &MemoryStore, call: &'static str) -> Result<(), StoreError> {
     let key = Key::waiting("run", None, Some("ada"), &call.into());
-    let change = move |transaction: &mut crate::store::Transaction| {
+    let change = move |transaction: &mut Transaction| {
         transaction.set(
             &Key::waiting("run", None, Some("ada"), &call.into()),
             Document::Waiting(Box::new(waiting("run", call, 1))),
@@ -70,7 +73,7 @@ fn decide(store: &MemoryStore, call: &str, expires: i64) -> Result<(), StoreErro
     let until = jiff::Timestamp::from_second(expires).unwrap();
     let change = {
         let key = key.clone();
-        move |transaction: &mut crate::store::Transaction| transaction.set(&key, Document::Decided { until })
+        move |transaction: &mut Transaction| transaction.set(&key, Document::Decided { until })
     };
     let receipt = store.update(vec![key], Box::new(change));
     if receipt.is_kept() { Ok(()) } else { Err(StoreError::Full) }
@@ -104,11 +107,49 @@ async fn a_full_store_refuses_a_waiting_call_and_drops_none() {
     for (call, kept) in [("a", true), ("b", true), ("c", false), ("a", true)] {
         assert_eq!(keep(&store, call).is_ok(), kept, "{call}");
     }
-    let remove = |transaction: &mut crate::store::Transaction| {
-        transaction.remove(&Key::waiting("run", None, Some("ada"), &"a".into()))
-    };
+    let remove =
+        |transaction: &mut Transaction| transaction.remove(&Key::waiting("run", None, Some("ada"), &"a".into()));
     store.update(vec![Key::waiting("run", None, Some("ada"), &"a".into())], Box::new(remove)).await.unwrap();
     assert!(keep(&store, "c").is_ok());
+}
+
+/// Notices make room for each other, and finished calls do: neither displaces the other.
+#[tokio::test]
+async fn notices_and_finished_calls_have_their_own_room() {
+    let store = small();
+    let counts = async || {
+        let counted = async |kind| store.list(&Query::new(kind)).await.unwrap().len();
+        (counted(DocumentKind::Call).await, counted(DocumentKind::Notice).await)
+    };
+    let notice = async |call: &str| {
+        let terms = NoticeTerms { events: [NoticeEvent::Waiting].into(), ..NoticeTerms::default() };
+        let suspended = Waiting { notices: Some(Arc::new(terms)), ..waiting("run", call, 1) };
+        let key = Key::of_waiting(&suspended.call);
+        let change = move |transaction: &mut Transaction| notices::waits(transaction, &suspended, None);
+        store.update(vec![key], Box::new(change)).await.unwrap();
+    };
+    let end = async |number: u8| {
+        let record = Box::new(record("run", &format!("call_{number}")));
+        let key = Key::call("run", Hash([number; 32]));
+        let named = key.clone();
+        let change = move |transaction: &mut Transaction| {
+            let entry = LedgerEntry::closed("".into(), 1, jiff::Timestamp::UNIX_EPOCH, record.clone());
+            transaction.set(&named, Document::Call(Box::new(entry)))
+        };
+        store.update(vec![key], Box::new(change)).await.unwrap();
+    };
+    for number in 0..2 {
+        end(number).await;
+    }
+    for number in 0..5 {
+        notice(&format!("call_{number}")).await;
+    }
+    assert_eq!(counts().await, (2, 3));
+    for number in 2..7 {
+        end(number).await;
+    }
+    assert_eq!(counts().await, (3, 3));
+    assert!(keep(&store, "a").is_ok() && keep(&store, "b").is_ok(), "they take no room from open documents");
 }
 
 /// A full store can count the runs of a tenant that workers have: otherwise none of its runs would ever end.
@@ -117,7 +158,7 @@ async fn a_full_store_leases_runs_under_a_limit() {
     let store = small();
     let due = |id: &str| StoredRun { due: Some(jiff::Timestamp::UNIX_EPOCH), ..StoredRun::new(id, "{}") };
     for id in ["a", "b"] {
-        let enqueue = move |transaction: &mut crate::store::Transaction| runs::enqueue(transaction, &due(id));
+        let enqueue = move |transaction: &mut Transaction| runs::enqueue(transaction, &due(id));
         store.update(vec![Key::run(id)], Box::new(enqueue)).await.unwrap();
     }
     assert!(matches!(keep(&store, "more"), Err(StoreError::Full)));
@@ -172,7 +213,7 @@ async fn the_queue_of_a_store_has_defaults() {
     for (number, due) in [None, Some(0), Some(5), Some(50)].into_iter().cycle().take(400).enumerate() {
         let due = due.map(|due| jiff::Timestamp::from_second(due).unwrap());
         let run = StoredDocument::example(&format!("run {number}"), "{}", due);
-        let put = move |transaction: &mut crate::store::Transaction| transaction.put(run.clone());
+        let put = move |transaction: &mut Transaction| transaction.put(run.clone());
         store.update(vec![Key::run(format!("run {number}"))], Box::new(put)).await.unwrap();
     }
     let now = jiff::Timestamp::from_second(10).unwrap();

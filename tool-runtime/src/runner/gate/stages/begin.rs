@@ -21,7 +21,7 @@ use crate::runner::ledger::accounts::{Booking, Unheard};
 use crate::runner::ledger::client::{Attempt, Claim, LedgerClient};
 use crate::runner::ledger::look_up;
 use crate::runner::report::telemetry;
-use crate::runner::waiting::world;
+use crate::runner::waiting::{notices, world};
 use crate::runner::{ResumeError, Run};
 use crate::store::effects::{Blocked, EffectClaim, OnceClaim};
 use crate::store::ledger::{Begun, Intent};
@@ -106,6 +106,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         unheard: bill.as_deref().map(Unheard::of),
         graph: None,
         effect: effect.as_ref().map(|effect| (effect.key.clone(), effect.once.is_some())),
+        notices: notices::of_begun(&run, &bound.reserved.hydrated.frozen),
         is_again: false,
     };
     let (waited, reconciles) = begins_as(open, claim.as_deref(), bound, harmless);
@@ -123,6 +124,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         graph: is_graph.then(|| open.graph_run(&bound.context(open))),
         bill: bill.map(|bill| *bill),
         effect,
+        notices: attempt.notices.clone(),
         waits: (claim.is_none() && run.state().is_continued()).then(|| run.waiting_key(&open.draft.id)),
     };
     // From here on the ledger may know the attempt, so the record of the call closes it there too.

@@ -1,0 +1,44 @@
+//! Several processes send the notices of one database.
+
+use std::collections::BTreeSet;
+
+use tests::server::{Reply, Server};
+use tool_runtime::agent::http::Notifier;
+use tool_runtime_sql::{SqlOptions, SqlStore};
+
+use super::*;
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+/// Two processes send at the same time, each in its own thread and with its own connections. Each notice is sent once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_share_the_notices_of_a_database() {
+    const CALLS: usize = 12;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("notices.db");
+    let open = || async { Arc::new(SqlStore::sqlite(&path, SqlOptions::new()).await.expect("a store")) };
+    let stores = [open().await as Arc<dyn Store>, open().await as Arc<dyn Store>];
+    let policy = ToolPolicy::from_toml(&format!("{POLICY}{ASKS}[notices]\n")).expect("a policy");
+    let builder = ToolRunner::builder(catalog(), policy).capabilities(processes(0).capabilities()).approvals(true);
+    let run = builder.store(Arc::clone(&stores[0])).build().expect("a runner").run(ada());
+    for number in 0..CALLS {
+        let call = ToolCall::text(format!("c{number}"), "notices__refund", ARGUMENTS);
+        assert_eq!(run.exec(call).await.outcome(), Outcome::ApprovalRequired);
+    }
+    let server = Server::start([Reply::body("200 OK", "", b"")]).expect("a free port");
+    let sending = stores.clone().map(|store| {
+        let notifier = Notifier::new(store, &server.url(), [SECRET]).expect("a webhook");
+        tokio::spawn(async move { notifier.send_due().await })
+    });
+    let mut delivered = 0;
+    for sending in sending {
+        delivered += sending.await.expect("it ends").expect("a store");
+    }
+    assert_eq!(delivered, CALLS as u64);
+    let asked = server.asked();
+    let bodies: BTreeSet<_> = asked.iter().map(|asked| &asked.body).collect();
+    assert_eq!((asked.len(), bodies.len()), (CALLS, CALLS));
+    for notice in notices(&*stores[1]).await {
+        assert_eq!((notice.state(), notice.attempts().len()), ("delivered", 1));
+    }
+}

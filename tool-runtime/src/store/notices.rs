@@ -1,0 +1,325 @@
+//! Notices: a webhook is told of the events of calls. The transaction that changes a call writes its notice, so that
+//! neither happens without the other. A process sends it later.
+//!
+//! Only this file decides which changes of a call are events. An approval that does not suffice is none.
+
+#[cfg(any(test, feature = "http", feature = "testing"))]
+mod delivery;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::call::{Caller, Decider, JsonText, Outcome, Question, RecordedArguments, Suspension, ToolInvocationRecord};
+use crate::policy::{LinkIds, NoticeEvent, NoticeTerms};
+use crate::store::transaction::returning;
+use crate::store::{
+    DecisionKind, Document, DocumentKind, Key, PendingCall, Query, Store, StoreError, StoredDocument, StoredNotice,
+    Transaction, Waiting,
+};
+use crate::text::sentence;
+use crate::tool::{Hash, graph_of};
+
+#[cfg(feature = "http")]
+pub(crate) use delivery::WAITS;
+#[cfg(any(test, feature = "http", feature = "testing"))]
+pub(crate) use delivery::{Tried, claim, settle};
+
+/// The longest sentence in a notice, in bytes.
+const SENTENCE: usize = 4096;
+
+/// The payload, in the form of Standard Webhooks.
+#[derive(Serialize)]
+struct Payload<'a> {
+    r#type: &'a str,
+    timestamp: Timestamp,
+    data: Data<'a>,
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    run_id: &'a str,
+    call_id: &'a str,
+    tool: &'a str,
+    /// The graph that makes the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    graph: Option<&'a str>,
+    /// The run that called the graph, if `run_id` is that of the graph.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caller_run_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    principal: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sentence: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    arguments: BTreeMap<&'a str, JsonText>,
+    #[serde(flatten)]
+    facts: Facts<'a>,
+}
+
+/// The facts about one event.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Facts<'a> {
+    Waiting {
+        question: Question,
+        waits_for: Suspension,
+        expires_at: Timestamp,
+        required_approvals: u32,
+    },
+    Decided {
+        question: Question,
+        decision: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        decider: Option<&'a str>,
+    },
+    Expired {
+        question: Question,
+    },
+    Unknown {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cause: Option<&'static str>,
+    },
+}
+
+/// A call, as its notices name it.
+struct Called<'a> {
+    run_id: &'a Arc<str>,
+    call_id: &'a crate::call::CallId,
+    tool: &'a str,
+    graph: Option<&'a str>,
+    caller_run_id: Option<&'a str>,
+    tenant: &'a Option<Arc<str>>,
+    principal: &'a Option<Arc<str>>,
+    sentence: Option<&'a str>,
+    shown: Option<&'a str>,
+}
+
+impl<'a> Called<'a> {
+    /// Returns the call that a decision is about.
+    fn waiting(call: &'a PendingCall, terms: &'a NoticeTerms) -> Self {
+        let (shown, graph, sentence) = match &call.graph {
+            Some(graph) => (graph.shown_arguments.as_ref(), graph_of(call.tool.as_str()), terms.sentence.as_deref()),
+            None => (Some(&call.shown_arguments), None, call.sentence()),
+        };
+        Self {
+            run_id: &call.run_id,
+            call_id: &call.call_id,
+            tool: call.decided(),
+            graph,
+            caller_run_id: None,
+            tenant: &call.tenant,
+            principal: &call.principal,
+            sentence,
+            shown: shown.map(JsonText::get),
+        }
+    }
+
+    fn ended(record: &'a ToolInvocationRecord, sentence: Option<&'a str>) -> Self {
+        let (graph, caller_run_id) = match &record.caller {
+            Caller::Direct => (graph_of(&record.name), None),
+            Caller::Graph { name, run, .. } => (Some(&**name), Some(&**run)),
+        };
+        Self {
+            run_id: &record.run_id,
+            call_id: &record.tool_call_id,
+            tool: &record.name,
+            graph,
+            caller_run_id,
+            tenant: &record.tenant,
+            principal: &record.principal,
+            sentence,
+            shown: match &record.arguments {
+                RecordedArguments::Masked(shown) => Some(shown.get()),
+                RecordedArguments::Unread { .. } => None,
+            },
+        }
+    }
+}
+
+/// Writes the notice of an event. `of` distinguishes events of one call.
+fn add(
+    transaction: &mut Transaction,
+    (terms, event): (&NoticeTerms, NoticeEvent),
+    call: &Called<'_>,
+    of: &impl Serialize,
+    facts: Facts<'_>,
+) -> Result<(), StoreError> {
+    let (run_id, now) = (call.run_id, transaction.now());
+    let ids = LinkIds {
+        run: run_id,
+        call: call.call_id.as_str(),
+        tenant: call.tenant.as_deref(),
+        principal: call.principal.as_deref(),
+    };
+    let listed = call.shown.map(|shown| terms.listed(shown)).unwrap_or_default();
+    let data = Data {
+        run_id,
+        call_id: call.call_id.as_str(),
+        tool: call.tool,
+        graph: call.graph,
+        caller_run_id: call.caller_run_id,
+        tenant: call.tenant.as_deref(),
+        principal: call.principal.as_deref(),
+        sentence: call.sentence.map(|text| sentence(text, SENTENCE)),
+        link: terms.link.as_ref().and_then(|link| link.link(&ids)),
+        arguments: listed.into_iter().map(|(pointer, text)| (pointer, JsonText::known(text))).collect(),
+        facts,
+    };
+    let payload = Payload { r#type: event.code(), timestamp: now, data };
+    let corrupt = |error| StoreError::Corrupt(Box::new(error));
+    let payload = serde_json::to_string(&payload).map_err(corrupt)?;
+    // The id depends on the event alone: a transaction that is repeated writes the same notice.
+    let party = (call.tenant, call.principal);
+    let of = serde_json::to_vec(&("notice", event, run_id, party, call.call_id.as_str(), of)).map_err(corrupt)?;
+    let id: Arc<str> = format!("msg_{}", Hash::sha256(of)).into();
+    let notice = StoredNotice {
+        id: Arc::clone(&id),
+        event: event.code().into(),
+        run_id: Arc::clone(run_id),
+        call_id: call.call_id.clone(),
+        tool: call.tool.into(),
+        principal: call.principal.clone(),
+        tenant: call.tenant.clone(),
+        created_at: now,
+        next: Some(now),
+        payload: payload.into(),
+        since: now,
+        tried: 0,
+        holder: None,
+        ended_at: None,
+        attempts: Vec::new(),
+    };
+    transaction.add(Key::notice(Arc::clone(run_id), id), Document::Notice(Box::new(notice)))
+}
+
+/// Returns the terms of an event, if it is to be notified.
+fn asked(terms: Option<&NoticeTerms>, event: NoticeEvent) -> Option<(&NoticeTerms, NoticeEvent)> {
+    terms.filter(|terms| terms.events.contains(&event)).map(|terms| (terms, event))
+}
+
+/// Notes that a call waits, if it asks another question than before.
+pub(crate) fn waits(
+    transaction: &mut Transaction,
+    waiting: &Waiting,
+    before: Option<&PendingCall>,
+) -> Result<(), StoreError> {
+    let Some(asked) = asked(waiting.notices.as_deref(), NoticeEvent::Waiting) else { return Ok(()) };
+    let (call, question) = (&waiting.call, waiting.call.question());
+    if before.is_some_and(|before| before.question() == question) {
+        return Ok(());
+    }
+    let facts = Facts::Waiting {
+        question: question.clone(),
+        waits_for: call.suspension,
+        expires_at: call.expires_at,
+        required_approvals: call.required,
+    };
+    add(transaction, asked, &Called::waiting(call, asked.0), &question, facts)
+}
+
+/// Notes that a call does not wait any more.
+pub(crate) fn decided(
+    transaction: &mut Transaction,
+    waiting: &Waiting,
+    kind: DecisionKind,
+    decider: Option<&Decider>,
+) -> Result<(), StoreError> {
+    let event = match kind {
+        // A decision that came too late finds the call expired.
+        DecisionKind::Expired | DecisionKind::TooLate => NoticeEvent::Expired,
+        // A call for a client is abandoned once its time is over.
+        DecisionKind::Abandoned if waiting.call.is_expired(transaction.now()) => NoticeEvent::Expired,
+        _ => NoticeEvent::Decided,
+    };
+    let Some(asked) = asked(waiting.notices.as_deref(), event) else { return Ok(()) };
+    let question = waiting.call.question();
+    let facts = match event {
+        NoticeEvent::Expired => Facts::Expired { question: question.clone() },
+        _ => Facts::Decided {
+            question: question.clone(),
+            decision: kind.code(),
+            decider: decider.map(Decider::principal),
+        },
+    };
+    add(transaction, asked, &Called::waiting(&waiting.call, asked.0), &question, facts)
+}
+
+/// Notes the end of a call, if its outcome is unknown.
+pub(crate) fn ended(
+    transaction: &mut Transaction,
+    terms: Option<&NoticeTerms>,
+    record: &ToolInvocationRecord,
+) -> Result<(), StoreError> {
+    match asked(terms, NoticeEvent::Unknown) {
+        Some((terms, event)) if record.outcome == Outcome::OutcomeUnknown => {
+            let call = Called::ended(record, terms.sentence.as_deref());
+            let facts = Facts::Unknown { cause: record.cause() };
+            add(transaction, (terms, event), &call, &record.ended_at, facts)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Notes that a call whose suspension ended it has an unknown outcome, such as one that its client had.
+pub(crate) fn ended_waiting(
+    transaction: &mut Transaction,
+    waiting: &Waiting,
+    record: &ToolInvocationRecord,
+) -> Result<(), StoreError> {
+    let Some(terms) = waiting.notices.as_deref().filter(|_| record.outcome == Outcome::OutcomeUnknown) else {
+        return Ok(());
+    };
+    let mut terms = NoticeTerms { sentence: waiting.call.sentence().map(str::to_owned), ..terms.clone() };
+    if waiting.call.graph.is_some() {
+        // The record is that of the graph, whose arguments are not those of the call that it waits with.
+        terms.arguments = std::mem::take(&mut terms.of_graph);
+    }
+    ended(transaction, Some(&terms), record)
+}
+
+impl StoredNotice {
+    /// Returns the notices of a tenant, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or its content cannot be read.
+    pub async fn all(store: &dyn Store, tenant: Option<&str>) -> Result<Vec<Self>, StoreError> {
+        let (mut query, mut found) = (Query::new(DocumentKind::Notice), Vec::new());
+        while let Some(page) = query.next_page(store).await? {
+            found.extend(page.into_iter().filter_map(|StoredDocument { document, .. }| match document {
+                Document::Notice(notice) if notice.tenant.as_deref() == tenant => Some(*notice),
+                _ => None,
+            }));
+        }
+        Ok(found)
+    }
+
+    /// Makes the notice due now, with all of its attempts before it: one that was delivered or given up, and one that
+    /// waits for its next attempt. Returns `false` if the store does not have it, or if a process sends it now.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub async fn retry(&self, store: &dyn Store) -> Result<bool, StoreError> {
+        let key = Key::notice(Arc::clone(&self.run_id), Arc::clone(&self.id));
+        let keys = vec![key.clone()];
+        let (change, found) = returning(move |transaction| {
+            let now = transaction.now();
+            let Some(Document::Notice(notice)) = transaction.get(&key) else { return Ok(false) };
+            if notice.holder.as_ref().is_some_and(|holder| now < holder.until) {
+                return Ok(false);
+            }
+            let mut notice = notice.clone();
+            (notice.next, notice.since, notice.tried, notice.ended_at) = (Some(now), now, 0, None);
+            transaction.set(&key, Document::Notice(notice))?;
+            Ok(true)
+        });
+        store.update(keys, change).await?;
+        found()
+    }
+}

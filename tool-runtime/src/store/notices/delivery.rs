@@ -1,0 +1,101 @@
+//! The deliveries of a notice: one process at a time has it, and each attempt is recorded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::store::document::Holder;
+use crate::store::{Document, Key, NoticeAttempt, StoreError, StoredNotice, Transaction};
+
+/// The wait after each failed attempt. After the last one, the notice is given up.
+pub(crate) const WAITS: [Duration; 9] = [
+    Duration::from_secs(5),
+    Duration::from_secs(5 * 60),
+    Duration::from_secs(30 * 60),
+    Duration::from_secs(2 * 3600),
+    Duration::from_secs(5 * 3600),
+    Duration::from_secs(10 * 3600),
+    Duration::from_secs(14 * 3600),
+    Duration::from_secs(20 * 3600),
+    Duration::from_secs(24 * 3600),
+];
+
+/// The largest number of attempts that a notice lists. A person can ask for more of them.
+const LISTED: usize = 32;
+
+/// The result of an attempt to deliver a notice.
+#[derive(Debug, Clone)]
+pub(crate) struct Tried {
+    pub(crate) attempt: NoticeAttempt,
+    /// How long to wait for the next attempt. `None` after a delivery, and if no other attempt follows.
+    pub(crate) wait: Option<Duration>,
+}
+
+/// The code of an attempt whose result is not known.
+const INTERRUPTED: &str = "interrupted";
+
+/// Takes a notice that is due for one attempt. No other process takes it for the time of the lease. `None` if it is not
+/// due.
+pub(crate) fn claim(
+    transaction: &mut Transaction,
+    key: &Key,
+    owner: &Arc<str>,
+    lease: Duration,
+) -> Result<Option<StoredNotice>, StoreError> {
+    let now = transaction.now();
+    let Some(Document::Notice(notice)) = transaction.get(key) else { return Ok(None) };
+    if notice.next.is_none() || now < notice.due() {
+        return Ok(None);
+    }
+    let mut notice = (**notice).clone();
+    if let Some(holder) = notice.holder.take() {
+        // Its process did not record the result. The receiver may have the notice.
+        let at = holder.until.min(now);
+        list(&mut notice, NoticeAttempt { at, status: None, code: Some(INTERRUPTED.into()) });
+    }
+    let tried = usize::try_from(notice.tried).unwrap_or(usize::MAX);
+    if tried > WAITS.len() {
+        (notice.next, notice.ended_at) = (None, Some(now));
+        transaction.set(key, Document::Notice(Box::new(notice)))?;
+        return Ok(None);
+    }
+    // If the process ends before it records the result, the next attempt waits like one after a failure.
+    notice.next = Some(after(now, WAITS.get(tried).copied().unwrap_or_default()));
+    notice.since = now;
+    notice.tried += 1;
+    notice.holder = Some(Holder { owner: Arc::clone(owner), until: after(now, lease) });
+    transaction.set(key, Document::Notice(Box::new(notice.clone())))?;
+    Ok(Some(notice))
+}
+
+/// Records the result of an attempt. A process whose lease has ended records nothing if another one has the notice.
+pub(crate) fn settle(
+    transaction: &mut Transaction,
+    key: &Key,
+    owner: &Arc<str>,
+    tried: &Tried,
+) -> Result<(), StoreError> {
+    let now = transaction.now();
+    let Some(Document::Notice(notice)) = transaction.get(key) else { return Ok(()) };
+    if notice.holder.as_ref().is_none_or(|holder| holder.owner != *owner) {
+        return Ok(());
+    }
+    let mut notice = (**notice).clone();
+    notice.holder = None;
+    notice.next = tried.wait.map(|wait| after(now, wait));
+    notice.ended_at = notice.next.is_none().then_some(now);
+    list(&mut notice, tried.attempt.clone());
+    transaction.set(key, Document::Notice(Box::new(notice)))
+}
+
+/// Adds an attempt.
+fn list(notice: &mut StoredNotice, attempt: NoticeAttempt) {
+    notice.attempts.push(attempt);
+    let dropped = notice.attempts.len().saturating_sub(LISTED);
+    notice.attempts.drain(..dropped);
+}
+
+fn after(now: Timestamp, wait: Duration) -> Timestamp {
+    now.saturating_add(wait).unwrap_or(Timestamp::MAX)
+}
