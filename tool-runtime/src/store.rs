@@ -1,4 +1,4 @@
-//! The store: documents that change in transactions, and records that never do, behind one trait whose implementations
+//! The store: documents that change in transactions, and records that do not, behind one trait whose implementations
 //! can outlive the process.
 //!
 //! [`Store`] is the trait, [`MemoryStore`] an implementation; the package `tool-runtime-sql` stores in SQLite or
@@ -6,8 +6,11 @@
 //! [`Store::pending_calls`], and verify the records with [`Verification::of_store`]. [`Key`], [`StoredDocument`],
 //! [`Transaction`], [`Query`] and [`Chain`] are for implementations of a store.
 //!
-//! Invariants of every store: writes are atomic, changes under one lock run one after the other, a record
-//! never changes, and memory use is bounded.
+//! [`Retention`] removes old runs, holds them, and erases the data of a principal.
+//!
+//! Invariants of every store: writes are atomic, changes under one lock run one after the other, memory use is bounded,
+//! and a record never changes, except that a [`Transaction`] of this library removes the records of a whole run or erases
+//! the values of one record, and appends a signed record of that.
 
 // `ledger`, `runs`, `waiting` and `accounts` define the meaning of documents, once for every store.
 
@@ -29,6 +32,7 @@ mod filter;
 mod finding;
 pub(crate) mod grants;
 mod interface;
+mod kept;
 mod key;
 mod lane;
 pub(crate) mod ledger;
@@ -39,6 +43,8 @@ pub(crate) mod pages;
 mod pending;
 pub(crate) mod posts;
 mod restored;
+pub(crate) mod retention;
+mod retention_record;
 pub(crate) mod runs;
 mod sealed;
 mod stored_anchors;
@@ -61,7 +67,7 @@ pub(crate) use decision_record::Refusal;
 pub use decision_record::{DecisionKind, DecisionRecord};
 #[cfg(any(test, feature = "http", feature = "testing"))]
 pub(crate) use document::NoticeAttempt;
-pub use document::{Anchor, GrantScope, StoredDocument, StoredGrant, StoredNotice, StoredRun};
+pub use document::{Anchor, GrantScope, HoldScope, LegalHold, StoredDocument, StoredGrant, StoredNotice, StoredRun};
 pub(crate) use document::{
     Covered, Document, EffectHolder, GrantCaller, GrantOrigin, Holder, LedgerEntry, Post, StoredAccount, StoredEffect,
     StoredSlots, StoredUnknown, UnknownCall, Waiting,
@@ -78,6 +84,8 @@ pub use memory::MemoryStore;
 pub use pending::PendingCall;
 pub(crate) use pending::{FrozenArguments, ReplacedArguments};
 pub use restored::RunBehind;
+pub use retention::{Retention, RetentionReport};
+pub use retention_record::RetentionRecord;
 pub(crate) use runs::RunLease;
 pub use sealed::SealedRecord;
 pub(crate) use sweep::KEPT;

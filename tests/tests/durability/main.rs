@@ -11,6 +11,7 @@ mod ledger;
 mod lost;
 mod notices;
 mod once;
+mod purged;
 mod recovered;
 mod settled;
 mod steps;

@@ -2,6 +2,7 @@
 
 mod changed;
 mod late;
+mod purged;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -116,6 +117,15 @@ async fn send(
     if times == 1 { Ok(payment) } else { Err(ToolError::code("sent_before")) }
 }
 
+/// Looks a payment up.
+#[tool(name = "once__look", effect = read_only, redact = ["$"])]
+fn look(
+    /// Which.
+    payment_id: String,
+) -> Result<String, ToolError> {
+    Ok(format!("the secret of {payment_id}"))
+}
+
 /// The same refund without a key.
 #[tool(name = "once__control", effect = external_side_effect, redact = ["$"])]
 struct Control {
@@ -149,7 +159,8 @@ impl Rig {
     }
 
     fn process_on(&self, store: Arc<dyn Store>) -> ToolRunner {
-        let tools = "'once__refund', 'once__repay', 'once__greet', 'once__report', 'once__control', 'once__send'";
+        let tools =
+            "'once__refund', 'once__repay', 'once__greet', 'once__report', 'once__control', 'once__send', 'once__look'";
         self.shared.start(store, &format!("allowed_tools = [{tools}]"), self.capabilities())
     }
 

@@ -164,7 +164,10 @@ async fn an_older_database_is_migrated_once_and_loses_nothing() {
         // New tables would be made in another schema.
         let url = url.replace(&format!("%3D{schema}"), &format!("%3Dpublic,{schema}"));
         let refused = SqlStore::postgres(&url, SqlOptions::new().migrate(false)).await.unwrap_err();
-        assert!(matches!(refused, StoreError::Older { found, known: 4 } if found == version), "{refused}");
+        assert!(
+            matches!(refused, StoreError::Older { found, known } if found == version && known > version),
+            "{refused}"
+        );
         let opened: Vec<_> = (0..8)
             .map(|_| {
                 let url = url.clone();

@@ -2,6 +2,7 @@
 
 mod lines;
 mod open;
+mod retention;
 mod verify;
 
 pub(crate) use verify::exported;
@@ -45,6 +46,10 @@ pub(crate) enum Audit {
         /// Accept runs whose first records are not in the file
         #[arg(long, requires = "records")]
         part: bool,
+        /// Accept purges and erasures that were signed with the key of this id, which is not here: it was rotated, or the
+        /// records are in a file. Repeatable
+        #[arg(long = "accept-key", value_name = "ID")]
+        accepted: Vec<String>,
     },
     /// Print records as JSON lines, which `audit verify --records` checks
     Export {
@@ -58,6 +63,15 @@ pub(crate) enum Audit {
     },
     /// Anchor the records since the last anchor, and print the new anchors as JSON lines
     Anchor,
+    /// Remove old runs: records, calls of the ledger, conversations. A signed record of each removal stays
+    Purge(retention::Purge),
+    /// Erase the data of --principal (in --tenant), in place; the chains verify as before
+    Erase(retention::By),
+    /// Put, list and lift legal holds
+    Hold {
+        #[command(subcommand)]
+        action: retention::Hold,
+    },
 }
 
 /// The source of the records.
@@ -120,9 +134,13 @@ impl Which {
 
 fn code(text: &str) -> Result<String, String> {
     let outcomes = Outcome::ALL.iter().map(|outcome| outcome.code());
-    let known: Vec<_> = outcomes.chain(DecisionKind::ALL.iter().map(|decision| decision.code())).collect();
+    let decisions = DecisionKind::ALL.iter().map(|decision| decision.code());
+    let known: Vec<_> = outcomes.chain(decisions).chain(REMOVALS).collect();
     if known.contains(&text) { Ok(text.to_owned()) } else { Err(format!("write one of {}", known.join(", "))) }
 }
+
+/// The codes of removals and legal holds.
+const REMOVALS: [&str; 4] = ["purged", "erased", "hold_put", "hold_lifted"];
 
 fn is_decision(text: &str) -> Result<bool, String> {
     match text {
@@ -151,9 +169,14 @@ pub(super) async fn audit(cli: &Cli<'_>, action: Audit) -> Result<Exit, Failure>
     match action {
         Audit::Show { source, which } => show(cli, &source, which).await,
         Audit::Open { run } => open::open(cli, run).await,
-        Audit::Verify { source, anchors, part } => verify::check(cli, &source, anchors.as_deref(), part).await,
+        Audit::Verify { source, anchors, part, accepted } => {
+            verify::check(cli, &source, verify::With { anchors, part, accepted }).await
+        }
         Audit::Export { anchors: true, .. } => export_anchors(cli).await,
         Audit::Export { source, which, .. } => each(cli, &source, filter(cli, which), print).await,
+        Audit::Purge(asked) => retention::purge(cli, asked).await,
+        Audit::Erase(by) => retention::erase(cli, &by).await,
+        Audit::Hold { action } => retention::hold(cli, action).await,
         Audit::Anchor => {
             let (store, mut printed) = (store(cli).await?, Ok(()));
             let print = |anchor: &Anchor| match json(anchor) {
@@ -248,8 +271,13 @@ async fn show(cli: &Cli<'_>, source: &Source, which: Which) -> Result<Exit, Fail
 
 fn row(sealed: &SealedRecord) -> [String; 8] {
     let record = &sealed.record;
-    let (code, decider) = match record {
-        AuditRecord::Decision(decision) => {
+    let (code, decider) = match (record, record.as_decision()) {
+        (AuditRecord::Retention(retention), _) => {
+            let count = retention.records();
+            let code = if count == 0 { record.code().to_owned() } else { format!("{} ({count})", record.code()) };
+            (code, Some(retention.by.principal().to_owned()))
+        }
+        (_, Some(decision)) => {
             let refused = decision.refused().map(|outcome| format!(" ({outcome})"));
             let counted = decision.approvals.map(|(given, required)| format!(" ({given} of {required})"));
             let decider = decision.decider.as_ref().map(|decider| decider.principal().to_owned());

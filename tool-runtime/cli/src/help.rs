@@ -74,7 +74,10 @@ const EXAMPLES: &[(&str, &str)] = &[
          % audit verify --anchors anchors.jsonl\n\
          % audit export --since 2026-01-01 > records.jsonl\n\
          % audit verify --records records.jsonl --part\n\
-         % audit anchor >> anchors.jsonl",
+         % audit anchor >> anchors.jsonl\n\
+         % audit purge --before 365d --as grace --reason 'our records are kept for a year' --dry-run\n\
+         % audit hold add --principal ada --as grace --reason 'case 17/26'\n\
+         % audit erase --principal ada --as grace --reason 'request of 2 May'",
     ),
     #[cfg(feature = "mcp-client")]
     (

@@ -106,6 +106,11 @@ impl DigestKey {
         Hash(code.finalize().into_bytes().into())
     }
 
+    /// Signs bytes for one purpose. The result names the key, like the digest of arguments.
+    pub(crate) fn sign(&self, purpose: &str, bytes: &[u8]) -> ArgumentDigest {
+        ArgumentDigest { key: Some(self.id_bytes()), digest: self.code(purpose, bytes) }
+    }
+
     pub(crate) const fn bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::usage::Usage;
 use crate::call::{
-    ArgumentChange, ArgumentDigest, CallId, Cause, Decision, DecisionError, Intervention, JsonText, Outcome, Violation,
+    ArgumentChange, ArgumentDigest, CallId, Cause, Decision, DecisionError, Intervention, JsonText, Outcome,
+    RecordSeal, Violation,
 };
 use crate::media::{LeftOut, Media};
 use crate::tool::Hash;
@@ -110,6 +111,9 @@ pub struct ToolInvocationRecord {
     /// The grant that would have let it run if its decider could still decide; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) void_grant: Option<Box<VoidGrant>>,
+    /// How the record is sealed. `None` until it is, and for a record that is sealed as one text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) seal: Option<Box<RecordSeal>>,
 }
 
 impl ToolInvocationRecord {

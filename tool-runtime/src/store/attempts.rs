@@ -18,6 +18,7 @@ pub(crate) fn seize(
     owner: &Arc<str>,
 ) -> Result<RunLease, StoreError> {
     let (run_id, key) = (&party.run_id, Key::run(Arc::clone(&party.run_id)));
+    transaction.refuse_purged(run_id)?;
     let mut run = match transaction.get(&key) {
         // A run with a document here belongs to workers.
         Some(Document::Run(run)) if !run.document.is_empty() => return Err(StoreError::Duplicate),
@@ -28,6 +29,7 @@ pub(crate) fn seize(
         _ => StoredRun { state: "engine".into(), ..party.clone() },
     };
     run.epoch += 1;
+    run.changed = Some(transaction.now());
     run.holder = Some(Holder { owner: Arc::clone(owner), until: Timestamp::MAX });
     let held = RunLease { run_id: Arc::clone(run_id), owner: Arc::clone(owner), epoch: run.epoch };
     transaction.set(&key, Document::Run(Box::new(run)))?;

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{ArgumentDigest, CallId, RecordedArguments, ToolInvocationRecord};
-use crate::store::DecisionRecord;
+use crate::store::{DecisionRecord, RetentionRecord};
 
-/// A record of a run: of a call that ended, or of a decision on a suspended call.
+/// A record of a run: of a call that ended, of a decision on a suspended call, or of a removal of records.
 ///
 /// ```
 /// use tool_runtime::call::Decider;
@@ -47,6 +47,10 @@ pub enum AuditRecord {
     Call(Box<ToolInvocationRecord>),
     /// A decision on a suspended call, or an answer to it.
     Decision(Box<DecisionRecord>),
+    /// A purge or an erasure of records of the run, or a legal hold.
+    Retention(Box<RetentionRecord>),
+    /// A record whose values were erased. The others read like those of the record that it was.
+    Erased(Box<Self>),
 }
 
 impl AuditRecord {
@@ -56,106 +60,149 @@ impl AuditRecord {
         match self {
             Self::Call(record) => &record.run_id,
             Self::Decision(record) => &record.run_id,
+            Self::Retention(record) => &record.run_id,
+            Self::Erased(record) => record.run_id(),
         }
     }
 
-    /// Returns the call that it is about.
+    /// Returns the call that it is about. The id is `-` if it is about no call.
     #[must_use]
     pub fn call_id(&self) -> &CallId {
         match self {
             Self::Call(record) => &record.tool_call_id,
             Self::Decision(record) => &record.call_id,
+            Self::Retention(_) => RetentionRecord::call_id(),
+            Self::Erased(record) => record.call_id(),
         }
     }
 
-    /// Returns the stable word for its kind: `call` or `decision`.
+    /// Returns the stable word for its kind: `call`, `decision` or `retention`. An erased record keeps its kind.
     #[must_use]
-    pub const fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::Call(_) => "call",
             Self::Decision(_) => "decision",
+            Self::Retention(_) => "retention",
+            Self::Erased(record) => record.kind(),
         }
     }
 
-    /// Returns the name of the tool, as the model wrote it.
+    /// Returns the name of the tool, as the model wrote it; empty if the record is about no call.
     #[must_use]
     pub fn tool(&self) -> &str {
         match self {
             Self::Call(record) => &record.name,
             Self::Decision(record) => record.tool.as_str(),
+            Self::Retention(_) => "",
+            Self::Erased(record) => record.tool(),
         }
     }
 
-    /// Returns the stable code of the event: [`Outcome::code`](crate::call::Outcome::code) or
-    /// [`DecisionKind::code`](crate::store::DecisionKind::code).
+    /// Returns the stable code of the event: [`Outcome::code`](crate::call::Outcome::code),
+    /// [`DecisionKind::code`](crate::store::DecisionKind::code) or [`RetentionRecord::code`].
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::Call(record) => record.outcome.code(),
             Self::Decision(record) => record.decision.code(),
+            Self::Retention(record) => record.code(),
+            Self::Erased(record) => record.code(),
         }
     }
 
     /// Returns the principal that the run acts for. `None` if the run names none.
     #[must_use]
-    pub const fn principal(&self) -> Option<&Arc<str>> {
+    pub fn principal(&self) -> Option<&Arc<str>> {
         match self {
             Self::Call(record) => record.principal.as_ref(),
             Self::Decision(record) => record.principal.as_ref(),
+            Self::Retention(record) => record.principal(),
+            Self::Erased(record) => record.principal(),
         }
     }
 
     /// Returns the tenant of the run. `None` if the run names none.
     #[must_use]
-    pub const fn tenant(&self) -> Option<&Arc<str>> {
+    pub fn tenant(&self) -> Option<&Arc<str>> {
         match self {
             Self::Call(record) => record.tenant.as_ref(),
             Self::Decision(record) => record.tenant.as_ref(),
+            Self::Retention(record) => record.tenant(),
+            Self::Erased(record) => record.tenant(),
         }
     }
 
-    /// Returns when the call ended or the decision was made, by the clock of the process that wrote it.
+    /// Returns when the call ended or the decision was made, by the clock of the process that wrote it; for a removal or
+    /// a hold, the time of the store.
     #[must_use]
     pub fn at(&self) -> Timestamp {
         match self {
             Self::Call(record) => record.ended_at.unwrap_or(record.started_at),
             Self::Decision(record) => record.at,
+            Self::Retention(record) => record.at,
+            Self::Erased(record) => record.at(),
         }
     }
 
     /// Returns the digests of arguments in the record.
     pub(crate) fn digests(&self) -> impl Iterator<Item = ArgumentDigest> {
         let (arguments, repair, decided) = match self {
-            Self::Call(record) => (&record.arguments, record.repair.as_deref(), None),
-            Self::Decision(record) => (&record.arguments, None, Some([record.argument_digest, record.edited_digest])),
+            Self::Call(record) => (Some(&record.arguments), record.repair.as_deref(), None),
+            Self::Decision(record) => {
+                (Some(&record.arguments), None, Some([record.argument_digest, record.edited_digest]))
+            }
+            Self::Retention(_) | Self::Erased(_) => (None, None, None),
         };
         let unread = match arguments {
-            RecordedArguments::Unread { digest, .. } => Some(*digest),
-            RecordedArguments::Masked(_) => None,
+            Some(RecordedArguments::Unread { digest, .. }) => Some(*digest),
+            Some(RecordedArguments::Masked(_)) | None => None,
         };
         let repaired = repair.map(|repair| [repair.before, repair.after]);
         unread.into_iter().chain(repaired.into_iter().flatten()).chain(decided.into_iter().flatten().flatten())
     }
 
-    /// Returns the record of a call; `None` for a decision.
+    /// Returns the record of a call, also of an erased one; `None` for any other record.
     #[must_use]
     pub fn as_call(&self) -> Option<&ToolInvocationRecord> {
-        if let Self::Call(record) = self { Some(record) } else { None }
+        match self {
+            Self::Call(record) => Some(record),
+            Self::Erased(record) => record.as_call(),
+            Self::Decision(_) | Self::Retention(_) => None,
+        }
     }
 
-    /// Returns the record of a decision; `None` for a call.
+    /// Returns the record of a decision, also of an erased one; `None` for any other record.
     #[must_use]
     pub fn as_decision(&self) -> Option<&DecisionRecord> {
         match self {
-            Self::Call(_) => None,
             Self::Decision(record) => Some(record),
+            Self::Erased(record) => record.as_decision(),
+            Self::Call(_) | Self::Retention(_) => None,
         }
+    }
+
+    /// Returns the record of a removal or a legal hold; `None` for any other record.
+    #[must_use]
+    pub fn as_retention(&self) -> Option<&RetentionRecord> {
+        if let Self::Retention(record) = self { Some(record) } else { None }
+    }
+
+    /// Whether its values were erased.
+    #[must_use]
+    pub const fn is_erased(&self) -> bool {
+        matches!(self, Self::Erased(_))
     }
 }
 
 impl From<ToolInvocationRecord> for AuditRecord {
     fn from(record: ToolInvocationRecord) -> Self {
         Self::Call(Box::new(record))
+    }
+}
+
+impl From<RetentionRecord> for AuditRecord {
+    fn from(record: RetentionRecord) -> Self {
+        Self::Retention(Box::new(record))
     }
 }
 

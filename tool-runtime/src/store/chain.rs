@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::json::{self, canonical};
+use crate::store::kept::{self, canonical_text};
 use crate::store::{AuditRecord, Finding, SealedRecord, StoreError};
 use crate::tool::{Hash, Hashing};
 
@@ -60,18 +61,24 @@ impl Chain {
 
     /// Seals a record as the next of the chain.
     ///
+    /// The record of a call or of a decision is sealed in two parts. Its hash covers the members that an erasure keeps,
+    /// and a digest of the whole record with a random salt. An erased record has the digest in place of the salt, so
+    /// that its hash stays the same, and no other contents have this hash.
+    ///
     /// # Errors
     /// The record cannot be written as JSON.
     pub fn seal(&mut self, record: AuditRecord) -> Result<SealedRecord, StoreError> {
-        let record = written_once(record).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
-        let hash = self.hash(&record).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
+        let corrupt = |error| StoreError::Corrupt(Box::new(error));
+        let record = kept::salted(written_once(record).map_err(corrupt)?);
+        let hash = self.hash(&record).map_err(corrupt)?;
         let sealed = SealedRecord { sequence: self.next, record, previous: self.head, hash, position: 0 };
         *self = Self::after(sealed.sequence, hash);
         Ok(sealed)
     }
 
     /// Checks records of any number of runs, each run's records in order. The first record of a run may follow others
-    /// that are missing from `records`.
+    /// that are missing from `records`. Whether a record was erased rightly, only
+    /// [`Verification`](crate::store::Verification) checks.
     ///
     /// # Errors
     /// Reports the first record that was changed, removed, added or moved.
@@ -88,7 +95,7 @@ impl Chain {
     }
 
     /// Returns the place of the next record.
-    pub(super) const fn next(&self) -> u64 {
+    pub(in crate::store) const fn next(&self) -> u64 {
         self.next
     }
 
@@ -113,20 +120,20 @@ impl Chain {
         let mut hashing = Hashing::default();
         hashing.update(&self.head.0);
         hashing.update(&self.next.to_be_bytes());
-        hashing.update(canonical_text(record)?.as_bytes());
+        // A record that is sealed as one text begins with a brace, so no text can be taken for two parts.
+        if let Some((digest, rest)) = kept::parts(record)? {
+            hashing.update(&[TWO_PARTS]);
+            hashing.update(&digest.0);
+            hashing.update(canonical_text(&rest)?.as_bytes());
+        } else {
+            hashing.update(canonical_text(record)?.as_bytes());
+        }
         Ok(hashing.finish())
     }
 }
 
-/// Returns the canonical JSON of a record. A borrowed tree of its text needs a tenth of the allocations of a [`Value`].
-fn canonical_text(record: &AuditRecord) -> Result<String, serde_json::Error> {
-    let text = serde_json::to_string(record)?;
-    match json::parse_record(&text) {
-        Ok(tree) => Ok(canonical::to_text(&tree)),
-        // Stored output of a tool can contain a member twice; the last one counts.
-        Err(_) => Ok(canonical::to_text(&serde_json::from_str::<Value>(&text)?)),
-    }
-}
+/// The byte before the parts of a record.
+const TWO_PARTS: u8 = 2;
 
 /// Reduces repeated members of a record's JSON to the last one: a reader that takes the first one would read another
 /// value than the sealed one.
@@ -167,6 +174,12 @@ pub(crate) enum Broken {
     Unreadable,
     /// The store indexes it under values that it does not contain.
     Misfiled,
+    /// It states a removal, and its signature does not fit.
+    Forged,
+    /// It states a removal, and the key of its signature is not known.
+    Unchecked,
+    /// It is erased, and no signed record lists it.
+    Unlisted,
 }
 
 impl fmt::Display for Broken {
@@ -178,6 +191,11 @@ impl fmt::Display for Broken {
             Self::Changed => f.write_str("it was changed after it was sealed"),
             Self::Unreadable => f.write_str("it cannot be read"),
             Self::Misfiled => f.write_str("the columns of its row differ from the record"),
+            Self::Forged => f.write_str("it states a removal or a legal hold, and its signature does not fit"),
+            Self::Unchecked => f.write_str(
+                "it states a removal or a legal hold, and the key of its signature is neither here nor accepted",
+            ),
+            Self::Unlisted => f.write_str("it is erased, and no record of an erasure lists it"),
         }
     }
 }

@@ -11,6 +11,7 @@ mod ledger;
 mod notices;
 mod queue;
 mod records;
+mod retention;
 mod runs;
 mod sizes;
 mod sweeping;
@@ -78,6 +79,9 @@ cases! {
     ledger: a_call_begins_once, a_call_whose_owner_is_gone_is_taken_over, a_call_that_nobody_saw_end_is_closed_once;
     notices: what_a_change_adds_is_kept, a_notice_has_one_sender_at_a_time;
     sweeping: what_is_over_is_swept;
+    retention: a_purged_run_leaves_its_record, a_purge_whose_condition_fails_writes_nothing,
+        an_erased_record_keeps_its_place, a_closed_run_takes_no_records, a_hold_and_a_purge_are_decided_in_order,
+        a_worker_of_a_purged_run_writes_nothing;
     sizes: long_keys_are_told_apart, large_bodies_are_kept, many_documents_are_listed_in_pages;
 }
 
@@ -127,6 +131,7 @@ impl ToolInvocationRecord {
             repair: None,
             intervention: None,
             void_grant: None,
+            seal: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{
-    ArgumentChange, ArgumentDigest, CallId, Decider, DecisionError, JsonText, Outcome, RecordedArguments,
+    ArgumentChange, ArgumentDigest, CallId, Decider, DecisionError, JsonText, Outcome, RecordSeal, RecordedArguments,
     RecordedWorld, Violation,
 };
 use crate::store::{AuditRecord, GrantOrigin, PendingCall, StoredGrant};
@@ -68,6 +68,9 @@ pub struct DecisionRecord {
     pub(crate) world: Option<Box<RecordedWorld>>,
     /// The masked arguments: as suspended, or as edited.
     pub(crate) arguments: RecordedArguments,
+    /// How the record is sealed. `None` until it is, and for a record that is sealed as one text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) seal: Option<Box<RecordSeal>>,
 }
 
 /// The decision on a suspended call.
@@ -245,6 +248,7 @@ impl DecisionRecord {
                 .filter(|world| !world.stated.is_empty())
                 .map(|world| Box::new(RecordedWorld { shown: RecordedWorld::pairs(&world.stated), begun: None })),
             arguments: RecordedArguments::Masked(pending.shown_arguments.clone()),
+            seal: None,
         }
     }
 
@@ -270,6 +274,7 @@ impl DecisionRecord {
             result: None,
             world: None,
             arguments: RecordedArguments::Masked(shown_arguments),
+            seal: None,
         }
     }
 
@@ -313,7 +318,9 @@ impl DecisionRecord {
             arguments: match known {
                 AuditRecord::Call(call) => call.arguments,
                 AuditRecord::Decision(decision) => decision.arguments,
+                AuditRecord::Retention(_) | AuditRecord::Erased(_) => RecordedArguments::Masked(JsonText::null()),
             },
+            seal: None,
         })
     }
 

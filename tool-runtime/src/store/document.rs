@@ -9,6 +9,7 @@ mod anchor;
 mod digest_key;
 mod effect;
 mod grant;
+mod hold;
 mod ledger_entry;
 mod notice;
 mod post;
@@ -35,6 +36,7 @@ pub(crate) use digest_key::StoredDigestKey;
 pub(crate) use effect::{EffectHolder, StoredEffect, StoredUnknown, UnknownCall};
 pub(crate) use grant::{Covered, GrantCaller, GrantOrigin};
 pub use grant::{GrantScope, StoredGrant};
+pub use hold::{HoldScope, LegalHold};
 pub(crate) use ledger_entry::LedgerEntry;
 #[cfg(any(test, feature = "http", feature = "testing"))]
 pub(crate) use notice::NoticeAttempt;
@@ -224,6 +226,13 @@ pub(crate) enum Document {
     DigestKey(StoredDigestKey),
     /// The calls of one effect.
     Effect(Box<StoredEffect>),
+    /// A mark in the place of a run that was purged or erased: nothing begins in it any more.
+    Purged {
+        /// When that happened.
+        at: Timestamp,
+    },
+    /// The legal holds on one subject.
+    Holds(Vec<LegalHold>),
     /// A notice about a call.
     Notice(Box<StoredNotice>),
     /// The runs of a tenant that workers have.
@@ -264,7 +273,12 @@ impl Document {
             Self::Notice(notice) => Some(notice.due()),
             Self::Grant(_) | Self::Account(_) | Self::Decided { .. } | Self::Slots(_) => self.over(),
             // A post is never due itself; posting makes its run due.
-            Self::Post(_) | Self::Anchor(_) | Self::LastAnchor(_) | Self::DigestKey(_) => None,
+            Self::Post(_)
+            | Self::Anchor(_)
+            | Self::LastAnchor(_)
+            | Self::DigestKey(_)
+            | Self::Purged { .. }
+            | Self::Holds(_) => None,
         }
     }
 
@@ -283,7 +297,9 @@ impl Document {
             | Self::Post(_)
             | Self::Anchor(_)
             | Self::LastAnchor(_)
-            | Self::DigestKey(_) => None,
+            | Self::DigestKey(_)
+            | Self::Purged { .. }
+            | Self::Holds(_) => None,
         }
     }
 
@@ -302,6 +318,8 @@ impl Document {
             | Self::LastAnchor(_)
             | Self::DigestKey(_)
             | Self::Effect(_)
+            | Self::Purged { .. }
+            | Self::Holds(_)
             | Self::Slots(_)
             | Self::Post(_) => false,
         }

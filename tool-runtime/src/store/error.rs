@@ -28,6 +28,10 @@ pub enum StoreError {
     Lost,
     /// Another owner has the run or the call; nothing was written.
     Fenced,
+    /// A legal hold covers the data; nothing was removed.
+    OnHold,
+    /// The run was purged or erased: nothing begins in it any more, and nothing was written.
+    RunPurged,
     /// A change wrote a key that it had not named; nothing was written.
     NotLocked,
     /// The store panicked; the message goes to the runner's failure sink.
@@ -91,6 +95,8 @@ impl StoreError {
             Self::Duplicate => "store_duplicate",
             Self::Lost => "store_lost",
             Self::Fenced => "store_fenced",
+            Self::OnHold => "legal_hold",
+            Self::RunPurged => "run_purged",
             Self::NotLocked => "store_not_locked",
             Self::Panicked => "store_panicked",
             Self::Busy => "store_busy",
@@ -110,7 +116,7 @@ impl StoreError {
     /// error.
     #[must_use]
     pub const fn is_failure(&self) -> bool {
-        !matches!(self, Self::Full | Self::Duplicate | Self::Fenced | Self::NotLocked)
+        !matches!(self, Self::Full | Self::Duplicate | Self::Fenced | Self::NotLocked | Self::OnHold | Self::RunPurged)
     }
 
     /// Returns the error and its causes, for operators. The causes can quote stored data.
@@ -127,6 +133,8 @@ impl fmt::Display for StoreError {
             Self::Duplicate => "a call with this id waits already",
             Self::Lost => "the store was closed before it kept the record",
             Self::Fenced => "another process holds the run or the call; nothing was written",
+            Self::OnHold => "a legal hold covers this data; nothing was removed",
+            Self::RunPurged => "the run was purged or erased; begin a run with another id",
             Self::NotLocked => "a change wrote a document that it had not named; nothing was written",
             Self::Panicked => "the store failed unexpectedly",
             Self::Busy => "too many writes wait for the store; nothing was written",

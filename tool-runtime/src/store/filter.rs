@@ -84,6 +84,19 @@ impl RecordFilter {
                     && is(self.decider.as_deref(), record.decider.as_ref().map(Decider::principal))
                     && self.is_in(record.at)
             }
+            AuditRecord::Retention(retention) => {
+                self.decisions.is_none()
+                    && self.is_of(&retention.run_id, record.call_id())
+                    && is(self.tool.as_deref(), Some(record.tool()))
+                    && is(self.code.as_deref(), Some(retention.code()))
+                    && self.acts_for(
+                        record.principal().map(|principal| &**principal),
+                        record.tenant().map(|tenant| &**tenant),
+                    )
+                    && self.decider.is_none()
+                    && self.is_in(retention.at)
+            }
+            AuditRecord::Erased(record) => self.matches(record),
         }
     }
 

@@ -95,7 +95,8 @@ impl Finding {
     }
 
     /// Returns a stable code for each kind: `records_missing`, `record_repeated`, `record_unlinked`, `record_changed`,
-    /// `record_misfiled`, `record_unreadable`, `record_not_anchored`, `records_cut` or `anchor_broken`.
+    /// `record_misfiled`, `record_unreadable`, `removal_forged`, `removal_unchecked`, `erasure_unlisted`,
+    /// `record_not_anchored`, `records_cut` or `anchor_broken`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match &self.wrong {
@@ -105,6 +106,9 @@ impl Finding {
             Wrong::Record { broken: Broken::Changed, .. } => "record_changed",
             Wrong::Record { broken: Broken::Misfiled, .. } => "record_misfiled",
             Wrong::Record { broken: Broken::Unreadable, .. } => "record_unreadable",
+            Wrong::Record { broken: Broken::Forged, .. } => "removal_forged",
+            Wrong::Record { broken: Broken::Unchecked, .. } => "removal_unchecked",
+            Wrong::Record { broken: Broken::Unlisted, .. } => "erasure_unlisted",
             Wrong::NotAnchored { .. } => "record_not_anchored",
             Wrong::Cut { .. } => "records_cut",
             Wrong::Anchor { .. } => "anchor_broken",

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 
 use crate::call::{Caller, Decider, Verdict};
 use crate::json::{self, Limits};
-use crate::store::transaction::returning;
+use crate::store::kept;
+use crate::store::transaction::{RETENTION_RUN, returning};
 use crate::store::{
     Covered, DecisionRecord, Document, DocumentKind, GrantCaller, GrantScope, Key, PendingCall, Query, Store,
     StoreError, StoredDocument, StoredGrant, Transaction, is_before,
@@ -143,16 +144,20 @@ pub(crate) fn revocation(
     decider: &Decider,
 ) -> (Vec<Key>, impl FnMut(&mut Transaction) -> Result<bool, StoreError> + Send + use<>) {
     let (key, decider) = (grant.key(), decider.clone());
-    let keys = vec![Key::run(Arc::clone(&grant.origin.run_id)), key.clone()];
+    let keys = vec![Key::run(Arc::clone(&grant.origin.run_id)), Key::run(RETENTION_RUN), key.clone()];
     let change = move |transaction: &mut Transaction| {
         // The caller's copy may have been changed; the stored grant says what ends.
         let Some(Document::Grant(stored)) = transaction.get(&key) else { return Ok(false) };
         if decider.tenant_id() != stored.tenant.as_deref() || !decider.is_named() {
             return Ok(false);
         }
-        let record = DecisionRecord::revoked(stored, &decider, transaction.now());
+        let mut record = DecisionRecord::revoked(stored, &decider, transaction.now());
         transaction.remove(&key)?;
-        transaction.append(record).map(|()| true)
+        if transaction.refuse_purged(&record.run_id).is_err() {
+            // The run takes no record any more, and the other one is kept forever.
+            record = DecisionRecord { run_id: RETENTION_RUN.into(), ..kept::revocation(&record) };
+        }
+        transaction.append_anyway(record).map(|()| true)
     };
     (keys, change)
 }

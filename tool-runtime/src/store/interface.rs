@@ -16,7 +16,11 @@ use crate::store::{
     Waiting, due,
 };
 
-/// Keeps documents, which change in transactions, and records, which never change.
+/// Keeps documents, which change in transactions, and records, which do not change.
+///
+/// There are two exceptions ([`Transaction::into_writes`](crate::store::Transaction::into_writes)): the records of a whole
+/// run are removed, or the contents of one record are replaced while its place and its hash stay. Only a transaction of
+/// this library does that, and it appends a signed record of the change.
 ///
 /// A document is opaque to a store: a [`Key`], a time from which it is due, and text. The [`ChangeFn`]s that this
 /// library hands over decide its meaning: a store locks, reads, runs the change and writes.
@@ -40,7 +44,10 @@ use crate::store::{
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Appends a record to the chain of its run. It must return without blocking, because it is also called while a
-    /// future is dropped; the handle resolves once the record is stored, or could not be.
+    /// future is dropped; the handle resolves once the record is stored, or could not be. It writes what an
+    /// [`update`](Self::update) writes that names [`Key::run`] and calls
+    /// [`Transaction::append`](crate::store::Transaction::append), which refuses the record of a run that was purged or
+    /// erased.
     fn append(&self, record: AuditRecord) -> WriteHandle;
 
     /// Changes documents: locks every key ([`Key::lock`], in order), reads the documents, runs the change, and writes
@@ -143,7 +150,8 @@ pub trait Store: Send + Sync {
             .into_iter()
             .filter_map(|sealed| match sealed.record {
                 AuditRecord::Call(record) => Some(*record),
-                AuditRecord::Decision(_) => None,
+                AuditRecord::Erased(record) => record.as_call().cloned(),
+                AuditRecord::Decision(_) | AuditRecord::Retention(_) => None,
             })
             .collect())
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::call::CallId;
 use crate::json;
 use crate::policy::{Holder, Window};
-use crate::store::PendingCall;
+use crate::store::{HoldScope, PendingCall};
 use crate::tool::Hash;
 
 /// The kind of a document.
@@ -37,6 +37,8 @@ pub enum DocumentKind {
     DigestKey,
     /// The calls of one effect: those whose outcome is unknown, and the one that holds the effect key.
     Effect,
+    /// The legal holds on a run, a principal or a tenant.
+    Hold,
     /// A notice about a call, for a webhook.
     Notice,
     /// The runs of one tenant that workers have, under a limit.
@@ -58,6 +60,7 @@ impl DocumentKind {
             Self::Anchor => "anchor",
             Self::DigestKey => "digest_key",
             Self::Effect => "effect",
+            Self::Hold => "hold",
             Self::Notice => "notice",
             Self::Slots => "slots",
         }
@@ -202,6 +205,11 @@ impl Key {
         Self { kind: DocumentKind::Effect, scope, id: "".into() }
     }
 
+    /// Returns the key of the legal holds on a run, a principal or a tenant.
+    pub(crate) fn hold(scope: &HoldScope) -> Self {
+        Self { kind: DocumentKind::Hold, scope: digest(scope), id: "".into() }
+    }
+
     /// Returns the key of a notice about a call of a run.
     pub(crate) fn notice(run_id: Arc<str>, id: Arc<str>) -> Self {
         Self { kind: DocumentKind::Notice, scope: run_id, id }
@@ -233,7 +241,8 @@ impl Key {
     }
 
     /// Returns the owner of the document: a run, for calls and runs; a tool and a tenant, for grants; a digest of the
-    /// holder, for an account; a digest of the effect, for an effect; a digest of the tenant, for its slots.
+    /// holder, for an account; a digest of the effect, for an effect; a digest of the tenant, for its slots; a digest of the held
+    /// subject, for legal holds.
     #[must_use]
     pub const fn scope(&self) -> &Arc<str> {
         &self.scope
@@ -261,6 +270,7 @@ impl Key {
             DocumentKind::Anchor => "anchor",
             DocumentKind::DigestKey => "digest_key",
             DocumentKind::Effect => "effect",
+            DocumentKind::Hold => "hold",
             DocumentKind::Slots => "slots",
         };
         format!("{kind}/{}", self.scope)

@@ -99,6 +99,7 @@ pub(crate) enum Begun {
 
 /// Writes an intent, unless the call has begun before.
 pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Begun, StoreError> {
+    transaction.refuse_purged(intent.key.scope())?;
     let until = after(transaction.now(), intent.lease);
     if let Some(grant) = &intent.grant
         && transaction.get(&intent.key).is_none()

@@ -46,6 +46,7 @@ pub(crate) mod served {
     /// Stores a run with its document, or a new document of the same run. Its posted messages stay.
     pub(crate) fn keep(transaction: &mut Transaction, run: &StoredRun) -> Result<(), StoreError> {
         let key = Key::run(Arc::clone(&run.run_id));
+        transaction.refuse_purged(&run.run_id)?;
         let mut kept = run.clone();
         match transaction.get(&key) {
             Some(Document::Run(before))
@@ -58,6 +59,7 @@ pub(crate) mod served {
             None => {}
         }
         kept.state = SERVED.into();
+        kept.changed = Some(transaction.now());
         // The lease never ends, so the run never becomes due for a worker.
         kept.holder = Some(Holder { owner: SERVED.into(), until: Timestamp::MAX });
         transaction.set(&key, Document::Run(Box::new(kept)))

@@ -109,7 +109,12 @@ impl MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     fn append(&self, record: AuditRecord) -> WriteHandle {
-        let displaced = self.state().append(record, self.0.limits.records);
+        let mut state = self.state();
+        if state.refuses(&record) {
+            return WriteHandle::ready(Err(StoreError::RunPurged));
+        }
+        let displaced = state.append(record, self.0.limits.records);
+        drop(state);
         // Dropped records are freed outside the lock.
         drop(displaced);
         WriteHandle::ready(Ok(()))
@@ -118,18 +123,40 @@ impl Store for MemoryStore {
     fn update(&self, keys: Vec<Key>, mut change: ChangeFn) -> WriteHandle {
         // The clock is application code, so it is called before the lock is taken.
         let now = self.0.clock.now();
+        let run = |state: &State, change: &mut ChangeFn| {
+            let documents = keys.iter().map(|key| (key.clone(), state.document(key).cloned()));
+            Transaction::new(now, documents.collect::<Vec<_>>()).run(change)
+        };
         let mut state = self.state();
-        let documents = keys.into_iter().map(|key| {
-            let document = state.document(&key).cloned();
-            (key, document)
-        });
-        let transaction = Transaction::new(now, documents.collect::<Vec<_>>());
-        let written = transaction.run(&mut change).and_then(|transaction| {
+        let (mut transaction, mut seals) = (run(&state, &mut change), None);
+        if transaction.as_ref().is_ok_and(Transaction::changes_records) {
+            // Only sealed records can be changed. The lock of the seals comes first, so the change runs again.
+            drop(state);
+            let mut locked = self.0.seals.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut sealed = locked.seal(|| self.state());
+            state = self.state();
+            sealed = sealed.and_then(|()| locked.seal_rest(&mut state));
+            transaction = sealed.and_then(|()| run(&state, &mut change));
+            seals = Some(locked);
+        }
+        let written = transaction.and_then(|transaction| {
             let wakes = transaction.wakes();
-            let (documents, records) = transaction.into_writes();
-            Ok((wakes, state.write(documents, records, self.0.limits, now)?))
+            let (documents, closed, erased, records) = transaction.into_writes();
+            if let Some(seals) = &seals {
+                seals.check(&state, &closed, &erased)?;
+            }
+            let displaced = state.write(documents, records, self.0.limits, now)?;
+            if let Some(seals) = &mut seals {
+                seals.forget_gone(&mut state);
+                for (run_id, end) in closed {
+                    end.into_iter().for_each(|end| seals.purge(&mut state, Arc::clone(&run_id), end));
+                }
+                erased.into_iter().for_each(|new| seals.erase(&mut state, new));
+            }
+            Ok((wakes, displaced))
         });
         drop(state);
+        drop(seals);
         if let Ok((true, _)) = written {
             self.0.changed.wake();
         }

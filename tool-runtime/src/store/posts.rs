@@ -59,6 +59,7 @@ pub(crate) fn prepare(
             return Err(StoreError::Full);
         }
         run.posts += 1;
+        run.changed = Some(now);
         run.answers.extend_from_slice(&answers);
         run.wake(now);
         posts.push((key, Post { body, at: now, answers }));

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::store::{Anchor, Document, Key, RecordFilter, Store, StoreError, Transaction};
+use crate::store::{Anchor, Document, Key, RecordFilter, RetentionRecord, Store, StoreError, Transaction};
 use crate::tool::Hash;
 
 /// How many records are read at a time.
@@ -84,6 +84,9 @@ impl dyn Store + '_ {
                 if let Some(expected) = expected.get_mut(&**sealed.record.run_id()) {
                     expected.found += 1;
                     expected.is_there |= sealed.sequence == expected.sequence && sealed.hash == expected.hash;
+                    // A purge removed the anchored record.
+                    let purged = sealed.record.as_retention().and_then(RetentionRecord::purged);
+                    expected.is_there |= purged.is_some_and(|(end, ..)| end > expected.sequence);
                 }
             }
             let Some(last) = page.last() else { break };

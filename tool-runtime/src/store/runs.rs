@@ -25,10 +25,12 @@ pub(crate) struct RunLease {
 /// Stores a run for the workers.
 pub(crate) fn enqueue(transaction: &mut Transaction, run: &StoredRun) -> Result<(), StoreError> {
     let key = Key::run(Arc::clone(&run.run_id));
+    transaction.refuse_purged(&run.run_id)?;
     if transaction.get(&key).is_some() {
         return Err(StoreError::Duplicate);
     }
-    transaction.set(&key, Document::Run(Box::new(run.clone())))
+    let run = StoredRun { changed: Some(transaction.now()), ..run.clone() };
+    transaction.set(&key, Document::Run(Box::new(run)))
 }
 
 /// Stores a run that its creator continues itself.
@@ -221,5 +223,6 @@ fn write(
 ) -> Result<(), StoreError> {
     let mut run = held(transaction, lease)?.clone();
     change(&mut run);
+    run.changed = Some(transaction.now());
     transaction.set(&Key::run(Arc::clone(&lease.run_id)), Document::Run(Box::new(run)))
 }

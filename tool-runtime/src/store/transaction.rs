@@ -7,7 +7,14 @@ use jiff::Timestamp;
 
 use crate::contain::attempted;
 use crate::store::audit::AuditRecord;
-use crate::store::{Document, Key, StoreError, StoredDocument};
+use crate::store::{Chain, Document, Key, SealedRecord, StoreError, StoredDocument};
+
+/// The writes of a transaction.
+type TransactionWrites =
+    (Vec<(Key, Option<StoredDocument>)>, Vec<(Arc<str>, Option<Chain>)>, Vec<SealedRecord>, Vec<AuditRecord>);
+
+/// The run whose chain has the records of legal holds. It is never purged, and no call is in it.
+pub(in crate::store) const RETENTION_RUN: &str = "tool-runtime:retention";
 
 /// A change of documents. It may be run more than once, so it must depend only on the transaction; an error writes
 /// nothing.
@@ -42,14 +49,16 @@ pub(crate) fn returning<T: Send + 'static>(
 /// let mut change: ChangeFn = Box::new(|transaction| transaction.remove(&Key::run("run-1")));
 /// let transaction = Transaction::new(Timestamp::now(), [(Key::run("run-1"), None)]).run(&mut change)?;
 /// assert!(!transaction.wakes());
-/// let (documents, records) = transaction.into_writes();
-/// assert_eq!((documents.len(), records.len()), (1, 0));
+/// let (documents, closed, erased, records) = transaction.into_writes();
+/// assert_eq!((documents.len(), closed.len(), erased.len(), records.len()), (1, 0, 0, 0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct Transaction {
     now: Timestamp,
     documents: BTreeMap<Key, Slot>,
+    closed: Vec<(Arc<str>, Option<Chain>)>,
+    erased: Vec<SealedRecord>,
     records: Vec<AuditRecord>,
 }
 
@@ -69,7 +78,7 @@ impl Transaction {
     /// Creates a transaction over the meanings of documents.
     pub(crate) fn over(now: Timestamp, documents: impl IntoIterator<Item = (Key, Option<Document>)>) -> Self {
         let slots = documents.into_iter().map(|(key, document)| (key, Slot { document, changed: false }));
-        Self { now, documents: slots.collect(), records: Vec::new() }
+        Self { now, documents: slots.collect(), closed: Vec::new(), erased: Vec::new(), records: Vec::new() }
     }
 
     /// Returns the time of the store's clock.
@@ -125,14 +134,56 @@ impl Transaction {
     /// Appends a record to the chain of its run.
     ///
     /// # Errors
-    /// [`StoreError::NotLocked`] if the change named no key of the run.
+    /// [`StoreError::NotLocked`] if the change named no key of the run; [`StoreError::RunPurged`] if it named the key of
+    /// the run, [`Key::run`], and the run was purged or erased. Only records of removals are appended to such a run.
     pub fn append(&mut self, record: impl Into<AuditRecord>) -> Result<(), StoreError> {
         let record = record.into();
-        if !self.documents.keys().any(|key| key.locks_run(record.run_id())) {
-            return Err(StoreError::NotLocked);
+        if record.as_retention().is_none() {
+            self.refuse_purged(record.run_id())?;
         }
+        self.append_anyway(record)
+    }
+
+    /// Appends a record, also to a run that was purged or erased.
+    pub(in crate::store) fn append_anyway(&mut self, record: impl Into<AuditRecord>) -> Result<(), StoreError> {
+        let record = record.into();
+        self.locks(record.run_id())?;
         self.records.push(record);
         Ok(())
+    }
+
+    /// Refuses to begin or record something in a run that was purged or erased. The change must name the key of the
+    /// run.
+    pub(crate) fn refuse_purged(&self, run_id: &str) -> Result<(), StoreError> {
+        let is_mark = |(key, slot): (&Key, &Slot)| {
+            matches!(slot.document, Some(Document::Purged { .. })) && key.locks_run(run_id)
+        };
+        let is_closed = run_id == RETENTION_RUN || self.documents.iter().any(is_mark);
+        if is_closed { Err(StoreError::RunPurged) } else { Ok(()) }
+    }
+
+    /// Closes a run: none of its calls may be open or wait. With the end of its chain, its records and its calls leave.
+    pub(crate) fn close(&mut self, run_id: Arc<str>, end: Option<Chain>) -> Result<(), StoreError> {
+        self.locks(&run_id)?;
+        self.closed.push((run_id, end));
+        Ok(())
+    }
+
+    /// Replaces the contents of the record with this run, place and hash.
+    pub(crate) fn erase(&mut self, sealed: SealedRecord) -> Result<(), StoreError> {
+        self.locks(sealed.record.run_id())?;
+        self.erased.push(sealed);
+        Ok(())
+    }
+
+    /// Whether it closes runs or changes records that exist.
+    pub(crate) const fn changes_records(&self) -> bool {
+        !(self.closed.is_empty() && self.erased.is_empty())
+    }
+
+    fn locks(&self, run_id: &str) -> Result<(), StoreError> {
+        let is_locked = self.documents.keys().any(|key| key.locks_run(run_id));
+        if is_locked { Ok(()) } else { Err(StoreError::NotLocked) }
     }
 
     /// Runs a change. The store then writes what [`into_writes`](Self::into_writes) returns.
@@ -153,16 +204,29 @@ impl Transaction {
         self.documents.values().any(|slot| slot.changed && slot.document.as_ref().is_some_and(wakes))
     }
 
-    /// Returns the documents that changed (`None` removes one) and the records to append, each to the chain of its run.
-    /// Among the documents can be new ones whose keys the change did not name; they have the lock of a key that it named.
+    /// Returns the writes, in the order in which the store makes them, in one transaction:
+    ///
+    /// 1. The documents that changed; `None` removes one. Among them can be new ones whose keys the change did not
+    ///    name; they have the lock of a key that it named.
+    /// 2. The runs that are closed. Of each, no document of the kinds [`Call`](crate::store::DocumentKind::Call) and
+    ///    [`Waiting`](crate::store::DocumentKind::Waiting) may have a [due time](crate::store::StoredDocument::due). With
+    ///    a [`Chain`], the chain of the run must end there; all its records leave, with its documents of the kinds
+    ///    `Call`, `Waiting`, [`Decided`](crate::store::DocumentKind::Decided),
+    ///    [`Post`](crate::store::DocumentKind::Post) and [`Notice`](crate::store::DocumentKind::Notice), and the next
+    ///    record of the run follows that end.
+    /// 3. The records whose contents are replaced. The run must have a record at the place and with the hash of the
+    ///    [`SealedRecord`], whose place, hashes and position stay.
+    /// 4. The records to append, each to the chain of its run.
+    ///
+    /// If a condition does not hold, the store writes nothing and returns [`StoreError::Fenced`].
     #[must_use]
-    pub fn into_writes(self) -> (Vec<(Key, Option<StoredDocument>)>, Vec<AuditRecord>) {
+    pub fn into_writes(self) -> TransactionWrites {
         let changed = self.documents.into_iter().filter(|(_, slot)| slot.changed);
         let stored = |(key, slot): (Key, Slot)| {
             let document = slot.document.map(|document| StoredDocument::new(key.clone(), document));
             (key, document)
         };
-        (changed.map(stored).collect(), self.records)
+        (changed.map(stored).collect(), self.closed, self.erased, self.records)
     }
 
     fn write(&mut self, key: &Key, document: Option<Document>) -> Result<(), StoreError> {

@@ -5,25 +5,22 @@
 
 mod anchored;
 mod page;
+mod removals;
+mod verifier;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
-use crate::store::chain::{Broken, Chain, is_as_written};
+use crate::call::DigestKey;
 use crate::store::document::Anchor;
-use crate::store::finding::{Finding, Wrong};
+use crate::store::finding::Finding;
 use crate::store::verify::anchored::anchors;
-use crate::store::{RecordFilter, SealedRecord, Store, StoreError};
-use crate::tool::Hash;
+use crate::store::{Key, RecordFilter, Store, StoreError, digest_key};
+
+pub(crate) use removals::Trust;
+pub(crate) use verifier::Verifier;
 
 /// How many records are read at a time.
 const PAGE: usize = 500;
-
-/// The maximum number of findings. After that many, the verification stops reading.
-const MOST_FINDINGS: usize = 1000;
-
-/// The maximum number of digest keys that are listed.
-const MOST_KEYS: usize = 16;
 
 /// The result of verifying the hash chains of records, each run's records in order, and the anchors over them.
 ///
@@ -51,26 +48,101 @@ pub struct Verification {
     pub anchors: u64,
     /// How many runs have a last record that is in no anchor yet.
     pub unanchored: u64,
+    /// How many records were removed by purges whose signed records are in the chains.
+    pub purged: u64,
+    /// How many of the records are erased, as signed records in the chains list them.
+    pub erased: u64,
+    /// The ids of keys that signed removals and that were not here, for example because the key was rotated or the
+    /// records are an export. These signatures could not be compared. Each such record is a finding, unless the id is
+    /// [accepted](Self::accept_keys).
+    pub unchecked_keys: BTreeSet<String>,
     /// The ids of the keys with which digests of arguments were made. Digests of different keys cannot be compared.
     pub digest_keys: BTreeSet<String>,
     /// All defects, up to a thousand: missing records first, then records in their order, then missing anchors. Empty
     /// if records and anchors are as they were written.
     pub findings: Vec<Finding>,
+    trust: Trust,
 }
 
 impl Verification {
-    /// Verifies a whole store. Each exported anchor of `kept` must be unchanged in the store; if one is not, the
-    /// records that it covers are checked first, because missing records are more telling than a missing anchor.
-    /// `progress` receives the number of records after each page.
+    /// Creates a verification of nothing yet, for [`verify_store`](Self::verify_store) or
+    /// [`verify_lines`](Self::verify_lines) with other keys than the store's.
+    ///
+    /// ```
+    /// use tool_runtime::call::DigestKey;
+    /// use tool_runtime::store::{MemoryStore, Verification};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let verification = Verification::new().digest_key(DigestKey::new([7; 32])).accept_keys(["1a2b3c4d"]);
+    /// let verified = verification.verify_store(&MemoryStore::new(), &[], |_| ()).await?;
+    /// assert!(verified.findings.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Compares signatures of removals with this key instead of the store's own, as
+    /// [`RunnerBuilder::digest_key`](crate::runner::RunnerBuilder::digest_key) keeps it elsewhere.
+    #[must_use]
+    pub fn digest_key(mut self, key: DigestKey) -> Self {
+        self.trust.key = Some(key);
+        self
+    }
+
+    /// Accepts removals that were signed with the keys of these ids, which are not here, without a comparison: a key was
+    /// rotated, or an export is verified without its key. Who can write records can forge such a removal, so pass only
+    /// ids that you know. Contents of records cannot be forged this way.
+    #[must_use]
+    pub fn accept_keys(mut self, ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.trust.accepted.extend(ids.into_iter().map(Into::into));
+        self
+    }
+
+    /// Verifies a whole store with the store's own key. See [`verify_store`](Self::verify_store).
     ///
     /// # Errors
     /// The store cannot be reached.
     pub async fn of_store(
         store: &dyn Store,
         kept: &[Anchor],
+        progress: impl FnMut(u64) + Send,
+    ) -> Result<Self, StoreError> {
+        Self::new().verify_store(store, kept, progress).await
+    }
+
+    /// Verifies records that were exported, without a key. See [`verify_lines`](Self::verify_lines).
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn of_lines<E>(
+        kept: &[Anchor],
+        part: bool,
+        read: impl FnOnce(&mut dyn FnMut(&str) -> Result<(), serde_json::Error>) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        Self::new().verify_lines(kept, part, read)
+    }
+
+    /// Verifies a whole store. Each exported anchor of `kept` must be unchanged in the store; if one is not, the
+    /// records that it covers are checked first, because missing records are more telling than a missing anchor.
+    /// `progress` receives the number of records after each page.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub async fn verify_store(
+        self,
+        store: &dyn Store,
+        kept: &[Anchor],
         mut progress: impl FnMut(u64) + Send,
     ) -> Result<Self, StoreError> {
-        let mut verifier = Verifier::new(false);
+        let mut trust = self.trust;
+        if trust.key.is_none() {
+            trust.key = digest_key::read(store.read(&[Key::digest_key()]).await?.pop().flatten());
+        }
+        let mut verifier = Verifier::trusting(false, trust);
         let lost = anchors(store, kept, &mut verifier).await?;
         let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::default() };
         while !verifier.is_full()
@@ -96,14 +168,15 @@ impl Verification {
     ///
     /// `read` passes each line to the function that it receives, which returns an error for a line that is not a sealed
     /// record. The error's `Display` can quote a value. Unknown or repeated members are a finding: a reader that takes
-    /// the first of two members reads another value than the sealed one.
+    /// the first of two members reads another value than the sealed one. A removal is a finding, unless its
+    /// [key](Self::digest_key) is here or its id is [accepted](Self::accept_keys).
     ///
     /// ```
     /// use std::io::{BufRead, Error};
     /// use tool_runtime::store::Verification;
     ///
     /// # let exported: &[u8] = b"";
-    /// let verified = Verification::of_lines(&[], false, |check| {
+    /// let verified = Verification::new().verify_lines(&[], false, |check| {
     ///     exported.lines().try_for_each(|line| Ok::<(), Error>(check(&line?)?))
     /// })?;
     /// assert!(verified.findings.is_empty());
@@ -112,198 +185,15 @@ impl Verification {
     ///
     /// # Errors
     /// Those of `read`.
-    pub fn of_lines<E>(
+    pub fn verify_lines<E>(
+        self,
         kept: &[Anchor],
         part: bool,
         read: impl FnOnce(&mut dyn FnMut(&str) -> Result<(), serde_json::Error>) -> Result<(), E>,
     ) -> Result<Self, E> {
-        let mut verifier = Verifier::new(part);
+        let mut verifier = Verifier::trusting(part, self.trust);
         kept.iter().for_each(|anchor| verifier.expect(anchor));
         read(&mut |line| verifier.follow_line(line))?;
         Ok(verifier.finish())
-    }
-}
-
-/// The anchored heads of a run: by place, the hash and the number of the anchor.
-type Heads = BTreeMap<u64, (Hash, u64)>;
-
-/// Verifies records and anchors, one by one.
-pub(crate) struct Verifier {
-    /// Only a part of the records is verified: the first record of a run may follow records that are not passed.
-    part: bool,
-    chains: HashMap<Arc<str>, Followed>,
-    heads: HashMap<Arc<str>, Heads>,
-    checked: Verification,
-    findings: Vec<Finding>,
-}
-
-struct Followed {
-    chain: Chain,
-    /// The last place that an anchor covers.
-    anchored: Option<u64>,
-    /// The run was read on its own, so records that were verified already may come again.
-    ahead: bool,
-    /// The previous record could not be read, so its hash is unknown.
-    is_torn: bool,
-}
-
-impl Verifier {
-    /// Creates a verifier. With `part`, the first record of a run may follow records that are not passed, and anchored
-    /// runs may be missing.
-    pub(crate) fn new(part: bool) -> Self {
-        let (chains, heads) = (HashMap::new(), HashMap::new());
-        Self { part, chains, heads, checked: Verification::default(), findings: Vec::new() }
-    }
-
-    fn note(&mut self, finding: impl Into<Finding>) {
-        if !self.is_full() {
-            self.findings.push(finding.into());
-        }
-    }
-
-    /// Whether the maximum number of findings is reached.
-    fn is_full(&self) -> bool {
-        self.findings.len() >= MOST_FINDINGS
-    }
-
-    /// Adds an anchor: the records that follow must match its heads.
-    pub(crate) fn expect(&mut self, anchor: &Anchor) {
-        if !anchor.is_whole() {
-            self.note(Wrong::Anchor { number: anchor.number, wrong: "it was changed after it was made" });
-            return;
-        }
-        self.checked.anchors += 1;
-        for head in &anchor.heads {
-            let heads = self.heads.entry(Arc::clone(&head.run_id)).or_default();
-            let (hash, _) = *heads.entry(head.sequence).or_insert((head.hash, anchor.number));
-            if hash != head.hash {
-                let (run_id, sequence) = (Arc::clone(&head.run_id), head.sequence);
-                self.note(Wrong::NotAnchored { run_id, sequence, anchor: anchor.number });
-            }
-        }
-    }
-
-    /// Verifies the next record, and continues after it even if it is broken.
-    pub(crate) fn follow(&mut self, sealed: &SealedRecord) {
-        if let Some(finding) = self.check(sealed) {
-            self.note(finding);
-        }
-    }
-
-    /// Verifies the next record from its exported JSON text. Unknown or repeated members are a finding: a reader that
-    /// takes the first of two members reads another value than the sealed one.
-    pub(crate) fn follow_line(&mut self, line: &str) -> Result<(), serde_json::Error> {
-        let sealed: SealedRecord = serde_json::from_str(line)?;
-        if is_as_written(line, &sealed) {
-            self.follow(&sealed);
-        } else {
-            self.lost(sealed.changed());
-        }
-        Ok(())
-    }
-
-    /// Handles a record that cannot be read, or differs from its row.
-    fn lost(&mut self, finding: Finding) {
-        if let Some((run_id, sequence)) = finding.record() {
-            let followed = self.chains.entry(Arc::from(run_id)).or_insert_with(Followed::new);
-            if followed.ahead && sequence < followed.chain.next() {
-                return;
-            }
-            if sequence >= followed.chain.next() {
-                followed.chain = Chain::after(sequence, followed.chain.head());
-                followed.is_torn = true;
-            }
-        }
-        // Its position in a store is not part of what is wrong.
-        self.note(finding.wrong);
-    }
-
-    fn check(&mut self, sealed: &SealedRecord) -> Option<Finding> {
-        let run_id = sealed.record.run_id();
-        let followed = self.chains.entry(Arc::clone(run_id)).or_insert_with(|| {
-            let before = sealed.sequence.checked_sub(1).filter(|_| self.part);
-            let chain = before.map_or_else(Chain::new, |before| Chain::after(before, sealed.previous));
-            Followed { chain, ..Followed::new() }
-        });
-        if followed.ahead && sealed.sequence < followed.chain.next() {
-            return None;
-        }
-        if std::mem::take(&mut followed.is_torn)
-            && let Some(before) = followed.chain.next().checked_sub(1)
-        {
-            followed.chain = Chain::after(before, sealed.previous);
-        }
-        let (run_id, sequence) = (Arc::clone(run_id), sealed.sequence);
-        if let Err(broken) = followed.chain.follow(sealed) {
-            if broken != Broken::Repeated {
-                followed.chain = Chain::after(sequence, sealed.hash);
-            }
-            return Some(Wrong::Record { run_id, sequence, broken }.into());
-        }
-        self.checked.records += 1;
-        if self.checked.digest_keys.len() < MOST_KEYS {
-            self.checked.digest_keys.extend(sealed.record.digests().filter_map(|digest| digest.key_id()));
-        }
-        if let Some((hash, anchor)) = self.heads.get(&run_id).and_then(|heads| heads.get(&sequence)) {
-            followed.anchored = Some(sequence);
-            if *hash != sealed.hash {
-                return Some(Wrong::NotAnchored { run_id, sequence, anchor: *anchor }.into());
-            }
-        }
-        None
-    }
-
-    /// Ends the verification: an anchored record after the end of a chain is reported as missing.
-    pub(crate) fn finish(mut self) -> Verification {
-        let cut = self.heads.iter().filter_map(|(run_id, heads)| {
-            let end = match self.chains.get(run_id) {
-                Some(followed) => followed.chain.next(),
-                // A part may lack whole runs.
-                None if self.part => return None,
-                None => 0,
-            };
-            // Places from `end` on have no record, so the first anchored one among them was cut off.
-            let (_, (_, anchor)) = heads.range(end..).next()?;
-            Some((*anchor, Arc::clone(run_id), end))
-        });
-        let cut: BTreeSet<_> = cut.collect();
-        for (anchor, run_id, sequence) in cut {
-            self.note(Wrong::Cut { run_id, sequence, anchor });
-        }
-        let is_open =
-            |followed: &&Followed| followed.anchored.is_none_or(|last| last.saturating_add(1) < followed.chain.next());
-        self.checked.unanchored = self.chains.values().filter(is_open).count() as u64;
-        self.checked.runs = self.chains.len() as u64;
-        Verification { findings: self.findings, ..self.checked }
-    }
-
-    /// Reads a run on its own. While other processes write, a page of all runs can miss a record, which then looks
-    /// removed; that cannot happen in the pages of one run.
-    async fn again(&mut self, store: &dyn Store, run_id: &Arc<str>) -> Result<(), StoreError> {
-        let mut alone = Self::new(self.part);
-        alone.heads.extend(self.heads.remove_entry(run_id));
-        let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::run(Arc::clone(run_id)) };
-        while let Some(page) = filter.next_page(store).await? {
-            for read in page {
-                match read {
-                    Ok(sealed) => alone.follow(&sealed),
-                    Err(error) => alone.lost(error),
-                }
-            }
-        }
-        let before = self.chains.remove(run_id).map_or(0, |followed| followed.chain.next());
-        self.checked.records += alone.checked.records.saturating_sub(before);
-        self.checked.digest_keys.append(&mut alone.checked.digest_keys);
-        self.heads.extend(alone.heads);
-        let followed = alone.chains.into_iter();
-        self.chains.extend(followed.map(|(run_id, followed)| (run_id, Followed { ahead: true, ..followed })));
-        alone.findings.into_iter().for_each(|finding| self.note(finding));
-        Ok(())
-    }
-}
-
-impl Followed {
-    const fn new() -> Self {
-        Self { chain: Chain::new(), anchored: None, ahead: false, is_torn: false }
     }
 }

@@ -22,6 +22,7 @@ pub(crate) fn keys(call: &PendingCall) -> [Key; 2] {
 /// Stores a suspended call. Returns whether this suspended it: `false` if another process has suspended it before, or
 /// it has been decided.
 pub(crate) fn suspend(transaction: &mut Transaction, waiting: &Waiting) -> Result<bool, StoreError> {
+    transaction.refuse_purged(&waiting.call.run_id)?;
     if transaction.get(&Key::decided(&waiting.call)).is_some() {
         return Ok(false);
     }

@@ -356,3 +356,92 @@ fn an_unreadable_anchor_hides_nothing_behind_it() {
     let next = lines(&rig.run(&["audit", "anchor"]).code(0));
     assert_eq!(next[0]["number"], json!(3));
 }
+
+const BY: [&str; 4] = ["--as", "grace", "--reason", "policy 4"];
+
+fn with_by<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    words.iter().copied().chain(BY).collect()
+}
+
+#[test]
+fn old_runs_leave_and_held_runs_stay() {
+    let rig = history();
+    let all = lines(&rig.run(&["audit", "show", "--json"]).code(0));
+    let run = all[0]["record"]["call"]["run_id"].as_str().unwrap();
+    rig.run(&["audit", "anchor"]).code(0);
+    rig.run(&["audit", "purge", "--before", "0s"]).code(2);
+    let held = rig.run(&with_by(&["--json", "audit", "hold", "add", "--run", run])).code(0).stdout;
+    let hold = serde_json::from_str::<Value>(&held).unwrap()["id"].as_str().unwrap().to_owned();
+    let listed = rig.run(&["audit", "hold", "list"]).code(0).stdout;
+    assert!(listed.contains(&hold) && listed.contains("grace") && listed.contains("policy 4"), "{listed}");
+    rig.run(&with_by(&["audit", "hold", "add"])).code(2);
+
+    let refused = rig.run(&with_by(&["--json", "audit", "purge", "--before", "0s", "--run", run])).code(1);
+    assert_eq!(refused.error(), "legal_hold", "{refused:?}");
+    let none = rig.run(&with_by(&["--json", "audit", "purge", "--before", "1d"])).code(0).stdout;
+    assert_eq!(serde_json::from_str::<Value>(&none).unwrap()["runs"], 0, "{none}");
+    let purge = with_by(&["--json", "audit", "purge", "--before", "0s"]);
+    let dry = rig.run(&[&purge[..], &["--dry-run"]].concat()).code(0).stdout;
+    assert_eq!(count(&rig, &["--outcome", "purged"]), 0, "{dry}");
+    let purged: Value = serde_json::from_str(&rig.run(&purge).code(0).stdout).unwrap();
+    assert_eq!(purged["kept"], json!([{"run": run, "why": "legal_hold"}]), "{purged}");
+    assert_eq!(purged["records"], all.len() - 1, "{purged}");
+    assert!(dry.contains(&format!("\"records\":{}", all.len() - 1)), "{dry}");
+    assert_eq!(count(&rig, &["--run", run]), 1);
+    let verified = rig.run(&["audit", "verify"]).code(0).stdout;
+    assert!(verified.contains(&format!("records purged {}", all.len() - 1)), "{verified}");
+    let table = rig.run(&["audit", "show", "--outcome", "purged"]).code(0).stdout;
+    assert!(table.contains("purged (1)") && table.contains("grace"), "{table}");
+
+    rig.run(&with_by(&["audit", "hold", "lift", "nothing"])).code(2);
+    rig.run(&with_by(&["audit", "hold", "lift", &hold])).code(0);
+    rig.run(&with_by(&["audit", "purge", "--before", "0s", "--run", run])).code(0);
+    assert_eq!(count(&rig, &["--kind", "call"]), 0);
+    assert_eq!(count(&rig, &["--outcome", "hold_lifted"]), 1);
+    rig.run(&["audit", "verify"]).code(0);
+    // A run that was removed by hand is found.
+    let database = Connection::open(rig.path("records.db")).unwrap();
+    database.execute("DELETE FROM tool_runtime_records WHERE run_id = ?1", [run]).unwrap();
+    let found = rig.run(&["--json", "audit", "verify"]).code(1).stdout;
+    assert!(found.contains("records_cut"), "{found}");
+}
+
+#[test]
+fn the_data_of_a_principal_is_erased() {
+    let rig = history();
+    let all = count(&rig, &[]);
+    rig.run(&["audit", "erase", "--reason", "asked for"]).code(2);
+    rig.run(&with_by(&["audit", "hold", "add", "--principal", "ada"])).code(0);
+    let in_tenant = ["--json", "audit", "erase", "--principal", "ada", "--tenant", "acme"];
+    let refused = rig.run(&with_by(&in_tenant)).code(1);
+    assert_eq!(refused.error(), "legal_hold", "a hold without a tenant covers every tenant: {refused:?}");
+    let refused = rig.run(&with_by(&["--json", "audit", "erase", "--principal", "ada"])).code(1);
+    assert_eq!(refused.error(), "legal_hold", "{refused:?}");
+    let holds = lines(&rig.run(&["--json", "audit", "hold", "list"]).code(0));
+    rig.run(&with_by(&["audit", "hold", "lift", holds[0]["id"].as_str().unwrap()])).code(0);
+    let erased = rig.run(&with_by(&["--json", "audit", "erase", "--principal", "ada"])).code(0).stdout;
+    assert_eq!(serde_json::from_str::<Value>(&erased).unwrap()["records"], all, "{erased}");
+    let shown = rig.run(&["audit", "export"]).code(0).stdout;
+    let erased: Vec<_> = shown.lines().filter(|line| line.contains("{\"erased\":{\"call\"")).collect();
+    assert!(
+        !erased.is_empty() && erased.iter().all(|line| !line.contains(TASK) && !line.contains("\"ada\"")),
+        "{shown}"
+    );
+    let verified = rig.run(&["audit", "verify"]).code(0).stdout;
+    assert!(verified.contains(&format!("records erased {all}")), "{verified}");
+    std::fs::write(rig.path("records.jsonl"), shown).unwrap();
+    // An export has no key, so the caller names the one that is accepted.
+    let unknown = rig.run(&["--json", "audit", "verify", "--records", "records.jsonl"]).code(1).stdout;
+    assert!(unknown.contains("removal_unchecked"), "{unknown}");
+    let signed = std::fs::read_to_string(rig.path("records.jsonl")).unwrap();
+    let signature = signed.lines().find_map(|line| line.split("\"signature\":\"").nth(1)).expect("a signed record");
+    let id = signature.split(':').next().unwrap();
+    let accepted = ["audit", "verify", "--records", "records.jsonl", "--accept-key", id];
+    let exported = rig.run(&accepted).code(0).stdout;
+    assert!(exported.contains("without a comparison") && exported.contains(id), "{exported}");
+    let changed = signed.replacen("\"outcome\":\"ok\"", "\"outcome\":\"policy_denied\"", 1);
+    assert_ne!(signed, changed);
+    std::fs::write(rig.path("records.jsonl"), changed).unwrap();
+    let found = rig.run(&[&["--json"], &accepted[..]].concat()).code(1).stdout;
+    assert!(found.contains("record_changed"), "{found}");
+}

@@ -153,8 +153,8 @@ fn a_store_is_migrated_where_that_is_asked_for() {
     let put = ["--json", "worker", "put", "--run", "run-1", "Go on."];
     assert_eq!(rig.run(&[&["--no-migrate"], &put[..]].concat()).code(2).error(), "store_older");
     fs::remove_file(rig.path("shared.db")).unwrap();
-    assert!(rig.run(&["store", "migrate"]).code(0).stdout.contains("has its tables now: version 4"));
-    assert!(rig.run(&["store", "migrate"]).code(0).stdout.contains("has version 4 already"));
+    assert!(rig.run(&["store", "migrate"]).code(0).stdout.contains("has its tables now: version 5"));
+    assert!(rig.run(&["store", "migrate"]).code(0).stdout.contains("has version 5 already"));
     rig.run(&[&["--no-migrate"], &put[..]].concat()).code(0);
 
     let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();
@@ -172,7 +172,7 @@ fn a_store_is_migrated_where_that_is_asked_for() {
         let refused = rig.run(&[&["--json"], words].concat()).code(2);
         assert_eq!(refused.error(), "store_older", "{words:?}");
         assert!(
-            refused.stderr.contains("version 2, and this library needs 4") && refused.stderr.contains("store migrate")
+            refused.stderr.contains("version 2, and this library needs 5") && refused.stderr.contains("store migrate")
         );
     }
     assert_eq!(version().unwrap(), 2);

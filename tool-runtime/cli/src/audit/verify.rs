@@ -1,7 +1,7 @@
 //! `audit verify`: finds damage of chains and anchors, in a store or in a file of records.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tool_runtime::store::{Anchor, Finding, Verification};
@@ -23,7 +23,11 @@ enum Verified<'a> {
         runs: u64,
         anchors: u64,
         unanchored_runs: u64,
+        purged: u64,
+        erased: u64,
         digest_keys: &'a BTreeSet<String>,
+        /// The keys of signatures of removals that could not be compared.
+        unchecked_keys: &'a BTreeSet<String>,
     },
     Broken {
         ok: bool,
@@ -50,10 +54,18 @@ impl<'a> Found<'a> {
     }
 }
 
-pub(super) async fn check(cli: &Cli<'_>, source: &Source, anchors: Option<&Path>, part: bool) -> Result<Exit, Failure> {
-    let kept = anchors.map(exported).transpose()?.unwrap_or_default();
+/// What `verify` compares the records with.
+pub(super) struct With {
+    pub(super) anchors: Option<PathBuf>,
+    pub(super) part: bool,
+    pub(super) accepted: Vec<String>,
+}
+
+pub(super) async fn check(cli: &Cli<'_>, source: &Source, with: With) -> Result<Exit, Failure> {
+    let kept = with.anchors.as_deref().map(exported).transpose()?.unwrap_or_default();
+    let verification = Verification::new().accept_keys(with.accepted);
     let checked = match &source.records {
-        Some(path) => Verification::of_lines(&kept, part, |check| each_line(path, check))?,
+        Some(path) => verification.verify_lines(&kept, with.part, |check| each_line(path, check))?,
         None => {
             let store = super::store(cli).await?;
             let watched = terminal::is_watched();
@@ -62,11 +74,11 @@ pub(super) async fn check(cli: &Cli<'_>, source: &Source, anchors: Option<&Path>
                     terminal::progress(&format!("{records} records"));
                 }
             };
-            Verification::of_store(&*store, &kept, progress).await?
+            verification.verify_store(&*store, &kept, progress).await?
         }
     };
     terminal::clear_progress();
-    let Verification { records, runs, anchors, unanchored, digest_keys, .. } = &checked;
+    let Verification { records, runs, anchors, unanchored, purged, erased, digest_keys, unchecked_keys, .. } = &checked;
     if checked.findings.is_empty() {
         let verified = Verified::Whole {
             ok: true,
@@ -74,7 +86,10 @@ pub(super) async fn check(cli: &Cli<'_>, source: &Source, anchors: Option<&Path>
             runs: *runs,
             anchors: *anchors,
             unanchored_runs: *unanchored,
+            purged: *purged,
+            erased: *erased,
             digest_keys,
+            unchecked_keys,
         };
         terminal::line(&if cli.settings.json { json(&verified)? } else { whole(&checked) });
         return Ok(Exit::Done);
@@ -95,11 +110,20 @@ pub(super) async fn check(cli: &Cli<'_>, source: &Source, anchors: Option<&Path>
 }
 
 fn whole(checked: &Verification) -> String {
-    let Verification { records, runs, anchors, unanchored, digest_keys, .. } = checked;
+    let Verification { records, runs, anchors, unanchored, purged, erased, digest_keys, unchecked_keys, .. } = checked;
     let mut text = format!(
         "intact: records {records}, runs {runs}, anchors {anchors}, runs with records behind the last anchor \
          {unanchored}"
     );
+    if (*purged, *erased) != (0, 0) {
+        let removed = format!("\nremoved by signed records: records purged {purged}, records erased {erased}");
+        text.push_str(&removed);
+    }
+    if !unchecked_keys.is_empty() {
+        let keys = unchecked_keys.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        text.push_str("\nsignatures of removals were accepted without a comparison, of the keys ");
+        text.push_str(&keys);
+    }
     if digest_keys.len() > 1 {
         let keys = digest_keys.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         text.push_str("\narguments were digested with several keys (");

@@ -50,6 +50,8 @@ pub(super) struct Written {
     /// A document that is due was written.
     pub(super) wakes: bool,
     documents: Vec<(Key, Option<Stored>)>,
+    /// Records that exist were changed.
+    changes: bool,
     /// The run, the place and the hash of the last record.
     record: Option<(String, i64, String)>,
 }
@@ -58,6 +60,7 @@ impl Written {
     /// Adds a later write of the same transaction.
     pub(super) fn then(&mut self, later: Self) {
         self.wakes |= later.wakes;
+        self.changes |= later.changes;
         self.documents.retain(|(key, _)| later.documents.iter().all(|(again, _)| again != key));
         self.documents.extend(later.documents);
         self.record = later.record.or_else(|| self.record.take());
@@ -65,7 +68,7 @@ impl Written {
 
     /// Whether it wrote nothing.
     pub(super) const fn is_nothing(&self) -> bool {
-        self.documents.is_empty() && self.record.is_none()
+        self.documents.is_empty() && self.record.is_none() && !self.changes
     }
 
     /// Whether the database has the write; the caller holds the same locks. A record is proof. Without one, documents
@@ -75,6 +78,10 @@ impl Written {
             let sql = "SELECT sequence FROM tool_runtime_records WHERE run_id = $1 AND sequence = $2 AND hash = $3";
             let arguments = [run.as_str().into(), (*sequence).into(), hash.as_str().into()];
             return Ok(!connection.rows::<(i64,)>(sql, arguments).await?.is_empty());
+        }
+        if self.changes {
+            // Without a record there is no proof. The change runs again, under its condition.
+            return Ok(false);
         }
         let keys: Vec<_> = self.documents.iter().map(|(key, _)| key.clone()).collect();
         let found = read(connection, &keys).await?;
@@ -87,7 +94,8 @@ pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Tim
     let mut written = Written::default();
     let (keys, change) = match work {
         Work::Append(record) => {
-            append(connection, vec![(**record).clone()], &mut written).await?;
+            let records = appended(connection, record, now).await?;
+            append(connection, BTreeMap::new(), records, &mut written).await?;
             return Ok(written);
         }
         Work::Update(keys, change) => (keys, change),
@@ -98,7 +106,7 @@ pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Tim
     let transaction = Transaction::new(now, keys.iter().cloned().zip(documents));
     let transaction = transaction.run(change).map_err(Failed::Refused)?;
     written.wakes = transaction.wakes();
-    let (documents, records) = transaction.into_writes();
+    let (documents, closed, erased, records) = transaction.into_writes();
     for (key, document) in documents {
         let stored = set(connection, &key, document, found.stored(&key)).await?;
         // Another process may change a document that the change only added before the commit is looked up.
@@ -106,8 +114,73 @@ pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Tim
             written.documents.push((key, stored));
         }
     }
-    append(connection, records, &mut written).await?;
+    let mut chains = BTreeMap::new();
+    written.changes = closed.iter().any(|(_, end)| end.is_some()) || !erased.is_empty();
+    for (run_id, end) in closed {
+        let run = clipped(&run_id);
+        close(connection, &run, end).await?;
+        if let Some(end) = end {
+            chains.insert(run, end);
+        }
+    }
+    for sealed in &erased {
+        erase(connection, sealed).await?;
+    }
+    append(connection, chains, records, &mut written).await?;
     Ok(written)
+}
+
+/// Returns the record of an append, unless its run takes no record any more.
+async fn appended(
+    connection: &mut Connection,
+    record: &AuditRecord,
+    now: Timestamp,
+) -> Result<Vec<AuditRecord>, Failed> {
+    let key = Key::run(Arc::clone(record.run_id()));
+    let found = read(connection, std::slice::from_ref(&key)).await?;
+    // A document that cannot be read is no mark.
+    let document = found.document(&key).unwrap_or_default();
+    let mut transaction = Transaction::new(now, [(key, document)]);
+    transaction.append(record.clone()).map_err(Failed::Refused)?;
+    Ok(transaction.into_writes().3)
+}
+
+/// The kinds of the documents of a run that a purge removes.
+const OF_RUN: &str = "('call', 'waiting', 'decided', 'post', 'notice')";
+
+/// Closes a run, if no call of it is open. With the end of its chain, removes its records and its calls, if it ends there.
+async fn close(connection: &mut Connection, run: &str, end: Option<Chain>) -> Result<(), Failed> {
+    let open = "SELECT number FROM tool_runtime_documents \
+                WHERE space IN ('call', 'waiting') AND scope = $1 AND due IS NOT NULL LIMIT 1";
+    if !connection.rows::<(i64,)>(open, [run.into()]).await?.is_empty() {
+        return Err(Failed::Refused(StoreError::Fenced));
+    }
+    let Some(end) = end else { return Ok(()) };
+    if head(connection, run).await? != end {
+        return Err(Failed::Refused(StoreError::Fenced));
+    }
+    connection.execute("DELETE FROM tool_runtime_records WHERE run_id = $1", [run.into()]).await?;
+    let sql = format!("DELETE FROM tool_runtime_documents WHERE space IN {OF_RUN} AND scope = $1");
+    connection.execute(sql, [run.into()]).await?;
+    Ok(())
+}
+
+/// Replaces the contents of a record, if it is there.
+async fn erase(connection: &mut Connection, sealed: &SealedRecord) -> Result<(), Failed> {
+    let record = &sealed.record;
+    let sequence =
+        i64::try_from(sealed.sequence).map_err(|error| Failed::Refused(StoreError::Corrupt(Box::new(error))))?;
+    let place = [clipped(record.run_id()).into(), sequence.into(), sealed.hash.to_string().into()];
+    let there = "SELECT number FROM tool_runtime_records WHERE run_id = $1 AND sequence = $2 AND hash = $3";
+    if connection.rows::<(i64,)>(there, place.clone()).await?.is_empty() {
+        return Err(Failed::Refused(StoreError::Fenced));
+    }
+    let sql = "UPDATE tool_runtime_records SET call_id = $4, kind = $5, tool = $6, outcome = $7, principal = $8, \
+               tenant = $9, decider = $10, at = $11, body = $12 WHERE run_id = $1 AND sequence = $2 AND hash = $3";
+    let columns = filed(record).map(Value::Text).into_iter().skip(1);
+    let others = [micros(record.at()).into(), text(record)?.into()];
+    connection.execute(sql, place.into_iter().chain(columns).chain(others)).await?;
+    Ok(())
 }
 
 /// The maximum number of documents that one statement reads: databases limit the number of arguments.
@@ -164,9 +237,13 @@ pub(super) fn queued(document: &StoredDocument) -> [Value; 2] {
     [Value::Text(lane), Value::Int(document.leased_until().map(micros_from))]
 }
 
-/// Appends records, each to the chain of its run.
-async fn append(connection: &mut Connection, records: Vec<AuditRecord>, written: &mut Written) -> Result<(), Failed> {
-    let mut chains: BTreeMap<String, Chain> = BTreeMap::new();
+/// Appends records, each to the chain of its run. `chains` has the ends of chains whose records were removed.
+async fn append(
+    connection: &mut Connection,
+    mut chains: BTreeMap<String, Chain>,
+    records: Vec<AuditRecord>,
+    written: &mut Written,
+) -> Result<(), Failed> {
     for record in records {
         let run = clipped(record.run_id());
         let mut chain = match chains.get(&run) {

@@ -9,11 +9,15 @@ use crate::store::problem::{misconfigured, unlike};
 use crate::store::text::key;
 use crate::store::write::number;
 
-/// The version that this library reads and writes.
-pub(super) const VERSION: i64 = 4;
+/// The version that this library reads and writes. The last step has it: it stores legal holds, marks of purged runs, and
+/// records in two parts, which an older library must not overlook, in the same tables.
+pub(super) const VERSION: i64 = 5;
 
 /// The first version whose tables can have another prefix.
 const PREFIXED: i64 = 3;
+
+/// The first version whose runs have lanes.
+const LANED: i64 = 4;
 
 /// The statements that create the tables of a new database: for SQLite, and for PostgreSQL.
 const TABLES: [&str; 2] =
@@ -113,14 +117,17 @@ async fn under_lock(database: &Database, connection: &mut Connection) -> Result<
                     .await
                     .map_err(failed)?;
             }
-            if found < 3 {
+            if found < PREFIXED {
                 connection.run(RENAMED[which]).await.map_err(unlike)?;
             }
-            connection.run(LANES[which]).await.map_err(unlike)?;
-            fill_lanes(connection).await?;
+            if found < LANED {
+                connection.run(LANES[which]).await.map_err(unlike)?;
+                fill_lanes(connection).await?;
+            }
         }
         None => connection.run(TABLES[which]).await.map_err(unlike)?,
     }
+    connection.run(format!("UPDATE tool_runtime_schema SET version = {VERSION}")).await.map_err(unlike)?;
     if !database.is_sqlite() {
         connection.run(COMMENTS).await.map_err(failed)?;
     }

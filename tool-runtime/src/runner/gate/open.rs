@@ -283,6 +283,10 @@ impl OpenCall {
                     stop.cause = Some(Cause::Lost);
                     result = stop.result(id, true);
                     (recorded.result, recorded.stop) = (result.clone(), Some(stop));
+                } else if matches!(error, StoreError::RunPurged) {
+                    let stop = ended::run_purged();
+                    result = stop.result(id, self.draft.executed());
+                    (recorded.result, recorded.stop) = (result.clone(), Some(stop));
                 } else if result.value().is_some() && self.run.policy().requires_records() {
                     let stop = ended::withheld(&self.draft);
                     result = stop.result(id, self.draft.executed());

@@ -175,7 +175,7 @@ pub(in crate::runner) async fn ended_before(run: &Run, call_id: &CallId) -> Resu
             {
                 decided |= run.owns(record.principal.as_deref(), record.tenant.as_deref());
             }
-            AuditRecord::Decision(_) => {}
+            AuditRecord::Decision(_) | AuditRecord::Retention(_) | AuditRecord::Erased(_) => {}
         }
     }
     if decided && let Some(Some(result)) = go_on(run, call_id).await? {

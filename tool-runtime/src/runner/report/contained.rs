@@ -113,6 +113,14 @@ impl Contained<dyn Store> {
         })
     }
 
+    /// Whether a run was purged or erased.
+    pub(in crate::runner) async fn is_purged(&self, run_id: &str) -> Result<bool, StoreError> {
+        let key = [Key::run(run_id)];
+        let read = self.wait("store", |store| store.read(&key)).await.unwrap_or(Err(StoreError::Panicked));
+        let document = read?.pop().flatten().map(|stored| stored.document);
+        Ok(matches!(document, Some(Document::Purged { .. })))
+    }
+
     /// Returns the store's key for digests of arguments; creates it if there is none.
     pub(in crate::runner) async fn digest_key(&self) -> Result<DigestKey, StoreError> {
         let key = [Key::digest_key()];

@@ -16,6 +16,10 @@ pub(in crate::runner) async fn restore(
     options: RunOptions,
 ) -> Result<Run, ResumeError> {
     let options = narrowed(&snapshot, options)?;
+    // Where this cannot be read, each call with an effect is still refused in its own transaction.
+    if runner.shared.store.is_purged(&snapshot.run_id).await.unwrap_or(false) {
+        return Err(ResumeError::Store(StoreError::RunPurged));
+    }
     let mut standings = snapshot.standings;
     let now = options.standing();
     standings.retain(|standing| *standing != now);

@@ -12,10 +12,14 @@ use crate::store::{
     DocumentKind, Key, NoticeAttempt, Query, Store, StoredNotice, Transaction, Waiting, waiting as waits,
 };
 
-/// Suspends a call with a notice.
-async fn suspend(store: &dyn Store) {
+/// A call that is suspended with a notice.
+pub(super) fn noticed(run: &str) -> Waiting {
     let terms = NoticeTerms { events: [NoticeEvent::Waiting].into(), ..NoticeTerms::default() };
-    let suspended = Waiting { notices: Some(Arc::new(terms)), ..waiting("run", "a", 1_000_000_000) };
+    Waiting { notices: Some(Arc::new(terms)), ..waiting(run, "a", 1_000_000_000) }
+}
+
+async fn suspend(store: &dyn Store) {
+    let suspended = noticed("run");
     let keys = waits::keys(&suspended.call);
     let suspend = move |transaction: &mut Transaction| waits::suspend(transaction, &suspended).map(drop);
     update(store, &keys, suspend).await.expect("it writes");

@@ -45,6 +45,9 @@ pub struct StoredRun {
     /// it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) held_back: bool,
+    /// When it was last written. `None` if a version before retention wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) changed: Option<Timestamp>,
     /// The version of catalog, instructions and policy under which it began, see
     /// [`Worker::leave_other_versions`](crate::agent::Worker::leave_other_versions). `None` before its first step, and for
     /// runs of earlier releases.
@@ -85,6 +88,7 @@ impl StoredRun {
             answers: Vec::new(),
             failures: 0,
             held_back: false,
+            changed: None,
             version: None,
         }
     }

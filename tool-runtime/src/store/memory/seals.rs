@@ -29,32 +29,97 @@ impl Seals {
     pub(super) fn seal<'s>(&mut self, state: impl Fn() -> MutexGuard<'s, State>) -> Result<(), StoreError> {
         let mut left = state().unsealed_count();
         loop {
-            let Unsealed { first, dropped, records, gone } = state().unsealed(BATCH.min(left))?;
-            gone.iter().for_each(|run| self.forget(run));
-            if records.is_empty() {
+            let unsealed = state().unsealed(BATCH.min(left))?;
+            let (first, count) = (unsealed.first, unsealed.records.len());
+            let (sealed, end) = self.seal_batch(unsealed);
+            if count == 0 {
                 return Ok(());
             }
-            left -= records.len().min(left);
-            let mut sealed = Vec::with_capacity(records.len());
-            let mut end = Ok(());
-            for (position, record) in (first..).zip(records) {
-                // Records are dropped oldest first, so a run without a chain may have lost all its sealed records.
-                let start = || Run { chain: Chain::after_gap(dropped), places: VecDeque::new() };
-                let run = self.0.entry(Arc::clone(record.run_id())).or_insert_with(start);
-                match run.chain.seal(record) {
-                    Ok(record) => {
-                        run.places.push_back(position);
-                        sealed.push(Arc::new(record));
-                    }
-                    Err(error) => {
-                        end = Err(error);
-                        break;
-                    }
-                }
-            }
+            left -= count.min(left);
             state().put_back(first, sealed);
             end?;
         }
+    }
+
+    /// Seals the records that were appended meanwhile, under the lock of the store.
+    pub(super) fn seal_rest(&mut self, state: &mut State) -> Result<(), StoreError> {
+        loop {
+            let unsealed = state.unsealed(BATCH)?;
+            let (first, count) = (unsealed.first, unsealed.records.len());
+            let (sealed, end) = self.seal_batch(unsealed);
+            if count == 0 {
+                return Ok(());
+            }
+            state.put_back(first, sealed);
+            end?;
+        }
+    }
+
+    /// Seals records until one of them cannot be sealed.
+    fn seal_batch(&mut self, unsealed: Unsealed) -> (Vec<Arc<SealedRecord>>, Result<(), StoreError>) {
+        let Unsealed { first, dropped, records, gone } = unsealed;
+        gone.iter().for_each(|run| self.forget(run));
+        let mut sealed = Vec::with_capacity(records.len());
+        for (position, record) in (first..).zip(records) {
+            // Records are dropped oldest first, so a run without a chain may have lost all its sealed records.
+            let start = || Run { chain: Chain::after_gap(dropped), places: VecDeque::new() };
+            let run = self.0.entry(Arc::clone(record.run_id())).or_insert_with(start);
+            match run.chain.seal(record) {
+                Ok(record) => {
+                    run.places.push_back(position);
+                    sealed.push(Arc::new(record));
+                }
+                Err(error) => return (sealed, Err(error)),
+            }
+        }
+        (sealed, Ok(()))
+    }
+
+    /// Checks the conditions of changes of records.
+    pub(super) fn check(
+        &self,
+        state: &State,
+        closed: &[(Arc<str>, Option<Chain>)],
+        erased: &[SealedRecord],
+    ) -> Result<(), StoreError> {
+        let is_over = |(run_id, end): &(Arc<str>, Option<Chain>)| {
+            let chain = self.0.get(run_id).map_or_else(Chain::new, |run| run.chain);
+            end.is_none_or(|end| end == chain) && !state.has_open_calls(run_id)
+        };
+        let is_there = |new: &SealedRecord| {
+            let position = self.position(new.record.run_id(), new.sequence);
+            let sealed = position.and_then(|position| state.sealed(position));
+            sealed.is_some_and(|sealed| sealed.sequence == new.sequence && sealed.hash == new.hash)
+        };
+        let holds = closed.iter().all(is_over) && erased.iter().all(is_there);
+        if holds { Ok(()) } else { Err(StoreError::Fenced) }
+    }
+
+    /// Forgets the sealed records that the store dropped to make room.
+    pub(super) fn forget_gone(&mut self, state: &mut State) {
+        state.take_gone().iter().for_each(|run| self.forget(run));
+    }
+
+    /// Removes the records and the calls of a run whose chain ends here.
+    pub(super) fn purge(&mut self, state: &mut State, run_id: Arc<str>, end: Chain) {
+        state.remove_calls(&run_id);
+        let run = self.0.entry(run_id).or_insert(Run { chain: end, places: VecDeque::new() });
+        run.places.drain(..).for_each(|position| state.replace(position, None));
+    }
+
+    /// Replaces the contents of a record.
+    pub(super) fn erase(&self, state: &mut State, new: SealedRecord) {
+        let Some(position) = self.position(new.record.run_id(), new.sequence) else { return };
+        let Some(sealed) = state.sealed(position) else { return };
+        let erased = SealedRecord { record: new.record, ..(**sealed).clone() };
+        state.replace(position, Some(Arc::new(erased)));
+    }
+
+    /// Returns the position of a sealed record.
+    fn position(&self, run_id: &Arc<str>, sequence: u64) -> Option<u64> {
+        let run = self.0.get(run_id)?;
+        let first = run.chain.next().checked_sub(run.places.len() as u64)?;
+        run.places.get(usize::try_from(sequence.checked_sub(first)?).ok()?).copied()
     }
 
     /// Removes the oldest record of the run, which the store dropped to make room.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::store::memory::queue::RunIndex;
+use crate::store::transaction::RETENTION_RUN;
 use crate::store::{AuditRecord, SealedRecord};
-use crate::store::{DocumentKind, DueRun, Key, StoreError, StoredDocument};
+use crate::store::{Document, DocumentKind, DueRun, Key, StoreError, StoredDocument, Transaction};
 
 /// The maximum contents of a store.
 #[derive(Clone, Copy)]
@@ -22,14 +23,19 @@ impl Default for Limits {
     }
 }
 
-/// How many marks are stored for each open document that is allowed: marks of decided calls, effects, the runs of a
-/// tenant that workers have, and the key for digests. Nothing that happened later makes them meaningless, so none makes
-/// room for another document.
+/// How many marks are stored for each open document that is allowed: marks of decided calls and of purged runs, effects,
+/// the runs of a tenant that workers have, and the key for digests. Nothing that happened later makes them meaningless,
+/// so none makes room for another document.
 const MARKS: usize = 16;
 
 fn is_mark(document: &StoredDocument) -> bool {
     let kind = document.key.kind();
     matches!(kind, DocumentKind::Decided | DocumentKind::DigestKey | DocumentKind::Effect | DocumentKind::Slots)
+        || is_purged(document)
+}
+
+fn is_purged(document: &StoredDocument) -> bool {
+    matches!(document.document, Document::Purged { .. })
 }
 
 #[derive(Default)]
@@ -51,6 +57,8 @@ pub(super) struct State {
     notices: VecDeque<u64>,
     /// How many documents are marks.
     marks: usize,
+    /// How many of them are those of purged and erased runs.
+    purged: usize,
     /// The next document number. The numbers give the order of listing.
     next: u64,
 }
@@ -62,6 +70,8 @@ pub(super) enum Kept {
     Sealed(Arc<SealedRecord>),
     /// A placeholder while the record is being sealed.
     Moved,
+    /// The place of a record that was removed.
+    Removed,
 }
 
 impl State {
@@ -119,6 +129,7 @@ impl State {
             let position = self.positions.remove(&key);
             if let Some((position, document)) = position.and_then(|at| Some((at, self.documents.remove(&at)?))) {
                 self.marks -= usize::from(is_mark(&document));
+                self.purged -= usize::from(is_purged(&document));
                 self.runs.remove(position, &document);
                 if document.is_settled() {
                     self.past(document.key.kind()).retain(|kept| *kept != position);
@@ -132,12 +143,14 @@ impl State {
         });
         let (is_settled, kind) = (document.is_settled(), document.key.kind());
         self.marks += usize::from(is_mark(&document));
+        self.purged += usize::from(is_purged(&document));
         if let Some(before) = self.documents.get(&position) {
             self.runs.remove(position, before);
         }
         self.runs.add(position, &document);
         let before = self.documents.insert(position, document);
         self.marks -= usize::from(before.as_ref().is_some_and(is_mark));
+        self.purged -= usize::from(before.as_ref().is_some_and(is_purged));
         if is_settled && !before.is_some_and(|document| document.is_settled()) {
             self.past(kind).push_back(position);
         }
@@ -148,6 +161,21 @@ impl State {
                 self.positions.remove(&document.key);
             }
         }
+    }
+
+    /// Whether the run of a record takes no such record, as [`Transaction::append`] decides. It is asked only if any run
+    /// is closed: most stores have none, and this is on the way of every call.
+    pub(super) fn refuses(&self, record: &AuditRecord) -> bool {
+        let is_reserved = **record.run_id() == *RETENTION_RUN;
+        if self.purged == 0 && !is_reserved {
+            return false;
+        }
+        let key = Key::run(Arc::clone(record.run_id()));
+        let stored = self.document(&key).filter(|document| is_purged(document)).cloned();
+        if stored.is_none() && !is_reserved {
+            return false;
+        }
+        Transaction::new(Timestamp::UNIX_EPOCH, [(key, stored)]).append(record.clone()).is_err()
     }
 
     /// Returns the positions of the documents that make room for one of this kind that only records the past.
@@ -161,9 +189,13 @@ impl State {
         if displaced.is_some() {
             self.dropped += 1;
         }
-        if let Some(Kept::Sealed(sealed)) = &displaced {
-            self.sealed -= 1;
-            self.gone.push(Arc::clone(sealed.record.run_id()));
+        match &displaced {
+            Some(Kept::Sealed(sealed)) => {
+                self.sealed -= 1;
+                self.gone.push(Arc::clone(sealed.record.run_id()));
+            }
+            Some(Kept::Removed) => self.sealed -= 1,
+            Some(Kept::New(_) | Kept::Moved) | None => {}
         }
         self.records.push_back(Kept::New(record));
         displaced
@@ -181,10 +213,15 @@ impl State {
         let records = next.map(|slot| match std::mem::replace(slot, Kept::Moved) {
             Kept::New(record) => Ok(record),
             // A record that cannot be serialized stopped an earlier reader here, which left placeholders.
-            Kept::Sealed(_) | Kept::Moved => Err(StoreError::Lost),
+            Kept::Sealed(_) | Kept::Moved | Kept::Removed => Err(StoreError::Lost),
         });
         let records = records.collect::<Result<_, _>>()?;
-        Ok(Unsealed { first, dropped, records, gone: std::mem::take(&mut self.gone) })
+        Ok(Unsealed { first, dropped, records, gone: self.take_gone() })
+    }
+
+    /// Takes the runs of the sealed records that were dropped.
+    pub(super) fn take_gone(&mut self) -> Vec<Arc<str>> {
+        std::mem::take(&mut self.gone)
     }
 
     /// Puts sealed records back. Records that were dropped in the meantime count as gone.
@@ -206,8 +243,34 @@ impl State {
         let at = usize::try_from(position.checked_sub(self.dropped)?).ok()?;
         match self.records.get(at)? {
             Kept::Sealed(sealed) => Some(sealed),
-            Kept::New(_) | Kept::Moved => None,
+            Kept::New(_) | Kept::Moved | Kept::Removed => None,
         }
+    }
+
+    /// Replaces the sealed record at this position, or removes it.
+    pub(super) fn replace(&mut self, position: u64, sealed: Option<Arc<SealedRecord>>) {
+        let at = position.checked_sub(self.dropped).and_then(|at| usize::try_from(at).ok());
+        if let Some(slot @ Kept::Sealed(_)) = at.and_then(|at| self.records.get_mut(at)) {
+            *slot = sealed.map_or(Kept::Removed, Kept::Sealed);
+        }
+    }
+
+    /// Whether a call of the run is open or waits.
+    pub(super) fn has_open_calls(&self, run_id: &Arc<str>) -> bool {
+        let is_call = |kind| matches!(kind, DocumentKind::Call | DocumentKind::Waiting);
+        let of_run = self.documents.values().filter(|document| document.key.scope() == run_id);
+        of_run.filter(|document| is_call(document.key.kind())).any(|document| document.due().is_some())
+    }
+
+    /// Removes the calls of the run and its messages.
+    pub(super) fn remove_calls(&mut self, run_id: &Arc<str>) {
+        let is_gone = |kind| {
+            use DocumentKind::{Call, Decided, Notice, Post, Waiting};
+            matches!(kind, Call | Waiting | Decided | Post | Notice)
+        };
+        let of_run = self.positions.keys().filter(|key| key.scope() == run_id && is_gone(key.kind()));
+        let keys: Vec<_> = of_run.cloned().collect();
+        keys.into_iter().for_each(|key| self.set(key, None, usize::MAX));
     }
 }
 

@@ -52,7 +52,7 @@ impl Entry {
     ) -> Result<T, &'static str> {
         let mut transaction = Transaction::over(at(second), [(key(), self.0.clone())]);
         let answer = change(&mut transaction).map_err(|error| error.code())?;
-        let (documents, records) = transaction.into_writes();
+        let (documents, _, _, records) = transaction.into_writes();
         for (_, document) in documents {
             self.0 = document.map(|stored| stored.document);
         }

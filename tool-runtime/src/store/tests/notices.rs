@@ -12,6 +12,11 @@ use crate::store::ledger::{self, Intent};
 use crate::store::{Document, Key, StoredNotice, Transaction, Waiting, notices};
 use crate::tool::Hash;
 
+/// The contents of a notice of a call that waits.
+pub(super) fn waiting_terms(sentence: &str) -> Arc<NoticeTerms> {
+    terms(NoticeEvent::Waiting, sentence)
+}
+
 fn terms(event: NoticeEvent, sentence: &str) -> Arc<NoticeTerms> {
     Arc::new(NoticeTerms { events: [event].into(), sentence: Some(sentence.to_owned()), ..NoticeTerms::default() })
 }

@@ -56,13 +56,19 @@ enum Fault {
     DropsLargeDocuments,
     /// `now` differs from the time of its transactions.
     HasTwoClocks,
+    /// Records that exist are not changed.
+    ChangesNoRecords,
+    /// A record alone is appended to a run that takes no records any more.
+    AppendsToClosedRuns,
     /// Due runs are listed without their lanes.
     ForgetsLanes,
     /// Runs and lanes are listed in pages of a hundred.
     ListsAHundred,
 }
 
-const FAULTS: [Fault; 21] = [
+const FAULTS: [Fault; 23] = [
+    Fault::AppendsToClosedRuns,
+    Fault::ChangesNoRecords,
     Fault::ListsAHundred,
     Fault::HasTwoClocks,
     Fault::ForgetsLanes,
@@ -128,7 +134,7 @@ impl Spoiled {
         let changed = move |transaction: &mut Transaction| {
             let refused = change(transaction);
             let whole = std::mem::replace(transaction, Transaction::new(transaction.now(), []));
-            let (documents, records) = whole.into_writes();
+            let (documents, closed, erased, records) = whole.into_writes();
             *transaction = Transaction::new(transaction.now(), named.iter().map(|key| (key.clone(), None)));
             if refused.is_err() && fault != Fault::WritesWhatWasRefused {
                 return refused;
@@ -140,6 +146,10 @@ impl Spoiled {
                     None if fault == Fault::RemovesNothing => {}
                     None => transaction.remove(&key)?,
                 }
+            }
+            if fault != Fault::ChangesNoRecords {
+                closed.into_iter().try_for_each(|(run, end)| transaction.close(run, end))?;
+                erased.into_iter().try_for_each(|sealed| transaction.erase(sealed))?;
             }
             records.into_iter().filter(|_| fault != Fault::ForgetsRecords).for_each(|record| {
                 drop(transaction.append(record));
@@ -169,7 +179,7 @@ impl Spoiled {
             let answer = match changed {
                 Err(error) => Err(error),
                 Ok(()) => {
-                    let (documents, records) = transaction.into_writes();
+                    let (documents, _, _, records) = transaction.into_writes();
                     for record in records {
                         store.append(record).await.unwrap();
                     }
@@ -194,6 +204,11 @@ impl Store for Spoiled {
     fn append(&self, record: AuditRecord) -> WriteHandle {
         match self.1 {
             Fault::ForgetsRecords => WriteHandle::ready(Ok(())),
+            Fault::AppendsToClosedRuns => {
+                // The change does not name the key of the run, so it does not find the mark.
+                let key = Key::call(Arc::clone(record.run_id()), crate::tool::Hash([0; 32]));
+                self.0.update(vec![key], Box::new(move |transaction| transaction.append(record.clone())))
+            }
             Fault::AppendsInAnyOrder | Fault::DropsWithTheReceipt => {
                 self.after_a_while(move |store| store.append(record))
             }
@@ -218,7 +233,7 @@ impl Store for Spoiled {
                     let documents = named.iter().zip(&names).map(|(key, cut)| (key.clone(), transaction.document(cut)));
                     let mut whole = Transaction::new(transaction.now(), documents.collect::<Vec<_>>());
                     change(&mut whole)?;
-                    let (documents, _) = whole.into_writes();
+                    let (documents, _, _, _) = whole.into_writes();
                     for (key, document) in documents {
                         let place = named.iter().position(|named| *named == key).unwrap();
                         match document {

@@ -6,7 +6,7 @@ use crate::store::anchors::only;
 use crate::store::document::Anchor;
 use crate::store::finding::{Finding, Wrong};
 use crate::store::stored_anchors::StoredAnchors;
-use crate::store::verify::Verifier;
+use crate::store::verify::verifier::Verifier;
 use crate::store::{Key, Store, StoreError};
 use crate::tool::Hash;
 
@@ -44,7 +44,10 @@ pub(super) async fn anchors(
         } else if number < next || before.is_some_and(|before| anchor.previous != before) {
             wrong(number, "it does not follow the anchor before it: one of them was replaced");
         }
-        for kept in kept.remove(&number).into_iter().flatten().filter(|kept| kept.hash != anchor.hash) {
+        for kept in kept.remove(&number).into_iter().flatten() {
+            if kept.hash == anchor.hash {
+                continue;
+            }
             verifier.expect(kept);
             let wrong = "it is not the one that was exported: the anchors were made anew";
             lost.push(Wrong::Anchor { number, wrong }.into());

@@ -1,9 +1,9 @@
 COMMENT ON TABLE tool_runtime_schema IS 'tool-runtime: the version of these tables, in one row';
 COMMENT ON COLUMN tool_runtime_schema.version IS 'A process that knows another version writes nothing';
 
-COMMENT ON TABLE tool_runtime_documents IS 'tool-runtime: runs, waiting calls, the ledger of calls, accounts, grants, posts and anchors; rows change';
+COMMENT ON TABLE tool_runtime_documents IS 'tool-runtime: runs, waiting calls, the ledger of calls, accounts, grants, posts, anchors, effects and legal holds; rows change';
 COMMENT ON COLUMN tool_runtime_documents.number IS 'The order in which documents were first written';
-COMMENT ON COLUMN tool_runtime_documents.space IS 'The kind: run, post, waiting, decided, call, grant, account, anchor, digest_key, effect, slots';
+COMMENT ON COLUMN tool_runtime_documents.space IS 'The kind: run, post, waiting, decided, call, grant, account, anchor, digest_key, effect, slots, hold';
 COMMENT ON COLUMN tool_runtime_documents.scope IS 'What it belongs to, usually the id of a run; escaped, and clipped at 512 bytes';
 COMMENT ON COLUMN tool_runtime_documents.id IS 'Its id in the scope; escaped, and clipped at 512 bytes';
 COMMENT ON COLUMN tool_runtime_documents.name IS 'Scope and id as JSON where one of them was clipped';
@@ -18,12 +18,12 @@ COMMENT ON COLUMN tool_runtime_parts.scope IS 'The run, as in tool_runtime_docum
 COMMENT ON COLUMN tool_runtime_parts.hash IS 'The first half of the SHA-256 of the part, as hexadecimal digits';
 COMMENT ON COLUMN tool_runtime_parts.body IS 'The part; it holds arguments of calls, sensitive ones too';
 
-COMMENT ON TABLE tool_runtime_records IS 'tool-runtime: what was called and decided, one hash chain for each run; rows never change';
+COMMENT ON TABLE tool_runtime_records IS 'tool-runtime: what was called and decided, one hash chain for each run; only a purge removes rows, and only an erasure changes them';
 COMMENT ON COLUMN tool_runtime_records.number IS 'The order in which records were appended; rolled-back transactions leave gaps';
 COMMENT ON COLUMN tool_runtime_records.run_id IS 'The run; escaped, and clipped at 512 bytes';
 COMMENT ON COLUMN tool_runtime_records.sequence IS 'The place in the chain of the run, from 0, without gaps';
 COMMENT ON COLUMN tool_runtime_records.call_id IS 'The call; escaped, and clipped at 512 bytes';
-COMMENT ON COLUMN tool_runtime_records.kind IS 'call or decision';
+COMMENT ON COLUMN tool_runtime_records.kind IS 'call, decision or retention';
 COMMENT ON COLUMN tool_runtime_records.tool IS 'The name of the tool';
 COMMENT ON COLUMN tool_runtime_records.outcome IS 'The outcome of the call, or the decision';
 COMMENT ON COLUMN tool_runtime_records.principal IS 'For whom the run acts';

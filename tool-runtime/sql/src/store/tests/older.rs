@@ -1,11 +1,18 @@
 //! Rows of earlier versions are read and keep their order: version 1 wrote those in `older/rows.sql`.
 
+use std::time::Duration;
+
 use sqlx::pool::PoolOptions;
 use sqlx::sqlite::SqliteConnectOptions;
-use tool_runtime::store::{Chain, DocumentKind, Key, Query, RecordFilter, Store, StoreError, StoredDocument};
+use tool_runtime::call::Decider;
+use tool_runtime::store::{
+    Chain, DocumentKind, Key, Query, RecordFilter, Retention, Store, StoreError, StoredDocument, Transaction,
+    Verification,
+};
 
 use crate::store::SqlOptions;
 use crate::store::connection::{Connections, Database};
+use crate::store::migrate::VERSION;
 use crate::store::prefix::Prefix;
 use crate::store::tests::{edit, kept, new, open, put, text};
 
@@ -40,7 +47,7 @@ async fn a_database_of_an_older_version_is_migrated_and_loses_nothing() {
         let path = folder.path().join("store.db");
         old(&path, version).await;
         let refused = super::SqlStore::sqlite(&path, SqlOptions::new().migrate(false)).await.unwrap_err();
-        assert!(matches!(refused, StoreError::Older { found, known: 4 } if found == version), "{refused}");
+        assert!(matches!(refused, StoreError::Older { found, known: VERSION } if found == version), "{refused}");
 
         let store = open(&path).await.unwrap();
         let documents =
@@ -62,6 +69,7 @@ async fn a_database_of_an_older_version_is_migrated_and_loses_nothing() {
         let records = store.records(&RecordFilter::run("run")).await.unwrap();
         assert_eq!((records.len(), Chain::verify(&records)), (3, Ok(())), "its chain continues");
         super::SqlStore::sqlite(&path, SqlOptions::new().migrate(false)).await.expect("it needs no migration now");
+        old_records_are_purged_not_erased(&store).await;
 
         let mut connection = store.0.database.connection().await.unwrap();
         let names =
@@ -76,6 +84,48 @@ async fn a_database_of_an_older_version_is_migrated_and_loses_nothing() {
             other.rows::<(String, Option<String>)>(indexes, []).await.unwrap()
         );
     }
+}
+
+/// Records of earlier versions are sealed as one text, so their values cannot leave them.
+async fn old_records_are_purged_not_erased(store: &super::SqlStore) {
+    edit(store, "DELETE FROM tool_runtime_documents").await;
+    let by = Decider::new("grace").because("Asked for.");
+    let report = Retention::new(store, by.clone()).erase("ada", None).await.unwrap();
+    assert_eq!((report.records, report.kept_runs), (1, 1), "the new record is erased, the old ones are not");
+    assert_eq!(report.kept, [("run".into(), "not_erasable")]);
+    let records = store.records(&RecordFilter::run("run")).await.unwrap();
+    let erased: Vec<_> = records.iter().map(|sealed| sealed.record.is_erased()).collect();
+    assert_eq!(erased, [false, false, true, false], "the last one is the record of the erasure");
+    let verified = Verification::of_store(store, &[], |_| ()).await.unwrap();
+    assert_eq!((verified.findings, verified.erased), (vec![], 1));
+    let report = Retention::new(store, by).purge(Duration::ZERO).await.unwrap();
+    assert_eq!((report.runs, report.records, report.kept_runs), (1, 4, 0));
+    let verified = Verification::of_store(store, &[], |_| ()).await.unwrap();
+    assert_eq!((verified.findings, verified.purged), (vec![], 4));
+}
+
+/// Version 4 has the same tables. Its runs have no time of their last write, and its holds and marks do not exist.
+#[tokio::test]
+async fn a_database_of_version_4_is_migrated_and_loses_nothing() {
+    let (folder, store) = new().await;
+    put(&store, "a").await.unwrap();
+    let saved = StoredDocument::example("run", "saved", None);
+    let write = move |change: &mut Transaction| change.put(saved.clone());
+    store.update(vec![Key::run("run")], Box::new(write)).await.unwrap();
+    edit(&store, "UPDATE tool_runtime_schema SET version = 4").await;
+    drop(store);
+    let path = folder.path().join("store.db");
+    let refused = super::SqlStore::sqlite(&path, SqlOptions::new().migrate(false)).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Older { found: 4, known: VERSION }), "{refused}");
+    for prefix in ["tool_runtime_", "other_"] {
+        super::SqlStore::sqlite(&path, SqlOptions::new().table_prefix(prefix)).await.unwrap();
+    }
+    let store = open(&path).await.unwrap();
+    let run = store.read(&[Key::run("run")]).await.unwrap().pop().flatten();
+    assert_eq!((kept(&store).await, run.as_ref().map(text).as_deref()), (vec!["a".to_owned()], Some("saved")));
+    put(&store, "b").await.unwrap();
+    let records = store.records(&RecordFilter::default()).await.unwrap();
+    assert_eq!((records.len(), Chain::verify(&records)), (2, Ok(())));
 }
 
 /// The migration reads and writes the runs in pages; a run that it cannot read stays as it is.
@@ -121,14 +171,14 @@ async fn a_new_database_is_not_made_where_that_is_forbidden() {
 async fn a_database_that_another_process_migrated_is_not_written_to() {
     let (_folder, store) = new().await;
     put(&store, "a").await.unwrap();
-    edit(&store, "UPDATE tool_runtime_schema SET version = 5").await;
+    edit(&store, &format!("UPDATE tool_runtime_schema SET version = {}", VERSION + 1)).await;
     let receipts = [put(&store, "b"), put(&store, "c")];
     for receipt in receipts {
         assert_eq!(receipt.await, Err("store_newer"));
     }
     edit(&store, "UPDATE tool_runtime_schema SET version = 2").await;
     assert_eq!(put(&store, "d").await, Err("store_older"), "an older copy was put back");
-    edit(&store, "UPDATE tool_runtime_schema SET version = 4").await;
+    edit(&store, &format!("UPDATE tool_runtime_schema SET version = {VERSION}")).await;
     assert_eq!(put(&store, "e").await, Ok(()));
     assert_eq!(kept(&store).await, ["a", "e"]);
 }
@@ -136,8 +186,8 @@ async fn a_database_that_another_process_migrated_is_not_written_to() {
 #[tokio::test]
 async fn a_version_that_is_not_one_row_is_refused() {
     for (rows, code) in [
-        ("INSERT INTO tool_runtime_schema VALUES (5)", "store_newer"),
-        ("INSERT INTO tool_runtime_schema VALUES (4)", "store_misconfigured"),
+        (&*format!("INSERT INTO tool_runtime_schema VALUES ({})", VERSION + 1), "store_newer"),
+        (&*format!("INSERT INTO tool_runtime_schema VALUES ({VERSION})"), "store_misconfigured"),
         ("INSERT INTO tool_runtime_schema VALUES (3)", "store_misconfigured"),
         ("INSERT INTO tool_runtime_schema VALUES (2)", "store_misconfigured"),
         ("DELETE FROM tool_runtime_schema", "store_misconfigured"),

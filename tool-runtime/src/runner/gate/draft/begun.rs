@@ -47,6 +47,7 @@ impl Draft {
             repair: None,
             intervention: None,
             void_grant: None,
+            seal: None,
         });
         Self::of(called, record)
     }

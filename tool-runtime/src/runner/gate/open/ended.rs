@@ -197,10 +197,20 @@ impl OpenCall {
     }
 }
 
+/// The code of a call in a run that was purged or erased, as [`StoreError::code`](crate::store::StoreError::code) says it.
+const RUN_PURGED: &str = "run_purged";
+
 fn cancelled(outcome: Outcome) -> Stop {
     let mut stop = Stop::new(outcome);
     stop.cause = Some(Cause::Cancelled);
     stop
+}
+
+/// Returns the end of a call in a run that takes no record any more. No call with an effect begins in it.
+pub(super) fn run_purged() -> Stop {
+    let mut stop = Stop::new(Outcome::Cancelled);
+    stop.tool_code = Some(RUN_PURGED.to_owned());
+    stop.message("This run was purged or erased. No call is recorded in it any more; begin a new run.")
 }
 
 /// Returns the end of a call that ran without a record although the policy requires one.

@@ -202,6 +202,11 @@ fn had_before(open: &mut OpenCall, holder: EffectHolder) -> Result<Ending, Stop>
             }
             Ok(Ending::Delivered(delivered))
         }
+        // A purge or an erasure removed the result.
+        None if record.outcome == Outcome::Ok => {
+            let message = "An earlier call had this effect, and its result is no longer kept. This call did not run.";
+            Err(Stop::new(Outcome::Cancelled).message(message))
+        }
         _ => {
             let message = record.safe_message.unwrap_or_else(|| record.outcome.safe_message().to_owned());
             Err(Stop::new(record.outcome).message(message))
@@ -378,6 +383,11 @@ fn begun_with(
         Ok(Begun::Exhausted(exceeded)) => {
             open.attempt = None;
             Err(exhausted(exceeded))
+        }
+        Err(StoreError::RunPurged) => {
+            // The ledger refused the attempt. Its record is refused, too, where it is appended.
+            open.attempt = None;
+            Err(Stop::new(Outcome::Cancelled).message("This run was purged or erased. The call did not run."))
         }
         Ok(Begun::Late) => {
             open.attempt = None;

@@ -1,0 +1,196 @@
+//! `audit purge`, `audit erase` and `audit hold`: what leaves the store, and what may not.
+
+use std::time::Duration;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use tool_runtime::call::Decider;
+use tool_runtime::store::{HoldScope, LegalHold, Retention, RetentionReport};
+
+use crate::exit::{Exit, Failure};
+use crate::session::Cli;
+use crate::{table, terminal, values};
+
+/// The person who acts, and the reason.
+#[derive(Debug, Args)]
+pub(crate) struct By {
+    /// The person who does this, for the audit record; by default the application's own principal, else `operator`
+    #[arg(long = "as", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    by: Option<String>,
+    /// The reason, for the audit record
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    reason: String,
+}
+
+/// The runs to purge.
+#[derive(Debug, Args)]
+pub(crate) struct Purge {
+    /// Purge runs whose records are all older than this, for example 90d
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    before: Duration,
+    /// Only this run
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
+    /// Also remove the results that effect keys keep; the keys stay
+    #[arg(long, conflicts_with = "run")]
+    results: bool,
+    /// Remove nothing, and print what would be removed
+    #[arg(long)]
+    dry_run: bool,
+    /// Accept earlier erasures that were signed with the key of this id, which was rotated. Repeatable
+    #[arg(long = "accept-key", value_name = "ID")]
+    accepted: Vec<String>,
+    #[command(flatten)]
+    by: By,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Hold {
+    /// Put a legal hold on a run, on the runs of --principal (in --tenant, or in every tenant), or on all runs of --tenant:
+    /// they are neither purged nor erased
+    Add {
+        /// Hold this run
+        #[arg(long, value_name = "ID")]
+        run: Option<String>,
+        #[command(flatten)]
+        by: By,
+    },
+    /// List the legal holds
+    List,
+    /// Lift a legal hold
+    Lift {
+        /// The hold, as `audit hold list` prints it
+        id: String,
+        #[command(flatten)]
+        by: By,
+    },
+}
+
+fn person(cli: &Cli<'_>, by: &By) -> Decider {
+    let name = by.by.as_deref().or(cli.app.principal.as_deref()).unwrap_or("operator");
+    Decider::new(name).because(&by.reason)
+}
+
+/// Removes old runs.
+pub(super) async fn purge(cli: &Cli<'_>, asked: Purge) -> Result<Exit, Failure> {
+    let store = cli.existing_records("`--store URL`").await?;
+    let retention = Retention::new(&*store, person(cli, &asked.by)).accept_keys(asked.accepted);
+    let retention = retention.dry_run(asked.dry_run).results(asked.results);
+    let report = match &asked.run {
+        Some(run) => retention.run(run.as_str()).purge(asked.before).await?,
+        None => retention.purge(asked.before).await?,
+    };
+    if asked.run.is_some()
+        && let Some((run, why)) = report.kept.first()
+    {
+        return Err(kept(run, why));
+    }
+    let verb = if asked.dry_run { "would be purged" } else { "purged" };
+    print(cli, &report, verb);
+    Ok(Exit::Done)
+}
+
+/// Erases the data of the principal.
+pub(super) async fn erase(cli: &Cli<'_>, by: &By) -> Result<Exit, Failure> {
+    let named = &cli.settings.named;
+    let Some(principal) = &named.principal else {
+        return Err(Failure::usage(
+            "name the person whose data is erased: --principal ID, with --tenant ID if there is one",
+        ));
+    };
+    let store = cli.existing_records("`--store URL`").await?;
+    let report = Retention::new(&*store, person(cli, by)).erase(principal, cli.party().tenant.as_deref()).await?;
+    print(cli, &report, "erased");
+    Ok(if report.kept_runs == 0 { Exit::Done } else { Exit::Failed })
+}
+
+fn kept(run: &str, why: &'static str) -> Failure {
+    let run = terminal::safe(run);
+    let text = match why {
+        "legal_hold" => format!("a legal hold covers the run `{run}`; see `audit hold list`"),
+        "unsettled" => format!("the outcome of a call of the run `{run}` is unknown; see `outcomes list`"),
+        "broken" => format!("the chain of the run `{run}` does not verify; see `audit verify`"),
+        "not_erasable" => format!("an earlier version sealed records of the run `{run}`; purge it"),
+        _ => format!("the run `{run}` is in progress"),
+    };
+    Failure::failed(text).code(why)
+}
+
+fn print(cli: &Cli<'_>, report: &RetentionReport, verb: &str) {
+    let RetentionReport { runs, records, documents, kept, kept_runs, .. } = report;
+    if cli.settings.json {
+        let kept: Vec<_> = kept.iter().map(|(run, why)| json!({"run": **run, "why": why})).collect();
+        let report =
+            json!({"runs": runs, "records": records, "documents": documents, "kept_runs": kept_runs, "kept": kept});
+        terminal::line(&report.to_string());
+        return;
+    }
+    terminal::line(&format!("{verb}: runs {runs}, records {records}, other documents {documents}"));
+    for (run, why) in kept {
+        terminal::line(&format!("kept: {}  {why}", terminal::safe(run)));
+    }
+    if *kept_runs > kept.len() as u64 {
+        terminal::note(&format!("{kept_runs} runs were kept in all"));
+    }
+}
+
+/// Puts, lists or lifts legal holds.
+pub(super) async fn hold(cli: &Cli<'_>, action: Hold) -> Result<Exit, Failure> {
+    let store = cli.existing_records("`--store URL`").await?;
+    match action {
+        Hold::Add { run, by } => {
+            let named = &cli.settings.named;
+            let scope = match (run, &named.principal, &named.tenant) {
+                (Some(run), None, None) => HoldScope::Run(run.into()),
+                // Without a tenant on the command line, the hold covers every tenant, not only the application's own.
+                (None, Some(principal), tenant) => HoldScope::Principal {
+                    principal: principal.as_str().into(),
+                    tenant: tenant.as_deref().map(Into::into),
+                },
+                (None, None, Some(tenant)) => HoldScope::Tenant(tenant.as_str().into()),
+                _ => return Err(Failure::usage("name what is held: --run ID, or --principal ID and --tenant ID")),
+            };
+            let hold = Retention::new(&*store, person(cli, &by)).hold(scope).await?;
+            let id = terminal::safe(&hold.id);
+            terminal::line(&if cli.settings.json {
+                json!({"id": *hold.id}).to_string()
+            } else {
+                format!("held: {id}")
+            });
+        }
+        Hold::List => list(cli, &Retention::new(&*store, Decider::new("operator")).holds().await?),
+        Hold::Lift { id, by } => {
+            if !Retention::new(&*store, person(cli, &by)).lift(&id).await? {
+                let text = format!("there is no legal hold `{}` (see `audit hold list`)", terminal::safe(&id));
+                return Err(Failure::usage(text).code("not_found"));
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn list(cli: &Cli<'_>, holds: &[LegalHold]) {
+    if cli.settings.json {
+        holds.iter().for_each(|hold| terminal::line(&serde_json::to_string(hold).unwrap_or_default()));
+        return;
+    }
+    if holds.is_empty() {
+        terminal::note("there is no legal hold");
+        return;
+    }
+    table::print(["SINCE", "HELD", "BY", "REASON", "HOLD"], &holds.iter().map(row).collect::<Vec<_>>());
+}
+
+fn row(hold: &LegalHold) -> [String; 5] {
+    let held = match &hold.scope {
+        HoldScope::Run(run) => format!("run {run}"),
+        HoldScope::Principal { principal, tenant: None } => format!("principal {principal}"),
+        HoldScope::Principal { principal, tenant: Some(tenant) } => format!("principal {principal} of {tenant}"),
+        HoldScope::Tenant(tenant) => format!("tenant {tenant}"),
+        _ => "other".to_owned(),
+    };
+    let reason = hold.by.reason().unwrap_or_default().to_owned();
+    [format!("{:.0}", hold.since), held, hold.by.principal().to_owned(), reason, hold.id.to_string()]
+        .map(|cell| terminal::safe(&cell))
+}

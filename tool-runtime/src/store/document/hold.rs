@@ -1,0 +1,46 @@
+//! [`LegalHold`]: data that may not be removed.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::call::Decider;
+
+/// The data that a legal hold covers.
+///
+/// [`Retention`](crate::store::Retention) has an example.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum HoldScope {
+    /// The run of this id.
+    Run(Arc<str>),
+    /// The runs that act for a principal.
+    Principal {
+        /// The principal.
+        principal: Arc<str>,
+        /// The tenant of the runs; `None` for every tenant, and runs that name none.
+        tenant: Option<Arc<str>>,
+    },
+    /// The runs of a tenant.
+    Tenant(Arc<str>),
+}
+
+/// Data that [`Retention::purge`](crate::store::Retention::purge) and
+/// [`Retention::erase`](crate::store::Retention::erase) may not remove until the hold is lifted.
+///
+/// [`Retention`](crate::store::Retention) has an example.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct LegalHold {
+    /// Its id.
+    pub id: Arc<str>,
+    /// The data that it covers.
+    pub scope: HoldScope,
+    /// The person who put it, with the reason.
+    pub by: Decider,
+    /// When it was put, by the clock of the store.
+    pub since: Timestamp,
+}

@@ -1,0 +1,136 @@
+//! The two parts of a sealed record: the members that an erasure keeps, and all others.
+//!
+//! The ids, the tool, the outcome, the rule, the tenant and the times are kept. Everything in which a person can appear
+//! is not.
+
+use serde_json::Value;
+
+use crate::call::{JsonText, RecordSeal, RecordedArguments, ToolInvocationRecord};
+use crate::json::{self, canonical};
+use crate::media::LeftOut;
+use crate::store::{AuditRecord, DecisionRecord, Refusal};
+use crate::tool::Hash;
+
+/// Returns the record of a call without values, not sealed.
+pub(super) fn call(record: &ToolInvocationRecord) -> ToolInvocationRecord {
+    ToolInvocationRecord {
+        // A name that the catalog does not have is text of the model.
+        name: if record.definition_hash.is_some() { record.name.clone() } else { "".into() },
+        arguments: nothing(),
+        changes: Vec::new(),
+        result: None,
+        left_out: LeftOut::default(),
+        media: Vec::new(),
+        safe_message: None,
+        violations: Vec::new(),
+        session_id: None,
+        conversation_id: None,
+        principal: None,
+        roles: Vec::new(),
+        attributes: Vec::new(),
+        effect_key: None,
+        repair: None,
+        intervention: None,
+        seal: None,
+        ..record.clone()
+    }
+}
+
+/// Returns a decision without values and without its deciders, not sealed.
+fn decision(record: &DecisionRecord) -> DecisionRecord {
+    DecisionRecord {
+        principal: None,
+        decider: None,
+        refused: record.refused.as_ref().map(|refused| Refusal { violations: Vec::new(), ..refused.clone() }),
+        argument_digest: None,
+        edited_digest: None,
+        changes: Vec::new(),
+        earlier: Vec::new(),
+        result: None,
+        world: None,
+        arguments: nothing(),
+        seal: None,
+        ..record.clone()
+    }
+}
+
+/// Returns the revocation of a grant without values, with its decider.
+pub(super) fn revocation(record: &DecisionRecord) -> DecisionRecord {
+    DecisionRecord { decider: record.decider.clone(), ..decision(record) }
+}
+
+/// Prepares a record to be sealed in two parts, if it has values. The copy of a sealed record keeps its salt, so that its
+/// chain can be copied to another store.
+pub(super) fn salted(mut record: AuditRecord) -> AuditRecord {
+    if let Some(seal) = seal_mut(&mut record)
+        && !matches!(seal.as_deref(), Some(RecordSeal::Salt(_)))
+    {
+        *seal = Some(Box::new(RecordSeal::random()));
+    }
+    record
+}
+
+fn seal_mut(record: &mut AuditRecord) -> Option<&mut Option<Box<RecordSeal>>> {
+    match record {
+        AuditRecord::Call(record) => Some(&mut record.seal),
+        AuditRecord::Decision(record) => Some(&mut record.seal),
+        AuditRecord::Retention(_) | AuditRecord::Erased(_) => None,
+    }
+}
+
+/// Returns the digest of the whole record, and the part that an erasure keeps. `None` for a record that is sealed as one
+/// text.
+pub(super) fn parts(record: &AuditRecord) -> Result<Option<(Hash, AuditRecord)>, serde_json::Error> {
+    if let AuditRecord::Erased(inner) = record {
+        // All that is there is kept. Values beside the digest would be a part of the hash, so they do not fit it.
+        let mut rest = (**inner).clone();
+        let seal = seal_mut(&mut rest).and_then(Option::take);
+        return Ok(match seal.as_deref() {
+            Some(RecordSeal::Erased(digest)) => Some((*digest, rest)),
+            Some(RecordSeal::Salt(_)) | None => None,
+        });
+    }
+    let (seal, rest) = match record {
+        AuditRecord::Call(record) => (&record.seal, AuditRecord::Call(Box::new(call(record)))),
+        AuditRecord::Decision(record) => (&record.seal, AuditRecord::Decision(Box::new(decision(record)))),
+        AuditRecord::Retention(_) | AuditRecord::Erased(_) => return Ok(None),
+    };
+    let Some(seal) = seal else { return Ok(None) };
+    Ok(seal.digest(&canonical_text(record)?).map(|digest| (digest, rest)))
+}
+
+/// The contents of a record after an erasure.
+pub(super) enum Erasure {
+    /// These.
+    To(AuditRecord),
+    /// It is sealed as one text, so its values cannot leave it.
+    Impossible,
+    /// It has nothing to erase.
+    Nothing,
+}
+
+/// Returns the contents of a record after an erasure.
+pub(super) fn erased(record: &AuditRecord) -> Result<Erasure, serde_json::Error> {
+    if matches!(record, AuditRecord::Retention(_) | AuditRecord::Erased(_)) {
+        return Ok(Erasure::Nothing);
+    }
+    let Some((digest, mut rest)) = parts(record)? else { return Ok(Erasure::Impossible) };
+    if let Some(seal) = seal_mut(&mut rest) {
+        *seal = Some(Box::new(RecordSeal::Erased(digest)));
+    }
+    Ok(Erasure::To(AuditRecord::Erased(Box::new(rest))))
+}
+
+/// Returns the canonical JSON of a record. A borrowed tree of its text needs a tenth of the allocations of a [`Value`].
+pub(super) fn canonical_text(record: &AuditRecord) -> Result<String, serde_json::Error> {
+    let text = serde_json::to_string(record)?;
+    match json::parse_record(&text) {
+        Ok(tree) => Ok(canonical::to_text(&tree)),
+        // Stored output of a tool can contain a member twice; the last one counts.
+        Err(_) => Ok(canonical::to_text(&serde_json::from_str::<Value>(&text)?)),
+    }
+}
+
+pub(super) fn nothing() -> RecordedArguments {
+    RecordedArguments::Masked(JsonText::null())
+}

@@ -1,0 +1,213 @@
+//! [`Retention`]: removes old runs, holds them, and erases the data of a principal.
+//!
+//! Every removal leaves a signed record in the chain that it shortens, so that [`Verification`](crate::store::Verification)
+//! accepts it. Each of them is one transaction for one run, or for one page of its records: an interruption leaves
+//! nothing half done, and the next attempt continues.
+
+mod erase;
+mod guards;
+mod purge;
+mod redacted;
+mod report;
+
+use std::sync::Arc;
+
+use crate::call::{Decider, DigestKey};
+use crate::store::retention_record::{Act, RetentionRecord};
+use crate::store::transaction::{RETENTION_RUN, returning};
+use crate::store::verify::Trust;
+use crate::store::{Document, DocumentKind, HoldScope, Key, LegalHold, Query, Store, StoreError, digest_key};
+
+pub use report::RetentionReport;
+
+/// The maximum number of legal holds on one subject.
+const MOST_HOLDS: usize = 64;
+
+/// Removes old runs from a store, puts and lifts legal holds, and erases the data of a principal, in the name of a
+/// person.
+///
+/// Pass the person that the application authenticated and permits to do so: no policy is asked. Each act leaves a record
+/// with the person, the reason and the store's time. Records of removals are signed with the store's key for digests
+/// ([`Key::digest_key`]), which is made if the store has none, or with [`digest_key`](Self::digest_key).
+///
+/// ```
+/// use std::time::Duration;
+/// use tool_runtime::ToolInvocationRecord;
+/// use tool_runtime::call::Decider;
+/// use tool_runtime::store::{HoldScope, MemoryStore, Retention, Store, Verification};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let store = MemoryStore::new();
+/// store.append(ToolInvocationRecord::example("run-1", "call_1").into()).await?;
+/// let retention = Retention::new(&store, Decider::new("grace").because("Our records are kept for 90 days."));
+///
+/// let hold = retention.hold(HoldScope::Run("run-1".into())).await?;
+/// let kept_for = Duration::from_secs(90 * 86_400);
+/// let report = retention.purge(kept_for).await?;
+/// assert_eq!((report.runs, report.kept[0].1), (0, "legal_hold"));
+///
+/// retention.lift(&hold.id).await?;
+/// let report = retention.purge(kept_for).await?;
+/// assert_eq!((report.runs, report.records), (1, 1));
+/// let verified = Verification::of_store(&store, &[], |_| ()).await?;
+/// assert_eq!((verified.purged, verified.findings.len()), (1, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Retention<'s> {
+    store: &'s dyn Store,
+    by: Decider,
+    dry_run: bool,
+    results: bool,
+    run: Option<Arc<str>>,
+    trust: Trust,
+}
+
+impl std::fmt::Debug for Retention<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Retention").field("by", &self.by).field("dry_run", &self.dry_run).finish_non_exhaustive()
+    }
+}
+
+impl<'s> Retention<'s> {
+    /// Acts on a store in the name of a person. The reason of the decider ([`Decider::because`]) is in the records.
+    pub fn new(store: &'s dyn Store, by: Decider) -> Self {
+        Self { store, by, dry_run: false, results: false, run: None, trust: Trust::default() }
+    }
+
+    /// Whether [`purge`](Self::purge) only reports what it would remove. It then writes nothing.
+    pub fn dry_run(self, dry_run: bool) -> Self {
+        Self { dry_run, ..self }
+    }
+
+    /// Whether [`purge`](Self::purge) also removes the results that effect keys keep (`once`). The keys stay: the effect
+    /// does not happen again, and a later call with the key learns that its result is gone.
+    pub fn results(self, results: bool) -> Self {
+        Self { results, ..self }
+    }
+
+    /// Restricts [`purge`](Self::purge) to one run. [`results`](Self::results) has no effect then, because an effect key
+    /// belongs to no run.
+    pub fn run(self, run_id: impl Into<Arc<str>>) -> Self {
+        Self { run: Some(run_id.into()), ..self }
+    }
+
+    /// Signs with this key instead of the store's own. Pass the one of
+    /// [`RunnerBuilder::digest_key`](crate::runner::RunnerBuilder::digest_key), which readers of the database do not have.
+    pub fn digest_key(mut self, key: DigestKey) -> Self {
+        self.trust.key = Some(key);
+        self
+    }
+
+    /// Accepts earlier erasures that were signed with the keys of these ids, which were rotated. Without it, a run with
+    /// such an erasure is kept as `broken`. See [`Verification::accept_keys`](crate::store::Verification::accept_keys).
+    pub fn accept_keys(mut self, ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.trust.accepted.extend(ids.into_iter().map(Into::into));
+        self
+    }
+
+    /// Puts a legal hold: a purge or an erasure of the data is refused until the hold is lifted. Several holds on the
+    /// same data are independent of each other.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] at 64 holds on the same subject; the decider has no readable name; the store cannot be
+    /// reached.
+    pub async fn hold(&self, scope: HoldScope) -> Result<LegalHold, StoreError> {
+        self.named()?;
+        let key = self.key().await?;
+        let (id, by): (Arc<str>, _) = (uuid::Uuid::new_v4().simple().to_string().into(), self.by.clone());
+        let place = Key::hold(&scope);
+        let keys = vec![place.clone(), Key::run(RETENTION_RUN)];
+        let (change, returned) = returning(move |transaction| {
+            let hold =
+                LegalHold { id: Arc::clone(&id), scope: scope.clone(), by: by.clone(), since: transaction.now() };
+            let mut holds = stored(transaction.get(&place));
+            // The store runs the change again if the answer to the first attempt was lost.
+            if holds.iter().all(|other| other.id != id) {
+                if holds.len() >= MOST_HOLDS {
+                    return Err(StoreError::Full);
+                }
+                holds.push(hold.clone());
+                transaction.set(&place, Document::Holds(holds))?;
+                let act = Act::Held(hold.clone());
+                transaction.append(RetentionRecord::signed(RETENTION_RUN, &by, hold.since, act, &key)?)?;
+            }
+            Ok(hold)
+        });
+        self.store.update(keys, change).await?;
+        returned()
+    }
+
+    /// Lifts a legal hold. Returns `false`, without a record, if there is none with this id.
+    ///
+    /// # Errors
+    /// The decider has no readable name, or the store cannot be reached.
+    pub async fn lift(&self, id: &str) -> Result<bool, StoreError> {
+        self.named()?;
+        let Some(hold) = self.holds().await?.into_iter().find(|hold| *hold.id == *id) else { return Ok(false) };
+        let (key, by) = (self.key().await?, self.by.clone());
+        let place = Key::hold(&hold.scope);
+        let keys = vec![place.clone(), Key::run(RETENTION_RUN)];
+        let (change, returned) = returning(move |transaction| {
+            let mut holds = stored(transaction.get(&place));
+            let Some(at) = holds.iter().position(|other| other.id == hold.id) else { return Ok(false) };
+            let lifted = holds.remove(at);
+            if holds.is_empty() {
+                transaction.remove(&place)?;
+            } else {
+                transaction.set(&place, Document::Holds(holds))?;
+            }
+            let (now, act) = (transaction.now(), Act::Lifted(lifted));
+            transaction.append(RetentionRecord::signed(RETENTION_RUN, &by, now, act, &key)?)?;
+            Ok(true)
+        });
+        self.store.update(keys, change).await?;
+        returned()
+    }
+
+    /// Returns all legal holds, those on the same subject together.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or its documents cannot be read.
+    pub async fn holds(&self) -> Result<Vec<LegalHold>, StoreError> {
+        let (mut query, mut found) = (Query::new(DocumentKind::Hold), Vec::new());
+        while let Some(page) = query.next_page(self.store).await? {
+            page.into_iter().for_each(|listed| found.extend(stored(Some(&listed.document))));
+        }
+        Ok(found)
+    }
+
+    /// Refuses a decider whose name would be unreadable in a record.
+    fn named(&self) -> Result<(), StoreError> {
+        if self.by.is_named() {
+            return Ok(());
+        }
+        let problem = "the records name the person who acts: give the decider a readable name".to_owned();
+        Err(StoreError::Misconfigured { problem, source: None })
+    }
+
+    /// Returns the key that signs records of removals.
+    async fn key(&self) -> Result<DigestKey, StoreError> {
+        if let Some(key) = &self.trust.key {
+            return Ok(key.clone());
+        }
+        if let Some(key) = digest_key::read(self.store.read(&[Key::digest_key()]).await?.pop().flatten()) {
+            return Ok(key);
+        }
+        let candidate = DigestKey::generate();
+        if self.dry_run {
+            // It signs nothing.
+            return Ok(candidate);
+        }
+        let (change, returned) = returning(move |transaction| digest_key::get_or_insert(transaction, &candidate));
+        self.store.update(vec![Key::digest_key()], change).await?;
+        returned()
+    }
+}
+
+fn stored(document: Option<&Document>) -> Vec<LegalHold> {
+    if let Some(Document::Holds(holds)) = document { holds.clone() } else { Vec::new() }
+}

@@ -1,0 +1,388 @@
+//! Erasure: the values that came from a principal leave the records and documents of its runs, in place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::call::DigestKey;
+use crate::store::kept::{self, Erasure};
+use crate::store::retention::guards::{Party, hold_keys, is_in_progress, refuse_held};
+use crate::store::retention::report::RetentionReport;
+use crate::store::retention::{Retention, redacted};
+use crate::store::retention_record::{Act, RetentionRecord};
+use crate::store::transaction::returning;
+use crate::store::{
+    Chain, ChangeFn, Document, DocumentKind, Key, Query, RecordFilter, SealedRecord, StoreError, StoredDocument,
+    Transaction,
+};
+
+/// How many records one transaction erases, which bounds its length and that of the record of the erasure.
+const PAGE: usize = 200;
+
+/// How many records are read to find the first one of a party.
+const FIRST: usize = 8;
+
+/// How many documents one transaction changes.
+const BATCH: usize = 64;
+
+impl Retention<'_> {
+    /// Erases the data of a principal of a tenant, in place: the arguments, results, messages, roles, and the names and
+    /// reasons of deciders in the records of its runs, their calls in the ledger, conversations and messages, its grants and
+    /// notices, and the results that effect keys keep. Nothing begins or is recorded in these runs any more
+    /// ([`StoreError::RunPurged`]); a run of an MCP server ends, too.
+    ///
+    /// The ids of runs and calls, the tools, outcomes, rules, times and tenants stay, and so do decisions of the
+    /// principal on calls of others. The chains verify as before: the hash of an erased record fits what is left of it,
+    /// and a signed record of the run lists it. Records that an earlier version sealed as one text stay, and their runs
+    /// are kept as `not_erasable`: [purge](Self::purge) them.
+    ///
+    /// Nothing is erased while a call of the principal is open or waits, an outcome is unsettled, or a process has one of
+    /// its runs; the report names these runs as kept, and those of calls that began meanwhile. Each page of records is
+    /// one transaction; an interrupted erasure is continued by the next one.
+    ///
+    /// # Errors
+    /// [`StoreError::OnHold`] if a [legal hold](Self::hold) covers the principal or the tenant; a run with a hold of its
+    /// own is kept and reported. The store cannot be reached, or its documents cannot be read.
+    pub async fn erase(&self, principal: &str, tenant: Option<&str>) -> Result<RetentionReport, StoreError> {
+        self.named()?;
+        let party: Party = (Some(principal.into()), tenant.map(Arc::from));
+        let holds = hold_keys(None, [&party]);
+        let named = holds.clone();
+        self.store.update(holds, Box::new(move |transaction| refuse_held(transaction, &named))).await?;
+        let mut report = RetentionReport::default();
+        for (run_id, why) in self.in_progress(&party).await? {
+            report.keep(&run_id, why);
+        }
+        if report.kept_runs > 0 {
+            return Ok(report);
+        }
+        let key = self.key().await?;
+        let mut filter = RecordFilter {
+            principal: party.0.clone(),
+            tenant: party.1.clone(),
+            limit: Some(PAGE),
+            ..RecordFilter::default()
+        };
+        while let Some(page) = filter.next_page(self.store).await? {
+            let mut runs = BTreeMap::new();
+            for sealed in page.into_iter().flatten().filter(|sealed| is_of(sealed, &party)) {
+                runs.entry(Arc::clone(sealed.record.run_id())).or_insert(sealed.position);
+            }
+            for (run_id, position) in runs {
+                // Each run is met once, at the first of these records: in a run that is kept, they stay.
+                if self.first_of(&run_id, &party).await? == Some(position) {
+                    self.erase_into(&mut report, &run_id, &party, &key).await?;
+                }
+            }
+        }
+        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Run) };
+        while let Some(page) = query.next_page(self.store).await? {
+            let runs = page.iter().filter_map(|listed| listed.as_run());
+            for run in runs.filter(|run| (&run.principal, &run.tenant) == (&party.0, &party.1)) {
+                // A run with such records was met above.
+                if self.first_of(&run.run_id, &party).await?.is_none() {
+                    self.erase_into(&mut report, &run.run_id, &party, &key).await?;
+                }
+            }
+        }
+        for kind in [DocumentKind::Call, DocumentKind::Grant, DocumentKind::Effect, DocumentKind::Notice] {
+            self.erase_documents(&mut report, Query::new(kind), &party).await?;
+        }
+        self.remove_posts(&mut report, &party).await?;
+        // Runs that began since, and calls in runs that other parties share.
+        for (run_id, why) in self.in_progress(&party).await? {
+            report.keep(&run_id, why);
+        }
+        Ok(report)
+    }
+
+    /// Returns the position of the first record of a run that is of a party and not erased.
+    async fn first_of(&self, run_id: &Arc<str>, party: &Party) -> Result<Option<u64>, StoreError> {
+        let (principal, tenant) = party.clone();
+        let mut filter =
+            RecordFilter { principal, tenant, limit: Some(FIRST), ..RecordFilter::run(Arc::clone(run_id)) };
+        while let Some(page) = filter.next_page(self.store).await? {
+            if let Some(sealed) = page.into_iter().flatten().find(|sealed| is_of(sealed, party)) {
+                return Ok(Some(sealed.position));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the runs of a party that are in progress, with the reason.
+    async fn in_progress(&self, party: &Party) -> Result<BTreeSet<(Arc<str>, &'static str)>, StoreError> {
+        let (principal, tenant) = party.clone();
+        let filter = RecordFilter { principal, tenant, ..RecordFilter::default() };
+        let mut found = BTreeSet::new();
+        for call in self.store.unfinished_calls(&filter).await? {
+            if call.tenant == party.1 {
+                found.insert((call.run_id, "in_progress"));
+            }
+        }
+        for call in self.store.pending_calls(&filter).await? {
+            if call.tenant == party.1 {
+                found.insert((call.run_id, "in_progress"));
+            }
+        }
+        for record in self.store.unsettled_calls(&filter).await? {
+            if record.tenant == party.1 {
+                found.insert((record.run_id, "unsettled"));
+            }
+        }
+        let (now, mut query) = (self.store.now().await?, Query::new(DocumentKind::Run));
+        while let Some(page) = query.next_page(self.store).await? {
+            let runs = page.iter().filter_map(|listed| listed.as_run());
+            let runs = runs.filter(|run| (&run.principal, &run.tenant) == (&party.0, &party.1));
+            for run in runs.filter(|run| is_in_progress(run, now)) {
+                found.insert((Arc::clone(&run.run_id), "in_progress"));
+            }
+        }
+        Ok(found)
+    }
+
+    async fn erase_into(
+        &self,
+        report: &mut RetentionReport,
+        run_id: &Arc<str>,
+        party: &Party,
+        key: &DigestKey,
+    ) -> Result<(), StoreError> {
+        match self.erase_run(run_id, party, key).await {
+            Ok((records, kept)) => {
+                report.runs += u64::from(records > 0 || kept.is_none());
+                report.records += records;
+                kept.into_iter().for_each(|why| report.keep(run_id, why));
+            }
+            Err(StoreError::OnHold) => report.keep(run_id, "legal_hold"),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Erases the data of a run. Returns how many records it erased, and why it keeps the run, if it does.
+    async fn erase_run(
+        &self,
+        run_id: &Arc<str>,
+        party: &Party,
+        key: &DigestKey,
+    ) -> Result<(u64, Option<&'static str>), StoreError> {
+        // A hold is found before the run is read.
+        self.change(Some(run_id), party, Vec::new(), |_| Ok(())).await?;
+        // First nothing begins in the run any more, then its data goes.
+        let is_alone = self.is_alone(run_id, party).await?;
+        let (place, party_of_run) = (Key::run(Arc::clone(run_id)), party.clone());
+        let closed = self.change(Some(run_id), party, vec![place.clone()], move |transaction| {
+            let now = transaction.now();
+            match transaction.get(&place) {
+                Some(Document::Run(run)) if (&run.principal, &run.tenant) == (&party_of_run.0, &party_of_run.1) => {
+                    if is_in_progress(run, now) {
+                        return Ok(false);
+                    }
+                }
+                None if is_alone => {}
+                // The run of another party under the same id, or a run that was closed before.
+                _ => return Ok(true),
+            }
+            transaction.set(&place, Document::Purged { at: now })?;
+            // A call that began since its party was looked at keeps the run.
+            transaction.close(Arc::clone(place.scope()), None)?;
+            Ok(true)
+        });
+        match closed.await {
+            Ok(true) => {}
+            Ok(false) | Err(StoreError::Fenced) => return Ok((0, Some("in_progress"))),
+            Err(error) => return Err(error),
+        }
+        let (mut erased, mut kept) = (0, None);
+        let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::run(Arc::clone(run_id)) };
+        while let Some(page) = filter.next_page(self.store).await? {
+            // The erasure of a record that was changed would hide the change.
+            let records = page.into_iter().collect::<Result<Vec<_>, _>>();
+            let Some(records) = records.ok().filter(|records| Chain::verify(records).is_ok()) else {
+                return Ok((erased, Some("broken")));
+            };
+            let (count, is_whole) = self.erase_records(run_id, party, key, &records).await?;
+            erased += count;
+            if !is_whole {
+                kept = Some("not_erasable");
+            }
+        }
+        Ok((erased, kept))
+    }
+
+    /// Whether all records of a run are of one party, so that the run is not shared with others under its id.
+    async fn is_alone(&self, run_id: &Arc<str>, party: &Party) -> Result<bool, StoreError> {
+        let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::run(Arc::clone(run_id)) };
+        while let Some(page) = filter.next_page(self.store).await? {
+            for sealed in page.into_iter().flatten() {
+                let is_other = !sealed.record.is_erased() && sealed.record.as_retention().is_none();
+                if is_other && !is_of(&sealed, party) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Erases the records of a page, in one transaction with the record of that. Returns how many, and whether all of
+    /// them can be erased.
+    async fn erase_records(
+        &self,
+        run_id: &Arc<str>,
+        party: &Party,
+        key: &DigestKey,
+        records: &[SealedRecord],
+    ) -> Result<(u64, bool), StoreError> {
+        let (mut changes, mut is_whole) = (Vec::new(), true);
+        for sealed in records.iter().filter(|sealed| is_of(sealed, party)) {
+            match kept::erased(&sealed.record).map_err(|error| StoreError::Corrupt(Box::new(error)))? {
+                Erasure::To(record) => changes.push(SealedRecord { record, ..sealed.clone() }),
+                Erasure::Impossible => is_whole = false,
+                Erasure::Nothing => {}
+            }
+        }
+        let count = changes.len() as u64;
+        if count == 0 {
+            return Ok((0, is_whole));
+        }
+        let list: Vec<_> = changes.iter().map(|sealed| sealed.sequence).collect();
+        let (run, by, key) = (Arc::clone(run_id), self.by.clone(), key.clone());
+        let keys = vec![Key::run(Arc::clone(run_id))];
+        self.change(Some(run_id), party, keys, move |transaction| {
+            changes.iter().cloned().try_for_each(|change| transaction.erase(change))?;
+            let (now, act) = (transaction.now(), Act::Erased(list.clone()));
+            transaction.append(RetentionRecord::signed(Arc::clone(&run), &by, now, act, &key)?)
+        })
+        .await?;
+        Ok((count, is_whole))
+    }
+
+    /// Removes the messages that were posted to closed runs: no run takes them any more.
+    async fn remove_posts(&self, report: &mut RetentionReport, party: &Party) -> Result<(), StoreError> {
+        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Post) };
+        while let Some(page) = query.next_page(self.store).await? {
+            let runs: Vec<_> = page.iter().map(|listed| Key::run(Arc::clone(listed.key.scope()))).collect();
+            let runs = self.store.read(&runs).await?;
+            for (listed, run) in page.into_iter().zip(runs) {
+                if !matches!(run.map(|run| run.document), Some(Document::Purged { .. })) {
+                    continue;
+                }
+                let (run_id, place) = (Arc::clone(listed.key.scope()), listed.key.clone());
+                let remove = move |transaction: &mut Transaction| transaction.remove(&place);
+                match self.change(Some(&run_id), party, vec![listed.key], remove).await {
+                    Err(StoreError::OnHold) => report.keep(&run_id, "legal_hold"),
+                    removed => removed?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Erases the data of a party in the documents that a query lists.
+    async fn erase_documents(
+        &self,
+        report: &mut RetentionReport,
+        mut query: Query,
+        party: &Party,
+    ) -> Result<(), StoreError> {
+        while let Some(page) = query.next_page(self.store).await? {
+            for StoredDocument { key, document, .. } in page {
+                if without(&document, party).is_none() {
+                    continue;
+                }
+                let run_id = run_of(&document);
+                let (place, party_of_run) = (key.clone(), party.clone());
+                let erase = move |transaction: &mut Transaction| {
+                    let Some(kept) = transaction.get(&place).and_then(|found| without(found, &party_of_run)) else {
+                        return Ok(false);
+                    };
+                    match kept {
+                        Without::Changed(document) => transaction.set(&place, document)?,
+                        Without::Nothing => transaction.remove(&place)?,
+                    }
+                    Ok(true)
+                };
+                match self.change(run_id.as_ref(), party, vec![key], erase).await {
+                    Ok(is_changed) => report.documents += u64::from(is_changed),
+                    Err(StoreError::OnHold) => {
+                        run_id.iter().for_each(|run_id| report.keep(run_id, "legal_hold"));
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a change, unless a hold covers the run or the party.
+    async fn change<T: Send + 'static>(
+        &self,
+        run_id: Option<&Arc<str>>,
+        party: &Party,
+        keys: Vec<Key>,
+        mut change: impl FnMut(&mut Transaction) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let holds = hold_keys(run_id, [party]);
+        let keys = keys.into_iter().chain(holds.iter().cloned()).collect();
+        let (change, returned): (ChangeFn, _) = returning(move |transaction| {
+            refuse_held(transaction, &holds)?;
+            change(transaction)
+        });
+        self.store.update(keys, change).await?;
+        returned()
+    }
+}
+
+fn is_of(sealed: &SealedRecord, (principal, tenant): &Party) -> bool {
+    !sealed.record.is_erased()
+        && sealed.record.as_retention().is_none()
+        && (sealed.record.principal(), sealed.record.tenant()) == (principal.as_ref(), tenant.as_ref())
+}
+
+/// Returns the run that a document came from.
+fn run_of(document: &Document) -> Option<Arc<str>> {
+    match document {
+        Document::Call(entry) => Some(Arc::clone(&entry.record.run_id)),
+        Document::Grant(grant) => Some(Arc::clone(&grant.origin.run_id)),
+        Document::Effect(effect) => effect.held.as_ref().map(|held| Arc::clone(&held.run_id)),
+        Document::Notice(notice) => Some(Arc::clone(&notice.run_id)),
+        _ => None,
+    }
+}
+
+/// A document that had data of a party.
+enum Without {
+    /// The document without the data.
+    Changed(Document),
+    /// Nothing of it stays.
+    Nothing,
+}
+
+/// Returns a document without the data of a party. `None` if it has none.
+fn without(document: &Document, party: &Party) -> Option<Without> {
+    match document {
+        Document::Call(entry) if entry.is_finished() && redacted::is_of(&entry.record, party) => {
+            let mut entry = entry.clone();
+            (*entry.record, entry.waited) = (kept::call(&entry.record), None);
+            Some(Without::Changed(Document::Call(entry)))
+        }
+        Document::Grant(grant) if (&grant.principal, &grant.tenant) == (&party.0, &party.1) => {
+            // Also one that covers calls of others: its conditions come from arguments of the principal. Later calls need
+            // an approval again.
+            Some(Without::Nothing)
+        }
+        // Its sentence can contain arguments. One that is being delivered now arrives.
+        Document::Notice(notice) if (&notice.principal, &notice.tenant) == (&party.0, &party.1) => {
+            Some(Without::Nothing)
+        }
+        Document::Effect(effect) => {
+            let mut effect = effect.clone();
+            let record = effect.held.as_mut()?.record.as_mut()?;
+            if !redacted::is_of(record, party) || redacted::is_done(record) {
+                return None;
+            }
+            **record = kept::call(record);
+            Some(Without::Changed(Document::Effect(effect)))
+        }
+        _ => None,
+    }
+}

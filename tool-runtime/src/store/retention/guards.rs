@@ -1,0 +1,50 @@
+//! The conditions of removals: legal holds, runs in progress, and time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::store::{Document, HoldScope, Key, StoreError, StoredRun, Transaction};
+
+/// A principal and a tenant for which a run acts.
+pub(in crate::store) type Party = (Option<Arc<str>>, Option<Arc<str>>);
+
+/// Returns the keys of the holds that cover a run of these parties.
+pub(super) fn hold_keys<'p>(run_id: Option<&Arc<str>>, parties: impl IntoIterator<Item = &'p Party>) -> Vec<Key> {
+    let of_run = run_id.map(|run| HoldScope::Run(Arc::clone(run)));
+    let of_parties = parties.into_iter().flat_map(|(principal, tenant)| {
+        // A hold on a principal without a tenant covers the principal in every tenant.
+        let of_principal = principal.iter().flat_map(|principal| {
+            let of = |tenant| HoldScope::Principal { principal: Arc::clone(principal), tenant };
+            [of(tenant.clone()), of(None)]
+        });
+        of_principal.chain(tenant.clone().map(HoldScope::Tenant))
+    });
+    let mut keys: Vec<_> = of_run.into_iter().chain(of_parties).map(|scope| Key::hold(&scope)).collect();
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+/// Refuses the change if one of these documents has a legal hold.
+pub(super) fn refuse_held(transaction: &Transaction, holds: &[Key]) -> Result<(), StoreError> {
+    let is_held = |key: &Key| matches!(transaction.get(key), Some(Document::Holds(holds)) if !holds.is_empty());
+    if holds.iter().any(is_held) { Err(StoreError::OnHold) } else { Ok(()) }
+}
+
+/// Returns the moment that is this long before another one.
+pub(super) fn before(now: Timestamp, duration: Duration) -> Timestamp {
+    now.saturating_sub(duration).unwrap_or(Timestamp::MIN)
+}
+
+/// Whether a process has the run, or something has to be done in it.
+pub(super) fn is_in_progress(run: &StoredRun, now: Timestamp) -> bool {
+    if run.is_served() {
+        // The lease of a server never ends, and its messages are for waiting calls, which keep the run themselves.
+        return run.held_back;
+    }
+    // The lease of an engine never ends, so its open calls and the time of its last write decide.
+    let is_driven = run.is_driven();
+    run.held_back || run.posts > 0 || (!is_driven && (run.is_held(now) || run.due.is_some()))
+}

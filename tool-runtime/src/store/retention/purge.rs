@@ -1,0 +1,300 @@
+//! Purges: whole runs whose records are all old enough leave the store, one transaction each.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::call::{DigestKey, Outcome};
+use crate::store::retention::guards::{Party, before, hold_keys, is_in_progress, refuse_held};
+use crate::store::retention::report::RetentionReport;
+use crate::store::retention::{Retention, redacted};
+use crate::store::retention_record::{Act, RetentionRecord};
+use crate::store::transaction::{RETENTION_RUN, returning};
+use crate::store::verify::{Trust, Verifier};
+use crate::store::{
+    Chain, Document, DocumentKind, EffectHolder, Key, Query, RecordFilter, StoreError, StoredRun, Transaction,
+};
+
+/// How many records are read at a time.
+const PAGE: usize = 500;
+
+/// For how many different principals and tenants the records of a run that is purged may be. A run has one, unless
+/// several callers chose its id.
+const MOST_PARTIES: usize = 64;
+
+/// Why a run is kept.
+enum Kept {
+    /// It is not old enough, or was purged before.
+    Recent,
+    /// For a reason that the report names.
+    Because(&'static str),
+}
+
+/// The records of a run, as they were read.
+struct Read {
+    parties: BTreeSet<Party>,
+    end: Chain,
+    /// The place of the first record.
+    first: u64,
+    records: u64,
+    newest: Option<Timestamp>,
+    has_unknown: bool,
+    /// The only record is that of an earlier purge.
+    is_purged: bool,
+}
+
+impl Retention<'_> {
+    /// Removes the runs whose records are all older than `kept_for`, by the store's time: their records, their calls in
+    /// the ledger, their conversation and their messages. The record of the removal stays, and a mark that nothing
+    /// begins in a run with this id any more ([`StoreError::RunPurged`]). Effect keys stay, so that an effect that
+    /// happened once does not happen again.
+    ///
+    /// A run is kept while a call of it is open or waits, the outcome of a call is unsettled, a process has the run or it
+    /// is due, its conversation was written within `kept_for`, its chain does not verify, or a [legal hold](Self::hold)
+    /// covers it. The report names those that are old enough. A conversation that a version before retention wrote
+    /// counts as written at the first purge that finds it.
+    ///
+    /// Each run is one transaction, and the runs are read a page at a time: memory use is bounded, and an interrupted
+    /// purge is continued by the next one.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or its documents cannot be read. Runs that were purged before the error stay purged.
+    pub async fn purge(&self, kept_for: Duration) -> Result<RetentionReport, StoreError> {
+        self.named()?;
+        let key = self.key().await?;
+        let mut report = RetentionReport::default();
+        if let Some(run_id) = &self.run {
+            self.purge_into(&mut report, run_id, kept_for, &key).await?;
+            return Ok(report);
+        }
+        let until = before(self.store.now().await?, kept_for);
+        let mut filter = RecordFilter { until: Some(until), limit: Some(PAGE), ..RecordFilter::default() };
+        while let Some(page) = filter.next_page(self.store).await? {
+            // Each run is met once, at its first record. A run that was purged has no such record any more.
+            for read in page {
+                match read {
+                    Ok(sealed) if sealed.sequence == 0 => {
+                        self.purge_into(&mut report, sealed.record.run_id(), kept_for, &key).await?;
+                    }
+                    Ok(_) => {}
+                    Err(finding) => {
+                        if let Some((run_id, 0)) = finding.record() {
+                            report.keep(&run_id.into(), "broken");
+                        }
+                    }
+                }
+            }
+        }
+        // Runs without records: conversations that called no tool.
+        let mut query = Query { limit: PAGE, ..Query::new(DocumentKind::Run) };
+        while let Some(page) = query.next_page(self.store).await? {
+            for run in page.iter().filter_map(|listed| listed.as_run()) {
+                let filter = RecordFilter { limit: Some(1), ..RecordFilter::run(Arc::clone(&run.run_id)) };
+                if filter.clone().next_page(self.store).await?.is_none() {
+                    self.purge_into(&mut report, &run.run_id, kept_for, &key).await?;
+                }
+            }
+        }
+        if self.results {
+            self.purge_results(&mut report, until).await?;
+        }
+        Ok(report)
+    }
+
+    async fn purge_into(
+        &self,
+        report: &mut RetentionReport,
+        run_id: &Arc<str>,
+        kept_for: Duration,
+        key: &DigestKey,
+    ) -> Result<(), StoreError> {
+        if **run_id == *RETENTION_RUN {
+            return Ok(());
+        }
+        match self.purge_run(run_id, kept_for, key).await? {
+            Ok(records) => {
+                report.runs += 1;
+                report.records += records;
+            }
+            Err(Kept::Recent) => {}
+            Err(Kept::Because(why)) => report.keep(run_id, why),
+        }
+        Ok(())
+    }
+
+    /// Purges a run, and returns how many records it had.
+    async fn purge_run(
+        &self,
+        run_id: &Arc<str>,
+        kept_for: Duration,
+        key: &DigestKey,
+    ) -> Result<Result<u64, Kept>, StoreError> {
+        let Some(read) = self.read_run(run_id, key).await? else { return Ok(Err(Kept::Because("broken"))) };
+        let until = before(self.store.now().await?, kept_for);
+        if read.is_purged || read.newest.is_some_and(|newest| newest >= until) {
+            return Ok(Err(Kept::Recent));
+        }
+        if read.parties.len() > MOST_PARTIES || self.has_open_calls(run_id).await? {
+            return Ok(Err(Kept::Because("in_progress")));
+        }
+        if read.has_unknown && !self.store.unsettled_calls(&RecordFilter::run(Arc::clone(run_id))).await?.is_empty() {
+            return Ok(Err(Kept::Because("unsettled")));
+        }
+        let mut parties = read.parties.clone();
+        let stored = self.store.read(&[Key::run(Arc::clone(run_id))]).await?.pop().flatten();
+        parties.extend(stored.as_ref().and_then(|stored| stored.as_run()).map(party_of));
+        let holds = hold_keys(Some(run_id), &parties);
+        let keys = holds.iter().cloned().chain([Key::run(Arc::clone(run_id))]).collect();
+        let (run_id, by, key, dry_run) = (Arc::clone(run_id), self.by.clone(), key.clone(), self.dry_run);
+        let (change, returned) = returning(move |transaction| {
+            refuse_held(transaction, &holds)?;
+            if let Some(why) = keeps(transaction, &run_id, kept_for, &parties, dry_run)? {
+                return Ok(Err(why));
+            }
+            if dry_run {
+                return Ok(Ok(read.records));
+            }
+            let now = transaction.now();
+            let (end, head) = (read.end.next(), read.end.head());
+            let act = Act::Purged { first: read.first, end, head, records: read.records };
+            transaction.set(&Key::run(Arc::clone(&run_id)), Document::Purged { at: now })?;
+            transaction.close(Arc::clone(&run_id), Some(read.end))?;
+            transaction.append(RetentionRecord::signed(Arc::clone(&run_id), &by, now, act, &key)?)?;
+            Ok(Ok(read.records))
+        });
+        match self.store.update(keys, change).await {
+            Ok(()) => returned(),
+            Err(StoreError::OnHold) => Ok(Err(Kept::Because("legal_hold"))),
+            // A call arrived, or a record was added, since the records were read.
+            Err(StoreError::Fenced) => Ok(Err(Kept::Because("in_progress"))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads and verifies the records of a run. `None` if its chain does not verify: a removal would hide that.
+    async fn read_run(&self, run_id: &Arc<str>, key: &DigestKey) -> Result<Option<Read>, StoreError> {
+        let mut verifier = Verifier::trusting(false, Trust { key: Some(key.clone()), ..self.trust.clone() });
+        let mut read = Read {
+            parties: BTreeSet::new(),
+            end: Chain::new(),
+            first: 0,
+            records: 0,
+            newest: None,
+            has_unknown: false,
+            is_purged: false,
+        };
+        let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::run(Arc::clone(run_id)) };
+        while let Some(page) = filter.next_page(self.store).await? {
+            for sealed in page {
+                let Ok(sealed) = sealed else { return Ok(None) };
+                verifier.follow(&sealed);
+                let record = &sealed.record;
+                if read.records == 0 {
+                    read.first = sealed.sequence;
+                }
+                let is_summary = record.as_retention().is_some_and(|record| record.purged().is_some());
+                read.is_purged = read.records == 0 && is_summary;
+                read.records += 1;
+                read.newest = read.newest.max(Some(record.at()));
+                read.has_unknown |= record.as_call().is_some_and(|call| call.outcome == Outcome::OutcomeUnknown);
+                read.end = Chain::after(sealed.sequence, sealed.hash);
+                if read.parties.len() <= MOST_PARTIES {
+                    read.parties.insert((record.principal().cloned(), record.tenant().cloned()));
+                }
+            }
+        }
+        Ok(verifier.finish().findings.is_empty().then_some(read))
+    }
+
+    /// Whether a call of the run waits, or began and has not ended.
+    async fn has_open_calls(&self, run_id: &Arc<str>) -> Result<bool, StoreError> {
+        let scope = Some(Arc::clone(run_id));
+        let one = |kind| Query { scope: scope.clone(), due: Some(Timestamp::MAX), limit: 1, ..Query::new(kind) };
+        for kind in [DocumentKind::Call, DocumentKind::Waiting] {
+            if !self.store.list(&one(kind)).await?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Removes the results of effect keys whose calls ended before this moment.
+    async fn purge_results(&self, report: &mut RetentionReport, until: Timestamp) -> Result<(), StoreError> {
+        let mut query = Query::new(DocumentKind::Effect);
+        while let Some(page) = query.next_page(self.store).await? {
+            for listed in page {
+                let Document::Effect(effect) = listed.document else { continue };
+                let Some(record) = effect.held.and_then(|held| held.record) else { continue };
+                if record.ended_at.is_none_or(|ended| ended >= until) || redacted::has_no_result(&record) {
+                    continue;
+                }
+                let party = (record.principal.clone(), record.tenant.clone());
+                let holds = hold_keys(Some(&record.run_id), [&party]);
+                let place = listed.key.clone();
+                let keys = holds.iter().cloned().chain([place.clone()]).collect();
+                let dry_run = self.dry_run;
+                let (change, returned) = returning(move |transaction| {
+                    refuse_held(transaction, &holds)?;
+                    forget_result(transaction, &place, until, dry_run)
+                });
+                match self.store.update(keys, change).await {
+                    Ok(()) => report.documents += u64::from(returned()?),
+                    Err(StoreError::OnHold) => report.keep(&record.run_id, "legal_hold"),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn party_of(run: &StoredRun) -> Party {
+    (run.principal.clone(), run.tenant.clone())
+}
+
+/// Returns the reason for which the document of a run keeps it. `None` if there is none.
+fn keeps(
+    transaction: &mut Transaction,
+    run_id: &Arc<str>,
+    kept_for: Duration,
+    parties: &BTreeSet<Party>,
+    dry_run: bool,
+) -> Result<Option<Kept>, StoreError> {
+    let (now, key) = (transaction.now(), Key::run(Arc::clone(run_id)));
+    let Some(Document::Run(run)) = transaction.get(&key) else { return Ok(None) };
+    // The holds of its party are locked only if it was read before.
+    if is_in_progress(run, now) || !parties.contains(&party_of(run)) {
+        return Ok(Some(Kept::Because("in_progress")));
+    }
+    match run.changed {
+        Some(changed) if changed < before(now, kept_for) => Ok(None),
+        Some(_) => Ok(Some(Kept::Recent)),
+        None if dry_run => Ok(Some(Kept::Recent)),
+        None => {
+            let run = StoredRun { changed: Some(now), ..(**run).clone() };
+            transaction.set(&key, Document::Run(Box::new(run)))?;
+            Ok(Some(Kept::Recent))
+        }
+    }
+}
+
+fn forget_result(
+    transaction: &mut Transaction,
+    place: &Key,
+    until: Timestamp,
+    dry_run: bool,
+) -> Result<bool, StoreError> {
+    let Some(Document::Effect(effect)) = transaction.get(place) else { return Ok(false) };
+    let mut effect = effect.clone();
+    let Some(EffectHolder { record: Some(record), .. }) = effect.held.as_deref_mut() else { return Ok(false) };
+    if record.ended_at.is_none_or(|ended| ended >= until) || redacted::has_no_result(record) {
+        return Ok(false);
+    }
+    **record = redacted::result(record);
+    if !dry_run {
+        transaction.set(place, Document::Effect(effect))?;
+    }
+    Ok(true)
+}

@@ -1,0 +1,39 @@
+//! [`RetentionReport`]: the result of a purge or an erasure.
+
+use std::sync::Arc;
+
+/// How many runs that were kept a report names.
+const MOST_KEPT: usize = 1000;
+
+/// The result of a purge or an erasure: counts of removed data, and the runs that were kept.
+///
+/// [`Retention`](crate::store::Retention) has an example.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RetentionReport {
+    /// How many runs were purged, or had data that was erased.
+    pub runs: u64,
+    /// How many records were removed, or erased.
+    pub records: u64,
+    /// How many other documents were removed or erased: grants, and results that effect keys keep.
+    pub documents: u64,
+    /// The first 1,000 runs that were old enough and were kept, each with the reason: `legal_hold`; `in_progress` (a
+    /// call is open or waits, or a process has the run); `unsettled` (the outcome of a call is unknown); `broken` (its
+    /// chain does not verify, and a removal would hide that); `not_erasable` (an earlier version sealed records of it
+    /// as one text, which only a purge can remove).
+    pub kept: Vec<(Arc<str>, &'static str)>,
+    /// How many runs were kept for one of these reasons.
+    pub kept_runs: u64,
+}
+
+impl RetentionReport {
+    pub(super) fn keep(&mut self, run_id: &Arc<str>, why: &'static str) {
+        if self.kept.iter().any(|(kept, _)| kept == run_id) {
+            return;
+        }
+        self.kept_runs += 1;
+        if self.kept.len() < MOST_KEPT {
+            self.kept.push((Arc::clone(run_id), why));
+        }
+    }
+}
