@@ -40,7 +40,7 @@ pub(crate) struct ToolAttr {
     pub(crate) also: Key<Vec<LitStr>>,
     pub(crate) timeout: Key<Duration>,
     pub(crate) max_result_bytes: Key<LitInt>,
-    pub(crate) execution: Key<Place>,
+    pub(crate) execution: Key<Executor>,
     pub(crate) client_result: Key<Type>,
     pub(crate) idempotent: Key<()>,
     pub(crate) once: Key<LitStr>,
@@ -65,7 +65,7 @@ pub(crate) enum Reach {
 
 /// The value of `execution`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Executor {
     Server,
     Client,
 }
@@ -167,7 +167,7 @@ pub(crate) fn tool(tokens: TokenStream, errors: &mut Errors) -> ToolAttr {
             "timeout" => attr.timeout.read(piece, errors, timeout),
             "max_result_bytes" => attr.max_result_bytes.read(piece, errors, bytes),
             "execution" => attr.execution.read(piece, errors, |piece, errors| {
-                piece.choice("execution", &[("server", Place::Server), ("client", Place::Client)], errors)
+                piece.choice("execution", &[("server", Executor::Server), ("client", Executor::Client)], errors)
             }),
             "client_result" => attr
                 .client_result

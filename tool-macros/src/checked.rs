@@ -5,7 +5,7 @@ use std::time::Duration;
 use proc_macro2::{Ident, TokenStream};
 use syn::{Attribute, Expr, ItemStruct, LitInt, LitStr, Path, Signature, Type, Visibility};
 
-use crate::attr::{DefaultValue, Hook, NoSchemaMode, Place, Reach, Scope};
+use crate::attr::{DefaultValue, Executor, Hook, NoSchemaMode, Reach, Scope};
 use crate::docs::Docs;
 use crate::model::{self, Callable, Parameter, Tool};
 use crate::names::plain;
@@ -160,7 +160,7 @@ impl Checked {
             timeout: attr.timeout.into_value(),
             max_result_bytes: attr.max_result_bytes.into_value(),
             execution: match (attr.execution.into_value(), attr.client_result.into_value()) {
-                (Some(Place::Client), Some(answer)) => Execution::Client {
+                (Some(Executor::Client), Some(answer)) => Execution::Client {
                     answer: Box::new(answer),
                     prepare: attr.prepare.into_value().unwrap_or_default(),
                 },

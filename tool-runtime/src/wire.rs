@@ -75,8 +75,8 @@ pub(crate) use decode::provider_error::{CodeIn, event_error};
 pub use decode::{Decoded, DecodedCall, Decoder, DisplayEvent, Finish, WireError};
 #[cfg(feature = "http")]
 pub(crate) use encode::{AnswerMode, OfferedTools, SentSchema};
-pub(crate) use encode::{Asked, Request};
 pub use encode::{EncodeError, EncodeOptions, Encoded, Loss, ToolChoice, WireTool};
+pub(crate) use encode::{Request, RequestInput};
 pub use format::Format;
 pub use history::Message;
 pub use settings::{Effort, RequestSettings};

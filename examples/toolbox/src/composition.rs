@@ -25,7 +25,7 @@ use crate::adapters::mail;
 use crate::adapters::outbox::Outbox;
 use crate::adapters::service::CalendarService;
 use crate::adapters::titles::Titles;
-use crate::adapters::vault::{self, Place, Vault};
+use crate::adapters::vault::{self, AccountKey, Vault};
 use crate::adapters::web::Web;
 use crate::adapters::workspace::Workspace;
 
@@ -70,7 +70,7 @@ fn calendars(data: &Path, database: Arc<Database>) -> Result<CalendarBroker, Err
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let service = Arc::new(CalendarService::new(key("calendar-service.key")?, Arc::clone(&clock)));
     let vault = Vault::new(Arc::clone(&database), key("connections.key")?);
-    let place = Place { tenant: TENANT.to_owned(), principal: PRINCIPAL.to_owned(), id: CALENDAR.to_owned() };
+    let place = AccountKey { tenant: TENANT.to_owned(), principal: PRINCIPAL.to_owned(), id: CALENDAR.to_owned() };
     vault.connect(&place, &service.issue(CALENDAR)?)?;
     Ok(CalendarBroker::new(database, Arc::clone(&service), vault, service, clock))
 }

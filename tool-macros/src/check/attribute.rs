@@ -6,7 +6,7 @@ use std::fmt::Display;
 use proc_macro2::Ident;
 use syn::LitStr;
 
-use crate::attr::{Key, Place};
+use crate::attr::{Executor, Key};
 use crate::errors::Errors;
 use crate::model::{Form, Tool};
 use crate::names::{nearest, one_of, plain, snake};
@@ -249,7 +249,7 @@ pub(super) fn also_text(tool: &Tool, errors: &mut Errors) {
 
 /// Returns the key `execution` of a tool that a client executes.
 fn client(tool: &Tool) -> Option<&Ident> {
-    tool.attr.execution.given().filter(|(_, place)| **place == Place::Client).map(|(key, _)| key)
+    tool.attr.execution.given().filter(|(_, place)| **place == Executor::Client).map(|(key, _)| key)
 }
 
 pub(super) fn client_without_result(tool: &Tool, errors: &mut Errors) {
@@ -270,7 +270,7 @@ pub(super) fn client_without_prepare(tool: &Tool, errors: &mut Errors) {
 
 pub(super) fn client_keys_on_server(tool: &Tool, errors: &mut Errors) {
     // An unreadable `execution` may have been meant as `client`.
-    if !matches!(tool.attr.execution, Key::Absent | Key::Given(_, Place::Server)) {
+    if !matches!(tool.attr.execution, Key::Absent | Key::Given(_, Executor::Server)) {
         return;
     }
     for key in tool.attr.client_result.key().into_iter().chain(tool.attr.prepare.key()) {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use syn::LitStr;
 
-use crate::attr::{Place, Reach};
+use crate::attr::{Executor, Reach};
 use crate::errors::Errors;
 use crate::model::{Argument, Tool};
 use crate::names::{nearest, one_of, plain};
@@ -88,7 +88,7 @@ pub(super) fn once_without_effect(tool: &Tool, errors: &mut Errors) {
     if tool.attr.effect.value() == Some(&Reach::ReadOnly) {
         errors.at(key, "a `read_only` tool has no effect that a key could name; remove `once`, or correct `effect`");
     }
-    if tool.attr.execution.value() == Some(&Place::Client) {
+    if tool.attr.execution.value() == Some(&Executor::Client) {
         errors.at(key, "a client has the effect, and this process cannot tell how often; remove `once`");
     }
 }

@@ -23,7 +23,7 @@ use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{DecisionKind, Key, PendingCall, RecordFilter, Store};
 
 use crate::approvals::decision::{By, Decision};
-use crate::approvals::waiting::Place;
+use crate::approvals::waiting::DecidedIn;
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::saved::ConversationFiles;
@@ -206,13 +206,15 @@ async fn decide(cli: &Cli<'_>, id: &str, decision: Decision, by: &By, endpoint: 
         (decision, _) => decision,
     };
     match place {
-        Place::Document { id: document, .. } => {
+        DecidedIn::Document { id: document, .. } => {
             let decider = cli.decider(by.who.decider.as_deref(), by.who.reason.as_deref());
             let (kept, document) = ConversationFiles::of(cli).open(&document)?;
             let waiting = document.waiting().find(|waiting| waiting.call_id == call.call_id).cloned();
             let call: PendingCall = waiting.ok_or_else(|| unknown(id))?;
             here::decide(cli, (kept, document), (&call, &question), decision, &decider, endpoint).await
         }
-        Place::Run(_) | Place::Elsewhere => posted::decide(cli, (id, &call, &question), decision, by, endpoint).await,
+        DecidedIn::Run(_) | DecidedIn::Elsewhere => {
+            posted::decide(cli, (id, &call, &question), decision, by, endpoint).await
+        }
     }
 }

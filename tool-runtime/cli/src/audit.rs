@@ -28,7 +28,7 @@ pub(crate) enum Audit {
         #[command(flatten)]
         source: Source,
         #[command(flatten)]
-        which: Which,
+        which: RecordArgs,
     },
     /// List calls that began and have no record of their end: they still run, or their process ended
     Open {
@@ -56,9 +56,9 @@ pub(crate) enum Audit {
         #[command(flatten)]
         source: Source,
         #[command(flatten)]
-        which: Which,
+        which: RecordArgs,
         /// Print the anchors instead
-        #[arg(long, conflicts_with_all = ["records", "Which"])]
+        #[arg(long, conflicts_with_all = ["records", "RecordArgs"])]
         anchors: bool,
     },
     /// Anchor the records since the last anchor, and print the new anchors as JSON lines
@@ -83,9 +83,9 @@ pub(crate) struct Source {
     pub(crate) records: Option<PathBuf>,
 }
 
-/// Which records.
+/// RecordArgs records.
 #[derive(Debug, Args)]
-pub(crate) struct Which {
+pub(crate) struct RecordArgs {
     /// Only records of this run
     #[arg(long, value_name = "ID")]
     run: Option<String>,
@@ -113,7 +113,7 @@ pub(crate) struct Which {
     limit: Option<usize>,
 }
 
-impl Which {
+impl RecordArgs {
     /// The filter, with the party that the command line names.
     pub(crate) fn filter(self, principal: Option<&str>, tenant: Option<&str>) -> RecordFilter {
         RecordFilter {
@@ -198,7 +198,7 @@ async fn store(cli: &Cli<'_>) -> Result<Arc<dyn Store>, Failure> {
     cli.existing_records("`--store URL` or `--records FILE`").await
 }
 
-fn filter(cli: &Cli<'_>, which: Which) -> RecordFilter {
+fn filter(cli: &Cli<'_>, which: RecordArgs) -> RecordFilter {
     let named = &cli.settings.named;
     which.filter(named.principal.as_deref(), named.tenant.as_deref())
 }
@@ -246,7 +246,7 @@ async fn each(
     Ok(exit)
 }
 
-async fn show(cli: &Cli<'_>, source: &Source, which: Which) -> Result<Exit, Failure> {
+async fn show(cli: &Cli<'_>, source: &Source, which: RecordArgs) -> Result<Exit, Failure> {
     let mut filter = filter(cli, which);
     if cli.settings.json {
         return each(cli, source, filter, print).await;

@@ -42,10 +42,10 @@ pub struct Definition {
     pub tool: DynamicTool,
 }
 
-struct Never;
+struct NotRunnable;
 
 #[async_trait]
-impl DynamicHandler for Never {
+impl DynamicHandler for NotRunnable {
     async fn call(&self, _: &Value, _: &ToolContext) -> Result<Value, ToolError> {
         Err(ToolError::safe("this command executes nothing"))
     }
@@ -91,8 +91,8 @@ fn define(line: &[u8]) -> Result<Definition, String> {
     let tool = |description: &str| {
         let schema = schema.clone();
         match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
-            Some((server, name)) => DynamicTool::discovered(server, name, description, schema, Arc::new(Never)),
-            None => DynamicTool::new(&name, description, schema, ToolEffect::ReadOnly, Arc::new(Never)).foreign(),
+            Some((server, name)) => DynamicTool::discovered(server, name, description, schema, Arc::new(NotRunnable)),
+            None => DynamicTool::new(&name, description, schema, ToolEffect::ReadOnly, Arc::new(NotRunnable)).foreign(),
         }
     };
     let spec = tool(&description).definition().map_err(|_| "its name or its schema cannot be used")?;

@@ -12,7 +12,7 @@ use crate::terminal;
 const LINES: usize = 40;
 
 /// The subject of a decision: the waiting call, or the inner call if a graph waits.
-pub(super) struct Asked<'a> {
+pub(super) struct ShownCall<'a> {
     pub(super) tool: &'a str,
     /// The arguments, masked, as JSON text.
     pub(super) arguments: &'a str,
@@ -23,7 +23,7 @@ pub(super) struct Asked<'a> {
     pub(super) rule: Option<&'a str>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ShownCall<'a> {
     pub(super) fn of(call: &'a PendingCall) -> Self {
         match &call.graph {
             Some(graph) => Self {
@@ -48,7 +48,7 @@ impl<'a> Asked<'a> {
 
 /// The lines that a person reads before a decision. Sensitive arguments are masked unless `unmask` is `true`.
 pub(super) fn describe(catalog: &ToolCatalog, call: &PendingCall, unmask: bool) -> Vec<String> {
-    let Asked { summary, changes, names, rule, arguments, .. } = Asked::of(call);
+    let ShownCall { summary, changes, names, rule, arguments, .. } = ShownCall::of(call);
     let mut lines = Vec::new();
     // Removes the marks that isolate text directions: terminals do not reorder text, and would show them as escapes.
     let summary = summary.map(|text| terminal::safe(&text.replace(['\u{2068}', '\u{2069}'], "")));
@@ -86,7 +86,7 @@ fn paragraph(text: &str) -> Vec<String> {
 
 /// The sentence that describes the call's effect.
 fn sentence(catalog: &ToolCatalog, call: &PendingCall) -> String {
-    let tool = Asked::of(call).tool;
+    let tool = ShownCall::of(call).tool;
     let Some(spec) = catalog.get(tool) else {
         return format!("{}: this application no longer has the tool", terminal::safe(tool));
     };

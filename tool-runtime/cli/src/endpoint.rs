@@ -66,13 +66,13 @@ pub(crate) struct Endpoint {
     #[arg(long, value_name = "CALLS", default_value_t = 4)]
     pub(crate) parallel: usize,
     #[command(flatten)]
-    pub(crate) asked: Asked,
+    pub(crate) asked: ModelSettings,
 }
 
 /// Settings of every request. The provider decides where a setting is absent.
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Request settings")]
-pub(crate) struct Asked {
+pub(crate) struct ModelSettings {
     /// How random the answer is, from 0; most providers take up to 2, Anthropic up to 1
     #[arg(long, value_name = "NUMBER")]
     temperature: Option<f64>,
@@ -105,7 +105,7 @@ pub(crate) struct Asked {
     body: Vec<(String, Value)>,
 }
 
-impl Asked {
+impl ModelSettings {
     pub(crate) fn settings(&self) -> RequestSettings {
         let mut settings = RequestSettings::new();
         settings.temperature = self.temperature;

@@ -12,7 +12,7 @@ use tool_runtime::call::Verdict;
 use tool_runtime::store::{GrantScope, Store, StoredGrant};
 
 use crate::exit::{Exit, Failure};
-use crate::session::{Cli, Who};
+use crate::session::{Cli, DeciderArgs};
 use crate::terminal::json;
 use crate::{table, terminal, values};
 
@@ -51,7 +51,7 @@ pub(crate) struct Add {
     #[arg(long)]
     pub(crate) deny: bool,
     #[command(flatten)]
-    pub(crate) who: Who,
+    pub(crate) who: DeciderArgs,
 }
 
 /// The revocation of a grant.

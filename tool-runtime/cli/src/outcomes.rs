@@ -9,7 +9,7 @@ use tool_runtime::store::RecordFilter;
 use tool_runtime::{CallId, Reconciled, ToolInvocationRecord};
 
 use crate::exit::{Exit, Failure};
-use crate::session::{Cli, Who};
+use crate::session::{Cli, DeciderArgs};
 use crate::terminal::json;
 use crate::{input, table, terminal};
 
@@ -38,7 +38,7 @@ pub(crate) struct Settle {
     #[arg(long)]
     reconcile: bool,
     #[command(flatten)]
-    who: Who,
+    who: DeciderArgs,
 }
 
 /// A call of unknown outcome, as `--json` prints it.

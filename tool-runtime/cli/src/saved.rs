@@ -65,9 +65,9 @@ impl ConversationFiles {
     }
 
     /// A new document; its file appears with the first save.
-    pub(super) fn create(&self, title: String) -> Kept {
+    pub(super) fn create(&self, title: String) -> OpenDocument {
         let id = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
-        Kept { path: self.path(&id), id, title, seen: None, claim: None }
+        OpenDocument { path: self.path(&id), id, title, seen: None, claim: None }
     }
 
     /// Whether there is a document of this name.
@@ -78,7 +78,7 @@ impl ConversationFiles {
     }
 
     /// A document that was saved before.
-    pub(super) fn open(&self, id: &str) -> Result<(Kept, Document), Failure> {
+    pub(super) fn open(&self, id: &str) -> Result<(OpenDocument, Document), Failure> {
         let path = self.path(id);
         if !self.has(id) {
             return Err(Failure::usage(format!(
@@ -90,7 +90,7 @@ impl ConversationFiles {
         }
         let saved = read(&path)?;
         let Saved { id, title, changed, document, .. } = saved;
-        Ok((Kept { path, id, title, seen: Some(changed), claim: None }, document))
+        Ok((OpenDocument { path, id, title, seen: Some(changed), claim: None }, document))
     }
 
     /// All documents that can be read, the ones that changed last at the end.
@@ -121,7 +121,7 @@ impl ConversationFiles {
 }
 
 /// A document that this process works on.
-pub(super) struct Kept {
+pub(super) struct OpenDocument {
     path: PathBuf,
     pub(super) id: String,
     pub(super) title: String,
@@ -131,7 +131,7 @@ pub(super) struct Kept {
     claim: Option<File>,
 }
 
-impl Kept {
+impl OpenDocument {
     /// Claims the document for a decision. The next save ends the claim. A document that was never saved needs no
     /// claim, because no other process can find it.
     pub(super) fn claim(&mut self) -> Result<(), Failure> {

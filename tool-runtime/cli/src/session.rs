@@ -36,7 +36,7 @@ pub struct Cli<'a> {
 
 /// The decider and the reason. The decider's roles are those of `--role`.
 #[derive(Debug, Args)]
-pub(crate) struct Who {
+pub(crate) struct DeciderArgs {
     /// The decider, with the roles of --role; the principal by default, if the policy lets it decide its own calls.
     /// Required for a call of that principal in a run of the store
     #[arg(long = "as", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
@@ -98,7 +98,7 @@ impl Cli<'_> {
     }
 
     /// The decider on a call in a run of the store. The principal of that run has to be named explicitly with `--as`.
-    pub(super) fn named_decider(&self, call: &PendingCall, who: &Who) -> Result<Decider, Failure> {
+    pub(super) fn named_decider(&self, call: &PendingCall, who: &DeciderArgs) -> Result<Decider, Failure> {
         let decider = self.decider(who.decider.as_deref(), who.reason.as_deref());
         if who.decider.is_none() && Some(decider.principal()) == call.principal.as_deref() {
             let name = terminal::safe(decider.principal());

@@ -218,17 +218,17 @@ mod tests {
 
     use super::{arguments, output};
 
-    struct Never;
+    struct NotRunnable;
 
     #[async_trait]
-    impl DynamicHandler for Never {
+    impl DynamicHandler for NotRunnable {
         async fn call(&self, _: &Value, _: &ToolContext) -> Result<Value, ToolError> {
             Ok(Value::Null)
         }
     }
 
     fn spec(input: Value, output: Value) -> ToolSpec {
-        let tool = DynamicTool::new("a__b", "Does it.", input, ToolEffect::ReadOnly, Arc::new(Never));
+        let tool = DynamicTool::new("a__b", "Does it.", input, ToolEffect::ReadOnly, Arc::new(NotRunnable));
         tool.output_schema(output).redact(["id", "lines.title"]).model(["lines.price"]).definition().unwrap()
     }
 

@@ -41,7 +41,7 @@ pub(crate) enum Form {
 pub fn formats() -> impl TypedValueParser<Value = Format> {
     // The parser accepts only the listed names, so an unknown one never reaches `map`.
     PossibleValuesParser::new(Format::ALL.iter().map(|format| name(*format)))
-        .try_map(|text| named(&text).ok_or(Unlisted))
+        .try_map(|text| named(&text).ok_or(UnknownForm))
 }
 
 pub(crate) fn forms() -> impl TypedValueParser<Value = Form> {
@@ -50,15 +50,15 @@ pub(crate) fn forms() -> impl TypedValueParser<Value = Form> {
 }
 
 #[derive(Debug)]
-struct Unlisted;
+struct UnknownForm;
 
-impl std::fmt::Display for Unlisted {
+impl std::fmt::Display for UnknownForm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("not one of the listed values")
     }
 }
 
-impl std::error::Error for Unlisted {}
+impl std::error::Error for UnknownForm {}
 
 /// A field of a request's body, `NAME=JSON`.
 pub(crate) fn field(text: &str) -> Result<(String, serde_json::Value), String> {

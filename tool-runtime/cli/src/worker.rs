@@ -15,7 +15,7 @@ use tool_runtime::wire::Message;
 use crate::accounts::Account;
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
-use crate::session::{Cli, Who};
+use crate::session::{Cli, DeciderArgs};
 use crate::terminal::json;
 use crate::values::at_least_one;
 use crate::{approvals, attend, chat, input, terminal, values};
@@ -76,7 +76,7 @@ pub(crate) enum WorkerAction {
         #[arg(long, num_args = 2, value_names = ["CALL", "JSON"], action = clap::ArgAction::Append)]
         answer: Vec<String>,
         #[command(flatten)]
-        who: Who,
+        who: DeciderArgs,
     },
     /// Show a conversation: its state, its waiting calls, the model's last message, its spending, and the remaining
     /// budgets of its principal and tenant
@@ -169,7 +169,7 @@ async fn post(
     run: &str,
     prompt: Option<&str>,
     decisions: Vec<(String, ApprovalDecision)>,
-    (answers, who): (&[String], &Who),
+    (answers, who): (&[String], &DeciderArgs),
 ) -> Result<Exit, Failure> {
     let mut input = Input::new();
     if prompt.is_none() && decisions.is_empty() && answers.is_empty() {

@@ -1,4 +1,4 @@
-//! [`Written`]: the source form of a policy, for properties that no decision of the policy shows.
+//! [`PolicyFile`]: the source form of a policy, for properties that no decision of the policy shows.
 
 #[cfg(feature = "mcp-client")]
 use std::collections::BTreeMap;
@@ -14,9 +14,9 @@ use crate::exit::Failure;
 
 /// A policy as JSON, with exactly the keys of its file.
 #[derive(Debug, Clone)]
-pub(crate) struct Written(Value);
+pub(crate) struct PolicyFile(Value);
 
-impl Written {
+impl PolicyFile {
     pub(crate) fn of(policy: &ToolPolicy) -> Result<Self, Failure> {
         serde_json::to_value(policy).map(Self).map_err(|error| Failure::failed(error.to_string()))
     }
@@ -47,7 +47,7 @@ impl Written {
 }
 
 #[cfg(feature = "mcp-client")]
-impl Written {
+impl PolicyFile {
     /// The pin of a discovered tool.
     pub(crate) fn pin(&self, name: &str) -> Option<Hash> {
         serde_json::from_value(self.tool(name, "pin")?.clone()).ok()

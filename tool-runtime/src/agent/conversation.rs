@@ -17,7 +17,7 @@ use crate::agent::telemetry::Used;
 use crate::agent::turns::Turns;
 use crate::agent::turns::calls::Action;
 use crate::agent::turns::events::Done;
-use crate::agent::turns::state::Said;
+use crate::agent::turns::state::LastAnswer;
 use crate::agent::typed::Typed;
 use crate::agent::{
     AnswerError, ClientAnswer, Input, ModelTurn, Step, StopReason, TurnOutcome, WaitingCall, picking, typed,
@@ -348,8 +348,8 @@ impl Conversation {
             return Ok(mistake);
         }
         // Clears the end of the last turn, so that the turn continues; calls that wait or have not run come first.
-        if self.turns.state.open.is_empty() && self.turns.state.said.as_ref().is_some_and(Said::is_end) {
-            self.turns.state.said = None;
+        if self.turns.state.open.is_empty() && self.turns.state.answer.as_ref().is_some_and(LastAnswer::is_end) {
+            self.turns.state.answer = None;
         }
         Ok(mistake)
     }

@@ -118,11 +118,11 @@ impl ScriptedTurn {
 /// Panics on drop if turns are left.
 pub struct ScriptedModel {
     turns: Mutex<VecDeque<ScriptedTurn>>,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<RecordedRequest>>,
 }
 
 /// The messages and settings of one request.
-struct Asked {
+struct RecordedRequest {
     messages: Vec<Message>,
     settings: RequestSettings,
 }
@@ -158,7 +158,8 @@ impl ModelClient for ScriptedModel {
     }
 
     async fn complete(&self, request: ModelRequest<'_>, show: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
-        lock(&self.asked).push(Asked { messages: request.messages.to_vec(), settings: request.settings.clone() });
+        lock(&self.asked)
+            .push(RecordedRequest { messages: request.messages.to_vec(), settings: request.settings.clone() });
         let turn = lock(&self.turns).pop_front();
         let turn = turn.ok_or_else(|| ModelError::new(ModelErrorKind::Script, "no turn is left"))?;
         if turn.never {

@@ -142,25 +142,25 @@ impl fmt::Display for ClientError {
 impl std::error::Error for ClientError {}
 
 /// The absent client: reports are dropped, questions fail.
-struct Nobody;
+struct NoClient;
 
-impl Progress for Nobody {
+impl Progress for NoClient {
     fn report(&self, _: f64, _: Option<f64>) {}
 }
 
-impl Notices for Nobody {
+impl Notices for NoClient {
     fn notice(&self, _: tracing::Level, _: &'static str) {}
 }
 
 #[async_trait]
-impl Elicit for Nobody {
+impl Elicit for NoClient {
     async fn ask(&self, _: &str, _: &Value) -> Result<Value, ClientError> {
         Err(ClientError::Unsupported)
     }
 }
 
 #[async_trait]
-impl Sample for Nobody {
+impl Sample for NoClient {
     async fn sample(&self, _: &str, _: u32) -> Result<String, ClientError> {
         Err(ClientError::Unsupported)
     }
@@ -168,7 +168,7 @@ impl Sample for Nobody {
 
 /// The bindings that every runner starts with: those of calls without a client.
 pub(crate) fn without_client() -> Capabilities {
-    let nobody = Arc::new(Nobody);
+    let nobody = Arc::new(NoClient);
     Capabilities::new()
         .with::<dyn Progress>(Arc::clone(&nobody) as _)
         .with::<dyn Notices>(Arc::clone(&nobody) as _)

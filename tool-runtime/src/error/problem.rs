@@ -26,7 +26,7 @@ pub struct Problem {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rest {
-    place: Place,
+    place: ProblemPlace,
     remedy: Option<String>,
     nearest: Option<String>,
     tools: Vec<String>,
@@ -35,7 +35,7 @@ struct Rest {
 
 /// The place of a problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum ProblemPlace {
     /// In a schema: that of the arguments, that of the output, or one that is checked alone.
     Schema { of: Option<&'static str>, pointer: String },
     /// In a policy that was read.
@@ -65,19 +65,19 @@ impl Problem {
     /// JSON Pointer (RFC 6901).
     #[must_use]
     pub fn schema(pointer: impl Into<String>, message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        let mut problem = Self::new("schema", Place::Schema { of: None, pointer: pointer.into() }, message);
+        let mut problem = Self::new("schema", ProblemPlace::Schema { of: None, pointer: pointer.into() }, message);
         problem.rest.remedy = Some(remedy.into());
         problem
     }
 
     /// A problem of a policy that was read.
     pub(crate) fn policy(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new("policy_problem", Place::Policy(path.into()), message)
+        Self::new("policy_problem", ProblemPlace::Policy(path.into()), message)
     }
 
     /// A problem of a policy that cannot be read.
     pub(crate) fn unread(code: &'static str, position: Option<(usize, usize)>, message: String) -> Self {
-        Self::new(code, Place::Text { file: None, position }, message)
+        Self::new(code, ProblemPlace::Text { file: None, position }, message)
     }
 
     /// A problem of a tool, a catalog or a runner, with the places where the tools are written.
@@ -86,10 +86,10 @@ impl Problem {
         message: impl Into<String>,
         locations: impl IntoIterator<Item = Location>,
     ) -> Self {
-        Self::new(code, Place::Sources(locations.into_iter().collect()), message)
+        Self::new(code, ProblemPlace::Sources(locations.into_iter().collect()), message)
     }
 
-    fn new(code: &'static str, place: Place, message: impl Into<String>) -> Self {
+    fn new(code: &'static str, place: ProblemPlace, message: impl Into<String>) -> Self {
         let (remedy, nearest, tools, kind) = (None, None, Vec::new(), SchemaProblemKind::default());
         Self { code, message: message.into(), rest: Box::new(Rest { place, remedy, nearest, tools, kind }) }
     }
@@ -111,14 +111,14 @@ impl Problem {
 
     /// Adds which of a definition's schemas the problem is in: `arguments` or `output`.
     pub(crate) fn in_schema_of(mut self, schema: &'static str) -> Self {
-        if let Place::Schema { of, .. } = &mut self.rest.place {
+        if let ProblemPlace::Schema { of, .. } = &mut self.rest.place {
             *of = Some(schema);
         }
         self
     }
 
     pub(crate) fn in_file(mut self, path: &Path) -> Self {
-        if let Place::Text { file, .. } = &mut self.rest.place {
+        if let ProblemPlace::Text { file, .. } = &mut self.rest.place {
             *file = Some(path.to_owned());
         }
         self
@@ -148,9 +148,9 @@ impl Problem {
     #[must_use]
     pub fn path(&self) -> &str {
         match &self.rest.place {
-            Place::Schema { pointer, .. } => pointer,
-            Place::Policy(path) => path,
-            Place::Text { .. } | Place::Sources(_) => "",
+            ProblemPlace::Schema { pointer, .. } => pointer,
+            ProblemPlace::Policy(path) => path,
+            ProblemPlace::Text { .. } | ProblemPlace::Sources(_) => "",
         }
     }
 
@@ -158,7 +158,7 @@ impl Problem {
     #[must_use]
     pub fn position(&self) -> Option<(usize, usize)> {
         match &self.rest.place {
-            Place::Text { position, .. } => *position,
+            ProblemPlace::Text { position, .. } => *position,
             _ => None,
         }
     }
@@ -168,7 +168,7 @@ impl Problem {
     #[must_use]
     pub fn locations(&self) -> impl ExactSizeIterator<Item = String> {
         let locations: &[Location] = match &self.rest.place {
-            Place::Sources(locations) => locations,
+            ProblemPlace::Sources(locations) => locations,
             _ => &[],
         };
         locations.iter().map(ToString::to_string)
@@ -203,22 +203,22 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.rest.place {
-            Place::Schema { of, pointer } => {
+            ProblemPlace::Schema { of, pointer } => {
                 if let Some(of) = of {
                     write!(f, "{of}: ")?;
                 }
                 write!(f, "at {}: ", if pointer.is_empty() { "the root" } else { pointer })?;
             }
-            Place::Policy(path) => write!(f, "policy, `{path}`: ")?,
-            Place::Text { file: Some(file), position: Some((line, column)) } => {
+            ProblemPlace::Policy(path) => write!(f, "policy, `{path}`: ")?,
+            ProblemPlace::Text { file: Some(file), position: Some((line, column)) } => {
                 write!(f, "{}:{line}:{column}: ", file.display())?;
             }
-            Place::Text { file: Some(file), position: None } => write!(f, "{}: ", file.display())?,
-            Place::Text { file: None, position: Some((line, column)) } => {
+            ProblemPlace::Text { file: Some(file), position: None } => write!(f, "{}: ", file.display())?,
+            ProblemPlace::Text { file: None, position: Some((line, column)) } => {
                 write!(f, "policy, line {line}, column {column}: ")?;
             }
-            Place::Text { file: None, position: None } => f.write_str("policy: ")?,
-            Place::Sources(_) => {}
+            ProblemPlace::Text { file: None, position: None } => f.write_str("policy: ")?,
+            ProblemPlace::Sources(_) => {}
         }
         f.write_str(&self.message)?;
         if let Some(remedy) = &self.rest.remedy {

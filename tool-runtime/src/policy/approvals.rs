@@ -168,7 +168,7 @@ impl Approvals {
     /// Reports tables that decide nothing, refuse every decider or require more deciders than they name, and rules that
     /// require no approval. `rules` are the names of those that do, and `tools` those that some run may be allowed or that
     /// a table names.
-    pub(super) fn check(&self, rules: &BTreeSet<String>, tools: &[Asked<'_>], problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, rules: &BTreeSet<String>, tools: &[GuardedTool<'_>], problems: &mut Vec<Problem>) {
         let effects = self.effects.iter().map(|(effect, deciders)| (format!("approvals.effects.{effect}"), deciders));
         let of_tools = self.tools.iter().map(|(tool, deciders)| (format!("approvals.tools.{tool}"), deciders));
         let general = Deciders {
@@ -207,7 +207,7 @@ impl Approvals {
 
     /// Reports numbers of approvals that the named principals can never reach: of each table, and of each tool with the
     /// rules that can require an approval of its calls.
-    fn check_numbers(&self, tools: &[Asked<'_>], problems: &mut Vec<Problem>) {
+    fn check_numbers(&self, tools: &[GuardedTool<'_>], problems: &mut Vec<Problem>) {
         let mut seen = BTreeSet::new();
         // Each pair of a list of principals and a number is reported once.
         let mut compare = |path: String, (of, named): (String, Option<&BTreeSet<String>>), needed: u32| {
@@ -227,7 +227,7 @@ impl Approvals {
             let named = deciders.principals.as_ref().map_or_else(general, |named| (path.clone(), Some(named)));
             compare(path, named, deciders.required.or(self.required).unwrap_or(1));
         }
-        for Asked { name, effect, rules } in tools {
+        for GuardedTool { name, effect, rules } in tools {
             if rules.is_empty() && !self.tools.contains_key(*name) {
                 continue;
             }
@@ -245,7 +245,7 @@ impl Approvals {
 }
 
 /// A tool whose calls can wait for a person.
-pub(super) struct Asked<'a> {
+pub(super) struct GuardedTool<'a> {
     pub(super) name: &'a str,
     /// The effect that the policy gives the tool.
     pub(super) effect: ToolEffect,

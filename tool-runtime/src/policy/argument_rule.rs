@@ -19,24 +19,24 @@ use crate::policy::rule_verdict::RuleVerdict;
 /// In an array, every item counts. `then` fires when a value there meets the condition; `otherwise` fires when one does
 /// not, and when the argument is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Table<Written>", into = "Written")]
+#[serde(try_from = "Table<ArgumentRuleTable>", into = "ArgumentRuleTable")]
 pub(crate) struct ArgumentRule {
     /// JSON Pointer (RFC 6901) into the arguments.
     pub pointer: String,
     /// The condition on the argument.
     pub condition: Condition,
     /// Whether the rule fires on a match or on a mismatch.
-    pub when: When,
+    pub when: Fires,
     /// The verdict when the rule fires.
     pub verdict: RuleVerdict,
 }
 
-/// When a rule fires.
+/// Fires a rule fires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum When {
-    /// Written as `then = ..`.
+pub(crate) enum Fires {
+    /// ArgumentRuleTable as `then = ..`.
     Match,
-    /// Written as `otherwise = ..`.
+    /// ArgumentRuleTable as `otherwise = ..`.
     Mismatch,
 }
 
@@ -80,11 +80,11 @@ impl ArgumentRule {
     /// Whether the rule fires for these arguments.
     pub(crate) fn fires(&self, arguments: &Tree<'_>) -> bool {
         let values = match arguments.pointer(&self.pointer) {
-            None => return self.when == When::Mismatch,
+            None => return self.when == Fires::Mismatch,
             Some(Tree::Array(items)) => items.as_slice(),
             Some(value) => std::slice::from_ref(value),
         };
-        let wanted = self.when == When::Match;
+        let wanted = self.when == Fires::Match;
         values.iter().any(|value| self.condition.holds(value) == wanted)
     }
 }
@@ -162,7 +162,7 @@ fn decimal(value: &Tree<'_>) -> Option<Decimal> {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct ArgumentRuleTable {
     pointer: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     equals: Option<RuleValue>,
@@ -178,10 +178,10 @@ struct Written {
     otherwise: Option<RuleVerdict>,
 }
 
-impl TryFrom<Table<Written>> for ArgumentRule {
+impl TryFrom<Table<ArgumentRuleTable>> for ArgumentRule {
     type Error = &'static str;
 
-    fn try_from(Table(written): Table<Written>) -> Result<Self, Self::Error> {
+    fn try_from(Table(written): Table<ArgumentRuleTable>) -> Result<Self, Self::Error> {
         if !written.pointer.starts_with('/') {
             return Err("the pointer of an argument rule starts with `/`, for example `/to`");
         }
@@ -198,19 +198,19 @@ impl TryFrom<Table<Written>> for ArgumentRule {
             _ => return Err("an argument rule has exactly one of `equals`, `one_of`, `prefix` and `at_most`"),
         };
         let (when, verdict) = match (written.then, written.otherwise) {
-            (Some(verdict), None) => (When::Match, verdict),
-            (None, Some(verdict)) => (When::Mismatch, verdict),
+            (Some(verdict), None) => (Fires::Match, verdict),
+            (None, Some(verdict)) => (Fires::Mismatch, verdict),
             _ => return Err("an argument rule has exactly one of `then` and `otherwise`"),
         };
         Ok(Self { pointer: written.pointer, condition, when, verdict })
     }
 }
 
-impl From<ArgumentRule> for Written {
+impl From<ArgumentRule> for ArgumentRuleTable {
     fn from(rule: ArgumentRule) -> Self {
         let (then, otherwise) = match rule.when {
-            When::Match => (Some(rule.verdict), None),
-            When::Mismatch => (None, Some(rule.verdict)),
+            Fires::Match => (Some(rule.verdict), None),
+            Fires::Mismatch => (None, Some(rule.verdict)),
         };
         let mut written =
             Self { pointer: rule.pointer, equals: None, one_of: None, prefix: None, at_most: None, then, otherwise };

@@ -27,7 +27,7 @@ const STACK_BYTES: usize = 32 * 1024 * 1024;
 
 /// The policies, ready to decide. Cheap to clone.
 #[derive(Clone, Serialize, Deserialize)]
-#[serde(try_from = "Table<Written>", into = "Written")]
+#[serde(try_from = "Table<CedarTable>", into = "CedarTable")]
 pub(crate) struct CedarRules(Arc<Ready>);
 
 struct Ready {
@@ -51,7 +51,7 @@ struct Sets {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct CedarTable {
     policies: String,
 }
 
@@ -113,16 +113,16 @@ fn on_own_stack<T>(work: impl FnOnce() -> T) -> Option<T> {
     stacker::grow(STACK_BYTES, || attempted(work)).ok()
 }
 
-impl TryFrom<Table<Written>> for CedarRules {
+impl TryFrom<Table<CedarTable>> for CedarRules {
     type Error = String;
 
-    fn try_from(Table(written): Table<Written>) -> Result<Self, String> {
+    fn try_from(Table(written): Table<CedarTable>) -> Result<Self, String> {
         let ready = parse::ready(written.policies).map_err(|error| format!("`cedar.policies`: {error}"))?;
         Ok(Self(Arc::new(ready)))
     }
 }
 
-impl From<CedarRules> for Written {
+impl From<CedarRules> for CedarTable {
     fn from(rules: CedarRules) -> Self {
         Self { policies: rules.0.text.clone() }
     }

@@ -7,7 +7,7 @@ pub(super) mod unsatisfiable;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::error::Problem;
-use crate::policy::approvals::Asked;
+use crate::policy::approvals::GuardedTool;
 use crate::policy::cedar::CedarRules;
 use crate::policy::data::{Given, Grant};
 use crate::policy::label::LabelRule;
@@ -253,7 +253,7 @@ impl ToolPolicy {
 
     /// The tools that some run may be allowed, and those with a table for deciders, each with the rules that can require an
     /// approval of its calls. A discovered tool may belong to a server that has not answered yet.
-    fn asked<'a>(&'a self, rules: &BTreeSet<String>, tools: &HashMap<&'a str, &'a ToolSpec>) -> Vec<Asked<'a>> {
+    fn asked<'a>(&'a self, rules: &BTreeSet<String>, tools: &HashMap<&'a str, &'a ToolSpec>) -> Vec<GuardedTool<'a>> {
         let named: BTreeSet<&str> =
             self.mentioned().chain(self.data().approvals.tools.keys().map(String::as_str)).collect();
         let asked = named.into_iter().filter_map(|name| {
@@ -264,7 +264,7 @@ impl ToolPolicy {
             };
             let effect = self.effect_of(name, subject.effect);
             let rules = rules.iter().filter(|rule| self.can_ask(rule, &subject, effect)).cloned().collect();
-            Some(Asked { name, effect, rules })
+            Some(GuardedTool { name, effect, rules })
         });
         asked.collect()
     }

@@ -22,7 +22,7 @@ pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
     for name in &data.require_approval_for_tools {
         index.entry(name.as_str().into()).or_default().approval = true;
     }
-    let mut grant = |who: Who, given: Given<'_>| {
+    let mut grant = |who: Subject, given: Given<'_>| {
         let who = Arc::new(who);
         let mut add = |name: &str, allow| {
             let granted = Granted { who: Arc::clone(&who), allow };
@@ -34,20 +34,20 @@ pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
         given.denied.iter().for_each(|name| add(name, false));
     };
     for (role, to) in &data.roles {
-        grant(Who::Role(role.clone()), to.given());
+        grant(Subject::Role(role.clone()), to.given());
     }
     for (principal, to) in &data.principals {
-        grant(Who::Principal(principal.clone()), to.given());
+        grant(Subject::Principal(principal.clone()), to.given());
     }
     for (name, values) in &data.attributes {
         for (value, to) in values {
-            grant(Who::Attribute(name.clone(), value.clone()), to.given());
+            grant(Subject::Attribute(name.clone(), value.clone()), to.given());
         }
     }
     for (tenant, to) in &data.tenants {
-        grant(Who::Tenant(tenant.clone()), to.given());
+        grant(Subject::Tenant(tenant.clone()), to.given());
         for (role, to) in &to.roles {
-            grant(Who::TenantRole(tenant.clone(), role.clone()), to.given());
+            grant(Subject::TenantRole(tenant.clone(), role.clone()), to.given());
         }
     }
     for (name, rule) in &data.tools {
@@ -97,13 +97,13 @@ pub(super) struct Compiled {
 
 #[derive(Debug)]
 pub(super) struct Granted {
-    pub(super) who: Arc<Who>,
+    pub(super) who: Arc<Subject>,
     pub(super) allow: bool,
 }
 
 /// The runs to which a table of the policy applies.
 #[derive(Debug)]
-pub(super) enum Who {
+pub(super) enum Subject {
     Role(String),
     Principal(String),
     Attribute(String, String),
@@ -111,7 +111,7 @@ pub(super) enum Who {
     TenantRole(String, String),
 }
 
-impl Who {
+impl Subject {
     /// Whether the table applies to the run.
     pub(super) fn is(&self, context: &PolicyContext<'_>) -> bool {
         let has_role = |role: &str| context.roles.iter().any(|held| **held == *role);
@@ -128,7 +128,7 @@ impl Who {
 }
 
 /// The table's place in the policy.
-impl fmt::Display for Who {
+impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Role(role) => write!(f, "roles.{role}"),

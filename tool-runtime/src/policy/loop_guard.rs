@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::tool::{Digested, Hash};
 
-/// The repetitions at which a call is warned about and refused. Written as `[loop_guard]`; 0 means never.
+/// The repetitions at which a call is warned about and refused. LoopGuardTable as `[loop_guard]`; 0 means never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "LoopGuardTable")]
 pub(crate) struct LoopThresholds {
     /// The repetition from which the model is warned.
     pub warn_at: u32,
@@ -167,22 +167,22 @@ impl LoopGuard {
 
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Written {
+struct LoopGuardTable {
     warn_at: u32,
     stop_at: u32,
 }
 
-impl Default for Written {
+impl Default for LoopGuardTable {
     fn default() -> Self {
         let LoopThresholds { warn_at, stop_at } = LoopThresholds::default();
         Self { warn_at, stop_at }
     }
 }
 
-impl TryFrom<Written> for LoopThresholds {
+impl TryFrom<LoopGuardTable> for LoopThresholds {
     type Error = &'static str;
 
-    fn try_from(Written { warn_at, stop_at }: Written) -> Result<Self, Self::Error> {
+    fn try_from(LoopGuardTable { warn_at, stop_at }: LoopGuardTable) -> Result<Self, Self::Error> {
         if warn_at == 1 || stop_at == 1 {
             return Err("1 would apply to every call; write 2 or more, or 0 for never");
         }

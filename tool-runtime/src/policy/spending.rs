@@ -99,11 +99,11 @@ struct Shared {
     budgets: Vec<(Holder, Allowance)>,
     /// The number of calls that may run at the same time. They share the run's time if they have no limit of their own.
     places: u32,
-    books: Mutex<Books>,
+    books: Mutex<Totals>,
 }
 
 #[derive(Debug, Default)]
-struct Books {
+struct Totals {
     spent: Spend,
     held: Spend,
     /// How many calls hold time.
@@ -171,13 +171,13 @@ impl Spending {
         self.0.budgets.iter().any(|(_, budget)| is(budget))
     }
 
-    /// Books usage that was not reserved, such as a model's turn.
+    /// Totals usage that was not reserved, such as a model's turn.
     pub(crate) fn charge(&self, used: Spend) {
         let mut books = self.0.books();
         books.spent = books.spent.plus(used);
     }
 
-    /// Books the amounts that a run spent in an earlier process.
+    /// Totals the amounts that a run spent in an earlier process.
     pub(crate) fn restore(&self, spent: Spend) {
         let mut books = self.0.books();
         books.spent = books.spent.plus(spent);
@@ -219,7 +219,7 @@ impl Shared {
         }
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
+    fn books(&self) -> MutexGuard<'_, Totals> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

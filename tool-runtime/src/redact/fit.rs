@@ -24,13 +24,13 @@ pub(super) struct Fitted {
 }
 
 /// A place of a schema: the names on the way to it, with `*` for the items of an array and the entries of a map.
-pub(super) type Place = Vec<Box<str>>;
+pub(super) type SchemaPath = Vec<Box<str>>;
 
 const ANY: &str = "*";
 
 /// The place in the schema of the value at a pointer.
-pub(super) fn place(pointer: &str, value: &Tree<'_>, plan: &Plan) -> Place {
-    let (mut place, mut value, mut plan) = (Place::new(), Some(value), Some(plan));
+pub(super) fn place(pointer: &str, value: &Tree<'_>, plan: &Plan) -> SchemaPath {
+    let (mut place, mut value, mut plan) = (SchemaPath::new(), Some(value), Some(plan));
     for segment in pointer::split(pointer).into_iter().flatten() {
         if let Some(Tree::Array(items)) = value {
             place.push(ANY.into());
@@ -56,12 +56,18 @@ fn member<'p: 'n, 'n>(plan: Option<&'p Plan>, name: &'n str) -> (&'n str, Option
 /// Fits JSON text without white space into `room` bytes, marks included. `unwritten` is sorted, and `whole` are the places
 /// that are not cut. `None` if it cannot be done.
 #[cold]
-pub(super) fn fit(text: &str, plan: &Plan, unwritten: &[Unwritten], room: usize, whole: &[Place]) -> Option<Fitted> {
+pub(super) fn fit(
+    text: &str,
+    plan: &Plan,
+    unwritten: &[Unwritten],
+    room: usize,
+    whole: &[SchemaPath],
+) -> Option<Fitted> {
     let mut fitting = Fitting {
         text,
         unwritten,
         whole,
-        at: Place::new(),
+        at: SchemaPath::new(),
         out: String::new(),
         marks: Vec::new(),
         left_out: LeftOut::default(),
@@ -85,9 +91,9 @@ const LEAST: usize = 11;
 struct Fitting<'t> {
     text: &'t str,
     unwritten: &'t [Unwritten],
-    whole: &'t [Place],
+    whole: &'t [SchemaPath],
     /// The place of the value that is being written.
-    at: Place,
+    at: SchemaPath,
     out: String,
     /// Where the marks are, in order.
     marks: Vec<Range<usize>>,
@@ -143,7 +149,7 @@ impl Fitting<'_> {
     /// Whether a value inside the one that is written has to stay whole.
     fn stays_whole(&self, name: &str) -> bool {
         let is_inner =
-            |place: &Place| place.split_last().is_some_and(|(last, rest)| **last == *name && *rest == *self.at);
+            |place: &SchemaPath| place.split_last().is_some_and(|(last, rest)| **last == *name && *rest == *self.at);
         self.whole.iter().any(is_inner)
     }
 

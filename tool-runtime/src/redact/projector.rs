@@ -12,7 +12,7 @@ use crate::json::{self, Limits};
 use crate::media::{Attachments, LeftOut};
 use crate::redact::attachments::{ERROR, MEDIA};
 use crate::redact::fault::Fault;
-use crate::redact::fit::{self, Fitted, Place, Unwritten};
+use crate::redact::fit::{self, Fitted, SchemaPath, Unwritten};
 use crate::redact::leaf::Leaf;
 use crate::redact::path::{self, PathProblem};
 use crate::redact::plan::{Member, Plan};
@@ -243,7 +243,7 @@ impl Projector {
     }
 
     /// The places where a value that was cut breaks the schema.
-    fn broken(&self, text: &str, plan: &Plan) -> Result<Vec<Place>, ProjectError> {
+    fn broken(&self, text: &str, plan: &Plan) -> Result<Vec<SchemaPath>, ProjectError> {
         let Some(check) = self.cut_check.as_ref().or(self.check.as_ref()) else { return Ok(Vec::new()) };
         let tree = json::parse_value(text, &Limits::UNBOUNDED).map_err(|_| ProjectError::OutputInvalid(Vec::new()))?;
         let violations = check.check(&tree).err().unwrap_or_default();

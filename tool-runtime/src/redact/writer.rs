@@ -26,11 +26,11 @@ pub(super) struct Written {
 
 /// A value of any type that serialises, so that the code that projects it is not compiled for each type.
 pub(super) trait Writable {
-    fn write(&self, place: Place<'_, '_>) -> Result<Kept, Fault>;
+    fn write(&self, place: Cursor<'_, '_>) -> Result<Shown, Fault>;
 }
 
 impl<T: Serialize> Writable for T {
-    fn write(&self, place: Place<'_, '_>) -> Result<Kept, Fault> {
+    fn write(&self, place: Cursor<'_, '_>) -> Result<Shown, Fault> {
         self.serialize(place)
     }
 }
@@ -39,9 +39,9 @@ impl<T: Serialize> Writable for T {
 /// `most`, only its beginning is written: more of it cannot fit.
 pub(super) fn write(value: &dyn Writable, plan: &Plan, most: usize, text: String) -> Result<Written, Fault> {
     let mut out = Out::new(text, most);
-    match value.write(Place { out: &mut out, plan, arrays: 0, depth: 0 })? {
-        Kept::Yes => {}
-        Kept::No(shape) => {
+    match value.write(Cursor { out: &mut out, plan, arrays: 0, depth: 0 })? {
+        Shown::Yes => {}
+        Shown::No(shape) => {
             out.truncate(0);
             out.text.push_str(shape);
         }
@@ -55,7 +55,7 @@ pub(super) fn write(value: &dyn Writable, plan: &Plan, most: usize, text: String
 
 /// Whether any part of a value was written; if not, the empty value of its shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum Shown {
     Yes,
     No(&'static str),
 }
@@ -64,7 +64,7 @@ pub(super) enum Kept {
 const MAX_DEPTH: u8 = 128;
 
 /// One place of the value, with its plan.
-pub(super) struct Place<'o, 'p> {
+pub(super) struct Cursor<'o, 'p> {
     pub(super) out: &'o mut Out,
     pub(super) plan: &'p Plan,
     /// How many arrays are open around the value at this place of the plan.
@@ -72,17 +72,17 @@ pub(super) struct Place<'o, 'p> {
     pub(super) depth: u8,
 }
 
-impl<'o, 'p> Place<'o, 'p> {
+impl<'o, 'p> Cursor<'o, 'p> {
     /// Writes a scalar. Only a leaf plan accepts one; in place of an object it is dropped or refused.
-    fn scalar(self, scalar: Scalar, write: impl FnOnce(&mut Out)) -> Result<Kept, Fault> {
+    fn scalar(self, scalar: Scalar, write: impl FnOnce(&mut Out)) -> Result<Shown, Fault> {
         match self.plan {
             Plan::Leaf(leaf) if leaf.allows(scalar, self.arrays > 0) => {
                 write(self.out);
-                Ok(Kept::Yes)
+                Ok(Shown::Yes)
             }
             Plan::Object { arrays: Some(_), .. } if !matches!(scalar, Scalar::Null) => Err(Fault::NotSchema),
             Plan::Leaf(_) => Err(Fault::NotSchema),
-            Plan::Object { .. } => Ok(Kept::No("null")),
+            Plan::Object { .. } => Ok(Shown::No("null")),
         }
     }
 
@@ -91,12 +91,12 @@ impl<'o, 'p> Place<'o, 'p> {
         if self.depth >= MAX_DEPTH { Err(Fault::TooDeep) } else { Ok(Self { depth: self.depth + 1, ..self }) }
     }
 
-    fn number(self, value: f64, text: &str) -> Result<Kept, Fault> {
+    fn number(self, value: f64, text: &str) -> Result<Shown, Fault> {
         self.scalar(Scalar::Number(value), |out| out.text.push_str(text))
     }
 
     /// `shortest` is the same number, as an `f32` or an `f64`.
-    fn float<F: Serialize>(self, value: f64, shortest: F) -> Result<Kept, Fault> {
+    fn float<F: Serialize>(self, value: f64, shortest: F) -> Result<Shown, Fault> {
         // Checked on leaves that are not shown too: an output that is not JSON is wrong as a whole.
         if !value.is_finite() {
             return Err(Fault::NotJson);
@@ -127,12 +127,12 @@ impl<'o, 'p> Place<'o, 'p> {
     }
 
     /// JSON text inside a value is read and filtered like any other.
-    pub(super) fn raw(self, text: &str) -> Result<Kept, Fault> {
+    pub(super) fn raw(self, text: &str) -> Result<Shown, Fault> {
         json::parse_value(text, &json::Limits::UNBOUNDED).map_err(|_| Fault::NotJson)?.serialize(self)
     }
 
     /// `{"variant": value}`.
-    fn variant<T: Serialize + ?Sized>(self, variant: &'static str, value: &T) -> Result<Kept, Fault> {
+    fn variant<T: Serialize + ?Sized>(self, variant: &'static str, value: &T) -> Result<Shown, Fault> {
         let mut members = self.object()?;
         members.member(variant, value)?;
         members.close()
@@ -142,14 +142,14 @@ impl<'o, 'p> Place<'o, 'p> {
 macro_rules! numbers {
     ($($method:ident: $ty:ty),*) => {
         $(#[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "a bound is compared, not a digit")]
-        fn $method(self, value: $ty) -> Result<Kept, Fault> {
+        fn $method(self, value: $ty) -> Result<Shown, Fault> {
             self.number(value as f64, itoa::Buffer::new().format(value))
         })*
     };
 }
 
-impl<'o, 'p> ser::Serializer for Place<'o, 'p> {
-    type Ok = Kept;
+impl<'o, 'p> ser::Serializer for Cursor<'o, 'p> {
+    type Ok = Shown;
     type Error = Fault;
     type SerializeSeq = Compound<'o, 'p>;
     type SerializeTuple = Compound<'o, 'p>;
@@ -165,52 +165,52 @@ impl<'o, 'p> ser::Serializer for Place<'o, 'p> {
         serialize_u128: u128
     );
 
-    fn serialize_bool(self, value: bool) -> Result<Kept, Fault> {
+    fn serialize_bool(self, value: bool) -> Result<Shown, Fault> {
         self.scalar(Scalar::Bool, |out| out.text.push_str(if value { "true" } else { "false" }))
     }
 
-    fn serialize_f32(self, value: f32) -> Result<Kept, Fault> {
+    fn serialize_f32(self, value: f32) -> Result<Shown, Fault> {
         // The shortest text that reads as this f32, not the digits of its f64.
         self.float(value.into(), value)
     }
 
-    fn serialize_f64(self, value: f64) -> Result<Kept, Fault> {
+    fn serialize_f64(self, value: f64) -> Result<Shown, Fault> {
         self.float(value, value)
     }
 
-    fn serialize_char(self, value: char) -> Result<Kept, Fault> {
+    fn serialize_char(self, value: char) -> Result<Shown, Fault> {
         self.serialize_str(value.encode_utf8(&mut [0; 4]))
     }
 
-    fn serialize_str(self, value: &str) -> Result<Kept, Fault> {
+    fn serialize_str(self, value: &str) -> Result<Shown, Fault> {
         self.scalar(Scalar::String, |out| out.string(value))
     }
 
-    fn serialize_bytes(self, value: &[u8]) -> Result<Kept, Fault> {
+    fn serialize_bytes(self, value: &[u8]) -> Result<Shown, Fault> {
         value.serialize(self)
     }
 
-    fn serialize_none(self) -> Result<Kept, Fault> {
+    fn serialize_none(self) -> Result<Shown, Fault> {
         self.serialize_unit()
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Kept, Fault> {
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Shown, Fault> {
         value.serialize(self.deeper()?)
     }
 
-    fn serialize_unit(self) -> Result<Kept, Fault> {
+    fn serialize_unit(self) -> Result<Shown, Fault> {
         self.scalar(Scalar::Null, |out| out.text.push_str("null"))
     }
 
-    fn serialize_unit_struct(self, _: &'static str) -> Result<Kept, Fault> {
+    fn serialize_unit_struct(self, _: &'static str) -> Result<Shown, Fault> {
         self.serialize_unit()
     }
 
-    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<Kept, Fault> {
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<Shown, Fault> {
         self.serialize_str(variant)
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<Kept, Fault> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<Shown, Fault> {
         value.serialize(self.deeper()?)
     }
 
@@ -220,7 +220,7 @@ impl<'o, 'p> ser::Serializer for Place<'o, 'p> {
         _: u32,
         variant: &'static str,
         value: &T,
-    ) -> Result<Kept, Fault> {
+    ) -> Result<Shown, Fault> {
         self.variant(variant, value)
     }
 

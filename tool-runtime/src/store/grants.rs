@@ -15,7 +15,7 @@ use crate::store::{
 use crate::tool::{Hash, ToolEffect};
 
 /// A call that requires an approval.
-pub(crate) struct Asked<'a> {
+pub(crate) struct GrantQuery<'a> {
     pub(crate) run_id: &'a str,
     pub(crate) conversation_id: Option<&'a str>,
     pub(crate) principal: Option<&'a str>,
@@ -70,7 +70,7 @@ impl StoredGrant {
     }
 
     /// Whether the grant covers a call.
-    pub(crate) fn is_for(&self, asked: &Asked<'_>) -> bool {
+    pub(crate) fn is_for(&self, asked: &GrantQuery<'_>) -> bool {
         let same_principal = self.principal.as_deref() == asked.principal;
         let in_scope = match &self.scope {
             GrantScope::Run(id) => same_principal && **id == *asked.run_id,
@@ -106,7 +106,7 @@ impl Covered {
         }
     }
 
-    fn has(&self, asked: &Asked<'_>) -> bool {
+    fn has(&self, asked: &GrantQuery<'_>) -> bool {
         match self {
             Self::Exactly(digest) => *digest == asked.digest,
             Self::Matching(rules) => json::parse(asked.arguments, &Limits::UNBOUNDED)

@@ -235,7 +235,7 @@ pub(crate) struct Taken {
     pub(crate) decision: DecisionRecord,
     /// The key under which the ledger records the end of the suspended call, if it does not begin.
     pub(crate) ledger: Option<Key>,
-    pub(crate) then: Then,
+    pub(crate) then: Fate,
 }
 
 impl Taken {
@@ -248,8 +248,8 @@ impl Taken {
     /// Returns the intent to write to the ledger, if the call begins.
     pub(crate) fn begins(&self) -> Option<&Intent> {
         match &self.then {
-            Then::Begin(intent) => Some(intent),
-            Then::End(_) => None,
+            Fate::Begin(intent) => Some(intent),
+            Fate::End(_) => None,
         }
     }
 
@@ -264,7 +264,7 @@ impl Taken {
 
 /// The fate of the call after the suspension.
 #[derive(Clone)]
-pub(crate) enum Then {
+pub(crate) enum Fate {
     /// The call ends with this record.
     End(Box<ToolInvocationRecord>),
     /// The call begins.
@@ -358,18 +358,18 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
     if taken.is_late(transaction.now()) {
         decision = decision.too_late();
         match &taken.then {
-            Then::End(_) => {
+            Fate::End(_) => {
                 transaction.append(decision.not_pending())?;
                 return Ok(None);
             }
             // A graph continues with the decision, and the call that it waits for is not carried out.
-            Then::Begin(_) if taken.call.graph.is_some() => {}
-            Then::Begin(_) => return Ok(Some(Begun::Late)),
+            Fate::Begin(_) if taken.call.graph.is_some() => {}
+            Fate::Begin(_) => return Ok(Some(Begun::Late)),
         }
     }
     let begun = match &taken.then {
-        Then::End(_) => Begun::Now(None, None, false),
-        Then::Begin(intent) => match ledger::begin(transaction, intent)? {
+        Fate::End(_) => Begun::Now(None, None, false),
+        Fate::Begin(intent) => match ledger::begin(transaction, intent)? {
             exhausted @ Begun::Exhausted(_) => return Ok(Some(exhausted)),
             Begun::Blocked(blocked) => {
                 if let Blocked::Unknown(unknown) = &blocked {
@@ -396,7 +396,7 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
     if let Some(waiting) = &noticed {
         notices::decided(transaction, waiting, kind, decider.as_ref())?;
     }
-    if let Then::End(record) = &taken.then {
+    if let Fate::End(record) = &taken.then {
         transaction.append((**record).clone())?;
         if let Some(waiting) = &noticed {
             notices::ended_waiting(transaction, waiting, record)?;

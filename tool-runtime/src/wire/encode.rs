@@ -25,7 +25,7 @@ pub(crate) use offered::OfferedTools;
 pub use options::{EncodeOptions, ToolChoice, WireTool};
 pub(crate) use report::SentSchema;
 pub use report::{EncodeError, Encoded, Loss};
-pub(crate) use request::{Asked, MARK, Request, encode_request};
+pub(crate) use request::{MARK, Request, RequestInput, encode_request};
 pub(crate) use settings::{Fields, Vocabulary, encode_settings};
 pub(crate) use tools::{AnswerMode, Carries, CheckedTool, PropertyNames, encode_tools};
 

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::wire::decode::Decoder;
 use crate::wire::encode::{self, Dialect, EncodeError, EncodeOptions, Encoded, OfferedTools, WireTool};
-use crate::wire::{Asked, Format, Message, Request, RequestSettings, ToolChoice};
+use crate::wire::{Format, Message, Request, RequestInput, RequestSettings, ToolChoice};
 
 impl Format {
     /// Returns a decoder for one response, streamed or whole.
@@ -104,7 +104,7 @@ impl Format {
     pub(crate) fn encode_request<'p>(
         self,
         tools: &'p OfferedTools,
-        asked: &Asked<'_>,
+        asked: &RequestInput<'_>,
     ) -> Result<Request<'p>, EncodeError> {
         encode::encode_request(self, self.dialect(), tools, asked)
     }

@@ -15,7 +15,7 @@ use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHand
 
 use crate::adapters::database::Database;
 use crate::adapters::service::{Authority, CalendarService, RefreshError};
-use crate::adapters::vault::{Place, Tokens, Vault};
+use crate::adapters::vault::{AccountKey, Tokens, Vault};
 
 /// The time before its expiry at which an access token is refreshed.
 const AHEAD: SignedDuration = SignedDuration::from_secs(60);
@@ -54,8 +54,11 @@ impl ConnectionBroker for CalendarBroker {
         let (Some(tenant), Some(principal)) = (request.tenant, request.principal) else {
             return Err(ConnectionError::Unknown);
         };
-        let place =
-            Place { tenant: tenant.to_owned(), principal: principal.to_owned(), id: request.id.as_str().to_owned() };
+        let place = AccountKey {
+            tenant: tenant.to_owned(),
+            principal: principal.to_owned(),
+            id: request.id.as_str().to_owned(),
+        };
         let tokens = Fresh::tokens(&self.fresh, place).await?;
         let (database, service) = (Arc::clone(&self.database), Arc::clone(&self.service));
         let calendar = Account { database, service, access: Secret::new(tokens.access) };
@@ -69,12 +72,12 @@ struct Fresh {
     authority: Arc<dyn Authority>,
     clock: Arc<dyn Clock>,
     /// A lock for each account, so that one call refreshes it, with the time of the last failure.
-    turns: Mutex<HashMap<Place, Arc<tokio::sync::Mutex<Option<Timestamp>>>>>,
+    turns: Mutex<HashMap<AccountKey, Arc<tokio::sync::Mutex<Option<Timestamp>>>>>,
 }
 
 impl Fresh {
     /// Returns valid tokens. They are read for each call, so a revoked connection fails from the next call on.
-    async fn tokens(this: &Arc<Self>, place: Place) -> Result<Tokens, ConnectionError> {
+    async fn tokens(this: &Arc<Self>, place: AccountKey) -> Result<Tokens, ConnectionError> {
         let kept = this.vault.get(&place).await.map_err(failed)?.ok_or(ConnectionError::Unknown)?;
         if !this.ends_within(&kept.tokens, AHEAD) {
             return Ok(kept.tokens);
@@ -84,7 +87,7 @@ impl Fresh {
         tokio::spawn(async move { this.refreshed(&place).await }).await.map_err(failed)?
     }
 
-    async fn refreshed(&self, place: &Place) -> Result<Tokens, ConnectionError> {
+    async fn refreshed(&self, place: &AccountKey) -> Result<Tokens, ConnectionError> {
         let turn = self.turn(place);
         let mut failed_at = turn.lock().await;
         // Reads again: the previous holder of the lock may have refreshed the tokens, or the connection may be revoked.
@@ -122,7 +125,7 @@ impl Fresh {
         tokens.expires_at.duration_since(self.clock.now()) <= time
     }
 
-    fn turn(&self, place: &Place) -> Arc<tokio::sync::Mutex<Option<Timestamp>>> {
+    fn turn(&self, place: &AccountKey) -> Arc<tokio::sync::Mutex<Option<Timestamp>>> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         if turns.len() >= MOST {
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);

@@ -15,7 +15,7 @@ use crate::adapters::unavailable;
 
 /// An account with the tenant and the principal who may use it.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct AccountKey {
     pub(crate) tenant: String,
     pub(crate) principal: String,
     pub(crate) id: String,
@@ -31,7 +31,7 @@ pub(crate) struct Tokens {
 }
 
 /// Stored tokens.
-pub(crate) struct Kept {
+pub(crate) struct OpenVault {
     pub(crate) tokens: Tokens,
     /// The version, by which a later write detects a concurrent one.
     sealed: Vec<u8>,
@@ -49,7 +49,7 @@ impl Vault {
     }
 
     /// Stores the tokens of a new account. An existing or revoked account does not change.
-    pub(crate) fn connect(&self, place: &Place, tokens: &Tokens) -> Result<(), Failure> {
+    pub(crate) fn connect(&self, place: &AccountKey, tokens: &Tokens) -> Result<(), Failure> {
         let (place, sealed) = (place.clone(), self.seal(place, tokens)?);
         self.database.run_here(move |connection| {
             // Reads first, so that a read-only file works if the account exists.
@@ -64,7 +64,7 @@ impl Vault {
     }
 
     /// Returns the tokens of an account. `None` if this tenant and principal have none, or they were revoked.
-    pub(crate) async fn get(&self, place: &Place) -> Result<Option<Kept>, Failure> {
+    pub(crate) async fn get(&self, place: &AccountKey) -> Result<Option<OpenVault>, Failure> {
         let wanted = place.clone();
         let query = move |connection: &mut Connection| {
             let sql = "SELECT sealed FROM connections WHERE tenant = ?1 AND principal = ?2 AND id = ?3";
@@ -72,11 +72,16 @@ impl Vault {
             connection.query_row(sql, row, |row| row.get::<_, Option<Vec<u8>>>(0)).optional()
         };
         let Some(sealed) = self.database.run(query).await?.flatten() else { return Ok(None) };
-        Ok(Some(Kept { tokens: self.open(place, &sealed)?, sealed }))
+        Ok(Some(OpenVault { tokens: self.open(place, &sealed)?, sealed }))
     }
 
     /// Replaces tokens. Returns `false`, without a change, if they were replaced or revoked meanwhile.
-    pub(crate) async fn replace(&self, place: &Place, before: &Kept, tokens: &Tokens) -> Result<bool, Failure> {
+    pub(crate) async fn replace(
+        &self,
+        place: &AccountKey,
+        before: &OpenVault,
+        tokens: &Tokens,
+    ) -> Result<bool, Failure> {
         let (place, before, sealed) = (place.clone(), before.sealed.clone(), self.seal(place, tokens)?);
         let write = move |connection: &mut Connection| {
             let sql =
@@ -86,11 +91,11 @@ impl Vault {
         Ok(self.database.run(write).await? == 1)
     }
 
-    fn seal(&self, place: &Place, tokens: &Tokens) -> Result<Vec<u8>, Failure> {
+    fn seal(&self, place: &AccountKey, tokens: &Tokens) -> Result<Vec<u8>, Failure> {
         seal(&self.key, &bound(place), &format!("{}\n{}\n{}", tokens.expires_at, tokens.refresh, tokens.access))
     }
 
-    fn open(&self, place: &Place, sealed: &[u8]) -> Result<Tokens, Failure> {
+    fn open(&self, place: &AccountKey, sealed: &[u8]) -> Result<Tokens, Failure> {
         let text = unseal(&self.key, &bound(place), sealed);
         let tokens = text.as_deref().and_then(|text| {
             let (expires_at, rest) = text.split_once('\n')?;
@@ -102,7 +107,7 @@ impl Vault {
 }
 
 /// The context that sealed tokens are bound to. In another row they cannot be opened.
-fn bound(Place { tenant, principal, id }: &Place) -> String {
+fn bound(AccountKey { tenant, principal, id }: &AccountKey) -> String {
     format!("{}:{tenant}{}:{principal}{id}", tenant.len(), principal.len())
 }
 

@@ -7,14 +7,14 @@ use tool_runtime::call::Outcome;
 use tool_runtime::runner::ApprovalDecision;
 
 use crate::exit::Exit;
-use crate::session::Who;
+use crate::session::DeciderArgs;
 use crate::values;
 
 /// The decider, and the time to wait for the result of the call.
 #[derive(Debug, Args)]
 pub(crate) struct By {
     #[command(flatten)]
-    pub(crate) who: Who,
+    pub(crate) who: DeciderArgs,
     /// For a run of the store: wait this long for its worker, for example 30s, and exit with the code of the call
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) wait: Option<Duration>,

@@ -13,14 +13,14 @@ use crate::chat::ended::unrestored;
 use crate::chat::{Autosave, Talk};
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
-use crate::saved::{Document, Kept};
+use crate::saved::{Document, OpenDocument};
 use crate::session::Cli;
 use crate::terminal;
 
 /// Decides a call of a document, and lets its conversation continue.
 pub(super) async fn decide(
     cli: &Cli<'_>,
-    (kept, document): (Kept, Document),
+    (kept, document): (OpenDocument, Document),
     (pending, question): (&PendingCall, &Question),
     decision: Decision,
     decider: &Decider,
@@ -52,7 +52,7 @@ pub(super) async fn decide(
 /// Decides a call of the command `call`, which has no conversation to continue.
 async fn finish_call(
     cli: &Cli<'_>,
-    mut kept: Kept,
+    mut kept: OpenDocument,
     snapshot: RunSnapshot,
     (pending, question): (&PendingCall, &Question),
     decision: Decision,

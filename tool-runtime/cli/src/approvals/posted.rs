@@ -14,7 +14,7 @@ use tool_runtime::store::{
 
 use crate::approvals::decision::{By, Decision, exit_of};
 use crate::approvals::waiting;
-use crate::describe::Asked;
+use crate::describe::ShownCall;
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::frozen::frozen;
@@ -185,7 +185,7 @@ pub(super) fn done(cli: &Cli<'_>, denies: bool, result: &ToolExecResult) -> Resu
 /// again.
 pub(crate) fn check(cli: &Cli<'_>, call: &PendingCall, decision: &ApprovalDecision) -> Result<(), Failure> {
     let (catalog, policy) = (cli.catalog()?, cli.policy()?);
-    let tool = Asked::of(call).tool;
+    let tool = ShownCall::of(call).tool;
     if let (ApprovalDecision::ApproveEdited(arguments), Some(_)) = (decision, catalog.get(tool)) {
         frozen(&catalog, &policy, tool, arguments)?;
     }

@@ -12,8 +12,8 @@ use tool_runtime::store::PendingCall;
 use tool_runtime::tool::ToolEffect;
 
 use crate::approvals::waiting;
-use crate::approvals::waiting::{Found, Place};
-use crate::describe::{Asked, describe};
+use crate::approvals::waiting::{DecidedIn, Found};
+use crate::describe::{ShownCall, describe};
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
 use crate::terminal::json;
@@ -86,8 +86,8 @@ impl<'a> Row<'a> {
     fn of(found: &'a Found) -> Self {
         let call = &found.call;
         let (conversation, title) = match &found.place {
-            Place::Document { id, title } => (Some(id.as_str()), Some(title.as_str())),
-            Place::Run(_) | Place::Elsewhere => (None, None),
+            DecidedIn::Document { id, title } => (Some(id.as_str()), Some(title.as_str())),
+            DecidedIn::Run(_) | DecidedIn::Elsewhere => (None, None),
         };
         Self {
             id: call.call_id.as_str(),
@@ -98,7 +98,7 @@ impl<'a> Row<'a> {
             tool: call.tool.as_str(),
             waits_for: call.suspension,
             path: call.graph.as_ref().map(|graph| &*graph.path),
-            rule: Asked::of(call).rule,
+            rule: ShownCall::of(call).rule,
             principal: call.principal.as_deref(),
             tenant: call.tenant.as_deref(),
             created_at: format!("{:.0}", call.created_at),
@@ -110,7 +110,7 @@ impl<'a> Row<'a> {
             },
             required: Some(call.approvals().1).filter(|required| *required > 1),
             approved_by: approved_by(call),
-            summary: Asked::of(call).summary,
+            summary: ShownCall::of(call).summary,
         }
     }
 
@@ -167,7 +167,7 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
         if unmask && let Ok(whole) = RawValue::from_string(call.arguments().to_owned()) {
             row.arguments = Some(whole.into());
         }
-        let (Asked { changes, names, .. }, labels) = (Asked::of(call), &*call.labels);
+        let (ShownCall { changes, names, .. }, labels) = (ShownCall::of(call), &*call.labels);
         let whole = Whole { row, argument_digest: call.record_digest, changes, names, labels, deciders };
         terminal::line(&json(&whole)?);
         return Ok(Exit::Done);
@@ -188,11 +188,11 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
         terminal::line(&terminal::safe(&format!("   (waits for {})", progress(&approved_by(call), required))));
     }
     terminal::line(&match &found.place {
-        Place::Document { id, title } => format!("   (in {id}: {})", terminal::safe(title)),
-        Place::Run(run) => {
+        DecidedIn::Document { id, title } => format!("   (in {id}: {})", terminal::safe(title)),
+        DecidedIn::Run(run) => {
             format!("   (in the run {}, {})", terminal::safe(&call.run_id), waiting::held(run, found.now))
         }
-        Place::Elsewhere => {
+        DecidedIn::Elsewhere => {
             format!("   (in the run {}, which no worker continues)", terminal::safe(&call.run_id))
         }
     });
@@ -220,7 +220,7 @@ pub(crate) fn who_decides(
 
 impl<'a> Deciders<'a> {
     fn of(catalog: &ToolCatalog, policy: &'a ToolPolicy, call: &'a PendingCall) -> Self {
-        let tool = Asked::of(call).tool;
+        let tool = ShownCall::of(call).tool;
         // A tool that left the catalog may have had any effect.
         let declared = catalog.get(tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
         let effect = policy.effect_of(tool, declared);

@@ -9,7 +9,7 @@ use tool_runtime::store::{PendingCall, Store as _};
 
 use crate::approvals::decision::By;
 use crate::approvals::posted::{done, follow, last_record, no_model, refused};
-use crate::approvals::waiting::Place;
+use crate::approvals::waiting::DecidedIn;
 use crate::approvals::{Found, asking, for_client, waiting};
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
@@ -71,7 +71,7 @@ async fn find(cli: &Cli<'_>, ids: Vec<String>, decision: &ApprovalDecision, by: 
         if call.suspension == Suspension::Client {
             return Err(for_client(cli));
         }
-        if !matches!(place, Place::Run(_)) {
+        if !matches!(place, DecidedIn::Run(_)) {
             return Err(alone(&id));
         }
         calls.push((id, call, question));

@@ -18,13 +18,13 @@ pub(super) const NOT_PENDING: &str = "not_pending";
 /// A waiting call and its place.
 pub(crate) struct Found {
     pub(crate) call: PendingCall,
-    pub(super) place: Place,
+    pub(super) place: DecidedIn,
     /// The time of its store, by which it expires.
     pub(super) now: Timestamp,
 }
 
 /// The place where a waiting call is decided.
-pub(crate) enum Place {
+pub(crate) enum DecidedIn {
     /// In a document of the data folder.
     Document { id: String, title: String },
     /// In a run that workers share.
@@ -37,8 +37,8 @@ impl Found {
     /// The name of the call's document or run, as a person writes it in `PLACE/CALL`.
     fn place(&self) -> &str {
         match &self.place {
-            Place::Document { id, .. } => id,
-            Place::Run(_) | Place::Elsewhere => &self.call.run_id,
+            DecidedIn::Document { id, .. } => id,
+            DecidedIn::Run(_) | DecidedIn::Elsewhere => &self.call.run_id,
         }
     }
 
@@ -104,7 +104,7 @@ pub(crate) async fn find(cli: &Cli<'_>, id: &str) -> Result<Found, Failure> {
 fn of_documents(cli: &Cli<'_>) -> Result<Vec<Found>, Failure> {
     let mut found = Vec::new();
     for saved in ConversationFiles::of(cli).all()? {
-        let place = || Place::Document { id: saved.id.clone(), title: saved.title.clone() };
+        let place = || DecidedIn::Document { id: saved.id.clone(), title: saved.title.clone() };
         found.extend(saved.document.waiting().map(|call| Found {
             call: call.clone(),
             place: place(),
@@ -137,7 +137,7 @@ async fn add(
         }
         let stored = store.read(&[Key::run(Arc::clone(&call.run_id))]).await?.pop().flatten();
         let run = stored.as_ref().and_then(StoredDocument::as_run).filter(|run| run.tenant == tenant);
-        let place = run.map_or(Place::Elsewhere, |run| Place::Run(Box::new(run.clone())));
+        let place = run.map_or(DecidedIn::Elsewhere, |run| DecidedIn::Run(Box::new(run.clone())));
         found.push(Found { call, place, now });
     }
     Ok(())

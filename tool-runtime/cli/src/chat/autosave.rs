@@ -4,11 +4,11 @@ use tool_runtime::agent::{Conversation, Input, LeasedRun};
 use tool_runtime::store::{Key, StoreError};
 
 use crate::exit::Failure;
-use crate::saved::{Document, Kept};
+use crate::saved::{Document, OpenDocument};
 
 /// The place of a conversation: a document of the data folder, or a leased run of the store.
 pub(crate) enum Autosave {
-    File(Kept),
+    File(OpenDocument),
     Run { leased: LeasedRun, id: String },
 }
 

@@ -11,7 +11,7 @@ use crate::chat::Chat;
 use crate::chat::autosave::Autosave;
 use crate::chat::ended::unrestored;
 use crate::exit::Failure;
-use crate::saved::{ConversationFiles, Document, Kept};
+use crate::saved::{ConversationFiles, Document, OpenDocument};
 use crate::session::{Cli, Gate};
 use crate::{attend, terminal};
 
@@ -90,7 +90,7 @@ async fn saved(
     options: RunOptions,
     id: &str,
 ) -> Result<(Conversation, Autosave), Failure> {
-    let (kept, document): (Kept, Document) = ConversationFiles::of(cli).open(id)?;
+    let (kept, document): (OpenDocument, Document) = ConversationFiles::of(cli).open(id)?;
     let Document::Chat(saved) = document else {
         let app = cli.app.name;
         return Err(Failure::usage(format!("`{}` is a single call; decide it with `{app} approvals`", kept.id)));

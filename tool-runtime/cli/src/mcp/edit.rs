@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tool_runtime::policy::ToolPolicy;
 use tool_runtime::tool::Hash;
 
-use crate::written::Written;
+use crate::written::PolicyFile;
 
 /// The lines to write about a tool.
 pub(super) struct Pin {
@@ -31,7 +31,7 @@ impl Pin {
 
 /// Returns the text with these pins. `None` if they cannot be inserted as lines, such as into an inline table.
 pub(super) fn with_pins(text: &str, pins: &BTreeMap<String, Pin>) -> Option<String> {
-    let written = Written::of(&ToolPolicy::from_toml(text).ok()?).ok()?;
+    let written = PolicyFile::of(&ToolPolicy::from_toml(text).ok()?).ok()?;
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for (name, tool) in pins {
         let pin = tool.pin;

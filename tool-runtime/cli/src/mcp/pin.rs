@@ -16,11 +16,11 @@ use crate::mcp::servers::source;
 use crate::mcp::settings::Servers;
 use crate::session::Cli;
 use crate::text::nearest;
-use crate::written::Written;
+use crate::written::PolicyFile;
 use crate::{input, replace, terminal};
 
 /// The pinned definitions, which are kept in a file beside the policy.
-type Kept = BTreeMap<String, Value>;
+type Pins = BTreeMap<String, Value>;
 
 /// The tools to pin: their names, or all.
 type Wanted<'a> = (&'a [String], bool);
@@ -31,7 +31,7 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, wanted: Wanted<'_>, ye
         return Err(Failure::usage("the file for the pins is missing; name the policy with `--policy FILE.toml`"));
     };
     let (policy, beside) = (cli.policy()?, path.with_extension("pins.json"));
-    let written = Written::of(&policy)?;
+    let written = PolicyFile::of(&policy)?;
     let text = input::text(input::file(&path)?, &path.display().to_string())?;
     let mut kept = read(&beside)?;
     let source = source(cli, servers).await?;
@@ -125,9 +125,9 @@ fn fields(definition: &Value) -> Vec<String> {
 }
 
 /// Reads the definitions that were pinned before. They enable no tool; only the policy does.
-fn read(path: &Path) -> Result<Kept, Failure> {
+fn read(path: &Path) -> Result<Pins, Failure> {
     if !path.exists() {
-        return Ok(Kept::new());
+        return Ok(Pins::new());
     }
     serde_json::from_slice(&input::file(path)?).map_err(|error| {
         let (path, line) = (path.display(), error.line());

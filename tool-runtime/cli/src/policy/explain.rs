@@ -15,7 +15,7 @@ use crate::policy::why;
 use crate::session::Cli;
 use crate::terminal::json;
 use crate::text::nearest;
-use crate::written::Written;
+use crate::written::PolicyFile;
 use crate::{catalog, input, terminal, values};
 
 #[derive(Debug, Args)]
@@ -91,7 +91,7 @@ pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
     let policy = cli.checked_policy(&found)?;
     let (party, labels) = (cli.party(), values::shared(&asked.labels));
     // A model's tools are chosen before there is any result, so only labels of the application count at that stage.
-    let written = Written::of(&policy)?;
+    let written = PolicyFile::of(&policy)?;
     let from_run = |label: &&Arc<str>| written.label(label, "from_run") == Some(&true.into());
     let first: Vec<_> = labels.iter().filter(from_run).cloned().collect();
     let context = PolicyContext {

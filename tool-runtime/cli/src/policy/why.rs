@@ -6,13 +6,13 @@ use tool_runtime::error::Problem;
 use tool_runtime::policy::ToolPolicy;
 
 use crate::policy::explain::Explain;
-use crate::written::Written;
+use crate::written::PolicyFile;
 
 /// The sentence for the rule of a decision.
 pub(super) fn of(
     decision: &Decision,
     policy: &ToolPolicy,
-    written: &Written,
+    written: &PolicyFile,
     (spec, unready): (&ToolSpec, Option<&Problem>),
     asked: &Explain,
 ) -> String {
@@ -56,7 +56,7 @@ fn who(asked: &Explain) -> &'static str {
 }
 
 /// `NAME.arguments[2]`: the pointer of the rule.
-fn argument(rest: &str, written: &Written, name: &str) -> String {
+fn argument(rest: &str, written: &PolicyFile, name: &str) -> String {
     let at = rest.rsplit_once('[').and_then(|(_, at)| at.strip_suffix(']')).and_then(|at| at.parse::<usize>().ok());
     let pointer = at.and_then(|at| written.tool(name, "arguments")?.get(at)?.get("pointer")?.as_str());
     match pointer {

@@ -46,7 +46,7 @@ impl From<sqlx::Error> for Failed {
 
 /// The rows that a write left in the database, by which to look it up when its commit was not acknowledged.
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct WrittenRows {
     /// A document that is due was written.
     pub(super) wakes: bool,
     documents: Vec<(Key, Option<Stored>)>,
@@ -56,7 +56,7 @@ pub(super) struct Written {
     record: Option<(String, i64, String)>,
 }
 
-impl Written {
+impl WrittenRows {
     /// Adds a later write of the same transaction.
     pub(super) fn then(&mut self, later: Self) {
         self.wakes |= later.wakes;
@@ -90,8 +90,8 @@ impl Written {
 }
 
 /// Executes a write in a transaction that holds its locks.
-pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Timestamp) -> Result<Written, Failed> {
-    let mut written = Written::default();
+pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Timestamp) -> Result<WrittenRows, Failed> {
+    let mut written = WrittenRows::default();
     let (keys, change) = match work {
         Work::Append(record) => {
             let records = appended(connection, record, now).await?;
@@ -151,7 +151,7 @@ const OF_RUN: &str = "('call', 'waiting', 'decided', 'post', 'notice')";
 /// Closes a run, if no call of it is open. With the end of its chain, removes its records and its calls, if it ends there.
 async fn close(connection: &mut Connection, run: &str, end: Option<Chain>) -> Result<(), Failed> {
     let open = "SELECT number FROM tool_runtime_documents \
-                WHERE space IN ('call', 'waiting') AND scope = $1 AND due IS NOT NULL LIMIT 1";
+                WHERE kind IN ('call', 'waiting') AND scope = $1 AND due IS NOT NULL LIMIT 1";
     if !connection.rows::<(i64,)>(open, [run.into()]).await?.is_empty() {
         return Err(Failed::Refused(StoreError::Fenced));
     }
@@ -160,7 +160,7 @@ async fn close(connection: &mut Connection, run: &str, end: Option<Chain>) -> Re
         return Err(Failed::Refused(StoreError::Fenced));
     }
     connection.execute("DELETE FROM tool_runtime_records WHERE run_id = $1", [run.into()]).await?;
-    let sql = format!("DELETE FROM tool_runtime_documents WHERE space IN {OF_RUN} AND scope = $1");
+    let sql = format!("DELETE FROM tool_runtime_documents WHERE kind IN {OF_RUN} AND scope = $1");
     connection.execute(sql, [run.into()]).await?;
     Ok(())
 }
@@ -208,25 +208,25 @@ async fn set(
     old: Option<&Stored>,
 ) -> Result<Option<Stored>, Failed> {
     let (scope, id, name) = columns(key);
-    let space = key.kind().code();
+    let kind = key.kind().code();
     let split = document.as_ref().map(StoredDocument::split).transpose().map_err(Failed::Refused)?;
     let text = split.as_ref().and_then(|(_, text)| text.as_deref());
     let (parts, hashes) = text.map(parts::split).unzip();
     parts::write(connection, &scope, old, &parts.unwrap_or_default()).await?;
     let (Some(document), Some((json, _))) = (&document, &split) else {
-        let sql = "DELETE FROM tool_runtime_documents WHERE space = $1 AND scope = $2 AND id = $3";
-        connection.execute(sql, [space.into(), scope.into(), id.into()]).await?;
+        let sql = "DELETE FROM tool_runtime_documents WHERE kind = $1 AND scope = $2 AND id = $3";
+        connection.execute(sql, [kind.into(), scope.into(), id.into()]).await?;
         return Ok(None);
     };
-    let sql = "INSERT INTO tool_runtime_documents (space, scope, id, name, due, body, parts, lane, leased_until) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (space, scope, id) \
+    let sql = "INSERT INTO tool_runtime_documents (kind, scope, id, name, due, body, parts, lane, leased_until) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (kind, scope, id) \
                DO UPDATE SET due = excluded.due, body = excluded.body, parts = excluded.parts, lane = excluded.lane, \
                leased_until = excluded.leased_until";
     let due = Value::Int(document.due().map(micros_from));
     let [lane, leased_until] = queued(document);
     let stored = Stored { body: json.clone(), parts: hashes };
     let (body, parts) = (stored.body.as_str().into(), Value::Text(stored.parts.clone()));
-    let arguments = [space.into(), scope.into(), id.into(), Value::Text(name), due, body, parts, lane, leased_until];
+    let arguments = [kind.into(), scope.into(), id.into(), Value::Text(name), due, body, parts, lane, leased_until];
     connection.execute(sql, arguments).await?;
     Ok(Some(stored))
 }
@@ -242,7 +242,7 @@ async fn append(
     connection: &mut Connection,
     mut chains: BTreeMap<String, Chain>,
     records: Vec<AuditRecord>,
-    written: &mut Written,
+    written: &mut WrittenRows,
 ) -> Result<(), Failed> {
     for record in records {
         let run = clipped(record.run_id());

@@ -126,24 +126,24 @@ fn moment(micros: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_microsecond(micros).map_err(|error| StoreError::Corrupt(Box::new(error)))
 }
 
-type Kept = (i64, i64, String, String, String, String, String, String, String, Text, Text, Text, i64, String);
+type RecordRow = (i64, i64, String, String, String, String, String, String, String, Text, Text, Text, i64, String);
 
 /// The row of a record. An unreadable row becomes an error in its place, like an edited one, so that it does not fail
 /// its whole page.
 enum Record {
-    Whole(Box<Kept>),
+    Whole(Box<RecordRow>),
     Unreadable { number: i64, sequence: Option<i64>, run: Option<String> },
 }
 
 impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for Record
 where
-    Kept: sqlx::FromRow<'r, R>,
+    RecordRow: sqlx::FromRow<'r, R>,
     usize: sqlx::ColumnIndex<R>,
     i64: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
     String: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
 {
     fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
-        Kept::from_row(row).map(|kept| Self::Whole(Box::new(kept))).or_else(|_| {
+        RecordRow::from_row(row).map(|kept| Self::Whole(Box::new(kept))).or_else(|_| {
             Ok(Self::Unreadable { number: row.try_get(0)?, sequence: row.try_get(1).ok(), run: row.try_get(4).ok() })
         })
     }

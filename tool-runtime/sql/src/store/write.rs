@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use tool_runtime::store::{Clock, StoreError};
 use tool_runtime::tool::Hash;
 
-use crate::store::apply::{Failed, Work, Written, apply};
+use crate::store::apply::{Failed, Work, WrittenRows, apply};
 use crate::store::connection::Connection;
 use crate::store::failure::{failed, is_transient};
 use crate::store::migrate::VERSION;
@@ -111,9 +111,9 @@ async fn in_one(
     connection: &mut Connection,
     jobs: &mut [Job],
     results: &mut Vec<Result<(), StoreError>>,
-    unsure: &mut Option<Written>,
+    unsure: &mut Option<WrittenRows>,
 ) -> Result<(), Failed> {
-    let mut all = Written::default();
+    let mut all = WrittenRows::default();
     let now = begin(shared, connection, String::new()).await?;
     for job in jobs {
         connection.run("SAVEPOINT one").await?;
@@ -137,7 +137,7 @@ async fn in_one(
 }
 
 /// Looks up whether a write is in the database. It retries while the connection breaks.
-pub(super) async fn kept(shared: &Shared, written: &Written) -> Result<bool, StoreError> {
+pub(super) async fn kept(shared: &Shared, written: &WrittenRows) -> Result<bool, StoreError> {
     let end = Instant::now() + shared.patience;
     loop {
         match look(shared, written).await {
@@ -148,7 +148,7 @@ pub(super) async fn kept(shared: &Shared, written: &Written) -> Result<bool, Sto
     }
 }
 
-async fn look(shared: &Shared, written: &Written) -> Result<bool, sqlx::Error> {
+async fn look(shared: &Shared, written: &WrittenRows) -> Result<bool, sqlx::Error> {
     #[cfg(all(test, feature = "sqlite"))]
     shared.faults.before_look()?;
     let mut connection = shared.database.connection().await?;
@@ -172,7 +172,7 @@ async fn alone(shared: &Arc<Shared>, work: &mut Work) -> Result<(), StoreError> 
 }
 
 /// Attempts a write. `unsure` is the write of an earlier attempt whose commit was not acknowledged.
-async fn once(shared: &Arc<Shared>, work: &mut Work, unsure: &mut Option<Written>) -> Result<(), Failed> {
+async fn once(shared: &Arc<Shared>, work: &mut Work, unsure: &mut Option<WrittenRows>) -> Result<(), Failed> {
     let mut connection = shared.database.connection().await?;
     let tried = attempt(shared, &mut connection, work, unsure).await;
     match &tried {
@@ -187,7 +187,7 @@ async fn attempt(
     shared: &Arc<Shared>,
     connection: &mut Connection,
     work: &mut Work,
-    unsure: &mut Option<Written>,
+    unsure: &mut Option<WrittenRows>,
 ) -> Result<(), Failed> {
     let now = begin(shared, connection, locked(shared, work)).await?;
     if let Some(written) = unsure

@@ -27,7 +27,7 @@ const PRINTED: usize = 16 << 10;
 const FAILED: Failure = Failure::new("script_error", "The interpreter failed");
 
 /// A call that a script requests.
-pub(super) struct Asked {
+pub(super) struct ScriptCall {
     pub(super) tool: String,
     pub(super) arguments: String,
     pub(super) reply: reply::SyncSender<Reply>,
@@ -57,7 +57,7 @@ pub(super) struct Source {
 
 /// A running script. On drop, the script stops at its next operation.
 pub(super) struct Interpreter {
-    pub(super) asked: mpsc::Receiver<Asked>,
+    pub(super) asked: mpsc::Receiver<ScriptCall>,
     ended: oneshot::Receiver<Result<Left, Failure>>,
     stop: Arc<AtomicBool>,
 }
@@ -77,7 +77,7 @@ impl Interpreter {
     /// Runs the script on its thread. A panic ends only the script.
     fn running(
         permit: OwnedSemaphorePermit,
-        work: impl FnOnce(mpsc::Sender<Asked>, Arc<AtomicBool>) -> Result<Left, Failure> + Send + 'static,
+        work: impl FnOnce(mpsc::Sender<ScriptCall>, Arc<AtomicBool>) -> Result<Left, Failure> + Send + 'static,
     ) -> std::io::Result<Self> {
         let (ask, asked) = mpsc::channel(1);
         let (end, ended) = oneshot::channel();
@@ -96,7 +96,7 @@ impl Interpreter {
     }
 }
 
-fn run(source: &Source, ask: mpsc::Sender<Asked>, stop: Arc<AtomicBool>) -> Result<Left, Failure> {
+fn run(source: &Source, ask: mpsc::Sender<ScriptCall>, stop: Arc<AtomicBool>) -> Result<Left, Failure> {
     let failed: Arc<Mutex<Option<Failure>>> = Arc::default();
     let printed: Arc<Mutex<String>> = Arc::default();
     let mut engine = engine(source.operations, source.text.len());
@@ -134,7 +134,7 @@ fn print(printed: &mut String, line: &str) {
 /// The script's side of the channel for tool calls.
 #[derive(Clone)]
 struct Port {
-    ask: mpsc::Sender<Asked>,
+    ask: mpsc::Sender<ScriptCall>,
     failed: Arc<Mutex<Option<Failure>>>,
 }
 
@@ -142,7 +142,7 @@ impl Port {
     fn call(&self, tool: &str, arguments: Map) -> Result<Dynamic, Box<EvalAltResult>> {
         let arguments = value::write(&Dynamic::from_map(arguments)).map_err(|failure| self.stop(failure))?.to_string();
         let (reply, replied) = reply::sync_channel(1);
-        let asked = Asked { tool: tool.to_owned(), arguments, reply };
+        let asked = ScriptCall { tool: tool.to_owned(), arguments, reply };
         let stopped = || self.stop(Failure::new("script_stopped", "The script was stopped"));
         self.ask.blocking_send(asked).map_err(|_| stopped())?;
         match replied.recv().map_err(|_| stopped())? {
@@ -176,7 +176,7 @@ mod tests {
             let permit = Arc::clone(&slots).acquire_owned().await.unwrap();
             let mut broken = Interpreter::running(permit, |ask, _| {
                 let (reply, _) = reply::sync_channel(1);
-                let asked = Asked { tool: "lab__read".to_owned(), arguments: "{}".to_owned(), reply };
+                let asked = ScriptCall { tool: "lab__read".to_owned(), arguments: "{}".to_owned(), reply };
                 ask.blocking_send(asked).unwrap_or_default();
                 panic!("a value of the script");
             })

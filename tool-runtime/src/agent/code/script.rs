@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use crate::agent::code::failure::Failure;
-use crate::agent::code::interpreter::{Asked, Interpreter, Left, Reply, Source};
+use crate::agent::code::interpreter::{Interpreter, Left, Reply, ScriptCall, Source};
 use crate::agent::code::paused::{Entry, Paused, asked};
 use crate::call::{CallId, DecisionError, Outcome, PendingGraph, SafeError, ToolCall, ToolContext, ToolExecResult};
 use crate::component::Bindings;
@@ -166,7 +166,7 @@ impl Going<'_> {
     }
 
     /// Returns the reply to a call of the script, in order.
-    async fn reply(&mut self, at: usize, call: &Asked) -> Result<Reply, RunFailure> {
+    async fn reply(&mut self, at: usize, call: &ScriptCall) -> Result<Reply, RunFailure> {
         if at >= self.settings.calls {
             return Err(self.failed(Failure::new("script_budget", "The script made too many calls")));
         }

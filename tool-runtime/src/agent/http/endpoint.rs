@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::agent::http::settings::Settings;
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest};
-use crate::wire::{Asked, CodeIn, EncodeOptions, ErrorCode, Format, Message, OfferedTools, event_error};
+use crate::wire::{CodeIn, EncodeOptions, ErrorCode, Format, Message, OfferedTools, RequestInput, event_error};
 
 /// The version of the Messages API that the `anthropic` format speaks.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -115,7 +115,7 @@ pub(super) fn body(
     }
     let options = options(settings).with_settings(asked);
     let answer = request.answer.map(|answer| (answer, settings.answers));
-    let asked = Asked { messages: request.messages, model: &settings.model, options: &options, answer };
+    let asked = RequestInput { messages: request.messages, model: &settings.model, options: &options, answer };
     let mut body = format.encode_request(tools, &asked).map_err(encode)?;
     for tool in tools.left_out() {
         tracing::warn!(tool, %format, "the format cannot carry the tool, so the model is not offered it");

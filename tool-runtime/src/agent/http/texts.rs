@@ -15,10 +15,10 @@ const MOST_BYTES: usize = 32 << 20;
 /// The encoded tools of the views in recent requests to a model. A view never changes and its id is unique, so an entry
 /// is never stale; the least recently used is evicted.
 #[derive(Default)]
-pub(super) struct Texts(Mutex<Kept>);
+pub(super) struct Texts(Mutex<TextCache>);
 
 #[derive(Default)]
-struct Kept {
+struct TextCache {
     /// Keyed by the id of the view, the most recently used last.
     views: VecDeque<(u64, Arc<OfferedTools>)>,
     bytes: usize,
@@ -44,7 +44,7 @@ impl Texts {
         Ok(tools)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, TextCache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

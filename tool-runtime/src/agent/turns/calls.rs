@@ -101,7 +101,7 @@ impl Turns {
             self.act(&id, Action::Abandon).await?;
         }
         self.state.close();
-        self.state.said = None;
+        self.state.answer = None;
         Ok(())
     }
 

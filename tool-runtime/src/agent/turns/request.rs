@@ -9,7 +9,7 @@ use crate::agent::meter::Meter;
 use crate::agent::telemetry::{Answering, Chat};
 use crate::agent::turns::Turns;
 use crate::agent::turns::events::{self, Display};
-use crate::agent::turns::state::{Said, Slot, Then};
+use crate::agent::turns::state::{LastAnswer, Next, Slot};
 use crate::agent::typed::{self, Judged, Typed};
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest, ModelTurn, StopReason, TurnCall, TurnOutcome, picking};
 use crate::call::Event;
@@ -117,9 +117,9 @@ impl Turns {
         let message = Message::Assistant(parts);
         // The text of a refusal counts as the model's text.
         let text = message.text();
-        let said = !matches!(&message, Message::Assistant(parts) if parts.is_empty());
+        let has_parts = !matches!(&message, Message::Assistant(parts) if parts.is_empty());
         let Decoded { calls, finish, error, .. } = decoded;
-        if said {
+        if has_parts {
             let early = message
                 .calls()
                 .filter(|call| self.state.typed.as_ref().is_some_and(|typed| typed.is_answer(&call.name)));
@@ -129,7 +129,7 @@ impl Turns {
             early.into_iter().for_each(|result| self.state.history.push(result));
         }
         if let Some(answer) = answer {
-            self.state.said = self.judged(&answer, by_call, text);
+            self.state.answer = self.judged(&answer, by_call, text);
             return;
         }
         self.run.begin_turn();
@@ -137,32 +137,32 @@ impl Turns {
         // The calls of an interrupted answer go through the gate too, which refuses and records each.
         self.state.open = calls.into_iter().map(|call| Slot::queued(&self.run, call.call)).collect();
         // A paused turn is sent back unchanged, if it contains anything.
-        let paused = finish == Finish::Pause && none && said;
+        let paused = finish == Finish::Pause && none && has_parts;
         let then = match (ended_well, none) {
-            (false, _) if !paused => Then::Incomplete { finish, error },
-            (true, true) if is_empty => Then::Empty,
-            (true, true) => Then::Answered,
-            _ => Then::Continue,
+            (false, _) if !paused => Next::Incomplete { finish, error },
+            (true, true) if is_empty => Next::Empty,
+            (true, true) => Next::Answered,
+            _ => Next::Continue,
         };
-        self.state.said = Some(Said { then, text, span: Some(span) });
+        self.state.answer = Some(LastAnswer { then, text, span: Some(span) });
     }
 
     /// Returns the end for a typed answer. `None` if the problems are returned to the model.
-    fn judged(&mut self, answer: &str, by_call: bool, text: String) -> Option<Said> {
+    fn judged(&mut self, answer: &str, by_call: bool, text: String) -> Option<LastAnswer> {
         let (then, text) = match typed::judge(&mut self.state.typed, &self.run, answer)? {
             Judged::Answer(text) => {
                 if by_call {
                     self.run.emit(Event::TextDelta { text: text.clone() });
                 }
-                (Then::Answered, text)
+                (Next::Answered, text)
             }
             Judged::Again(told) => {
                 self.state.history.push(Message::user(told));
                 return None;
             }
-            Judged::Invalid(violations) => (Then::Invalid(violations), text),
+            Judged::Invalid(violations) => (Next::Invalid(violations), text),
         };
-        Some(Said { then, text, span: None })
+        Some(LastAnswer { then, text, span: None })
     }
 
     /// Returns the maximum number of concurrent calls: the lower limit of agent and policy.

@@ -20,8 +20,8 @@ pub(in crate::agent) struct State {
     /// The calls of the last turn, in order, while any of them has no result.
     pub(in crate::agent) open: Vec<Slot>,
     /// The model's last answer, until it has been handled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::agent) said: Option<Said>,
+    #[serde(default, alias = "said", skip_serializing_if = "Option::is_none")]
+    pub(in crate::agent) answer: Option<LastAnswer>,
     /// The settings of the last message of the user.
     #[serde(default)]
     pub(in crate::agent) settings: RequestSettings,
@@ -123,8 +123,8 @@ impl State {
 /// an end can be returned again.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::agent) struct Said {
-    pub(in crate::agent) then: Then,
+pub(in crate::agent) struct LastAnswer {
+    pub(in crate::agent) then: Next,
     /// The model's text, possibly incomplete.
     pub(in crate::agent) text: String,
     /// The parent of the spans of the calls. `None` after a restore.
@@ -132,16 +132,16 @@ pub(in crate::agent) struct Said {
     pub(in crate::agent) span: Option<Span>,
 }
 
-impl Said {
+impl LastAnswer {
     /// Whether the only thing left is the end of the turn.
     pub(in crate::agent) const fn is_end(&self) -> bool {
-        !matches!(self.then, Then::Continue)
+        !matches!(self.then, Next::Continue)
     }
 }
 
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::agent) enum Then {
+pub(in crate::agent) enum Next {
     /// The model reads the results of its calls.
     Continue,
     Answered,

@@ -4,7 +4,7 @@ use tracing::Span;
 
 use crate::agent::telemetry::Used;
 use crate::agent::turns::execute::{self, Progressed};
-use crate::agent::turns::state::{Progress, Said, Slot, Then};
+use crate::agent::turns::state::{LastAnswer, Next, Progress, Slot};
 use crate::agent::turns::{Turns, calls};
 use crate::agent::{StopReason, TurnOutcome, WaitingCall};
 use crate::call::usage::Usage;
@@ -70,9 +70,9 @@ impl Turns {
         if self.state.waiting().next().is_some() {
             return true;
         }
-        match &self.state.said {
+        match &self.state.answer {
             // The request for clarification follows from the document alone.
-            Some(said) if said.is_end() || self.run.should_end_turn() => true,
+            Some(answer) if answer.is_end() || self.run.should_end_turn() => true,
             _ => self.must_not_ask().is_some(),
         }
     }
@@ -135,7 +135,7 @@ impl Turns {
             return false;
         }
         let (places, calls): (Vec<usize>, Vec<_>) = group.into_iter().unzip();
-        let span = self.state.said.as_ref().and_then(|said| said.span.clone()).unwrap_or_else(Span::current);
+        let span = self.state.answer.as_ref().and_then(|answer| answer.span.clone()).unwrap_or_else(Span::current);
         let state = &mut self.state;
         execute::execute(&self.run, &span, calls, parallel, |progressed| match progressed {
             Progressed::Begun(at) => state.hand_over(places[at]),
@@ -154,17 +154,17 @@ impl Turns {
             return Some(Step::Waits(calls));
         }
         self.state.close();
-        let Said { then, text, .. } = self.state.said.clone()?;
+        let LastAnswer { then, text, .. } = self.state.answer.clone()?;
         let ended = match then {
-            Then::Continue => {
-                self.state.said = None;
+            Next::Continue => {
+                self.state.answer = None;
                 self.ask_user(self.run.clarification()?)
             }
-            Then::AskUser => self.stopped(StopReason::AskUser, text),
-            Then::Answered => TurnOutcome::Answered { text },
-            Then::Empty => self.stopped(StopReason::EmptyAnswer, text),
-            Then::Invalid(violations) => self.stopped(StopReason::InvalidAnswer(violations), text),
-            Then::Incomplete { finish, error } => {
+            Next::AskUser => self.stopped(StopReason::AskUser, text),
+            Next::Answered => TurnOutcome::Answered { text },
+            Next::Empty => self.stopped(StopReason::EmptyAnswer, text),
+            Next::Invalid(violations) => self.stopped(StopReason::InvalidAnswer(violations), text),
+            Next::Incomplete { finish, error } => {
                 let detail = error.as_ref().and_then(|error| error.message.clone());
                 let reason = StopReason::Incomplete { finish, error };
                 if let Some(detail) = detail {
@@ -181,7 +181,7 @@ impl Turns {
     fn ask_user(&mut self, clarification: String) -> TurnOutcome {
         self.state.history.push(Message::assistant(clarification.clone()));
         self.run.emit(Event::TextDelta { text: clarification.clone() });
-        self.state.said = Some(Said { then: Then::AskUser, text: clarification.clone(), span: None });
+        self.state.answer = Some(LastAnswer { then: Next::AskUser, text: clarification.clone(), span: None });
         self.stopped(StopReason::AskUser, clarification)
     }
 

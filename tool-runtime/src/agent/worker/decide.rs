@@ -240,10 +240,10 @@ impl RunQueue {
 fn kept(stored: Option<&StoredRun>) -> Result<Option<RunSnapshot>, ResumeError> {
     // Conversations, and the tasks of an MCP server, keep the snapshot of their run under one name.
     #[derive(Deserialize)]
-    struct Kept {
+    struct SavedDocument {
         run: RunSnapshot,
     }
     let document = stored.map(|stored| &*stored.document).filter(|document| !document.is_empty());
-    let kept = document.map(serde_json::from_str::<Kept>).transpose().map_err(corrupt)?;
+    let kept = document.map(serde_json::from_str::<SavedDocument>).transpose().map_err(corrupt)?;
     Ok(kept.map(|kept| kept.run))
 }

@@ -143,10 +143,10 @@ impl Lease {
 
     /// Renews the lease in a task of its own. If another process has the run, or the store cannot tell in time, `lost`
     /// fires.
-    pub(super) fn keep(&self, by: Duration, lost: CancellationToken) -> Kept {
+    pub(super) fn keep(&self, by: Duration, lost: CancellationToken) -> RenewalTask {
         let renewed = Arc::clone(&self.renewed);
         let lease = (self.run.clone(), self.slots.clone());
-        Kept(tokio::spawn(renew(Arc::clone(&self.store), lease, by, renewed, lost)))
+        RenewalTask(tokio::spawn(renew(Arc::clone(&self.store), lease, by, renewed, lost)))
     }
 }
 
@@ -184,9 +184,9 @@ async fn prolong(
 }
 
 /// Renews a lease until it is dropped.
-pub(super) struct Kept(JoinHandle<()>);
+pub(super) struct RenewalTask(JoinHandle<()>);
 
-impl Drop for Kept {
+impl Drop for RenewalTask {
     fn drop(&mut self) {
         self.0.abort();
     }

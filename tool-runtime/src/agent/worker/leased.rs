@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::RunQueue;
-use super::lease::{Kept, Lease, RUNNING, Renewed};
+use super::lease::{Lease, RUNNING, RenewalTask, Renewed};
 use super::queue::transact;
 use crate::agent::{Conversation, Input, SavedConversation, Step, TurnOutcome};
 use crate::runner::{ResumeError, RunOptions};
@@ -99,7 +99,7 @@ pub struct LeasedRun {
     news: u64,
     /// Whether the turn had not ended at the last save.
     is_running: AtomicBool,
-    _kept: Kept,
+    _kept: RenewalTask,
 }
 
 impl RunQueue {

@@ -28,10 +28,10 @@ struct Inner {
 #[derive(Default)]
 struct State {
     has_left: Option<bool>,
-    then: Option<Then>,
+    then: Option<OnDelivery>,
 }
 
-type Then = Box<dyn FnOnce(bool) + Send>;
+type OnDelivery = Box<dyn FnOnce(bool) + Send>;
 
 impl Delivery {
     /// Returns the delivery of a request. `None` if its transport does not report the fate of answers.

@@ -1,4 +1,4 @@
-//! [`Lasting`]: the body of an answer, which ends when the token of its request expires.
+//! [`ExpiringBody`]: the body of an answer, which ends when the token of its request expires.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -13,19 +13,19 @@ use tokio::time::{Sleep, sleep};
 use crate::mcp::serve::body::Body;
 
 /// A body that ends when a token has expired. The rest of it is dropped, as if the client had closed the stream.
-pub(super) struct Lasting {
+pub(super) struct ExpiringBody {
     body: Option<Body>,
     expires: Pin<Box<Sleep>>,
 }
 
-impl Lasting {
+impl ExpiringBody {
     /// Limits a body to this time.
     pub(super) fn body(body: Body, time: Duration) -> Body {
         Self { body: Some(body), expires: Box::pin(sleep(time)) }.boxed()
     }
 }
 
-impl http_body::Body for Lasting {
+impl http_body::Body for ExpiringBody {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -16,12 +16,12 @@ const LOOKED_AT: usize = 64;
 /// that is illegal in heads, so that the request is refused with 400.
 pub(super) struct Heads<S> {
     stream: S,
-    place: Place,
+    place: Section,
     /// Whether the last byte was a carriage return.
     returned: bool,
 }
 
-enum Place {
+enum Section {
     /// In a head: the start of the current line, and the body's length and encoding from earlier lines.
     Head { line: Vec<u8>, length: u64, is_chunked: bool },
     /// In a body with this many bytes left.
@@ -30,7 +30,7 @@ enum Place {
     Rest,
 }
 
-impl Place {
+impl Section {
     const fn head() -> Self {
         Self::Head { line: Vec::new(), length: 0, is_chunked: false }
     }
@@ -38,22 +38,22 @@ impl Place {
 
 impl<S> Heads<S> {
     pub(super) const fn new(stream: S) -> Self {
-        Self { stream, place: Place::head(), returned: false }
+        Self { stream, place: Section::head(), returned: false }
     }
 
     fn read(&mut self, mut bytes: &mut [u8]) {
         while !bytes.is_empty() {
             let count = match &mut self.place {
-                Place::Rest => return,
-                Place::Body(left) => {
+                Section::Rest => return,
+                Section::Body(left) => {
                     let count = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
                     *left -= count as u64;
                     if *left == 0 {
-                        self.place = Place::head();
+                        self.place = Section::head();
                     }
                     count
                 }
-                Place::Head { .. } => {
+                Section::Head { .. } => {
                     if let Some(byte) = bytes.first_mut() {
                         self.read_head(byte);
                     }
@@ -65,15 +65,15 @@ impl<S> Heads<S> {
     }
 
     fn read_head(&mut self, byte: &mut u8) {
-        let Place::Head { line, length, is_chunked } = &mut self.place else { return };
+        let Section::Head { line, length, is_chunked } = &mut self.place else { return };
         let returned = std::mem::replace(&mut self.returned, *byte == b'\r');
         match byte {
             b'\n' if !returned => *byte = 0,
             b'\n' if line.is_empty() => {
                 self.place = match (*is_chunked, *length) {
-                    (true, _) => Place::Rest,
-                    (false, 0) => Place::head(),
-                    (false, length) => Place::Body(length),
+                    (true, _) => Section::Rest,
+                    (false, 0) => Section::head(),
+                    (false, length) => Section::Body(length),
                 };
             }
             b'\n' => {

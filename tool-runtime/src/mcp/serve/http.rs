@@ -27,10 +27,10 @@ use crate::mcp::serve::auth::Authorization;
 use crate::mcp::serve::authenticator::Peer;
 use crate::mcp::serve::body::{Body, refused, unanswered};
 use crate::mcp::serve::delivery::{Delivery, Sending};
-use crate::mcp::serve::expiry::Lasting;
+use crate::mcp::serve::expiry::ExpiringBody;
 use crate::mcp::serve::handler::Handler;
 use crate::mcp::serve::options::HttpOptions;
-use crate::mcp::serve::seats::{Place, with};
+use crate::mcp::serve::seats::{Seated, with};
 use crate::mcp::serve::sessions::{Begins, Parties, Runs, is_ambiguous, is_without_sessions};
 use crate::mcp::serve::{params, raw, strict};
 use crate::runner::{RunOptions, ServedRuns};
@@ -130,7 +130,9 @@ impl HttpService {
         parts.extensions.insert(verified);
         let until = Instant::now() + lasts;
         match timeout(lasts, self.authorized(Request::from_parts(parts, body))).await {
-            Ok(response) => response.map(|body| Lasting::body(body, until.saturating_duration_since(Instant::now()))),
+            Ok(response) => {
+                response.map(|body| ExpiringBody::body(body, until.saturating_duration_since(Instant::now())))
+            }
             Err(_) => authorization.expired(),
         }
     }
@@ -204,8 +206,8 @@ impl HttpService {
         B::Error: fmt::Display,
     {
         let (mut parts, body) = request.into_parts();
-        let place = parts.extensions.remove::<Place>();
-        let answered = move |response: Response<Body>, place: Option<Place>| match place.map(Place::answered) {
+        let place = parts.extensions.remove::<Seated>();
+        let answered = move |response: Response<Body>, place: Option<Seated>| match place.map(Seated::answered) {
             Some(answered) => response.map(|body| with(body, answered)),
             None => response,
         };
@@ -225,7 +227,7 @@ impl HttpService {
                 return late;
             }
         };
-        let place = place.map(Place::answered);
+        let place = place.map(Seated::answered);
         let runs = match session.map(|session| Runs::begin(&self.running, session, &body)) {
             Some(Err(id)) => return unanswered(&id, &strict::repeated()),
             Some(Ok(runs)) => runs,

@@ -113,8 +113,8 @@ pub(super) struct Sits {
 
 impl Sits {
     /// Returns the connection for one of its requests.
-    pub(super) fn place(&self) -> Place {
-        Place { seats: Arc::clone(&self.seats), seat: Arc::clone(&self.seat) }
+    pub(super) fn place(&self) -> Seated {
+        Seated { seats: Arc::clone(&self.seats), seat: Arc::clone(&self.seat) }
     }
 }
 
@@ -127,12 +127,12 @@ impl Drop for Sits {
 
 /// The connection of a request.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct Seated {
     seats: Arc<Seats>,
     seat: Arc<Seat>,
 }
 
-impl Place {
+impl Seated {
     /// Marks the request as received: its connection makes no room until the answer is sent.
     pub(super) fn answered(self) -> Answered {
         *self.seat.waits() = None;
@@ -141,7 +141,7 @@ impl Place {
 }
 
 /// A guard of an answer. Until it is dropped, the connection does not count as waiting.
-pub(super) struct Answered(Place);
+pub(super) struct Answered(Seated);
 
 impl Drop for Answered {
     fn drop(&mut self) {

@@ -18,7 +18,7 @@ use crate::mcp::source::hints::Hints;
 use crate::mcp::source::message::{self, Incoming};
 use crate::wire::EventStream;
 
-use resume::Place;
+use resume::StreamEnd;
 
 /// How long a notification may take.
 const NOTIFY: Duration = Duration::from_secs(5);
@@ -193,7 +193,12 @@ impl Http {
     }
 
     /// Reads a stream until the answer. Returns `None` if the stream ends without one; `place` is where it ended.
-    async fn stream(&self, id: u64, response: &mut Response, place: &mut Place) -> Result<Option<Box<str>>, Failure> {
+    async fn stream(
+        &self,
+        id: u64,
+        response: &mut Response,
+        place: &mut StreamEnd,
+    ) -> Result<Option<Box<str>>, Failure> {
         let mut events = EventStream::new(self.0.max);
         let (mut found, mut asked, mut ended) = (None, Vec::new(), false);
         // A broken connection counts as the end of the stream.

@@ -6,7 +6,7 @@ use crate::json::quote;
 use crate::redact::fault::Fault;
 use crate::redact::key::Key;
 use crate::redact::plan::{Found, Plan};
-use crate::redact::writer::{Kept, Out, Place};
+use crate::redact::writer::{Cursor, Out, Shown};
 
 /// An array. Its elements have the plan of the array itself.
 pub(in crate::redact) struct Compound<'o, 'p> {
@@ -26,17 +26,17 @@ pub(in crate::redact) struct Compound<'o, 'p> {
 }
 
 impl<'o, 'p> Compound<'o, 'p> {
-    pub(super) fn array(place: Place<'o, 'p>) -> Self {
+    pub(super) fn array(place: Cursor<'o, 'p>) -> Self {
         let start = place.out.text.len();
         place.out.text.push('[');
         let arrays = place.arrays.saturating_add(1);
-        let Place { out, plan, depth, .. } = place;
+        let Cursor { out, plan, depth, .. } = place;
         let bracket = start;
         Self { out, plan: Some(plan), arrays, depth, start, bracket, seen: 0, written: 0, missing: 0, wrapped: false }
     }
 
-    pub(super) fn variant(place: Place<'o, 'p>, variant: &str) -> Self {
-        let Place { out, plan, depth, .. } = place;
+    pub(super) fn variant(place: Cursor<'o, 'p>, variant: &str) -> Self {
+        let Cursor { out, plan, depth, .. } = place;
         let start = out.text.len();
         out.text.push('{');
         quote(&mut out.text, variant);
@@ -56,26 +56,26 @@ impl<'o, 'p> Compound<'o, 'p> {
         if self.written > 0 {
             self.out.text.push(',');
         }
-        match value.serialize(Place { out: &mut *self.out, plan, arrays: self.arrays, depth: self.depth })? {
-            Kept::Yes => self.written += 1,
-            Kept::No(_) => self.out.truncate(before),
+        match value.serialize(Cursor { out: &mut *self.out, plan, arrays: self.arrays, depth: self.depth })? {
+            Shown::Yes => self.written += 1,
+            Shown::No(_) => self.out.truncate(before),
         }
         Ok(())
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "every caller is a method of a serialiser")]
-    fn close(self) -> Result<Kept, Fault> {
+    fn close(self) -> Result<Shown, Fault> {
         let shape = if self.wrapped { "{}" } else { "[]" };
         let emptied = self.written == 0 && self.seen > 0;
         if self.plan.is_none() || emptied {
             self.out.truncate(self.start);
-            return Ok(Kept::No(shape));
+            return Ok(Shown::No(shape));
         }
         if self.missing > 0 {
             self.out.leave_out(self.bracket, self.missing);
         }
         self.out.text.push_str(if self.wrapped { "]}" } else { "]" });
-        Ok(Kept::Yes)
+        Ok(Shown::Yes)
     }
 }
 
@@ -83,7 +83,7 @@ impl<'o, 'p> Compound<'o, 'p> {
 pub(in crate::redact) enum Members<'o, 'p> {
     Object(Object<'o, 'p>),
     /// A struct of `serde_json`'s own: its one member holds JSON text.
-    Text(Place<'o, 'p>, Kept),
+    Text(Cursor<'o, 'p>, Shown),
 }
 
 /// An object on its way out, or the one inside `{"variant": {..}}`.
@@ -111,13 +111,13 @@ pub(in crate::redact) struct Object<'o, 'p> {
 }
 
 impl<'o, 'p> Members<'o, 'p> {
-    pub(super) fn new(Place { out, plan, depth, .. }: Place<'o, 'p>) -> Self {
+    pub(super) fn new(Cursor { out, plan, depth, .. }: Cursor<'o, 'p>) -> Self {
         let start = out.text.len();
         out.text.push('{');
         Self::Object(Object::opened(out, Some(plan), depth, start, "}"))
     }
 
-    pub(super) fn variant(Place { out, plan, depth, .. }: Place<'o, 'p>, variant: &str) -> Self {
+    pub(super) fn variant(Cursor { out, plan, depth, .. }: Cursor<'o, 'p>, variant: &str) -> Self {
         let start = out.text.len();
         out.text.push('{');
         quote(&mut out.text, variant);
@@ -127,8 +127,8 @@ impl<'o, 'p> Members<'o, 'p> {
         Self::Object(Object { seen: true, ..Object::opened(out, plan, depth, start, "}}") })
     }
 
-    pub(super) fn text(place: Place<'o, 'p>) -> Self {
-        Self::Text(place, Kept::No("null"))
+    pub(super) fn text(place: Cursor<'o, 'p>) -> Self {
+        Self::Text(place, Shown::No("null"))
     }
 
     pub(super) fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Fault> {
@@ -137,14 +137,14 @@ impl<'o, 'p> Members<'o, 'p> {
             Self::Text(place, kept) => {
                 // Whatever the text is, it is filtered as data.
                 let text = value.serialize(Key)?;
-                let Place { plan, arrays, depth, .. } = *place;
-                *kept = Place { out: &mut *place.out, plan, arrays, depth }.raw(&text)?;
+                let Cursor { plan, arrays, depth, .. } = *place;
+                *kept = Cursor { out: &mut *place.out, plan, arrays, depth }.raw(&text)?;
                 Ok(())
             }
         }
     }
 
-    pub(super) fn close(self) -> Result<Kept, Fault> {
+    pub(super) fn close(self) -> Result<Shown, Fault> {
         match self {
             Self::Object(object) => object.close(),
             Self::Text(_, kept) => Ok(kept),
@@ -190,14 +190,14 @@ impl<'o, 'p> Object<'o, 'p> {
                 plan
             }
         };
-        match value.serialize(Place { out: &mut *self.out, plan, arrays: 0, depth: self.depth })? {
-            Kept::Yes => self.written += 1,
-            Kept::No(_) => self.out.truncate(before),
+        match value.serialize(Cursor { out: &mut *self.out, plan, arrays: 0, depth: self.depth })? {
+            Shown::Yes => self.written += 1,
+            Shown::No(_) => self.out.truncate(before),
         }
         Ok(())
     }
 
-    fn close(self) -> Result<Kept, Fault> {
+    fn close(self) -> Result<Shown, Fault> {
         if let Some(Plan::Object { required, .. }) = self.plan
             && required & !self.came != 0
         {
@@ -206,27 +206,27 @@ impl<'o, 'p> Object<'o, 'p> {
         let emptied = self.written == 0 && self.seen;
         if self.plan.is_none() || emptied {
             self.out.truncate(self.start);
-            return Ok(Kept::No("{}"));
+            return Ok(Shown::No("{}"));
         }
         if self.missing > 0 {
             self.out.leave_out(self.brace, self.missing);
         }
         self.out.text.push_str(self.closing);
-        Ok(Kept::Yes)
+        Ok(Shown::Yes)
     }
 }
 
 macro_rules! elements {
     ($($tr:ident $serialize:ident;)*) => {
         $(impl ser::$tr for Compound<'_, '_> {
-            type Ok = Kept;
+            type Ok = Shown;
             type Error = Fault;
 
             fn $serialize<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
                 self.element(value)
             }
 
-            fn end(self) -> Result<Kept, Fault> {
+            fn end(self) -> Result<Shown, Fault> {
                 self.close()
             }
         })*
@@ -243,14 +243,14 @@ elements! {
 macro_rules! members {
     ($($tr:ident)*) => {
         $(impl ser::$tr for Members<'_, '_> {
-            type Ok = Kept;
+            type Ok = Shown;
             type Error = Fault;
 
             fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Fault> {
                 self.member(name, value)
             }
 
-            fn end(self) -> Result<Kept, Fault> {
+            fn end(self) -> Result<Shown, Fault> {
                 self.close()
             }
         })*
@@ -260,7 +260,7 @@ macro_rules! members {
 members!(SerializeStruct SerializeStructVariant);
 
 impl ser::SerializeMap for Members<'_, '_> {
-    type Ok = Kept;
+    type Ok = Shown;
     type Error = Fault;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Fault> {
@@ -276,7 +276,7 @@ impl ser::SerializeMap for Members<'_, '_> {
         object.member(&key, value)
     }
 
-    fn end(self) -> Result<Kept, Fault> {
+    fn end(self) -> Result<Shown, Fault> {
         self.close()
     }
 }

@@ -35,7 +35,7 @@ pub(in crate::runner) struct Draft {
     /// The call, until its arguments are read. They are digested only if they are never read.
     unseen: Option<ToolCall>,
     /// The texts that a person reads while the call waits.
-    asked: Option<Box<Asked>>,
+    asked: Option<Box<ApprovalTexts>>,
     /// `None` after [`give`](Self::give): a call has exactly one record.
     record: Option<Box<ToolInvocationRecord>>,
     /// The arguments as events show them after [`give`](Self::give). `None` if no sink listened at that time.
@@ -71,7 +71,7 @@ impl Called {
 
 /// The texts that a person reads of a waiting call, in addition to its arguments.
 #[derive(Clone)]
-pub(in crate::runner) struct Asked {
+pub(in crate::runner) struct ApprovalTexts {
     pub(in crate::runner) summary: Option<String>,
     pub(in crate::runner) changes: Vec<ArgumentChange>,
     pub(in crate::runner) names: Vec<NamedArgument>,
@@ -223,12 +223,13 @@ impl Draft {
     /// Adds the texts that a person reads, for a call that is about to wait.
     pub(in crate::runner) fn asks(&mut self, pending: &PendingCall) {
         let (summary, changes, names) = pending.decided_explanation();
-        let asked = Asked { summary: summary.map(str::to_owned), changes: changes.to_vec(), names: names.to_vec() };
+        let asked =
+            ApprovalTexts { summary: summary.map(str::to_owned), changes: changes.to_vec(), names: names.to_vec() };
         self.asked = Some(Box::new(asked));
     }
 
     /// Returns the texts that a person reads. `None` unless the call is about to wait.
-    pub(in crate::runner) fn asked(&self) -> Option<&Asked> {
+    pub(in crate::runner) fn asked(&self) -> Option<&ApprovalTexts> {
         self.asked.as_deref()
     }
 

@@ -22,7 +22,7 @@ use crate::runner::ledger::client::{Attempt, Claim, LedgerClient, Suspending};
 use crate::runner::report::telemetry;
 use crate::runner::run::call_ids::Taken;
 use crate::runner::{CallClient, Continued, ResumeError, Run};
-use crate::store::waiting::{self, Then};
+use crate::store::waiting::{self, Fate};
 use crate::store::{Key, StoreError, WriteHandle};
 use crate::tool::ToolEffect;
 
@@ -321,7 +321,7 @@ impl OpenCall {
         let (result, stop) = self.result(ended);
         // Without a record, the call was finished already and does not wait.
         let Some(record) = self.record(&result, stop.as_ref()) else { return Ok(result) };
-        let then = Then::End(record);
+        let then = Fate::End(record);
         LedgerClient(&self.run).take(waiting::Taken { call: waiting.call, decision, ledger, then }, None).await?;
         if let Some(delivered) = result.as_delivered()
             && let Some(entry) = self.run.shared().catalog.entry(self.draft.name())

@@ -95,12 +95,12 @@ impl Accounts {
 
 /// The amount that a call may have booked, until the store acknowledges that the call began.
 #[derive(Clone)]
-pub(in crate::runner) struct Unheard {
+pub(in crate::runner) struct Unacknowledged {
     accounts: Arc<[Account]>,
     booked: Arc<Mutex<Option<Booked>>>,
 }
 
-impl Unheard {
+impl Unacknowledged {
     pub(in crate::runner) fn of(bill: &Bill) -> Self {
         Self { accounts: Arc::clone(&bill.accounts), booked: Arc::default() }
     }

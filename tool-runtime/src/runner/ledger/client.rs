@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::call::{Outcome, ToolInvocationRecord};
 use crate::policy::NoticeTerms;
-use crate::runner::ledger::accounts::{Settled, Unheard};
+use crate::runner::ledger::accounts::{Settled, Unacknowledged};
 use crate::runner::waiting::decision_lock::DecisionLock;
 use crate::runner::waiting::notices::of_ended;
 use crate::runner::{ResumeError, Run, ServerEntry};
@@ -38,7 +38,7 @@ pub(in crate::runner) struct Attempt {
     pub(in crate::runner) owner: Arc<str>,
     /// The amount that the attempt may have booked. `None` once the store has answered, and if the attempt books
     /// nothing.
-    pub(in crate::runner) unheard: Option<Unheard>,
+    pub(in crate::runner) unheard: Option<Unacknowledged>,
     /// The id of the graph's run. `None` for any other tool, and until the ledger has answered.
     pub(in crate::runner) graph: Option<Arc<str>>,
     /// The key of the call's effect, and whether `once` names it. `None` if no other call of it has to wait.
@@ -53,7 +53,7 @@ impl Attempt {
     /// Returns the keys that closing the call with this record locks.
     fn keys(&self, record: &ToolInvocationRecord) -> impl Iterator<Item = Key> {
         let effect = self.changed_effect(record).cloned();
-        std::iter::once(self.key.clone()).chain(self.unheard.iter().flat_map(Unheard::keys)).chain(effect)
+        std::iter::once(self.key.clone()).chain(self.unheard.iter().flat_map(Unacknowledged::keys)).chain(effect)
     }
 
     /// Returns the key of the call's effect, if this end of the call changes its document. Most ends do not, so that
@@ -101,7 +101,7 @@ pub(in crate::runner) struct Suspending {
 }
 
 /// The store's answer to a suspension.
-pub(in crate::runner) enum Kept {
+pub(in crate::runner) enum SuspendOutcome {
     /// The call waits from now on.
     Waits,
     /// The call was suspended or decided before.
@@ -340,7 +340,7 @@ impl LedgerClient<'_> {
         begun: Option<Key>,
         attempt: Option<Attempt>,
         settled: Option<Settled>,
-    ) -> Result<Kept, StoreError> {
+    ) -> Result<SuspendOutcome, StoreError> {
         let mut keys = self.0.keys();
         keys.extend(begun.iter().flat_map(|key| [key.clone(), Key::replaced(key)]));
         keys.extend(waiting::keys(&waiting.call));
@@ -351,21 +351,21 @@ impl LedgerClient<'_> {
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             if let Some(entry) = begun.as_ref().and_then(|key| ledger::begun(transaction, key)) {
-                return Ok(Kept::Begun(entry.is_finished().then(|| entry.record.clone())));
+                return Ok(SuspendOutcome::Begun(entry.is_finished().then(|| entry.record.clone())));
             }
             if begun.as_ref().is_some_and(|key| transaction.get(&Key::replaced(key)).is_some()) {
-                return Ok(Kept::Replaced);
+                return Ok(SuspendOutcome::Replaced);
             }
             if let Some(entry) = &entry
                 && !(entry.write)(transaction)?
             {
-                return Ok(Kept::Refused);
+                return Ok(SuspendOutcome::Refused);
             }
             settled.iter().try_for_each(|settled| settled.write(transaction))?;
             if let Some(Attempt { key, owner, .. }) = &attempt {
                 ledger::withdraw(transaction, key, owner)?;
             }
-            Ok(if waiting::suspend(transaction, &waiting)? { Kept::Waits } else { Kept::Before })
+            Ok(if waiting::suspend(transaction, &waiting)? { SuspendOutcome::Waits } else { SuspendOutcome::Before })
         };
         self.0.shared().store.transact(keys, change).await
     }

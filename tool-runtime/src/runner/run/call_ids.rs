@@ -29,17 +29,17 @@ pub(in crate::runner) enum Taken {
 #[derive(Clone, Default)]
 pub(in crate::runner) struct CallIds {
     texts: String,
-    table: HashTable<Place>,
+    table: HashTable<Span>,
     hasher: RandomState,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Span {
     start: u32,
     length: u32,
 }
 
-impl Place {
+impl Span {
     fn of(self, texts: &str) -> &str {
         let start = self.start as usize;
         texts.get(start..start + self.length as usize).unwrap_or_default()
@@ -72,7 +72,7 @@ impl CallIds {
             return Taken::TooMany;
         }
         texts.push_str(id);
-        table.insert_unique(hash, Place { start, length }, |place| hasher.hash_one(place.of(texts)));
+        table.insert_unique(hash, Span { start, length }, |place| hasher.hash_one(place.of(texts)));
         Taken::First
     }
 }

@@ -16,10 +16,10 @@ const MOST_TOOLS: usize = 1 << 20;
 /// The views of one runner, which has one catalog and one policy. A view is valid until a server changes something
 /// after the view was begun. The least recently used view is evicted.
 #[derive(Default)]
-pub(in crate::runner) struct Views(Mutex<Kept>);
+pub(in crate::runner) struct Views(Mutex<ViewCache>);
 
 #[derive(Default)]
-struct Kept {
+struct ViewCache {
     views: HashMap<Party, Known>,
     /// The number of tools in all views.
     tools: usize,
@@ -56,7 +56,7 @@ impl Views {
         })
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, ViewCache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -14,10 +14,10 @@ pub(in crate::runner) fn of_catalog(policy: &ToolPolicy, catalog: &ToolCatalog) 
     rules(policy, executable(policy, catalog))
 }
 
-fn executable<'e>(policy: &'e ToolPolicy, catalog: &'e ToolCatalog) -> impl Iterator<Item = Asked<'e>> {
-    let known = catalog.entries().map(|entry| Asked::of(entry)).filter(move |tool| policy.mentions(tool.name));
+fn executable<'e>(policy: &'e ToolPolicy, catalog: &'e ToolCatalog) -> impl Iterator<Item = ToolProperties<'e>> {
+    let known = catalog.entries().map(|entry| ToolProperties::of(entry)).filter(move |tool| policy.mentions(tool.name));
     let later = policy.mentioned().filter(move |name| catalog.get(name).is_none() && catalog.missing(name).is_some());
-    known.chain(later.map(Asked::discovered))
+    known.chain(later.map(ToolProperties::discovered))
 }
 
 /// Returns every rule under which a call of a server's client can wait for a person. With `own` set to `true`, only
@@ -42,14 +42,14 @@ pub(in crate::runner) fn of_clients(policy: &ToolPolicy, catalog: &ToolCatalog, 
 }
 
 /// The properties of a tool that the rules read.
-struct Asked<'e> {
+struct ToolProperties<'e> {
     name: &'e str,
     effect: ToolEffect,
     tags: &'e [Arc<str>],
     approves_each: bool,
 }
 
-impl<'e> Asked<'e> {
+impl<'e> ToolProperties<'e> {
     fn of(entry: &'e Entry) -> Self {
         let ToolSpec { name, effect, tags, no_schema, .. } = &*entry.spec;
         let approves_each = *no_schema == Some(NoSchemaMode::ApproveEach);
@@ -65,12 +65,12 @@ impl<'e> Asked<'e> {
 /// Whether a call of this tool can wait for a person.
 #[cfg(feature = "mcp-server")]
 pub(in crate::runner) fn asks(policy: &ToolPolicy, entry: &Entry) -> bool {
-    !rules(policy, std::iter::once(Asked::of(entry))).is_empty()
+    !rules(policy, std::iter::once(ToolProperties::of(entry))).is_empty()
 }
 
 /// Returns every rule that can ask for an approval of a call of one of these tools, in the policy's own terms, each
 /// once.
-fn rules<'e>(policy: &ToolPolicy, tools: impl Iterator<Item = Asked<'e>>) -> Vec<String> {
+fn rules<'e>(policy: &ToolPolicy, tools: impl Iterator<Item = ToolProperties<'e>>) -> Vec<String> {
     let (data, mut rules, mut any) = (policy.data(), BTreeSet::new(), false);
     for tool in tools {
         of_tool(policy, &tool, &mut rules);
@@ -85,7 +85,7 @@ fn rules<'e>(policy: &ToolPolicy, tools: impl Iterator<Item = Asked<'e>>) -> Vec
     rules.into_iter().collect()
 }
 
-fn of_tool(policy: &ToolPolicy, tool: &Asked<'_>, rules: &mut BTreeSet<String>) {
+fn of_tool(policy: &ToolPolicy, tool: &ToolProperties<'_>, rules: &mut BTreeSet<String>) {
     let (data, name) = (policy.data(), tool.name);
     let effect = policy.effect_of(name, tool.effect);
     let asks = |verdict: &RuleVerdict| *verdict == RuleVerdict::RequireApproval;

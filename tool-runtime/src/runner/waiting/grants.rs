@@ -9,7 +9,7 @@ use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages;
 use crate::runner::report::contained::Contained;
 use crate::runner::shared::Shared;
-use crate::store::grants::{self, Asked};
+use crate::store::grants::{self, GrantQuery};
 use crate::store::pages::Rest;
 use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredGrant};
 
@@ -69,7 +69,7 @@ pub(in crate::runner) fn remembered<'a>(
             }
         };
         let labels = run.labels();
-        let asked = Asked {
+        let asked = GrantQuery {
             run_id: run.id(),
             conversation_id: options.conversation.as_deref(),
             principal: options.principal.as_deref(),

@@ -17,7 +17,7 @@ use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::pending::frozen_call;
 use crate::runner::gate::stages;
 use crate::runner::ledger::accounts::Settled;
-use crate::runner::ledger::client::{Claim, Kept, LedgerClient, Suspending};
+use crate::runner::ledger::client::{Claim, LedgerClient, SuspendOutcome, Suspending};
 use crate::runner::ledger::{look_up, recover};
 use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison::Purpose;
@@ -105,10 +105,11 @@ pub(in crate::runner) async fn suspend(
     let waiting = Waiting { call: pending, record, idempotency_key: Some(key), notices };
     let kept = keep(open, waiting, begun.clone(), settled, suspension).await;
     match (kept, suspension) {
-        (Ok(kept @ (Kept::Waits | Kept::Before)), Suspension::Approval) | (Ok(kept @ Kept::Waits), _) => {
+        (Ok(kept @ (SuspendOutcome::Waits | SuspendOutcome::Before)), Suspension::Approval)
+        | (Ok(kept @ SuspendOutcome::Waits), _) => {
             (open.suspending, open.attempt) = (None, None);
             // A call that another process suspended before has its own question.
-            if matches!(kept, Kept::Before)
+            if matches!(kept, SuspendOutcome::Before)
                 && let Ok(Some(before)) = open.run().pending(&open.draft.id).await
             {
                 open.draft.waits(&before);
@@ -116,15 +117,15 @@ pub(in crate::runner) async fn suspend(
             }
             Ok(Ending::Suspended(suspended))
         }
-        (Ok(Kept::Replaced), _) => {
+        (Ok(SuspendOutcome::Replaced), _) => {
             open.suspending = None;
             Ok(Ending::Elsewhere(Box::new(stages::replaced(open).await)))
         }
-        (Ok(Kept::Begun(Some(record))), _) => {
+        (Ok(SuspendOutcome::Begun(Some(record))), _) => {
             open.suspending = None;
             Ok(Ending::Elsewhere(Box::new(look_up::result(*record))))
         }
-        (Ok(Kept::Begun(None)), _) => {
+        (Ok(SuspendOutcome::Begun(None)), _) => {
             open.suspending = None;
             // A call whose process is gone is taken over.
             let known = match &begun {
@@ -135,14 +136,14 @@ pub(in crate::runner) async fn suspend(
             let result = known.unwrap_or_else(|| ToolExecResult::unfinished(id, unknown, true, unknown.safe_message()));
             Ok(Ending::Elsewhere(Box::new(result)))
         }
-        (Ok(Kept::Before), Suspension::Client) => {
+        (Ok(SuspendOutcome::Before), Suspension::Client) => {
             (open.suspending, open.attempt) = (None, None);
             let (id, message) = (open.draft.id.clone(), "This call waits for its client already. Do not repeat it.");
             let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);
             Ok(Ending::Elsewhere(Box::new(result)))
         }
         // The booking of the suspension is made with the call's record instead.
-        (Ok(Kept::Refused), _) => {
+        (Ok(SuspendOutcome::Refused), _) => {
             Err(Stop::new(Outcome::Cancelled).message("The call could not wait for an approval. It did not run."))
         }
         (Err(error), _) => {
@@ -210,7 +211,7 @@ async fn keep(
     begun: Option<Key>,
     settled: Option<Settled>,
     suspension: Suspension,
-) -> Result<Kept, StoreError> {
+) -> Result<SuspendOutcome, StoreError> {
     let server = open.client.as_ref().and_then(|client| client.server.clone());
     let server = server.filter(|_| suspension == Suspension::Approval);
     let entry = match &server {
@@ -221,13 +222,13 @@ async fn keep(
         Ok(Some(entry)) => {
             LedgerClient(open.run()).keep(waiting, entry, begun, open.attempt.as_deref().cloned(), settled).await
         }
-        Ok(None) => Ok(Kept::Refused),
+        Ok(None) => Ok(SuspendOutcome::Refused),
         Err(error) => Err(error),
     };
     if let Some(server) = &server {
         server.entered(match &kept {
-            Ok(Kept::Waits | Kept::Before) => Some(true),
-            Ok(Kept::Refused) => Some(false),
+            Ok(SuspendOutcome::Waits | SuspendOutcome::Before) => Some(true),
+            Ok(SuspendOutcome::Refused) => Some(false),
             _ => None,
         });
     }

@@ -40,7 +40,7 @@ fn is_purged(document: &StoredDocument) -> bool {
 
 #[derive(Default)]
 pub(super) struct State {
-    pub(super) records: VecDeque<Kept>,
+    pub(super) records: VecDeque<StoredRecord>,
     /// How many records at the front of `records` are sealed. Those being sealed come next, if any.
     sealed: usize,
     /// The run of each sealed record that was dropped, until `Seals` takes the list; never longer than the number of
@@ -64,7 +64,7 @@ pub(super) struct State {
 }
 
 /// A record, sealed or not yet sealed.
-pub(super) enum Kept {
+pub(super) enum StoredRecord {
     New(AuditRecord),
     /// Shared, so that readers clone it outside the lock.
     Sealed(Arc<SealedRecord>),
@@ -92,7 +92,7 @@ impl State {
         records: Vec<AuditRecord>,
         limits: Limits,
         now: Timestamp,
-    ) -> Result<Vec<Kept>, StoreError> {
+    ) -> Result<Vec<StoredRecord>, StoreError> {
         if self.has_no_room(&documents, limits) {
             self.forget(now);
             if self.has_no_room(&documents, limits) {
@@ -184,20 +184,20 @@ impl State {
     }
 
     /// Appends a record, and returns the record that was dropped to make room.
-    pub(super) fn append(&mut self, record: AuditRecord, limit: usize) -> Option<Kept> {
+    pub(super) fn append(&mut self, record: AuditRecord, limit: usize) -> Option<StoredRecord> {
         let displaced = if self.records.len() >= limit { self.records.pop_front() } else { None };
         if displaced.is_some() {
             self.dropped += 1;
         }
         match &displaced {
-            Some(Kept::Sealed(sealed)) => {
+            Some(StoredRecord::Sealed(sealed)) => {
                 self.sealed -= 1;
                 self.gone.push(Arc::clone(sealed.record.run_id()));
             }
-            Some(Kept::Removed) => self.sealed -= 1,
-            Some(Kept::New(_) | Kept::Moved) | None => {}
+            Some(StoredRecord::Removed) => self.sealed -= 1,
+            Some(StoredRecord::New(_) | StoredRecord::Moved) | None => {}
         }
-        self.records.push_back(Kept::New(record));
+        self.records.push_back(StoredRecord::New(record));
         displaced
     }
 
@@ -210,10 +210,10 @@ impl State {
     pub(super) fn unsealed(&mut self, most: usize) -> Result<Unsealed, StoreError> {
         let (first, dropped) = (self.dropped + self.sealed as u64, self.dropped);
         let next = self.records.iter_mut().skip(self.sealed).take(most);
-        let records = next.map(|slot| match std::mem::replace(slot, Kept::Moved) {
-            Kept::New(record) => Ok(record),
+        let records = next.map(|slot| match std::mem::replace(slot, StoredRecord::Moved) {
+            StoredRecord::New(record) => Ok(record),
             // A record that cannot be serialized stopped an earlier reader here, which left placeholders.
-            Kept::Sealed(_) | Kept::Moved | Kept::Removed => Err(StoreError::Lost),
+            StoredRecord::Sealed(_) | StoredRecord::Moved | StoredRecord::Removed => Err(StoreError::Lost),
         });
         let records = records.collect::<Result<_, _>>()?;
         Ok(Unsealed { first, dropped, records, gone: self.take_gone() })
@@ -230,7 +230,7 @@ impl State {
             let at = position.checked_sub(self.dropped).and_then(|at| usize::try_from(at).ok());
             match at.and_then(|at| self.records.get_mut(at)) {
                 Some(slot) => {
-                    *slot = Kept::Sealed(sealed);
+                    *slot = StoredRecord::Sealed(sealed);
                     self.sealed += 1;
                 }
                 None => self.gone.push(Arc::clone(sealed.record.run_id())),
@@ -242,16 +242,16 @@ impl State {
     pub(super) fn sealed(&self, position: u64) -> Option<&Arc<SealedRecord>> {
         let at = usize::try_from(position.checked_sub(self.dropped)?).ok()?;
         match self.records.get(at)? {
-            Kept::Sealed(sealed) => Some(sealed),
-            Kept::New(_) | Kept::Moved | Kept::Removed => None,
+            StoredRecord::Sealed(sealed) => Some(sealed),
+            StoredRecord::New(_) | StoredRecord::Moved | StoredRecord::Removed => None,
         }
     }
 
     /// Replaces the sealed record at this position, or removes it.
     pub(super) fn replace(&mut self, position: u64, sealed: Option<Arc<SealedRecord>>) {
         let at = position.checked_sub(self.dropped).and_then(|at| usize::try_from(at).ok());
-        if let Some(slot @ Kept::Sealed(_)) = at.and_then(|at| self.records.get_mut(at)) {
-            *slot = sealed.map_or(Kept::Removed, Kept::Sealed);
+        if let Some(slot @ StoredRecord::Sealed(_)) = at.and_then(|at| self.records.get_mut(at)) {
+            *slot = sealed.map_or(StoredRecord::Removed, StoredRecord::Sealed);
         }
     }
 

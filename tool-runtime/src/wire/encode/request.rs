@@ -20,7 +20,7 @@ use crate::wire::{Format, Message};
 pub(crate) const MARK: &str = r#"{"type":"ephemeral"}"#;
 
 /// The input of a request, in addition to the tools.
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestInput<'a> {
     pub(crate) messages: &'a [Message],
     pub(crate) model: &'a str,
     pub(crate) options: &'a EncodeOptions,
@@ -96,7 +96,7 @@ pub(crate) fn encode_request<'p>(
     format: Format,
     dialect: &dyn Dialect,
     tools: &'p OfferedTools,
-    asked: &Asked<'_>,
+    asked: &RequestInput<'_>,
 ) -> Result<Request<'p>, EncodeError> {
     let marks = asked.options.settings.cache != Some(false);
     let extras = tools.extras(dialect, asked.options, asked.answer)?;

@@ -83,7 +83,7 @@ shape! {
 
 shape! {
     /// The tokens written that are reasoning.
-    pub(super) struct Written {
+    pub(super) struct OutputDetails {
         "reasoning_tokens" => pub(super) reasoning: Count,
     }
 }

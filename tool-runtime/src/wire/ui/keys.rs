@@ -8,7 +8,7 @@
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     levels: Vec<Level>,
-    place: Place,
+    place: Expected,
     /// The last character was a backslash inside a string.
     escape: bool,
     /// A key whose text could still become one of those.
@@ -26,7 +26,7 @@ struct Level {
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Expected {
     #[default]
     Value,
     BeforeKey,
@@ -55,54 +55,54 @@ impl Keys {
 
     /// An object or array began and ended.
     pub(super) fn is_complete(&self) -> bool {
-        self.place == Place::Over
+        self.place == Expected::Over
     }
 
     fn next(&mut self, next: char, out: &mut String) {
         match self.place {
-            Place::Text => {
+            Expected::Text => {
                 out.push(next);
                 if self.closes(next) {
-                    self.place = Place::Value;
+                    self.place = Expected::Value;
                 }
             }
-            Place::Key => {
+            Expected::Key => {
                 self.held.push(next);
                 if self.closes(next) {
                     let key = std::mem::take(&mut self.held);
-                    self.place = Place::Value;
+                    self.place = Expected::Value;
                     out.push_str(self.rename(&key).unwrap_or(&key));
                 } else if !self.is_suspect() {
                     out.push_str(&std::mem::take(&mut self.held));
-                    self.place = Place::Text;
+                    self.place = Expected::Text;
                 }
             }
-            Place::Value | Place::BeforeKey => self.between(next, out),
-            Place::Over => {}
+            Expected::Value | Expected::BeforeKey => self.between(next, out),
+            Expected::Over => {}
         }
     }
 
     fn between(&mut self, next: char, out: &mut String) {
         match next {
-            '"' if self.place == Place::BeforeKey => {
-                self.place = Place::Key;
+            '"' if self.place == Expected::BeforeKey => {
+                self.place = Expected::Key;
                 self.held.push(next);
                 return;
             }
-            '"' => self.place = Place::Text,
+            '"' => self.place = Expected::Text,
             '{' | '[' => {
                 let object = next == '{';
                 self.levels.push(Level { object, constructor: std::mem::take(&mut self.constructor) });
-                self.place = if object { Place::BeforeKey } else { Place::Value };
+                self.place = if object { Expected::BeforeKey } else { Expected::Value };
             }
             '}' | ']' => {
                 self.levels.pop();
-                self.place = if self.levels.is_empty() { Place::Over } else { Place::Value };
+                self.place = if self.levels.is_empty() { Expected::Over } else { Expected::Value };
             }
             ',' => {
                 self.constructor = false;
                 let object = self.levels.last().is_some_and(|level| level.object);
-                self.place = if object { Place::BeforeKey } else { Place::Value };
+                self.place = if object { Expected::BeforeKey } else { Expected::Value };
             }
             ' ' | '\n' | '\r' | '\t' if self.compact => return,
             _ => {}

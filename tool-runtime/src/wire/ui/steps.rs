@@ -49,7 +49,7 @@ impl Steps {
                 self.start(id, name, order);
                 self.settle(id);
                 order.reopen(id.as_str(), name);
-                let asked = Asked {
+                let asked = ApprovalData {
                     tool_call_id: id.as_str(),
                     approval_id: question,
                     summary: summary.as_deref(),
@@ -148,7 +148,7 @@ struct Missing<'a> {
 /// The data about a call that a person reads, in addition to its arguments.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked<'a> {
+struct ApprovalData<'a> {
     tool_call_id: &'a str,
     approval_id: &'a Question,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,7 +161,7 @@ struct Asked<'a> {
 
 /// A client sees the payload that was prepared for it, a person the masked arguments. Further data for the person is
 /// data of the message, because no protocol has a place for it.
-fn suspend(asked: &Asked<'_>, outcome: Outcome, shown: Option<&JsonText>, order: &mut Order) {
+fn suspend(asked: &ApprovalData<'_>, outcome: Outcome, shown: Option<&JsonText>, order: &mut Order) {
     let id = asked.tool_call_id.to_owned();
     if let Some(shown) = shown {
         order.push(&UiEvent::ToolArgs { id: id.clone(), arguments: shown.clone() });

@@ -56,7 +56,7 @@ impl Rig {
         let service = Arc::new(CalendarService::new(key("service.key"), Arc::clone(&clock) as _));
         let vault = Vault::new(Arc::clone(&database), key("vault.key"));
         let first = service.issue("calendar-of-ada").unwrap();
-        let place = Place { tenant: "north".into(), principal: "ada".into(), id: "calendar-of-ada".into() };
+        let place = AccountKey { tenant: "north".into(), principal: "ada".into(), id: "calendar-of-ada".into() };
         vault.connect(&place, &first).unwrap();
         let told = Arc::new(Told { service: Arc::clone(&service), asked: AtomicU32::new(0), fails: Mutex::default() });
         let broker =

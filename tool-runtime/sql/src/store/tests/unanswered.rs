@@ -7,7 +7,7 @@ use tool_runtime::ToolInvocationRecord;
 use tool_runtime::store::{Chain, Clock, Key, RecordFilter, Store, StoredDocument, Transaction};
 
 use crate::store::SqlStore;
-use crate::store::apply::{Work, Written, apply};
+use crate::store::apply::{Work, WrittenRows, apply};
 use crate::store::tests::faults::Fault;
 use crate::store::tests::{kept, new, text, text_of};
 use crate::store::write;
@@ -30,10 +30,10 @@ async fn counted(store: &SqlStore) -> u32 {
 }
 
 /// Writes two changes of one document and a record in one transaction.
-async fn together(store: &SqlStore) -> (Written, crate::store::connection::Connection) {
+async fn together(store: &SqlStore) -> (WrittenRows, crate::store::connection::Connection) {
     let mut connection = store.0.database.connection().await.unwrap();
     connection.run("BEGIN IMMEDIATE").await.unwrap();
-    let (mut all, runs) = (Written::default(), Arc::default());
+    let (mut all, runs) = (WrittenRows::default(), Arc::default());
     let jobs = [
         Work::Update(vec![Key::run("run")], Box::new(count(&runs))),
         Work::Append(Box::new(ToolInvocationRecord::example("run", "a").into())),
@@ -70,7 +70,7 @@ async fn documents_alone_are_found_as_they_were_left() {
     let write_twice = async |end: &str| {
         let mut connection = store.0.database.connection().await.unwrap();
         connection.run("BEGIN IMMEDIATE").await.unwrap();
-        let (mut all, runs) = (Written::default(), Arc::default());
+        let (mut all, runs) = (WrittenRows::default(), Arc::default());
         for _ in 0..2 {
             let mut work = Work::Update(vec![Key::run("run")], Box::new(count(&runs)));
             let Ok(written) = apply(&mut connection, &mut work, <dyn Clock>::system().now()).await else {

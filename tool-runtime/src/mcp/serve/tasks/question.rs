@@ -20,13 +20,13 @@ const MAX_MESSAGE_BYTES: usize = 2048;
 /// The open questions of one call. A key is used once.
 #[derive(Default)]
 pub(in crate::mcp::serve) struct Questions {
-    asked: Mutex<Asked>,
+    asked: Mutex<Elicitations>,
     /// Notified of each new question.
     news: Notify,
 }
 
 #[derive(Default)]
-struct Asked {
+struct Elicitations {
     count: u64,
     open: BTreeMap<String, (ElicitRequestParams, oneshot::Sender<ElicitResult>)>,
     /// No more answers are accepted.
@@ -34,7 +34,7 @@ struct Asked {
 }
 
 impl Questions {
-    fn asked(&self) -> MutexGuard<'_, Asked> {
+    fn asked(&self) -> MutexGuard<'_, Elicitations> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

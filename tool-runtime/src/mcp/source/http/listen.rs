@@ -4,7 +4,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE};
 
 use crate::mcp::source::error::Failure;
 use crate::mcp::source::http::Http;
-use crate::mcp::source::http::resume::Place;
+use crate::mcp::source::http::resume::StreamEnd;
 use crate::mcp::source::message::Notification;
 
 impl Http {
@@ -26,6 +26,6 @@ impl Http {
             return Err(Failure::Status(405));
         }
         self.0.hints.notify(Notification::Acknowledged { subscription: Some(id), of_tools: true });
-        self.stream(id, &mut response, &mut Place::default()).await?.ok_or(Failure::Closed)
+        self.stream(id, &mut response, &mut StreamEnd::default()).await?.ok_or(Failure::Closed)
     }
 }

@@ -23,13 +23,13 @@ const SHORTEST: Duration = Duration::from_millis(50);
 
 /// Where a stream ended.
 #[derive(Default)]
-pub(super) struct Place {
+pub(super) struct StreamEnd {
     /// The id of the last complete event.
     last: Option<HeaderValue>,
     retry: Option<Duration>,
 }
 
-impl Place {
+impl StreamEnd {
     pub(super) fn is_now(&mut self, events: &EventStream) {
         if let Some(id) = events.last_id() {
             self.last = HeaderValue::from_bytes(id).ok();
@@ -47,7 +47,7 @@ impl Place {
 impl Http {
     /// Reads the answer to a request from its stream, and from the streams that continue it.
     pub(super) async fn whole(&self, id: u64, mut response: Response) -> Result<Box<str>, Failure> {
-        let (mut place, mut attempt) = (Place::default(), 0);
+        let (mut place, mut attempt) = (StreamEnd::default(), 0);
         loop {
             let before = place.last.clone();
             if let Some(answer) = self.stream(id, &mut response, &mut place).await? {
@@ -68,7 +68,7 @@ impl Http {
     }
 
     /// Requests the rest of a stream, after a wait. `None` if the server cannot be reached now.
-    async fn rest(&self, place: &Place, wait: Duration) -> Result<Option<Response>, Failure> {
+    async fn rest(&self, place: &StreamEnd, wait: Duration) -> Result<Option<Response>, Failure> {
         // In the stateless revision a request ends with its stream, and without an event id the rest cannot be
         // requested.
         let is_stateless = self.session().version.as_ref().is_some_and(|version| version == STATELESS);

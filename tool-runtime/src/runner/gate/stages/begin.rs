@@ -17,7 +17,7 @@ use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::pending::frozen_call;
 use crate::runner::gate::stages::bind::Bound;
 use crate::runner::gate::stages::reserve::exhausted;
-use crate::runner::ledger::accounts::{Booking, Unheard};
+use crate::runner::ledger::accounts::{Booking, Unacknowledged};
 use crate::runner::ledger::client::{Attempt, Claim, LedgerClient};
 use crate::runner::ledger::look_up;
 use crate::runner::report::telemetry;
@@ -25,7 +25,7 @@ use crate::runner::waiting::{notices, world};
 use crate::runner::{ResumeError, Run};
 use crate::store::effects::{Blocked, EffectClaim, OnceClaim};
 use crate::store::ledger::{Begun, Intent};
-use crate::store::waiting::{Taken, Then};
+use crate::store::waiting::{Fate, Taken};
 use crate::store::{EffectHolder, FrozenArguments, Key, PendingCall, StoreError, StoredUnknown};
 use crate::tool::{Digested, Execution, OnceScope, ToolEffect, is_graph};
 
@@ -103,7 +103,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     let attempt = Attempt {
         key: Key::call(Arc::clone(run.identity()), bound.context(open).ledger_key()),
         owner: run.shared().attempt(),
-        unheard: bill.as_deref().map(Unheard::of),
+        unheard: bill.as_deref().map(Unacknowledged::of),
         graph: None,
         effect: effect.as_ref().map(|effect| (effect.key.clone(), effect.once.is_some())),
         notices: notices::of_begun(&run, &bound.reserved.hydrated.frozen),
@@ -262,7 +262,7 @@ async fn take(
     let Claim { waiting, decision, lock } = claim;
     open.claimed();
     let run = open.run().clone();
-    let then = Then::Begin(Box::new(intent));
+    let then = Fate::Begin(Box::new(intent));
     let (call, noted, ledger) = (waiting.call.clone(), decision.clone(), waiting.ledger_key());
     match LedgerClient(&run).take(Taken { call, decision: noted, ledger, then }, Some(attempt)).await {
         Ok(Begun::Late) => {

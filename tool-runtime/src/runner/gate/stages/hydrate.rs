@@ -62,7 +62,7 @@ fn hydrate_again(run: &Run, pending: &PendingCall, call: ToolCall, proves: bool)
         return Err(Refused { stop: Stop::new(Outcome::ApprovalMismatch), shown: shown() });
     };
     let limits = run.policy().limits_of(entry.spec.name.as_str());
-    hydrate::hydrate(call, Arc::clone(entry), &Asked { proves, ..asked(run) }.settings(limits, false)).map_err(
+    hydrate::hydrate(call, Arc::clone(entry), &Hydrator { proves, ..asked(run) }.settings(limits, false)).map_err(
         |unhydrated| {
             let Unhydrated { call, error, .. } = *unhydrated;
             let shown = shown_of(&call, &error);
@@ -80,7 +80,7 @@ pub(in crate::runner) fn read_again(
     arguments: &str,
 ) -> Result<Hydrated, Stop> {
     let limits = run.policy().limits_of(entry.spec.name.as_str());
-    let settings = Asked { proves: false, ..asked(run) };
+    let settings = Hydrator { proves: false, ..asked(run) };
     let call = ToolCall::text(id.clone(), entry.spec.name.as_str(), arguments);
     let hydrated = hydrate::hydrate(call, Arc::clone(entry), &settings.settings(limits, false));
     hydrated.map_err(|unhydrated| Stop::new(unhydrated.error.outcome))
@@ -114,7 +114,7 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
 }
 
 /// The parts of a run that hydration uses.
-struct Asked<'a, L, R> {
+struct Hydrator<'a, L, R> {
     run: &'a Run,
     lists: L,
     repairs: R,
@@ -122,12 +122,12 @@ struct Asked<'a, L, R> {
     proves: bool,
 }
 
-fn asked(run: &Run) -> Asked<'_, impl Fn(&str) -> bool, impl Fn(&str) -> bool> {
+fn asked(run: &Run) -> Hydrator<'_, impl Fn(&str) -> bool, impl Fn(&str) -> bool> {
     let lists = |tool: &str| run.catalog().get(tool).is_some();
-    Asked { run, lists, repairs: |repairer: &str| run.policy().repairs(repairer), proves: true }
+    Hydrator { run, lists, repairs: |repairer: &str| run.policy().repairs(repairer), proves: true }
 }
 
-impl<L: Fn(&str) -> bool, R: Fn(&str) -> bool> Asked<'_, L, R> {
+impl<L: Fn(&str) -> bool, R: Fn(&str) -> bool> Hydrator<'_, L, R> {
     #[inline]
     fn settings(&self, of_tool: ToolLimits, provenance: bool) -> hydrate::Settings<'_> {
         let (shared, of_policy) = (self.run.shared(), self.run.policy().limits());

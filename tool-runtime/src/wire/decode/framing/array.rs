@@ -9,12 +9,12 @@ use crate::wire::decode::framing::{Each, Frame, TOO_LONG};
 /// reader of the frame decides whether one is JSON.
 pub(crate) struct ObjectArray {
     max: usize,
-    place: Place,
+    place: Expected,
     /// The beginning of an object whose end has not come.
     object: Vec<u8>,
 }
 
-enum Place {
+enum Expected {
     Start,
     /// After the opening bracket: an object or the end.
     First,
@@ -36,24 +36,24 @@ enum Strings {
 
 impl ObjectArray {
     pub(crate) const fn new(max: usize) -> Self {
-        Self { max, place: Place::Start, object: Vec::new() }
+        Self { max, place: Expected::Start, object: Vec::new() }
     }
 
     /// Whether the closing bracket came.
     pub(crate) const fn is_closed(&self) -> bool {
-        matches!(self.place, Place::Closed)
+        matches!(self.place, Expected::Closed)
     }
 
     pub(crate) fn push(&mut self, mut bytes: &[u8], each: Each<'_>) -> Result<(), WireErrorKind> {
         loop {
-            if let Place::Inside(depth, strings) = &mut self.place {
+            if let Expected::Inside(depth, strings) = &mut self.place {
                 let Some(end) = end_of_object(bytes, depth, strings) else {
                     self.keep(bytes)?;
                     return Ok(());
                 };
                 let (rest_of_object, rest) = bytes.split_at_checked(end).unwrap_or((bytes, b""));
                 bytes = rest;
-                self.place = Place::After;
+                self.place = Expected::After;
                 if !self.whole(rest_of_object, each)? {
                     return Ok(());
                 }
@@ -64,12 +64,12 @@ impl ObjectArray {
                     bytes = rest;
                     continue;
                 }
-                (Place::Start, b'[') => Place::First,
-                (Place::After, b',') => Place::Next,
-                (Place::First | Place::After, b']') => Place::Closed,
+                (Expected::Start, b'[') => Expected::First,
+                (Expected::After, b',') => Expected::Next,
+                (Expected::First | Expected::After, b']') => Expected::Closed,
                 // The brace belongs to the object.
-                (Place::First | Place::Next, b'{') => {
-                    self.place = Place::Inside(0, Strings::Outside);
+                (Expected::First | Expected::Next, b'{') => {
+                    self.place = Expected::Inside(0, Strings::Outside);
                     continue;
                 }
                 _ => return Err(WireErrorKind::MalformedFrame),

@@ -9,13 +9,13 @@ shape! {
         "output_tokens" => output: Count,
         "cache_read_input_tokens" => cache_read: Count,
         "cache_creation_input_tokens" => cache_write: Count,
-        "output_tokens_details" => written: Object<Written>,
+        "output_tokens_details" => written: Object<OutputDetails>,
         "iterations" => iterations: List<Pass>,
     }
 }
 
 shape! {
-    struct Written {
+    struct OutputDetails {
         "thinking_tokens" => thinking: Count,
     }
 }

@@ -68,7 +68,7 @@ impl Dialect for Ollama {
 
 shape! {
     /// The members that are kept with a call, or with the message.
-    struct Kept<'a> {
+    struct ProviderData<'a> {
         "call" => call: Raw<'a>,
         "function" => function: Raw<'a>,
         "message" => message: Raw<'a>,
@@ -81,7 +81,7 @@ shape! {
     }
 }
 
-fn kept<'a>(call: &'a CallMessage, out: &Messages<'_>) -> Option<Kept<'a>> {
+fn kept<'a>(call: &'a CallMessage, out: &Messages<'_>) -> Option<ProviderData<'a>> {
     let provider_state = call.provider_state().filter(|provider_state| out.takes(provider_state))?;
     read(provider_state.json()).ok()
 }
@@ -107,7 +107,7 @@ fn turn<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
                 thinking.push_str(reasoning.text());
             }
             Part::ProviderState(provider_state) if out.takes(provider_state) => {
-                members = read::<Kept<'_>>(provider_state.json()).ok().and_then(|kept| kept.message.0);
+                members = read::<ProviderData<'_>>(provider_state.json()).ok().and_then(|kept| kept.message.0);
             }
             Part::Media(media) => match media.data().filter(|_| media.essence().starts_with("image/")) {
                 Some(data) => images.push(data),

@@ -13,7 +13,7 @@ use crate::wire::history::{CallMessage, Part, ProviderState};
 
 shape! {
     /// The data that is kept with a part.
-    struct Kept<'a> {
+    struct ProviderData<'a> {
         "message" => message: Raw<'a>,
         "images" => images: Integer,
         "refusal" => refusal: Raw<'a>,
@@ -55,7 +55,7 @@ impl<'a> Turn<'a> {
             images = kept.images.0.unwrap_or(0);
             refuses = kept.refusal.0 == Some("true");
             members = kept.message.0;
-            let inner: Kept<'_> = members.and_then(|members| read(members).ok()).unwrap_or_default();
+            let inner: ProviderData<'_> = members.and_then(|members| read(members).ok()).unwrap_or_default();
             audio = inner.audio.0.is_some();
             sources = inner.annotations.0.is_some();
             thoughts = inner.details.0.is_some() || inner.blocks.0.is_some();
@@ -92,8 +92,8 @@ impl<'a> Turn<'a> {
                 Part::Media(_) if std::mem::take(&mut audio) => {}
                 Part::Citation(_) if sources => {}
                 Part::ProviderState(provider_state) => match kept(Some(provider_state), out) {
-                    Some(Kept { content: Raw(Some(json)), .. }) => turn.piece(json),
-                    Some(Kept { message: Raw(Some(_)), .. }) => {}
+                    Some(ProviderData { content: Raw(Some(json)), .. }) => turn.piece(json),
+                    Some(ProviderData { message: Raw(Some(_)), .. }) => {}
                     _ => out.lose_part(part),
                 },
                 Part::Media(_) | Part::Citation(_) => out.lose_part(part),
@@ -119,7 +119,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Returns whether the reasoning has a place of its own.
-    fn reason(&mut self, text: &str, kept: &Kept<'a>) -> bool {
+    fn reason(&mut self, text: &str, kept: &ProviderData<'a>) -> bool {
         if let Some(json) = kept.content.0 {
             self.piece(json);
         }
@@ -134,7 +134,7 @@ impl<'a> Turn<'a> {
 
     fn call(&mut self, call: &'a CallMessage, only: bool, out: &mut Messages<'a>) {
         let provider_state = out.replay(call.provider_state());
-        let kept: Kept<'a> = provider_state.and_then(|json| read(json).ok()).unwrap_or_default();
+        let kept: ProviderData<'a> = provider_state.and_then(|json| read(json).ok()).unwrap_or_default();
         let name = out.name_of(call);
         let function =
             |out: &mut Messages<'a>| Object::new().with("name", name.clone()).with("arguments", out.arguments_of(call));
@@ -154,7 +154,7 @@ impl<'a> Turn<'a> {
         let has_calls = !self.calls.is_empty() || self.legacy.is_some();
         let members = members.filter(|members| *members != "{}");
         let has_audio =
-            members.is_some_and(|members| read::<Kept<'_>>(members).is_ok_and(|kept| kept.audio.0.is_some()));
+            members.is_some_and(|members| read::<ProviderData<'_>>(members).is_ok_and(|kept| kept.audio.0.is_some()));
         let said = has_calls || !self.text.is_empty() || self.refusal.is_some() || !self.images.is_empty() || has_audio;
         if !said {
             // Servers refuse a message without content.
@@ -196,13 +196,13 @@ pub(super) fn is_legacy(out: &Messages<'_>, call: &CallMessage, calls: usize) ->
     calls == 1 && kept(call.provider_state(), out).is_some_and(|kept| kept.legacy.0.is_some())
 }
 
-fn kept<'a>(provider_state: Option<&'a ProviderState>, out: &Messages<'_>) -> Option<Kept<'a>> {
+fn kept<'a>(provider_state: Option<&'a ProviderState>, out: &Messages<'_>) -> Option<ProviderData<'a>> {
     let provider_state = provider_state.filter(|provider_state| out.takes(provider_state))?;
     read(provider_state.json()).ok()
 }
 
 /// The data that belongs to the message as a whole.
-fn message<'a>(part: &'a Part, out: &Messages<'_>) -> Option<Kept<'a>> {
+fn message<'a>(part: &'a Part, out: &Messages<'_>) -> Option<ProviderData<'a>> {
     let Part::ProviderState(provider_state) = part else { return None };
     kept(Some(provider_state), out).filter(|kept| kept.message.0.is_some())
 }

@@ -2,14 +2,14 @@
 
 use crate::wire::Usage;
 use crate::wire::decode::fields::{Count, Object, shape};
-use crate::wire::formats::openai::{Read, Written};
+use crate::wire::formats::openai::{OutputDetails, Read};
 
 shape! {
     pub(super) struct Tokens {
         "prompt_tokens" => prompt_tokens: Count,
         "completion_tokens" => completion_tokens: Count,
         "prompt_tokens_details" => read: Object<Read>,
-        "completion_tokens_details" => written: Object<Written>,
+        "completion_tokens_details" => written: Object<OutputDetails>,
         /// `DeepSeek`'s word for `cached_tokens`.
         "prompt_cache_hit_tokens" => hit: Count,
         /// Added by gateways to Anthropic.

@@ -5,7 +5,7 @@ use crate::wire::decode::fields::{Count, Integer, List, Object, Raw, Text, Whole
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, is_done, unreadable};
-use crate::wire::formats::openai::{Read, Written};
+use crate::wire::formats::openai::{OutputDetails, Read};
 use crate::wire::formats::openai_responses::item::Item;
 use crate::wire::formats::openai_responses::items::{Form, Items};
 use crate::wire::formats::openai_responses::places::Key;
@@ -60,7 +60,7 @@ shape! {
         "input_tokens" => input_tokens: Count,
         "output_tokens" => output_tokens: Count,
         "input_tokens_details" => read: Object<Read>,
-        "output_tokens_details" => written: Object<Written>,
+        "output_tokens_details" => written: Object<OutputDetails>,
     }
 }
 

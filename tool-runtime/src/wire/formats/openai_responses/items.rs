@@ -7,7 +7,7 @@ use crate::wire::decode::fields::Whole;
 use crate::wire::decode::members::without;
 use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::formats::openai_responses::item::{self, Item};
-use crate::wire::formats::openai_responses::places::{Key, Place, Places};
+use crate::wire::formats::openai_responses::places::{ItemPlace, Key, Places};
 use crate::wire::history::Media;
 
 /// How a text comes.
@@ -44,17 +44,17 @@ pub(super) struct Items {
 impl Items {
     /// The call of an item; without its start event the call begins without a name.
     pub(super) fn call(&mut self, key: Key<'_>, turn: &mut Writer<'_>) -> Option<usize> {
-        if let Some(Place::Call(call)) = self.places.get(key) {
+        if let Some(ItemPlace::Call(call)) = self.places.get(key) {
             return Some(call);
         }
         let call = turn.start("", "")?;
-        self.places.set(key, Place::Call(call));
+        self.places.set(key, ItemPlace::Call(call));
         Some(call)
     }
 
     /// The first part of an item that is not a call.
     fn part(&mut self, key: Key<'_>, kind: &str, turn: &mut Writer<'_>) -> usize {
-        if let Some(Place::Part(part)) = self.places.get(key) {
+        if let Some(ItemPlace::Part(part)) = self.places.get(key) {
             return part;
         }
         let part = match kind {
@@ -62,7 +62,7 @@ impl Items {
             "reasoning" => turn.start_reasoning(),
             _ => turn.start_carried(),
         };
-        self.places.set(key, Place::Part(part));
+        self.places.set(key, ItemPlace::Part(part));
         part
     }
 
@@ -146,7 +146,7 @@ impl Items {
             return;
         }
         let call = match self.places.get(key) {
-            Some(Place::Call(call)) => call,
+            Some(ItemPlace::Call(call)) => call,
             _ => match turn.call_by_id(item.call_id.get()).filter(|call| self.places.has(*call)) {
                 Some(call) => call,
                 None => {
@@ -192,10 +192,10 @@ impl Items {
 
     fn take(&mut self, key: Key<'_>, item: &Item<'_>, turn: &mut Writer<'_>) -> Option<usize> {
         let call = match self.places.get(key) {
-            Some(Place::Call(call)) => call,
+            Some(ItemPlace::Call(call)) => call,
             _ => turn.start("", "")?,
         };
-        self.places.set(key, Place::Call(call));
+        self.places.set(key, ItemPlace::Call(call));
         Self::name(call, item.name.get(), turn);
         // The id of a call is `call_id`, never the item's own.
         turn.offer_id(call, item.call_id.get());

@@ -11,7 +11,7 @@ pub(super) struct Key<'a> {
 
 /// Where an item is in the turn.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum ItemPlace {
     Call(usize),
     /// The item's first part.
     Part(usize),
@@ -20,13 +20,13 @@ pub(super) enum Place {
 /// The places of the items that are known.
 #[derive(Default)]
 pub(super) struct Places {
-    /// Asked for each delta: a turn has few items, and the hash of an index would cost more than finding it.
-    by_index: BTreeMap<i64, Place>,
-    by_id: HashMap<Box<str>, (Option<i64>, Place)>,
+    /// RequestInput for each delta: a turn has few items, and the hash of an index would cost more than finding it.
+    by_index: BTreeMap<i64, ItemPlace>,
+    by_id: HashMap<Box<str>, (Option<i64>, ItemPlace)>,
 }
 
 impl Places {
-    pub(super) fn get(&self, key: Key<'_>) -> Option<Place> {
+    pub(super) fn get(&self, key: Key<'_>) -> Option<ItemPlace> {
         let by_id = || {
             let (index, place) = self.by_id.get(key.id)?;
             // Two items with an index each are two items, whatever their ids (S1).
@@ -35,7 +35,7 @@ impl Places {
         key.index.and_then(|index| self.by_index.get(&index).copied()).or_else(by_id)
     }
 
-    pub(super) fn set(&mut self, key: Key<'_>, place: Place) {
+    pub(super) fn set(&mut self, key: Key<'_>, place: ItemPlace) {
         if let Some(index) = key.index {
             self.by_index.insert(index, place);
         }
@@ -47,6 +47,6 @@ impl Places {
     /// Whether events of a call came.
     pub(super) fn has(&self, call: usize) -> bool {
         let places = self.by_index.values().chain(self.by_id.values().map(|(_, place)| place));
-        places.into_iter().any(|place| matches!(place, Place::Call(known) if *known == call))
+        places.into_iter().any(|place| matches!(place, ItemPlace::Call(known) if *known == call))
     }
 }

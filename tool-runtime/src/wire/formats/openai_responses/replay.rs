@@ -13,7 +13,7 @@ use crate::wire::formats::openai_responses::item::Item;
 use crate::wire::history::{CallMessage, Part, ProviderState};
 
 shape! {
-    struct Kept<'a> {
+    struct ProviderData<'a> {
         "type" => kind: Text<'a>,
         "after" => after: Text<'a>,
         "item" => item: Raw<'a>,
@@ -30,7 +30,7 @@ struct Came<'a> {
 
 impl<'a> Came<'a> {
     fn read(json: &'a str) -> Option<Self> {
-        let kept: Kept<'a> = read(json).ok()?;
+        let kept: ProviderData<'a> = read(json).ok()?;
         let text = kept.item.0.filter(|_| kept.kind.get().is_empty()).unwrap_or(json);
         Some(Self { text, item: read(text).ok()?, after: kept.after.get().to_owned() })
     }
