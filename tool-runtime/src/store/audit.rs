@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::call::{ArgumentDigest, CallId, RecordedArguments, ToolInvocationRecord};
+use crate::call::{ArgumentDigest, CallId, RecordSeal, RecordedArguments, ToolInvocationRecord};
 use crate::store::{DecisionRecord, RetentionRecord};
 
 /// A record of a run: of a call that ended, of a decision on a suspended call, or of a removal of records.
@@ -39,8 +41,7 @@ use crate::store::{DecisionRecord, RetentionRecord};
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum AuditRecord {
     /// The one record of a call.
@@ -53,7 +54,66 @@ pub enum AuditRecord {
     Erased(Box<Self>),
 }
 
+/// Written as `{"call": {..}}`, with a second member `seal` once it is sealed. The seal is beside the record, so that two
+/// records of equal calls are equal.
+impl Serialize for AuditRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let seal = self.seal();
+        let mut members = serializer.serialize_map(Some(1 + usize::from(seal.is_some())))?;
+        match self {
+            Self::Call(record) => members.serialize_entry("call", record),
+            Self::Decision(record) => members.serialize_entry("decision", record),
+            Self::Retention(record) => members.serialize_entry("retention", record),
+            Self::Erased(record) => members.serialize_entry("erased", record),
+        }?;
+        if let Some(seal) = seal {
+            members.serialize_entry("seal", seal)?;
+        }
+        members.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for AuditRecord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Members {
+            call: Option<Box<ToolInvocationRecord>>,
+            decision: Option<Box<DecisionRecord>>,
+            retention: Option<Box<RetentionRecord>>,
+            erased: Option<Box<AuditRecord>>,
+            seal: Option<Box<RecordSeal>>,
+        }
+        match Members::deserialize(deserializer)? {
+            Members { call: Some(mut record), decision: None, retention: None, erased: None, seal } => {
+                record.seal = seal;
+                Ok(Self::Call(record))
+            }
+            Members { decision: Some(mut record), call: None, retention: None, erased: None, seal } => {
+                record.seal = seal;
+                Ok(Self::Decision(record))
+            }
+            Members { retention: Some(record), call: None, decision: None, erased: None, seal: None } => {
+                Ok(Self::Retention(record))
+            }
+            Members { erased: Some(record), call: None, decision: None, retention: None, seal: None } => {
+                Ok(Self::Erased(record))
+            }
+            _ => Err(D::Error::custom("a record is one of `call`, `decision`, `retention` and `erased`")),
+        }
+    }
+}
+
 impl AuditRecord {
+    /// Returns how the record is sealed.
+    fn seal(&self) -> Option<&RecordSeal> {
+        match self {
+            Self::Call(record) => record.seal.as_deref(),
+            Self::Decision(record) => record.seal.as_deref(),
+            Self::Retention(_) | Self::Erased(_) => None,
+        }
+    }
+
     /// Returns the run.
     #[must_use]
     pub fn run_id(&self) -> &Arc<str> {

@@ -271,7 +271,7 @@ fn a_killed_decision_is_told_and_blocks_nobody() {
     let mut rig = Rig::new();
     // Without a ledger nothing but the mark knows of the first attempt.
     rig.set("TOOLBOX_STORE", "memory");
-    let (id, lock) = killed_decision(&rig);
+    let (id, lock) = killed_decision(&rig, |_| true);
     rig.run(&["approvals", "approve", &id]).code(0);
     assert!(rig.waiting().is_empty() && !lock.exists());
 }
@@ -280,22 +280,24 @@ fn a_killed_decision_is_told_and_blocks_nobody() {
 #[test]
 fn a_call_of_a_killed_decision_does_not_begin_again() {
     let rig = Rig::new();
-    let (id, _) = killed_decision(&rig);
+    let (id, _) = killed_decision(&rig, |rig| {
+        rig.run(&["audit", "open"]).code(0).stdout.contains("tasks__delete_task")
+    });
     let refused = rig.run(&["--json", "approvals", "approve", &id]).code(1);
     assert!(refused.error() == "unfinished" && refused.stderr.contains("toolbox audit open"), "{refused:?}");
     assert!(rig.run(&["audit", "open"]).code(0).stdout.contains("tasks__delete_task"));
     assert!(rig.run(&["call", "tasks__list_tasks"]).code(0).stdout.contains(TASK));
 }
 
-/// Kills a process that carries out a decision, and returns the call and the lock of its document.
-fn killed_decision(rig: &Rig) -> (String, std::path::PathBuf) {
+/// Kills a process that carries out a decision once it has begun, and returns the call and the lock of its document.
+fn killed_decision(rig: &Rig, has_begun: impl Fn(&Rig) -> bool) -> (String, std::path::PathBuf) {
     let id = delete(rig);
     let database = rusqlite::Connection::open(rig.path("data/toolbox.db")).unwrap();
     database.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut first = rig.start(&["approvals", "approve", &id]);
     let conversation = rig.waiting()[0]["conversation"].as_str().unwrap().to_owned();
     let lock = rig.path(&format!("data/conversations/{conversation}.lock"));
-    while std::fs::metadata(&lock).map_or(0, |lock| lock.len()) == 0 {
+    while std::fs::metadata(&lock).map_or(0, |lock| lock.len()) == 0 || !has_begun(rig) {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(rig.run(&["--json", "approvals", "approve", &id]).code(1).error(), "claimed");

@@ -151,7 +151,7 @@ const OF_RUN: &str = "('call', 'waiting', 'decided', 'post', 'notice')";
 /// Closes a run, if no call of it is open. With the end of its chain, removes its records and its calls, if it ends there.
 async fn close(connection: &mut Connection, run: &str, end: Option<Chain>) -> Result<(), Failed> {
     let open = "SELECT number FROM tool_runtime_documents \
-                WHERE kind IN ('call', 'waiting') AND scope = $1 AND due IS NOT NULL LIMIT 1";
+                WHERE space IN ('call', 'waiting') AND scope = $1 AND due IS NOT NULL LIMIT 1";
     if !connection.rows::<(i64,)>(open, [run.into()]).await?.is_empty() {
         return Err(Failed::Refused(StoreError::Fenced));
     }
@@ -160,7 +160,7 @@ async fn close(connection: &mut Connection, run: &str, end: Option<Chain>) -> Re
         return Err(Failed::Refused(StoreError::Fenced));
     }
     connection.execute("DELETE FROM tool_runtime_records WHERE run_id = $1", [run.into()]).await?;
-    let sql = format!("DELETE FROM tool_runtime_documents WHERE kind IN {OF_RUN} AND scope = $1");
+    let sql = format!("DELETE FROM tool_runtime_documents WHERE space IN {OF_RUN} AND scope = $1");
     connection.execute(sql, [run.into()]).await?;
     Ok(())
 }
@@ -214,12 +214,12 @@ async fn set(
     let (parts, hashes) = text.map(parts::split).unzip();
     parts::write(connection, &scope, old, &parts.unwrap_or_default()).await?;
     let (Some(document), Some((json, _))) = (&document, &split) else {
-        let sql = "DELETE FROM tool_runtime_documents WHERE kind = $1 AND scope = $2 AND id = $3";
+        let sql = "DELETE FROM tool_runtime_documents WHERE space = $1 AND scope = $2 AND id = $3";
         connection.execute(sql, [kind.into(), scope.into(), id.into()]).await?;
         return Ok(None);
     };
-    let sql = "INSERT INTO tool_runtime_documents (kind, scope, id, name, due, body, parts, lane, leased_until) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (kind, scope, id) \
+    let sql = "INSERT INTO tool_runtime_documents (space, scope, id, name, due, body, parts, lane, leased_until) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (space, scope, id) \
                DO UPDATE SET due = excluded.due, body = excluded.body, parts = excluded.parts, lane = excluded.lane, \
                leased_until = excluded.leased_until";
     let due = Value::Int(document.due().map(micros_from));

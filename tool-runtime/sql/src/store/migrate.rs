@@ -9,8 +9,8 @@ use crate::store::problem::{misconfigured, unlike};
 use crate::store::text::key;
 use crate::store::write::number;
 
-/// The version that this library reads and writes. It stores legal holds, marks of purged runs and records in two parts,
-/// which an older library must not overlook.
+/// The version that this library reads and writes. The last step has it: it stores legal holds, marks of purged runs, and
+/// records in two parts, which an older library must not overlook, in the same tables.
 pub(super) const VERSION: i64 = 5;
 
 /// The first version whose tables can have another prefix.
@@ -18,9 +18,6 @@ const PREFIXED: i64 = 3;
 
 /// The first version whose runs have lanes.
 const LANED: i64 = 4;
-
-/// The first version whose column of the kind of a document has that name.
-const KINDS: i64 = 5;
 
 /// The statements that create the tables of a new database: for SQLite, and for PostgreSQL.
 const TABLES: [&str; 2] =
@@ -34,9 +31,6 @@ const RENAMED: [&str; 2] =
 /// The migration from version 3 to version 4, which adds the lanes of runs.
 const LANES: [&str; 2] = [include_str!("migrations/lanes.sqlite.sql"), include_str!("migrations/lanes.postgres.sql")];
 
-/// The migration from version 4 to version 5.
-const COLUMN: &str = "ALTER TABLE tool_runtime_documents RENAME COLUMN space TO kind";
-
 /// How many runs the migration reads at a time.
 const PAGE: i64 = 256;
 
@@ -45,7 +39,7 @@ const COMMENTS: &str = include_str!("migrations/comments.postgres.sql");
 
 /// The expected tables. A different table of the same name is found before anything is written.
 const SHAPE: [(&str, &str); 3] = [
-    ("tool_runtime_documents", "number, kind, scope, id, name, due, body, parts, lane, leased_until"),
+    ("tool_runtime_documents", "number, space, scope, id, name, due, body, parts, lane, leased_until"),
     ("tool_runtime_parts", "scope, hash, body"),
     (
         "tool_runtime_records",
@@ -129,9 +123,6 @@ async fn under_lock(database: &Database, connection: &mut Connection) -> Result<
             if found < LANED {
                 connection.run(LANES[which]).await.map_err(unlike)?;
                 fill_lanes(connection).await?;
-            }
-            if found < KINDS {
-                connection.run(COLUMN).await.map_err(unlike)?;
             }
         }
         None => connection.run(TABLES[which]).await.map_err(unlike)?,

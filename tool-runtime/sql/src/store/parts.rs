@@ -15,7 +15,7 @@ const PARTS: usize = 64;
 /// The smallest average length of a part, in bytes.
 const SHORTEST: usize = 512;
 
-/// The kind of the parts, next to the kinds of documents.
+/// The name of the parts' space, next to the kinds of documents.
 pub(super) const SPACE: &str = "part";
 
 /// The maximum number of rows in one statement.
@@ -29,7 +29,7 @@ pub(super) struct Stored {
     pub(super) parts: Option<String>,
 }
 
-/// A row: kind, scope, id, body and parts. The id of a part is its hash.
+/// A row: space, scope, id, body and parts. The id of a part is its hash.
 pub(super) type Row = (String, String, String, String, Option<String>);
 
 /// Rows of documents by their keys, and the parts of their long texts.
@@ -38,7 +38,7 @@ pub(super) struct Found(BTreeMap<(String, String, String), Stored>);
 
 impl Found {
     pub(super) fn extend(&mut self, rows: impl IntoIterator<Item = Row>) {
-        let by_place = |(kind, scope, id, body, parts)| ((kind, scope, id), Stored { body, parts });
+        let by_place = |(space, scope, id, body, parts)| ((space, scope, id), Stored { body, parts });
         self.0.extend(rows.into_iter().map(by_place));
     }
 

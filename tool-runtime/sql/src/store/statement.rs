@@ -20,12 +20,12 @@ type Statement = (String, Vec<Value>);
 /// Reads documents by their keys, and the parts of the runs among them.
 pub(super) fn select(keys: &[Key]) -> Statement {
     let place = |number| {
-        let [kind, scope, id] = [1, 2, 3].map(|column| 3 * number + column);
-        format!("(kind = ${kind} AND scope = ${scope} AND id = ${id})")
+        let [space, scope, id] = [1, 2, 3].map(|column| 3 * number + column);
+        format!("(space = ${space} AND scope = ${scope} AND id = ${id})")
     };
     let places: Vec<_> = (0..keys.len()).map(place).collect();
     let mut sql =
-        format!("SELECT kind, scope, id, body, parts FROM tool_runtime_documents WHERE {}", places.join(" OR "));
+        format!("SELECT space, scope, id, body, parts FROM tool_runtime_documents WHERE {}", places.join(" OR "));
     let runs = keys.iter().enumerate().filter(|(_, key)| key.kind().has_long_text());
     let scopes: Vec<_> = runs.map(|(number, _)| format!("${}", 3 * number + 2)).collect();
     if !scopes.is_empty() {
@@ -45,7 +45,7 @@ pub(super) fn select(keys: &[Key]) -> Statement {
 /// Lists documents, and the parts of runs. Parts have no number, and come in any order.
 pub(super) fn listing(query: &Query) -> Statement {
     let mut sql = Select::new("SELECT number, scope, id, name, body, parts FROM tool_runtime_documents");
-    sql.and("kind =", query.kind.code());
+    sql.and("space =", query.kind.code());
     if let Some(scope) = &query.scope {
         sql.and("scope =", clipped(scope));
     }
@@ -69,7 +69,7 @@ pub(super) fn listing(query: &Query) -> Statement {
 /// Lists due runs, all of them or those of a lane.
 pub(super) fn due_runs(now: Timestamp, lane: Option<&str>, limit: usize) -> Statement {
     let mut sql = Select::new("SELECT scope, id, name, lane, due FROM tool_runtime_documents");
-    sql.and("kind =", DocumentKind::Run.code());
+    sql.and("space =", DocumentKind::Run.code());
     if let Some(lane) = lane {
         sql.and("lane =", lane);
     }
@@ -81,12 +81,12 @@ pub(super) fn due_runs(now: Timestamp, lane: Option<&str>, limit: usize) -> Stat
 pub(super) fn lanes(after: &str, limit: usize) -> Statement {
     let sql = "WITH RECURSIVE lanes (lane, place) AS (\
                SELECT (SELECT lane FROM tool_runtime_documents \
-               WHERE kind = 'run' AND lane > $1 AND due IS NOT NULL ORDER BY lane LIMIT 1), 1 \
+               WHERE space = 'run' AND lane > $1 AND due IS NOT NULL ORDER BY lane LIMIT 1), 1 \
                UNION ALL SELECT (SELECT later.lane FROM tool_runtime_documents AS later \
-               WHERE later.kind = 'run' AND later.lane > lanes.lane AND later.due IS NOT NULL \
+               WHERE later.space = 'run' AND later.lane > lanes.lane AND later.due IS NOT NULL \
                ORDER BY later.lane LIMIT 1), lanes.place + 1 FROM lanes WHERE lanes.lane IS NOT NULL AND lanes.place < $2) \
                SELECT run.scope, run.id, run.name, run.lane, run.due FROM (SELECT (SELECT number \
-               FROM tool_runtime_documents AS own WHERE own.kind = 'run' AND own.lane = lanes.lane \
+               FROM tool_runtime_documents AS own WHERE own.space = 'run' AND own.lane = lanes.lane \
                AND own.due IS NOT NULL ORDER BY own.due LIMIT 1) AS number FROM lanes WHERE lanes.lane IS NOT NULL) AS first \
                CROSS JOIN tool_runtime_documents AS run WHERE run.number = first.number ORDER BY run.lane";
     (sql.to_owned(), vec![after.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()])
@@ -96,7 +96,7 @@ pub(super) fn lanes(after: &str, limit: usize) -> Statement {
 pub(super) fn depth(now: Timestamp) -> Statement {
     let sql = "SELECT COUNT(CASE WHEN due <= $1 THEN 1 END), MIN(due), \
                COUNT(CASE WHEN due > $1 AND leased_until > $1 THEN 1 END), COUNT(*) FROM tool_runtime_documents \
-               WHERE kind = 'run' AND lane IS NOT NULL AND due IS NOT NULL";
+               WHERE space = 'run' AND lane IS NOT NULL AND due IS NOT NULL";
     (sql.to_owned(), vec![micros(now).into()])
 }
 

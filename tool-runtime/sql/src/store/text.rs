@@ -39,14 +39,14 @@ pub(super) fn columns(key: &Key) -> (String, String, Option<String>) {
 }
 
 /// Reads the key of a document.
-pub(super) fn key(kind: DocumentKind, scope: &str, id: &str, name: Option<&str>) -> Result<Key, StoreError> {
+pub(super) fn key(space: DocumentKind, scope: &str, id: &str, name: Option<&str>) -> Result<Key, StoreError> {
     let (scope, id) = match name {
         Some(name) => {
             serde_json::from_str::<(Arc<str>, Arc<str>)>(name).map_err(|error| StoreError::Corrupt(Box::new(error)))?
         }
         None => (whole(scope), whole(id)),
     };
-    Ok(Key::from_parts(kind, scope, id))
+    Ok(Key::from_parts(space, scope, id))
 }
 
 /// Decodes the output of [`escaped`].

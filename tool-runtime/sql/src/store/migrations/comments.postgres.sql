@@ -3,7 +3,7 @@ COMMENT ON COLUMN tool_runtime_schema.version IS 'A process that knows another v
 
 COMMENT ON TABLE tool_runtime_documents IS 'tool-runtime: runs, waiting calls, the ledger of calls, accounts, grants, posts, anchors, effects and legal holds; rows change';
 COMMENT ON COLUMN tool_runtime_documents.number IS 'The order in which documents were first written';
-COMMENT ON COLUMN tool_runtime_documents.kind IS 'The kind: run, post, waiting, decided, call, grant, account, anchor, digest_key, effect, slots, hold';
+COMMENT ON COLUMN tool_runtime_documents.space IS 'The kind: run, post, waiting, decided, call, grant, account, anchor, digest_key, effect, slots, hold, notice';
 COMMENT ON COLUMN tool_runtime_documents.scope IS 'What it belongs to, usually the id of a run; escaped, and clipped at 512 bytes';
 COMMENT ON COLUMN tool_runtime_documents.id IS 'Its id in the scope; escaped, and clipped at 512 bytes';
 COMMENT ON COLUMN tool_runtime_documents.name IS 'Scope and id as JSON where one of them was clipped';

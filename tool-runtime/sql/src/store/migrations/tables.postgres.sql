@@ -1,6 +1,6 @@
 CREATE TABLE tool_runtime_documents (
     number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    kind TEXT COLLATE "C" NOT NULL,
+    space TEXT COLLATE "C" NOT NULL,
     scope TEXT COLLATE "C" NOT NULL,
     id TEXT COLLATE "C" NOT NULL,
     name TEXT COLLATE "C",
@@ -9,11 +9,11 @@ CREATE TABLE tool_runtime_documents (
     parts TEXT COLLATE "C",
     lane TEXT COLLATE "C",
     leased_until BIGINT,
-    UNIQUE (kind, scope, id)
+    UNIQUE (space, scope, id)
 );
-CREATE INDEX tool_runtime_documents_number ON tool_runtime_documents (kind, number);
-CREATE INDEX tool_runtime_documents_due ON tool_runtime_documents (kind, due) WHERE due IS NOT NULL;
-CREATE INDEX tool_runtime_documents_lane ON tool_runtime_documents (kind, lane, due, leased_until)
+CREATE INDEX tool_runtime_documents_number ON tool_runtime_documents (space, number);
+CREATE INDEX tool_runtime_documents_due ON tool_runtime_documents (space, due) WHERE due IS NOT NULL;
+CREATE INDEX tool_runtime_documents_lane ON tool_runtime_documents (space, lane, due, leased_until)
     WHERE lane IS NOT NULL AND due IS NOT NULL;
 
 CREATE TABLE tool_runtime_parts (

@@ -2,7 +2,7 @@
 -- where one was clipped. `due` is in microseconds since 1970. Runs have a `lane`, and `leased_until` if a process has them.
 CREATE TABLE tool_runtime_documents (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind TEXT NOT NULL,
+    space TEXT NOT NULL,
     scope TEXT NOT NULL,
     id TEXT NOT NULL,
     name TEXT,
@@ -11,11 +11,11 @@ CREATE TABLE tool_runtime_documents (
     parts TEXT,
     lane TEXT,
     leased_until INTEGER,
-    UNIQUE (kind, scope, id)
+    UNIQUE (space, scope, id)
 );
-CREATE INDEX tool_runtime_documents_number ON tool_runtime_documents (kind, number);
-CREATE INDEX tool_runtime_documents_due ON tool_runtime_documents (kind, due) WHERE due IS NOT NULL;
-CREATE INDEX tool_runtime_documents_lane ON tool_runtime_documents (kind, lane, due, leased_until)
+CREATE INDEX tool_runtime_documents_number ON tool_runtime_documents (space, number);
+CREATE INDEX tool_runtime_documents_due ON tool_runtime_documents (space, due) WHERE due IS NOT NULL;
+CREATE INDEX tool_runtime_documents_lane ON tool_runtime_documents (space, lane, due, leased_until)
     WHERE lane IS NOT NULL AND due IS NOT NULL;
 
 -- Parts: what the text of a run is made of, when it is long. `parts` of its document lists their hashes in their order.

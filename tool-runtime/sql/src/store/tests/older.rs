@@ -104,7 +104,7 @@ async fn old_records_are_purged_not_erased(store: &super::SqlStore) {
     assert_eq!((verified.findings, verified.purged), (vec![], 4));
 }
 
-/// Version 4 has another name for the column of the kind. Its runs have no time of their last write, and its holds and marks do not exist.
+/// Version 4 has the same tables. Its runs have no time of their last write, and its holds and marks do not exist.
 #[tokio::test]
 async fn a_database_of_version_4_is_migrated_and_loses_nothing() {
     let (folder, store) = new().await;
@@ -113,7 +113,6 @@ async fn a_database_of_version_4_is_migrated_and_loses_nothing() {
     let write = move |change: &mut Transaction| change.put(saved.clone());
     store.update(vec![Key::run("run")], Box::new(write)).await.unwrap();
     edit(&store, "UPDATE tool_runtime_schema SET version = 4").await;
-    edit(&store, "ALTER TABLE tool_runtime_documents RENAME COLUMN kind TO space").await;
     drop(store);
     let path = folder.path().join("store.db");
     let refused = super::SqlStore::sqlite(&path, SqlOptions::new().migrate(false)).await.unwrap_err();
@@ -151,7 +150,7 @@ async fn every_due_run_of_an_older_database_gets_its_lane() {
     pool.close().await;
     let store = open(&path).await.unwrap();
     let mut connection = store.0.database.connection().await.unwrap();
-    let sql = "SELECT COUNT(*), COUNT(lane), COUNT(leased_until) FROM tool_runtime_documents WHERE kind = 'run'";
+    let sql = "SELECT COUNT(*), COUNT(lane), COUNT(leased_until) FROM tool_runtime_documents WHERE space = 'run'";
     assert_eq!(connection.rows::<(i64, i64, i64)>(sql, []).await.unwrap(), [(701, 694, 694)]);
     drop(connection);
     let lane = store.read(&[Key::run("run 699")]).await.unwrap().pop().flatten().and_then(|run| run.lane());

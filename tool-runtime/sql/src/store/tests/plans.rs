@@ -22,41 +22,41 @@ async fn no_query_walks_through_a_table() {
     let (run, time) = (Some("run".into()), Some(Timestamp::UNIX_EPOCH));
     let keys = [Key::run("run"), Key::post("run", "a"), Key::last_anchor()];
     let all = || Query::new(DocumentKind::Post);
-    let by_key = "USING INDEX sqlite_autoindex_tool_runtime_documents_1 (kind=? AND scope=? AND id=?)";
-    let of_scope = "USING INDEX sqlite_autoindex_tool_runtime_documents_1 (kind=? AND scope=?)";
+    let by_key = "USING INDEX sqlite_autoindex_tool_runtime_documents_1 (space=? AND scope=? AND id=?)";
+    let of_scope = "USING INDEX sqlite_autoindex_tool_runtime_documents_1 (space=? AND scope=?)";
     let cases = [
         (statement::select(&keys[..1]), by_key),
         (statement::select(&keys), by_key),
         (statement::select(&keys[..1]), "USING INDEX sqlite_autoindex_tool_runtime_parts_1 (scope=?)"),
         (
             statement::listing(&Query { due: time, ..Query::new(DocumentKind::Run) }),
-            "USING INDEX tool_runtime_documents_due (kind=? AND due<?)",
+            "USING INDEX tool_runtime_documents_due (space=? AND due<?)",
         ),
         (
             statement::listing(&Query { due: time, ..Query::new(DocumentKind::Run) }),
             "USING INDEX sqlite_autoindex_tool_runtime_parts_1 (scope=?)",
         ),
-        (statement::listing(&all()), "USING INDEX tool_runtime_documents_number (kind=? AND number>?)"),
+        (statement::listing(&all()), "USING INDEX tool_runtime_documents_number (space=? AND number>?)"),
         (statement::listing(&Query { scope: run.clone(), ..all() }), of_scope),
         (statement::listing(&Query { scope: run.clone(), due: time, ..all() }), of_scope),
         (
             statement::listing(&Query { due: time, ..all() }),
-            "USING INDEX tool_runtime_documents_due (kind=? AND due<?)",
+            "USING INDEX tool_runtime_documents_due (space=? AND due<?)",
         ),
         (
             statement::due_runs(Timestamp::UNIX_EPOCH, None, 16),
-            "USING INDEX tool_runtime_documents_due (kind=? AND due<?)",
+            "USING INDEX tool_runtime_documents_due (space=? AND due<?)",
         ),
         (
             statement::due_runs(Timestamp::UNIX_EPOCH, Some("lane"), 16),
-            "USING INDEX tool_runtime_documents_lane (kind=? AND lane=? AND due<?)",
+            "USING INDEX tool_runtime_documents_lane (space=? AND lane=? AND due<?)",
         ),
-        (statement::lanes("lane", 16), "USING COVERING INDEX tool_runtime_documents_lane (kind=? AND lane>?)"),
-        (statement::lanes("lane", 16), "INDEX tool_runtime_documents_lane (kind=? AND lane=?"),
+        (statement::lanes("lane", 16), "USING COVERING INDEX tool_runtime_documents_lane (space=? AND lane>?)"),
+        (statement::lanes("lane", 16), "INDEX tool_runtime_documents_lane (space=? AND lane=?"),
         (statement::lanes("lane", 16), "USING INTEGER PRIMARY KEY (rowid=?)"),
         (
             statement::depth(Timestamp::UNIX_EPOCH),
-            "USING COVERING INDEX tool_runtime_documents_lane (kind=? AND lane>?)",
+            "USING COVERING INDEX tool_runtime_documents_lane (space=? AND lane>?)",
         ),
         (statement::recorded(&RecordFilter::run("run"), false), "(run_id=?)"),
         (statement::recorded(&RecordFilter::call("run", CallId::new("a")), false), "(call_id=? AND rowid>?)"),
