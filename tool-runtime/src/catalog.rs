@@ -70,7 +70,8 @@ pub struct ToolCatalog {
     entries: Vec<Arc<Entry>>,
     /// The servers that tools come from, including servers without a list when the catalog was built.
     servers: Vec<Arc<ServerTools>>,
-    index: HashMap<ToolName, usize>,
+    // Only authored names are in it, so a cheaper hash than the standard one serves: no caller can fill one slot.
+    index: HashMap<ToolName, usize, hashbrown::DefaultHashBuilder>,
     /// Whether an argument of some tool must have been seen in the run.
     pub(crate) asks_evidence: bool,
     /// The kinds of connections that its tools borrow.
