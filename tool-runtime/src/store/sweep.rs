@@ -54,7 +54,7 @@ impl dyn Store + '_ {
     /// Calls that began and whose lease has ended are closed as `outcome_unknown`, with the cause `lost`, if no process
     /// continues their run: for example, a service without workers or an MCP server has died. A call whose tool may
     /// reconcile or repeat it is left for a week to [`ToolRunner::sweep`](crate::ToolRunner::sweep) of a process that
-    /// has the tool. A run whose conversation the store keeps becomes due instead, so that the worker that takes it
+    /// has the tool, and its outcome counts as unknown meanwhile. A run whose conversation the store keeps becomes due instead, so that the worker that takes it
     /// lets the tools reconcile or repeat its calls. A run that a worker or an engine has is left to it. A service that
     /// restores its runs itself must do so before their leases end, or before it calls this.
     /// [`unfinished_calls`](trait@Store#method.unfinished_calls) lists the calls that are still open.

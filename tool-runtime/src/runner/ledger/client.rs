@@ -59,7 +59,8 @@ impl Attempt {
     /// Returns the key of the call's effect, if this end of the call changes its document. Most ends do not, so that
     /// they lock and read nothing more.
     fn changed_effect(&self, record: &ToolInvocationRecord) -> Option<&Key> {
-        self.effect.as_ref().filter(|(_, is_once)| effects::is_changed_by(record, *is_once)).map(|(key, _)| key)
+        let is_changed = |is_once| self.is_again || effects::is_changed_by(record, is_once);
+        self.effect.as_ref().filter(|(_, is_once)| is_changed(*is_once)).map(|(key, _)| key)
     }
 
     /// Whether the effect, which has a key, may have happened although this attempt states that it did not.
