@@ -1,11 +1,13 @@
 //! Calls that borrow a connection of their run, and whose process died: a sweep has no connections, and a broker can fail
 //! for a moment.
 
+use tool_runtime::agent::Graph;
 use tool_runtime::call::{Decider, ToolExecResult};
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::{Connection, ToolCall};
 
+use super::inside::{Calls, REPORT};
 use super::*;
 
 /// An account at the system outside.
@@ -77,9 +79,16 @@ impl ConnectionBroker for Broker {
 }
 
 fn runner(rig: &Rig, broker: &Arc<Broker>) -> ToolRunner {
-    let catalog = ToolCatalog::builder().tool::<Linked>().tool::<ordered>().build().expect("a catalog");
-    let policy =
-        ToolPolicy::from_toml("allowed_tools = ['recovered__linked', 'recovered__ordered']").expect("a policy");
+    let payer = Calls("recovered__linked", ARGUMENTS.to_owned(), REPORT);
+    let payer =
+        Graph::new("payer", "1", Agent::new(payer)).description("Pays.").tools(["recovered__linked"]).idempotent();
+    let catalog = ToolCatalog::builder().tool::<Linked>().tool::<ordered>().dynamic(payer).build().expect("a catalog");
+    let asked = if rig.asks { format!("'{}'", rig.name()) } else { String::new() };
+    let policy = format!(
+        "allowed_tools = ['recovered__linked', 'recovered__ordered']\nallowed_graphs = ['payer']\n\
+         require_approval_for_tools = [{asked}]"
+    );
+    let policy = ToolPolicy::from_toml(&policy).expect("a policy");
     ToolRunner::builder(catalog, policy)
         .broker(Arc::clone(broker))
         .approvals(true)
@@ -259,4 +268,66 @@ fn a_call_that_is_left_gives_up_its_effect_key() {
         });
         assert_eq!(rig.effects(), [1], "{is_approved}: it happens once");
     }
+}
+
+/// The broker of the worker is down when it finds that another process carried the decision out and died. The run goes
+/// on with an unknown outcome.
+#[test]
+fn a_run_does_not_wait_for_a_call_whose_process_is_gone() {
+    let rig = Rig { asks: true, ..Rig::new("linked", Dies::After) };
+    let broker = Arc::new(Broker { there: Arc::clone(&rig.there), is_down: Mutex::default() });
+    let works_until = async |state: &str| {
+        let worker = Worker::new(rig.agent(), runner(&rig, &broker)).lease(LEASE);
+        let worker = worker.prepare(|_, options| options.connection("account", ConnectionId::new("ada's")));
+        let (stop, mut stopped) = tokio::sync::watch::channel(false);
+        let worker =
+            tokio::spawn(async move { worker.run(async move { drop(stopped.wait_for(|stop| *stop).await) }).await });
+        while rig.state().await != state {
+            assert!(!worker.is_finished(), "the worker ended");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        stop.send_replace(true);
+        worker.await.expect("no panic").expect("the store is there");
+    };
+    let saved = runtime().block_on(async {
+        let mut conversation = rig.agent().converse(runner(&rig, &broker).run(linked()));
+        conversation.accept(Input::from("Pay.")).await.expect("a message");
+        rig.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
+        works_until("approval_required").await;
+        rig.queue().find("run", Some("acme")).await.expect("it is there").1
+    });
+    let run = runtime().block_on(runner(&rig, &broker).restore(saved.run().clone(), linked())).expect("restored");
+    let grace = Decider::new("grace").tenant("acme");
+    let pending = runtime().block_on(rig.dyn_store().pending_calls(&RecordFilter::default())).expect("a list");
+    let question = pending[0].question();
+    rig.dies(async move { drop(run.resume(&question, ApprovalDecision::Approve, &grace).await) });
+    *of(&broker.is_down) = true;
+    rig.later(async {
+        runner(&rig, &broker).sweep().await.expect("swept");
+        works_until("answered").await;
+        assert_eq!(unsettled(&rig).await, ["c"]);
+        *of(&broker.is_down) = false;
+    });
+    assert_eq!(rig.effects(), [1]);
+}
+
+/// A graph has no connections of its own, but its tools borrow some: a sweep leaves it to its owner, too.
+#[test]
+fn a_sweep_leaves_a_graph_whose_tools_borrow_connections() {
+    let rig = Rig::new("linked", Dies::After);
+    let broker = Arc::new(Broker { there: Arc::clone(&rig.there), is_down: Mutex::default() });
+    let task = || ToolCall::text("g", "graph__payer", r#"{"task":"Pay."}"#);
+    let run = runner(&rig, &broker).run(linked());
+    rig.dies(async move { drop(run.exec(task()).await) });
+    rig.later(async {
+        runner(&rig, &broker).sweep().await.expect("swept");
+        assert!(is_open(&rig).await);
+        let result = restored(&rig, &broker).await.exec(task()).await;
+        assert_eq!(result.value().map(|value| value.get()), Some(REPORT));
+        let records = rig.store.calls(&RecordFilter::default()).await.expect("records");
+        let ends: Vec<_> = records.iter().map(|record| (&*record.name, record.outcome)).collect();
+        assert_eq!(ends, [("recovered__linked", Outcome::Ok), ("graph__payer", Outcome::Ok)]);
+        assert!(!is_open(&rig).await && unsettled(&rig).await.is_empty());
+    });
+    assert_eq!(rig.effects(), [1]);
 }

@@ -6,13 +6,13 @@ use tool_runtime::store::{DocumentKind, Query, Transaction};
 
 use super::*;
 
-const REPORT: &str = r#"{"summary":"Paid."}"#;
+pub(super) const REPORT: &str = r#"{"summary":"Paid."}"#;
 
 /// The lease of the run, which is longer than that of its calls.
 const HOLDS: Duration = Duration::from_hours(1);
 
 /// A model that makes one call, and answers.
-struct Calls(&'static str, String, &'static str);
+pub(super) struct Calls(pub(super) &'static str, pub(super) String, pub(super) &'static str);
 
 #[async_trait]
 impl ModelClient for Calls {

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::call::{
     CallId, Cause, DecisionError, JsonText, Outcome, RecordedArguments, ToolCall, ToolExecResult, ToolInvocationRecord,
 };
-use crate::capability::{Requirement, Source};
+use crate::capability::Requirement;
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::json::{self, Limits, Tree};
@@ -238,11 +238,14 @@ pub(in crate::runner) async fn take_over_left(
     failed
 }
 
-/// Whether this process can take over the calls of a tool for any run: it has the tool, and the tool borrows no
-/// connection. Connections come with the options of a run, which a sweep does not have.
+/// Whether this process can take over the calls of a tool for any run: it has the tool, and neither the tool nor a tool
+/// of the graph borrows a connection. Connections come with the options of a run, which a sweep does not have.
 fn can_take_over(runner: &ToolRunner, tool: &str) -> bool {
-    let is_connection = |requirement: &Requirement| matches!(requirement.source, Source::Connection(_));
-    runner.shared.catalog.entry(tool).is_some_and(|entry| !entry.requirements.iter().any(is_connection))
+    let catalog = &runner.shared.catalog;
+    catalog.entry(tool).is_some_and(|entry| {
+        let inner = entry.graph.iter().flat_map(|graph| &graph.tools).filter_map(|tool| catalog.entry(tool));
+        !inner.chain([entry]).any(|entry| entry.requirements.iter().any(Requirement::is_connection))
+    })
 }
 
 /// Takes over a call, unless a process continues it. A tool that does not end in time is stopped.
