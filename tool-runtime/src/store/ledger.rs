@@ -280,13 +280,17 @@ pub(crate) fn withdraw(transaction: &mut Transaction, key: &Key, owner: &str) ->
     }
 }
 
-/// Wakes a worker: a call of a shared run ended outside any worker.
+/// Wakes a worker: a call of a shared run, which acts for this principal and tenant, ended outside any worker.
 pub(crate) fn ended_outside(
     transaction: &mut Transaction,
     run_id: &str,
+    (principal, tenant): (Option<&Arc<str>>, Option<&Arc<str>>),
     held: Option<&RunLease>,
 ) -> Result<(), StoreError> {
-    if held.is_some() { Ok(()) } else { runs::wake(transaction, run_id) }
+    match transaction.get(&Key::run(run_id)) {
+        Some(Document::Run(run)) if held.is_none() && run.is_of(principal, tenant) => runs::wake(transaction, run_id),
+        _ => Ok(()),
+    }
 }
 
 /// Checks that a worker still holds its run. Without a lease there is nothing to check.

@@ -180,7 +180,7 @@ impl LedgerClient<'_> {
                         transaction.append(AuditRecord::Call(record.clone()))?;
                     }
                 }
-                ledger::ended_outside(transaction, &record.run_id, lease.as_ref())
+                ledger::ended_outside(transaction, &record.run_id, party_of(&record), lease.as_ref())
             }),
         )
     }
@@ -196,7 +196,7 @@ impl LedgerClient<'_> {
                 return Ok(());
             }
             attempt.finish(transaction, &record)?;
-            ledger::ended_outside(transaction, &record.run_id, lease.as_ref())
+            ledger::ended_outside(transaction, &record.run_id, party_of(&record), lease.as_ref())
         };
         self.0.shared().store.update(keys, Box::new(change))
     }
@@ -290,7 +290,8 @@ impl LedgerClient<'_> {
                 attempt.note(begun);
             }
             if begun.is_some() && taken.begins().is_none() {
-                ledger::ended_outside(transaction, &taken.call.run_id, lease.as_ref())?;
+                let party = (taken.call.principal.as_ref(), taken.call.tenant.as_ref());
+                ledger::ended_outside(transaction, &taken.call.run_id, party, lease.as_ref())?;
             }
             Ok(begun)
         };
@@ -402,4 +403,9 @@ impl LedgerClient<'_> {
         }
         Ok(waiting)
     }
+}
+
+/// The principal and the tenant of a call.
+fn party_of(record: &ToolInvocationRecord) -> (Option<&Arc<str>>, Option<&Arc<str>>) {
+    (record.principal.as_ref(), record.tenant.as_ref())
 }

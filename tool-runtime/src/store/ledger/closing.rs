@@ -62,8 +62,9 @@ fn close_if(
     }
     notices::ended(transaction, entry.notices.take().as_deref(), &entry.record)?;
     transaction.append((*entry.record).clone())?;
+    let (principal, tenant) = (entry.record.principal.clone(), entry.record.tenant.clone());
     transaction.set(key, Document::Call(entry))?;
-    ended_outside(transaction, key.scope(), held)?;
+    ended_outside(transaction, key.scope(), (principal.as_ref(), tenant.as_ref()), held)?;
     Ok(true)
 }
 
@@ -127,7 +128,14 @@ pub(crate) fn is_left(transaction: &mut Transaction, key: &Key, is_orphan: bool)
     }
     let continued = continued_in(key, entry);
     let run = match transaction.get(&Key::run(Arc::clone(&continued))) {
-        Some(Document::Run(run)) if !entry.ends_with_process && !run.is_served() => run,
+        // Runs of two tenants can have the same id.
+        Some(Document::Run(run))
+            if !entry.ends_with_process
+                && !run.is_served()
+                && run.is_of(entry.record.principal.as_ref(), entry.record.tenant.as_ref()) =>
+        {
+            run
+        }
         _ => return Ok(true),
     };
     // An engine that was told to end a workflow never continues its run, and does not say so.
