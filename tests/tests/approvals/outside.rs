@@ -70,7 +70,12 @@ struct Rig {
 
 fn rig(policy: ToolPolicy) -> Rig {
     let now = "2026-01-01T00:00:00Z".parse().expect("a time");
-    let (clock, store) = (Arc::new(ManualClock::at(now)), Arc::new(MemoryStore::new()));
+    let clock = Arc::new(ManualClock::at(now));
+    let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+    rig_over(policy, clock, store)
+}
+
+fn rig_over(policy: ToolPolicy, clock: Arc<ManualClock>, store: Arc<MemoryStore>) -> Rig {
     let runner = ToolRunner::builder(world::tools().collect().build().expect("a catalog"), policy)
         .broker(Arc::new(Broker))
         .approvals(true)
@@ -157,6 +162,22 @@ async fn a_client_answers_once_and_only_what_fits() {
     exec(&run, "late", "rig__cursor", &json!({"file": "late"})).await;
     rig.clock.advance(std::time::Duration::from_hours(2 * 24));
     assert_eq!(run.client_result("late", "1").await.expect("it waits").outcome(), Outcome::ApprovalExpired);
+}
+
+/// The process was stopped for long, and its clock does not show it. The time of the store decides.
+#[tokio::test]
+async fn the_result_of_a_client_is_late_by_the_time_of_the_store() {
+    let now = "2026-01-01T00:00:00Z".parse().expect("a time");
+    let (clock, stores) = (Arc::new(ManualClock::at(now)), Arc::new(ManualClock::at(now)));
+    let store = Arc::new(MemoryStore::with_clock(Arc::clone(&stores)));
+    let rig = rig_over(ToolPolicy::allow(TOOLS), clock, store);
+    let run = rig.runner.run(RunOptions::new());
+    exec(&run, "c1", "rig__cursor", &json!({"file": "a.rs"})).await;
+    stores.advance(std::time::Duration::from_hours(48));
+    assert_eq!(run.client_result("c1", "1").await.expect("it waits").outcome(), Outcome::ApprovalExpired);
+    let records = rig.store.calls(&RecordFilter::default()).await.expect("records");
+    assert_eq!(records.iter().map(|record| record.outcome).collect::<Vec<_>>(), [Outcome::ApprovalExpired]);
+    assert!(run.client_result("c1", "1").await.is_err());
 }
 
 #[tokio::test]

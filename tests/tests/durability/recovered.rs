@@ -287,6 +287,15 @@ impl Rig {
 
     /// The runner of a process with this clock.
     fn runner_by(&self, clock: Arc<ManualClock>) -> ToolRunner {
+        self.runner_of(clock, Arc::clone(&self.store) as Arc<dyn Store>)
+    }
+
+    /// The runner of a process over this store.
+    fn runner_over(&self, store: Arc<dyn Store>) -> ToolRunner {
+        self.runner_of(Arc::clone(&self.clock), store)
+    }
+
+    fn runner_of(&self, clock: Arc<ManualClock>, store: Arc<dyn Store>) -> ToolRunner {
         let asked = if self.asks { format!("'recovered__{}'", self.tool) } else { String::new() };
         let policy = format!(
             "allowed_tools = ['recovered__keyed', 'recovered__again', 'recovered__plain', 'recovered__proven']\n\
@@ -298,7 +307,7 @@ impl Rig {
             .approvals(true)
             .lease(LEASE)
             .clock(clock)
-            .store(Arc::clone(&self.store))
+            .store(store)
             .build()
             .unwrap_or_else(|error| panic!("{error}"))
     }

@@ -125,8 +125,8 @@ impl Agent {
         let SavedConversation { run, mut state, .. } = saved.borrow().clone();
         let run = runner.restore(run, options).await?;
         state.forget_calls();
-        calls::look_for_queued(&run, &mut state).await;
         calls::look_for_waiting(&run, &mut state).await?;
+        calls::look_for_queued(&run, &mut state).await;
         calls::ask_again(&run, &mut state).await?;
         Ok(Conversation { turns: Turns { agent: self.clone(), run, state } })
     }

@@ -31,3 +31,10 @@ pub struct Requirement {
     /// How a test records its use.
     pub(crate) recording: Recording,
 }
+
+impl Requirement {
+    /// Whether the tool borrows it through a connection of its run.
+    pub(crate) const fn is_connection(&self) -> bool {
+        matches!(self.source, Source::Connection(_))
+    }
+}

@@ -384,8 +384,8 @@ impl ToolRunner {
     /// [`sweep`](trait@crate::store::Store#method.sweep) of the runner's store does. Returns the number of removed
     /// documents.
     ///
-    /// A call is abandoned if its process is gone and no process continues its run. If this runner has its tool, and the
-    /// tool borrows no connection, the call is reconciled, repeated or closed, under the policy that let it begin or
+    /// A call is abandoned if its process is gone and no process continues its run. If this runner has its tool, and
+    /// neither it nor a tool of its graph borrows a connection, the call is reconciled, repeated or closed, under the policy that let it begin or
     /// wait, for the principal of its run.
     ///
     /// A call of such a run that waits for longer than it may ends as `approval_expired`, if this runner has its tool,

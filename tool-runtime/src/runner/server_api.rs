@@ -1,8 +1,11 @@
 //! The interface of the gate for a server of tools: the party of a run, and runs whose calls outlive their requests.
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Decider;
@@ -171,6 +174,32 @@ impl ServedRuns<'_> {
             }));
         }
         Ok(posts)
+    }
+
+    /// Does the work of a post while no other server has the post. `None` if one has it, it is gone, or the store failed.
+    pub(crate) async fn claimed<T>(self, post: &Key, owner: &Arc<str>, work: impl Future<Output = T>) -> Option<T> {
+        let by = self.0.shared.lease;
+        let claim = async || {
+            let (key, owner) = (post.clone(), Arc::clone(owner));
+            let change = move |transaction: &mut Transaction| served::claim_post(transaction, &key, &owner, by);
+            self.0.shared.store.transact(vec![post.clone()], change).await.unwrap_or(false)
+        };
+        if !claim().await {
+            return None;
+        }
+        let mut work = pin!(work);
+        loop {
+            match timeout(by / 3, &mut work).await {
+                Ok(done) => return Some(done),
+                // A call that runs for long keeps its post.
+                Err(_) => drop(claim().await),
+            }
+        }
+    }
+
+    /// Returns a name under which this process claims posts.
+    pub(crate) fn owner(self) -> Arc<str> {
+        self.0.shared.attempt()
     }
 
     /// Removes a post once it has had its effect.

@@ -61,7 +61,7 @@ pub(crate) fn blocked(transaction: &Transaction, claim: &EffectClaim, call: &Key
     (!unknown.is_empty()).then_some(Blocked::Unknown(unknown))
 }
 
-/// Notes that a call with an effect key begins.
+/// Notes that a call with an effect key begins, or is taken over.
 pub(crate) fn hold(
     transaction: &mut Transaction,
     claim: &EffectClaim,
@@ -74,6 +74,12 @@ pub(crate) fn hold(
     effect.held = Some(Box::new(EffectHolder { run_id, call_id, key, record: None, until: None }));
     (effect.keep, effect.is_once) = (once.keep, true);
     transaction.set(&claim.key, Document::Effect(Box::new(effect)))
+}
+
+/// Whether another call has had the effect key of a call since that call began: the call does not run again.
+pub(crate) fn is_superseded(transaction: &Transaction, claim: &EffectClaim, call: &Key) -> bool {
+    matches!(transaction.get(&claim.key), Some(Document::Effect(effect))
+        if claim.once.is_some() && effect.held.as_ref().is_some_and(|held| *held.ledger_key().id() != *call.id()))
 }
 
 /// Returns the calls of the effect whose outcome is unknown, unless each of them was shown to the person who approved
@@ -100,33 +106,44 @@ pub(crate) fn ended(
     let Ok(idempotency_key) = call.id().parse() else { return Ok(()) };
     let mut effect = stored(transaction, key);
     let is_holder = effect.held.as_ref().is_some_and(|held| held.key == idempotency_key);
-    match record.outcome {
-        Outcome::OutcomeUnknown if is_holder => effect.held = None,
-        Outcome::OutcomeUnknown => {}
-        _ if !is_holder => return Ok(()),
-        outcome if took_effect(outcome) => {
-            had(&mut effect, transaction.now(), record);
-            return transaction.set(key, Document::Effect(Box::new(effect)));
-        }
-        // It failed without the effect, so another call may have it.
-        _ => {
-            effect.held = None;
-            return write(transaction, key, effect);
-        }
-    }
-    if effect.unknown.iter().any(|unknown| unknown.call.key == idempotency_key) {
+    let listed = effect.unknown.iter().position(|unknown| unknown.call.key == idempotency_key);
+    let is_known = record.outcome != Outcome::OutcomeUnknown;
+    if !is_holder && listed.is_none() == is_known {
         return Ok(());
     }
+    if is_holder && took_effect(record.outcome) {
+        had(&mut effect, transaction.now(), record);
+    } else if is_holder {
+        // It failed without the effect, or its outcome is unknown.
+        effect.held = None;
+    }
+    match listed {
+        // It was left open until now.
+        Some(at) if is_known => drop(effect.unknown.remove(at)),
+        None if !is_known => list(&mut effect, call, idempotency_key, record, waited, transaction.now()),
+        _ => {}
+    }
+    write(transaction, key, effect)
+}
+
+/// Adds a call of unknown outcome.
+fn list(
+    effect: &mut StoredEffect,
+    call: &Key,
+    key: Hash,
+    record: &ToolInvocationRecord,
+    waited: Option<Box<PendingCall>>,
+    now: Timestamp,
+) {
     let unknown = UnknownCall {
         run_id: Arc::clone(call.scope()),
         call_id: record.tool_call_id.clone(),
-        key: idempotency_key,
-        since: record.ended_at.unwrap_or_else(|| transaction.now()),
+        key,
+        since: record.ended_at.unwrap_or(now),
         cause: record.cause,
         is_once: effect.is_once,
     };
     effect.unknown.push(StoredUnknown { call: unknown, record: Box::new(record.clone()), waited });
-    transaction.set(key, Document::Effect(Box::new(effect)))
 }
 
 /// Whether a call with this outcome had its effect. A tool that returns an error states that it had none; one that

@@ -17,7 +17,8 @@ use crate::store::runs::{self, RunLease};
 use crate::store::{Document, Key, LedgerEntry, PendingCall, StoreError, Transaction};
 
 pub(crate) use closing::{
-    close_left, close_orphan, close_unseen, has_graph, is_abandoned, is_left, is_orphan, keys_of,
+    close_left, close_orphan, close_unseen, has_graph, is_abandoned, is_left, is_orphan, keys_of, leave_or_close,
+    settle,
 };
 
 /// The intent to run a call, written before its effect begins.
@@ -123,6 +124,8 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     {
         return Ok(Begun::Blocked(blocked));
     }
+    let is_superseded =
+        intent.effect.as_ref().is_some_and(|effect| effects::is_superseded(transaction, effect, &intent.key));
     let earlier = match transaction.get(&intent.key) {
         Some(Document::Call(entry)) => Some(&**entry),
         _ => None,
@@ -136,7 +139,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         Some(entry) if entry.owner == intent.owner => (entry.epoch, true),
         Some(entry) if !entry.is_abandoned(transaction.now(), intent.worker) => return Ok(Begun::Elsewhere),
         Some(entry) if is_rekeyed(entry, intent) => return Ok(Begun::Rekeyed),
-        Some(entry) => (entry.epoch + 1, intent.repeatable),
+        Some(entry) => (entry.epoch + 1, intent.repeatable && !is_superseded),
     };
     let (is_first, is_again) = (earlier.is_none(), epoch > 1);
     let waited = intent.waited.clone().or_else(|| earlier.and_then(|entry| entry.waited.clone()));
@@ -158,7 +161,8 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     if let Some(grant) = intent.grant.as_ref().filter(|_| is_first) {
         grants::take(transaction, grant)?;
     }
-    if let Some(effect) = intent.effect.as_ref().filter(|_| is_first) {
+    // A call that was left open has given its effect key up.
+    if let Some(effect) = intent.effect.as_ref().filter(|_| is_first || !is_superseded) {
         effects::hold(transaction, effect, &intent.key, &intent.unseen.tool_call_id)?;
     }
     let record = Box::new(intent.unseen.clone());
@@ -276,13 +280,17 @@ pub(crate) fn withdraw(transaction: &mut Transaction, key: &Key, owner: &str) ->
     }
 }
 
-/// Wakes a worker: a call of a shared run ended outside any worker.
+/// Wakes a worker: a call of a shared run, which acts for this principal and tenant, ended outside any worker.
 pub(crate) fn ended_outside(
     transaction: &mut Transaction,
     run_id: &str,
+    (principal, tenant): (Option<&Arc<str>>, Option<&Arc<str>>),
     held: Option<&RunLease>,
 ) -> Result<(), StoreError> {
-    if held.is_some() { Ok(()) } else { runs::wake(transaction, run_id) }
+    match transaction.get(&Key::run(run_id)) {
+        Some(Document::Run(run)) if held.is_none() && run.is_of(principal, tenant) => runs::wake(transaction, run_id),
+        _ => Ok(()),
+    }
 }
 
 /// Checks that a worker still holds its run. Without a lease there is nothing to check.

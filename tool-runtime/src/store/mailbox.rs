@@ -36,11 +36,13 @@ impl StoredRun {
 #[cfg(feature = "mcp-server")]
 pub(crate) mod served {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use jiff::Timestamp;
 
     use super::SERVED;
     use crate::store::Holder;
+    use crate::store::ledger::after;
     use crate::store::{Document, Key, StoreError, StoredRun, Transaction};
 
     /// Stores a run with its document, or a new document of the same run. Its posted messages stay.
@@ -94,6 +96,25 @@ pub(crate) mod served {
             return Ok(false);
         }
         keep(transaction, run).map(|()| true)
+    }
+
+    /// Takes a message for the process that carries it out, for as long as the lease, or renews that lease. Returns
+    /// `false` if another process has the message, or it is gone.
+    pub(crate) fn claim_post(
+        transaction: &mut Transaction,
+        post: &Key,
+        owner: &Arc<str>,
+        by: Duration,
+    ) -> Result<bool, StoreError> {
+        let now = transaction.now();
+        let is_free = |holder: &Holder| holder.owner == *owner || holder.until <= now;
+        let mut kept = match transaction.get(post) {
+            Some(Document::Post(kept)) if kept.holder.as_ref().is_none_or(is_free) => kept.clone(),
+            _ => return Ok(false),
+        };
+        kept.holder = Some(Holder { owner: Arc::clone(owner), until: after(now, by) });
+        transaction.set(post, Document::Post(kept))?;
+        Ok(true)
     }
 
     /// Removes a message that was posted, once it has had its effect.

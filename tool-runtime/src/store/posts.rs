@@ -62,7 +62,7 @@ pub(crate) fn prepare(
         run.changed = Some(now);
         run.answers.extend_from_slice(&answers);
         run.wake(now);
-        posts.push((key, Post { body, at: now, answers }));
+        posts.push((key, Post { body, at: now, answers, holder: None }));
     }
     Ok(Ok(Prepared { run, posts }))
 }

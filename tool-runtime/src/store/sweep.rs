@@ -28,21 +28,28 @@ const EXPIRING: [DocumentKind; 5] =
 /// The store cannot be reached, or its contents cannot be read. Calls closed before the error stay closed.
 pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) -> bool) -> Result<u64, StoreError> {
     let mut query = Query { due: Some(store.now().await?), limit: BATCH, ..Query::new(DocumentKind::Call) };
-    let mut closed = 0;
+    let (mut closed, mut failed) = (0, None);
     while let Some(page) = query.next_page(store).await? {
         for StoredDocument { key, document, .. } in page {
             let Document::Call(entry) = document else { continue };
             if !wanted(&entry) {
                 continue;
             }
-            let is_orphan = ledger::is_orphan(store, &key, &entry).await?;
+            // A waiting call that cannot be read keeps no other call from its end.
+            let is_orphan = match ledger::is_orphan(store, &key, &entry).await {
+                Ok(is_orphan) => is_orphan,
+                Err(error) => {
+                    failed = Some(error);
+                    false
+                }
+            };
             let keys = ledger::keys_of(&key, &entry);
             let (change, returned) = returning(move |transaction| ledger::close_left(transaction, &key, is_orphan));
             store.update(keys, change).await?;
             closed += u64::from(returned()?);
         }
     }
-    Ok(closed)
+    failed.map_or(Ok(closed), Err)
 }
 
 impl dyn Store + '_ {
@@ -54,7 +61,7 @@ impl dyn Store + '_ {
     /// Calls that began and whose lease has ended are closed as `outcome_unknown`, with the cause `lost`, if no process
     /// continues their run: for example, a service without workers or an MCP server has died. A call whose tool may
     /// reconcile or repeat it is left for a week to [`ToolRunner::sweep`](crate::ToolRunner::sweep) of a process that
-    /// has the tool. A run whose conversation the store keeps becomes due instead, so that the worker that takes it
+    /// has the tool, and its outcome counts as unknown meanwhile. A run whose conversation the store keeps becomes due instead, so that the worker that takes it
     /// lets the tools reconcile or repeat its calls. A run that a worker or an engine has is left to it. A service that
     /// restores its runs itself must do so before their leases end, or before it calls this.
     /// [`unfinished_calls`](trait@Store#method.unfinished_calls) lists the calls that are still open.
@@ -81,7 +88,7 @@ impl dyn Store + '_ {
     /// The store cannot be reached, or its contents cannot be read. Documents removed before the error stay removed.
     pub async fn sweep(&self) -> Result<u64, StoreError> {
         let now = self.now().await?;
-        close_abandoned(self, |_| true).await?;
+        let closed = close_abandoned(self, |_| true).await;
         let week = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
         // The time of a notice contains the week.
         let kinds = EXPIRING.map(|kind| (kind, week)).into_iter().chain([(DocumentKind::Notice, now)]);
@@ -94,7 +101,7 @@ impl dyn Store + '_ {
                 removed += remove_over(self, over.map(|listed| listed.key).collect()).await?;
             }
         }
-        Ok(removed)
+        closed.map(|_| removed)
     }
 }
 

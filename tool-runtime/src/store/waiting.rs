@@ -256,8 +256,10 @@ impl Taken {
     /// Whether the call expired before a decision that lets it have an effect, or that replaces its output, is carried
     /// out. The decision was compared before the transaction, maybe long before.
     fn is_late(&self, now: Timestamp) -> bool {
-        let counts =
-            matches!(self.decision.decision, DecisionKind::Approved | DecisionKind::Edited | DecisionKind::Answered);
+        let counts = matches!(
+            self.decision.decision,
+            DecisionKind::Approved | DecisionKind::Edited | DecisionKind::Answered | DecisionKind::ClientResult
+        );
         counts && self.call.is_expired(now)
     }
 }
@@ -342,7 +344,8 @@ pub(crate) enum Renewed {
 /// suspended, or another call is suspended under its id; a person's decision is then recorded as refused. If an account
 /// is exhausted, the call stays suspended. If earlier calls of the same effect have an unknown outcome, it stays
 /// suspended with another question. If another call holds its effect key, it stays suspended, too. An approval of a call
-/// that has expired begins nothing, and an answer in its tool's place is recorded as refused.
+/// that has expired begins nothing, and an answer in its tool's place is recorded as refused. A result of the client is
+/// not taken either; the caller ends the call.
 pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
     let key = Key::of_waiting(&taken.call);
     let noticed = match transaction.get(&key) {
@@ -359,7 +362,7 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
         decision = decision.too_late();
         match &taken.then {
             Fate::End(_) => {
-                transaction.append(decision.not_pending())?;
+                not_taken(transaction, &decision)?;
                 return Ok(None);
             }
             // A graph continues with the decision, and the call that it waits for is not carried out.

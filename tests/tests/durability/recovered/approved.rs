@@ -1,6 +1,7 @@
 //! Calls that waited for a person and were approved, before their process died.
 
 use tests::Shown as _;
+use tests::world::{HookedStore, Then};
 use tool_runtime::ToolCall;
 use tool_runtime::agent::SavedConversation;
 use tool_runtime::call::Question;
@@ -216,4 +217,41 @@ async fn restored(rig: &Rig, saved: &SavedConversation) -> Conversation {
 
 fn grace() -> tool_runtime::call::Decider {
     tool_runtime::call::Decider::new("grace").tenant("acme")
+}
+
+/// A call begins to wait, and is approved, while another process closes its turn. Whichever of the reads it falls
+/// between, the model does not read that it did not run.
+#[test]
+fn a_call_that_is_approved_between_two_reads_is_not_reported_as_not_run() {
+    for read in 0..12 {
+        let rig = waiting("plain", Dies::After);
+        *of(&rig.there.fate) = None;
+        runtime().block_on(async {
+            let saved = rig.asked().await.save().await.expect("saved");
+            let reads = Arc::new(Mutex::new(None::<u32>));
+            let (counted, runner) = (Arc::clone(&reads), rig.runner());
+            let store = HookedStore::new(Arc::clone(&rig.store) as Arc<dyn Store>, move |_| {
+                let Some(count) = &mut *of(&counted) else { return Then::Pass };
+                *count += 1;
+                if *count != read + 1 {
+                    return Then::Pass;
+                }
+                let run = runner.run(ada());
+                Then::After(Box::pin(async move {
+                    drop(run.resume_shown("c", ApprovalDecision::Approve, &grace()).await);
+                }))
+            });
+            let mut conversation =
+                rig.agent().restore(&rig.runner_over(Arc::new(store)), ada(), &saved).await.expect("restored");
+            // The process that has the run lets the call wait, and is killed before it saves.
+            let mut first = rig.agent().restore(&rig.runner(), ada(), saved).await.expect("restored");
+            while !matches!(first.step().await, Step::Waits(_)) {}
+            *of(&reads) = Some(0);
+            conversation.accept(Input::from("Never mind.")).await.expect("a message");
+            *of(&reads) = None;
+            let ran = !rig.effects().is_empty();
+            let shown = serde_json::to_string(&conversation.save().await.expect("saved")).expect("JSON");
+            assert!(!ran || !shown.contains("cancelled"), "read {read}: {shown}");
+        });
+    }
 }

@@ -1,18 +1,19 @@
 //! Calls inside a graph whose run has an owner: they belong to the owner of the run that called the graph.
 
+use tests::world::{HookedStore, Then};
 use tool_runtime::ToolCall;
 use tool_runtime::agent::{Graph, ScriptedModel, ScriptedTurn};
-use tool_runtime::store::{DocumentKind, Query, Transaction};
+use tool_runtime::store::{DocumentKind, Query, StoreError, Transaction};
 
 use super::*;
 
-const REPORT: &str = r#"{"summary":"Paid."}"#;
+pub(super) const REPORT: &str = r#"{"summary":"Paid."}"#;
 
 /// The lease of the run, which is longer than that of its calls.
 const HOLDS: Duration = Duration::from_hours(1);
 
 /// A model that makes one call, and answers.
-struct Calls(&'static str, String, &'static str);
+pub(super) struct Calls(pub(super) &'static str, pub(super) String, pub(super) &'static str);
 
 #[async_trait]
 impl ModelClient for Calls {
@@ -113,6 +114,27 @@ fn a_call_inside_a_graph_that_is_over_is_closed_although_the_run_is_kept() {
         let lose = move |transaction: &mut Transaction| transaction.remove(&named);
         rig.store.update(vec![outer], Box::new(lose)).await.expect("it is over");
         runner(&rig).sweep().await.expect("swept");
+        assert_eq!(open(&rig).await, []);
+    });
+}
+
+/// A document that cannot be read does not keep the sweep from the calls after it.
+#[test]
+fn a_sweep_goes_on_after_a_waiting_call_that_cannot_be_read() {
+    let rig = Rig::new("plain", Dies::After);
+    let run = runner(&rig).run(ada());
+    let task = ToolCall::text("g", "graph__payer", r#"{"task":"Pay."}"#);
+    rig.dies(async move { drop(run.exec(task).await) });
+    rig.later(async {
+        let lists = Mutex::new(0);
+        let store = HookedStore::new(Arc::clone(&rig.store) as Arc<dyn Store>, move |method| {
+            *of(&lists) += u32::from(method == "list");
+            // The first one lists the calls, the second one the waiting calls of the caller's run.
+            let is_it = method == "list" && *of(&lists) == 2;
+            if is_it { Then::Fail(StoreError::Corrupt("of a later version".into())) } else { Then::Pass }
+        });
+        let swept = (&store as &dyn Store).sweep().await;
+        assert_eq!(swept.expect_err("one cannot be read").code(), "store_corrupt");
         assert_eq!(open(&rig).await, []);
     });
 }

@@ -277,3 +277,21 @@ fn a_worker_that_stops_ends_the_call_that_its_sweep_has() {
     });
     rig.holds("stopped while it sweeps", Dies::After);
 }
+
+/// A run of another tenant has the same id: it is no owner of the call.
+#[test]
+fn a_run_of_another_tenant_keeps_no_call_open() {
+    let rig = died("plain", Dies::After);
+    runtime().block_on(async {
+        let theirs = RunOptions::new().run_id("run").principal("bob").tenant("other");
+        let conversation = rig.agent().converse(rig.runner().run(theirs));
+        let kept = rig.queue().begin(&conversation.save().await.expect("saved"), "web").await.expect("it is new");
+        kept.release(None).await.expect("it has the run");
+    });
+    rig.later(async {
+        rig.runner().sweep().await.expect("swept");
+        assert_eq!(open(&rig).await, []);
+        let theirs = rig.queue().find("run", Some("other")).await.expect("it is there").0;
+        assert_eq!(theirs.due, None, "it is not woken for a call that is not its own");
+    });
+}

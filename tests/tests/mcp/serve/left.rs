@@ -37,3 +37,22 @@ async fn a_decision_has_a_record_and_no_document_stays() {
         tokio::time::sleep(Duration::from_mins(1)).await;
     }
 }
+
+/// Two servers have the run of a call, because its client came back to the second one. One of them carries a decision out.
+#[tokio::test(start_paused = true)]
+async fn of_two_servers_one_carries_a_decision_out() {
+    let store = Arc::new(MemoryStore::new());
+    let servers = [(); 2].map(|()| builder(Arc::clone(&store), "").build().unwrap());
+    for server in &servers {
+        waits(&letter(&piped(server, NOBODY).await, "shared").await.unwrap());
+    }
+    let call = one_waiting(&*store).await;
+    post(&store, &call, ApprovalDecision::Deny(None)).await;
+    while !store.list(&Query::new(DocumentKind::Post)).await.unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    tokio::time::sleep(Duration::from_mins(3)).await;
+    let records = store.records(&RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone())).await.unwrap();
+    let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
+    assert_eq!(decisions.filter(|decision| decision.decider.is_some()).count(), 1);
+}

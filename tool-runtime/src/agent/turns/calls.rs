@@ -90,8 +90,9 @@ impl Turns {
 
     /// Closes the previous turn if it is still open: looks up the interrupted calls, and abandons the waiting ones.
     pub(in crate::agent) async fn abandon(&mut self) -> Result<(), ResumeError> {
-        look_up(&self.run, &mut self.state).await;
+        // A call goes from waiting to begun to recorded, so the reads follow it: none finds it in neither place.
         self.look_for_waiting().await?;
+        look_up(&self.run, &mut self.state).await;
         for at in 0..self.state.open.len() {
             self.finish_begun(at).await.map_err(ResumeError::Store)?;
             self.state.leave(at);
@@ -249,9 +250,11 @@ pub(in crate::agent) async fn look_for_waiting(run: &Run, state: &mut State) -> 
 /// either.
 pub(in crate::agent) async fn settle(run: &Run, state: &mut State, at: usize) {
     let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return };
+    // Read first: a call that is decided on between the two reads is recorded.
+    let pending = run.pending(&id).await;
     if let Ok(Some(result)) = run.recorded(&id).await {
         state.take(at, &result);
-    } else if let Ok(Some(pending)) = run.pending(&id).await {
+    } else if let Ok(Some(pending)) = pending {
         suspended(state, at, &pending);
     } else {
         state.give_up(at);

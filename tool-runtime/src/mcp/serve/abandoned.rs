@@ -20,7 +20,7 @@ pub(super) fn close_them(server: &McpServer) {
 }
 
 async fn look_after(server: Weak<Served>) {
-    let mut left = Left::default();
+    let mut left = Left::new();
     loop {
         let Some(served) = server.upgrade() else { return };
         let closing = served.calls.closing().clone();
@@ -34,8 +34,12 @@ async fn look_after(server: Weak<Served>) {
                 },
                 () = served.calls.stopped().cancelled() => {}
             }
-            if let Err(error) = left.tend(&served).await {
-                tracing::warn!(error = error.code(), "what ended servers left could not be removed");
+            tokio::select! {
+                tended = left.tend(&served) => if let Err(error) = tended {
+                    tracing::warn!(error = error.code(), "what ended servers left could not be removed");
+                },
+                // A search can be long, and the next server continues it.
+                () = closing.cancelled() => {}
             }
         }
         drop(served);

@@ -59,7 +59,8 @@ impl Attempt {
     /// Returns the key of the call's effect, if this end of the call changes its document. Most ends do not, so that
     /// they lock and read nothing more.
     fn changed_effect(&self, record: &ToolInvocationRecord) -> Option<&Key> {
-        self.effect.as_ref().filter(|(_, is_once)| effects::is_changed_by(record, *is_once)).map(|(key, _)| key)
+        let is_changed = |is_once| self.is_again || effects::is_changed_by(record, is_once);
+        self.effect.as_ref().filter(|(_, is_once)| is_changed(*is_once)).map(|(key, _)| key)
     }
 
     /// Whether the effect, which has a key, may have happened although this attempt states that it did not.
@@ -179,7 +180,7 @@ impl LedgerClient<'_> {
                         transaction.append(AuditRecord::Call(record.clone()))?;
                     }
                 }
-                ledger::ended_outside(transaction, &record.run_id, lease.as_ref())
+                ledger::ended_outside(transaction, &record.run_id, party_of(&record), lease.as_ref())
             }),
         )
     }
@@ -195,7 +196,7 @@ impl LedgerClient<'_> {
                 return Ok(());
             }
             attempt.finish(transaction, &record)?;
-            ledger::ended_outside(transaction, &record.run_id, lease.as_ref())
+            ledger::ended_outside(transaction, &record.run_id, party_of(&record), lease.as_ref())
         };
         self.0.shared().store.update(keys, Box::new(change))
     }
@@ -289,7 +290,8 @@ impl LedgerClient<'_> {
                 attempt.note(begun);
             }
             if begun.is_some() && taken.begins().is_none() {
-                ledger::ended_outside(transaction, &taken.call.run_id, lease.as_ref())?;
+                let party = (taken.call.principal.as_ref(), taken.call.tenant.as_ref());
+                ledger::ended_outside(transaction, &taken.call.run_id, party, lease.as_ref())?;
             }
             Ok(begun)
         };
@@ -401,4 +403,9 @@ impl LedgerClient<'_> {
         }
         Ok(waiting)
     }
+}
+
+/// The principal and the tenant of a call.
+fn party_of(record: &ToolInvocationRecord) -> (Option<&Arc<str>>, Option<&Arc<str>>) {
+    (record.principal.as_ref(), record.tenant.as_ref())
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::call::{
     CallId, Cause, DecisionError, JsonText, Outcome, RecordedArguments, ToolCall, ToolExecResult, ToolInvocationRecord,
 };
-use crate::capability::{Requirement, Source};
+use crate::capability::Requirement;
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::json::{self, Limits, Tree};
@@ -64,7 +64,7 @@ pub(in crate::runner) fn go_on_with<'r>(
                 // It runs, or it ended between the two reads.
                 LedgerClient(run).look_up(call_id, None, &wanted).await.map_err(failed)
             }
-            Some(call) => take_over(run, call).await.map(Some).map_err(failed),
+            Some(call) => take_over(run, call).await.map(|result| Some(Some(result))).map_err(failed),
             None => LedgerClient(run).look_up(call_id, None, &wanted).await.map_err(failed),
         }
     })
@@ -81,7 +81,7 @@ pub(in crate::runner) fn go_on_begun<'r>(
         let open = LedgerClient(run).all_unfinished(|record| record.tool_call_id == *call_id).await.map_err(failed)?;
         match open.into_iter().find(|call| call.key == *key) {
             Some(call) if LedgerClient(run).is_abandoned(&call).await.map_err(failed)? => {
-                take_over(run, call).await.map(Some).map_err(failed)
+                take_over(run, call).await.map(|result| Some(Some(result))).map_err(failed)
             }
             Some(_) => Ok(Some(None)),
             // It ended between the two reads.
@@ -90,9 +90,9 @@ pub(in crate::runner) fn go_on_begun<'r>(
     })
 }
 
-/// Takes over a call from a process that is gone. If the gate refuses the call now, it is closed. `None` if it stays open
-/// for another attempt, because a server or a broker failed.
-async fn take_over(run: &Run, call: Unfinished) -> Result<Option<ToolExecResult>, StoreError> {
+/// Takes over a call from a process that is gone. If the gate refuses the call now, its outcome is unknown: it is closed,
+/// or left open for another attempt.
+async fn take_over(run: &Run, call: Unfinished) -> Result<ToolExecResult, StoreError> {
     let (id, record) = (call.entry.record.tool_call_id.clone(), &call.entry.record);
     let outcome = Outcome::OutcomeUnknown;
     // The model has not yet read how a person changed the call before it began.
@@ -103,20 +103,17 @@ async fn take_over(run: &Run, call: Unfinished) -> Result<Option<ToolExecResult>
     let hydrated = call.entry.waited.as_deref().and_then(|waited| read_again(run, waited));
     let Some(hydrated) = hydrated else {
         LedgerClient(run).close_abandoned(&call).await?;
-        return Ok(Some(unknown()));
+        return Ok(unknown());
     };
     let mut open = OpenCall::taken_over(run.clone(), (**record).clone());
     let ended = run_approved(&mut open, hydrated).await;
     if let Err(stop) = &ended
         && open.attempt.is_none()
     {
-        if LedgerClient(run).close_unless_passing(&call, stop.outcome).await? {
-            open.leave();
-            return Ok(None);
-        }
+        LedgerClient(run).give_up(&call, &open.draft, stop).await?;
         open.known = Some(Box::new(unknown()));
     }
-    Ok(Some(open.finish(ended).await))
+    Ok(open.finish(ended).await)
 }
 
 /// Lets the tool of a call that has its record reconcile it. `Err` if the call had no effect; `None` if its outcome
@@ -241,11 +238,14 @@ pub(in crate::runner) async fn take_over_left(
     failed
 }
 
-/// Whether this process can take over the calls of a tool for any run: it has the tool, and the tool borrows no
-/// connection. Connections come with the options of a run, which a sweep does not have.
+/// Whether this process can take over the calls of a tool for any run: it has the tool, and neither the tool nor a tool
+/// of the graph borrows a connection. Connections come with the options of a run, which a sweep does not have.
 fn can_take_over(runner: &ToolRunner, tool: &str) -> bool {
-    let is_connection = |requirement: &Requirement| matches!(requirement.source, Source::Connection(_));
-    runner.shared.catalog.entry(tool).is_some_and(|entry| !entry.requirements.iter().any(is_connection))
+    let catalog = &runner.shared.catalog;
+    catalog.entry(tool).is_some_and(|entry| {
+        let inner = entry.graph.iter().flat_map(|graph| &graph.tools).filter_map(|tool| catalog.entry(tool));
+        !inner.chain([entry]).any(|entry| entry.requirements.iter().any(Requirement::is_connection))
+    })
 }
 
 /// Takes over a call, unless a process continues it. A tool that does not end in time is stopped.

@@ -3,12 +3,19 @@
 use jiff::Timestamp;
 
 use crate::call::{CallId, Outcome, ToolExecResult, ToolInvocationRecord};
+use crate::runner::gate::draft::Draft;
+use crate::runner::gate::ending::Stop;
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::look_up;
 use crate::runner::ledger::orphans::Orphans;
+use crate::runner::report::telemetry;
+use crate::store::LedgerEntry;
 use crate::store::pages::Rest;
+use crate::store::runs::RunLease;
 use crate::store::{Document, DocumentKind, Key, Query, StoreError, StoredDocument, Transaction, ledger};
-use crate::store::{KEPT, LedgerEntry};
+
+/// Closes an abandoned call, or leaves it open. Returns whether it closed it.
+type EndAbandoned = fn(&mut Transaction, &Key, Option<&RunLease>) -> Result<bool, StoreError>;
 
 /// An open entry of the ledger: its call began and has no end.
 pub(in crate::runner) struct Unfinished {
@@ -68,12 +75,31 @@ impl LedgerClient<'_> {
     /// Closes the call as `outcome_unknown` if its process is gone. Used if the gate does not take the call over: the
     /// policy refuses it now, or its arguments are unknown.
     pub(in crate::runner) async fn close_abandoned(self, call: &Unfinished) -> Result<(), StoreError> {
+        self.end_abandoned(call, ledger::close_unseen).await
+    }
+
+    /// As [`close_abandoned`](Self::close_abandoned), for a call that this process could not take over, with the reason,
+    /// which operators read. The call is left open for a while if another attempt can succeed: a server or a broker
+    /// failed, or this process stops.
+    pub(in crate::runner) async fn give_up(
+        self,
+        call: &Unfinished,
+        draft: &Draft,
+        stop: &Stop,
+    ) -> Result<(), StoreError> {
+        telemetry::contained(self.0, draft, stop);
+        let is_passing = matches!(stop.outcome, Outcome::ConnectionFailed | Outcome::Cancelled);
+        self.end_abandoned(call, if is_passing { ledger::leave_or_close } else { ledger::close_unseen }).await
+    }
+
+    /// Closes the call, or leaves it, in one transaction with the document of its effect.
+    async fn end_abandoned(self, call: &Unfinished, end: EndAbandoned) -> Result<(), StoreError> {
         let (lease, key) = (self.0.lease(), call.key.clone());
         let mut keys = self.0.keys();
         keys.extend([key.clone()].into_iter().chain(call.entry.effect_key()));
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
-            ledger::close_unseen(transaction, &key, lease.as_ref())
+            end(transaction, &key, lease.as_ref())
         };
         let closed = self.0.shared().store.transact(keys, change).await?;
         // An entry of an older version has no id of the graph's run, so the id is derived with the key.
@@ -82,24 +108,6 @@ impl LedgerClient<'_> {
             left.close(&[]).await;
         }
         Ok(())
-    }
-
-    /// As [`close_abandoned`](Self::close_abandoned), for a call that this process could not take over, with its
-    /// outcome here. A call that its tool may reconcile or repeat is left for a week if another attempt can succeed: a
-    /// server or a broker failed, or this process stops. Returns whether it was left.
-    pub(in crate::runner) async fn close_unless_passing(
-        self,
-        call: &Unfinished,
-        outcome: Outcome,
-    ) -> Result<bool, StoreError> {
-        let is_passing = matches!(outcome, Outcome::ConnectionFailed | Outcome::Cancelled);
-        if is_passing && call.entry.recoverable {
-            let now = self.0.shared().store.now().await?;
-            if now < ledger::after(call.entry.until, KEPT) {
-                return Ok(true);
-            }
-        }
-        self.close_abandoned(call).await.map(|()| false)
     }
 
     /// Closes the call of this run under a key if its process is gone, without its tool, and returns its result. `None`

@@ -19,9 +19,31 @@ pub(in crate::runner) async fn client_result(
     call_id: &str,
     value: &str,
 ) -> Result<ToolExecResult, ResumeError> {
+    let id = CallId::new(call_id);
+    let ended = Box::pin(client_result_in_time(run, &id, value, true)).await;
+    // The transaction compares the expiry with the store's time, which this process may not have had.
+    if let Err(ResumeError::NotWaiting(_)) = &ended
+        && let Some(pending) = run.pending(&id).await.map_err(ResumeError::Store)?
+        && pending.is_expired(run.shared().store.now().await.map_err(|error| run.store_failed(error))?)
+    {
+        return Box::pin(client_result_in_time(run, &id, value, false)).await;
+    }
+    ended
+}
+
+/// Takes a client's result. The process's clock can only state that it comes too late.
+async fn client_result_in_time(
+    run: &Run,
+    id: &CallId,
+    value: &str,
+    is_in_time: bool,
+) -> Result<ToolExecResult, ResumeError> {
     let purpose = Purpose::Resume(Suspension::Client);
     let given = Given { purpose, kind: DecisionKind::ClientResult, decider: None, question: None };
-    match reopen(run, &CallId::new(call_id), given, |pending, record| answered(run, pending, value, record)).await? {
+    let compared = |pending: &PendingCall, record: &mut DecisionRecord| {
+        answered(run, pending, value, record, is_in_time && !pending.is_expired(run.shared().clock.now()))
+    };
+    match reopen(run, id, given, compared).await? {
         Reopened::Mismatch(result) => Ok(result),
         Reopened::Open(mut open, answered) => {
             open.at_client();
@@ -48,9 +70,15 @@ pub(in crate::runner) async fn client_failed(run: &Run, call_id: &str) -> Result
 type Answered = Result<Projected, Stop>;
 
 /// Reads a client's result before its call is claimed. On a mismatch the call still waits.
-fn answered(run: &Run, pending: &PendingCall, value: &str, record: &mut DecisionRecord) -> Result<Answered, Refused> {
+fn answered(
+    run: &Run,
+    pending: &PendingCall,
+    value: &str,
+    record: &mut DecisionRecord,
+    is_in_time: bool,
+) -> Result<Answered, Refused> {
     let shared = run.shared();
-    if pending.is_expired(shared.clock.now()) {
+    if !is_in_time {
         record.decision = DecisionKind::TooLate;
         return Ok(Err(too_late(run.effect_of(pending.tool.as_str()))));
     }

@@ -53,7 +53,7 @@ async fn has_owner(runner: &ToolRunner, call: &PendingCall, now: Timestamp) -> R
     let query = Query { scope: Some(Arc::clone(&call.run_id)), limit: 1, ..Query::new(DocumentKind::Run) };
     let stored = runner.shared.store.list(&query).await?.pop();
     let run = stored.as_ref().and_then(StoredDocument::as_run);
-    let is_its = |run: &&StoredRun| (&run.tenant, &run.principal) == (&call.tenant, &call.principal);
+    let is_its = |run: &&StoredRun| run.is_of(call.principal.as_ref(), call.tenant.as_ref());
     let is_left = |run: &StoredRun| run.is_served() || (run.is_driven() && now >= after(call.expires_at, KEPT));
     Ok(run.filter(is_its).is_some_and(|run| !is_left(run)))
 }

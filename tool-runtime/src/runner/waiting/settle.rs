@@ -20,7 +20,7 @@ use crate::store::effects::{self, Settlement};
 use crate::store::pages::Rest;
 use crate::store::{
     AuditRecord, DecisionKind, DecisionRecord, Document, DocumentKind, Key, Query, Refusal, StoreError, StoredUnknown,
-    Transaction,
+    Transaction, ledger,
 };
 
 /// See [`Run::settle`].
@@ -74,7 +74,7 @@ pub(in crate::runner) async fn settle(
         }
     };
     let (keys, call) = (effects::settling_keys(&key, &unknown.call), unknown.call.clone());
-    let change = move |transaction: &mut Transaction| effects::settle(transaction, &key, &call, &settlement);
+    let change = move |transaction: &mut Transaction| ledger::settle(transaction, &key, &call, &settlement);
     let is_settled = run.shared().store.transact(keys.to_vec(), change).await;
     if !is_settled.map_err(|error| run.store_failed(error))? {
         // Another decider was faster.

@@ -52,7 +52,7 @@ pub(crate) struct EffectHolder {
 pub(crate) struct StoredUnknown {
     /// The call.
     pub(crate) call: UnknownCall,
-    /// Its record, which is in the chain too.
+    /// Its record. It is in the chain too, unless the call was left open.
     pub(crate) record: Box<ToolInvocationRecord>,
     /// The call as it began. `None` if its tool cannot reconcile it and no person approved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

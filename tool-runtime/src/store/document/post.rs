@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::Question;
+use crate::store::Holder;
 
 /// A message to a run: input, decisions, or answers of the client.
 #[derive(Clone, Serialize, Deserialize)]
@@ -18,6 +19,9 @@ pub(crate) struct Post {
     /// The questions that it answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) answers: Vec<Question>,
+    /// The server that carries it out now. `None` for a message to a run of workers, whose lease is enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) holder: Option<Holder>,
 }
 
 // The body holds people's messages, so `Debug` leaves it out.

@@ -112,6 +112,11 @@ impl StoredRun {
         self.held_back
     }
 
+    /// Whether it acts for this principal of this tenant. Runs of two tenants can have the same id.
+    pub(crate) fn is_of(&self, principal: Option<&Arc<str>>, tenant: Option<&Arc<str>>) -> bool {
+        (self.principal.as_ref(), self.tenant.as_ref()) == (principal, tenant)
+    }
+
     /// Returns the key of the runs of its tenant that workers have.
     pub(crate) fn slots(&self) -> Key {
         Key::slots(self.tenant.as_deref(), self.principal.as_deref())

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::call::Caller;
-use crate::store::effects;
+use crate::call::{Caller, ToolInvocationRecord};
+use crate::store::effects::{self, Settlement};
 use crate::store::ledger::{LedgerEntry, after, ended_outside};
 use crate::store::notices;
 use crate::store::runs::{self, RunLease};
 use crate::store::sweep::KEPT;
-use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredDocument, Transaction};
+use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredDocument, Transaction, UnknownCall};
 
 /// Whether a call began, has not ended, and its owner can no longer write.
 ///
@@ -62,8 +62,9 @@ fn close_if(
     }
     notices::ended(transaction, entry.notices.take().as_deref(), &entry.record)?;
     transaction.append((*entry.record).clone())?;
+    let (principal, tenant) = (entry.record.principal.clone(), entry.record.tenant.clone());
     transaction.set(key, Document::Call(entry))?;
-    ended_outside(transaction, key.scope(), held)?;
+    ended_outside(transaction, key.scope(), (principal.as_ref(), tenant.as_ref()), held)?;
     Ok(true)
 }
 
@@ -127,7 +128,14 @@ pub(crate) fn is_left(transaction: &mut Transaction, key: &Key, is_orphan: bool)
     }
     let continued = continued_in(key, entry);
     let run = match transaction.get(&Key::run(Arc::clone(&continued))) {
-        Some(Document::Run(run)) if !entry.ends_with_process && !run.is_served() => run,
+        // Runs of two tenants can have the same id.
+        Some(Document::Run(run))
+            if !entry.ends_with_process
+                && !run.is_served()
+                && run.is_of(entry.record.principal.as_ref(), entry.record.tenant.as_ref()) =>
+        {
+            run
+        }
         _ => return Ok(true),
     };
     // An engine that was told to end a workflow never continues its run, and does not say so.
@@ -141,16 +149,53 @@ pub(crate) fn is_left(transaction: &mut Transaction, key: &Key, is_orphan: bool)
     Ok(is_idle && is_orphan)
 }
 
-/// Closes a call that [is left](is_left), and returns whether it did. If the ledger has the call as it began and its
-/// tool may reconcile or repeat it, the call stays open for a week for a process that has the tool.
+/// Closes a call that [is left](is_left), or [leaves](leave_or_close) it. Returns whether it closed it.
 pub(crate) fn close_left(transaction: &mut Transaction, key: &Key, is_orphan: bool) -> Result<bool, StoreError> {
-    if let Some(Document::Call(entry)) = transaction.get(key)
-        && entry.recoverable
-        && entry.waited.is_some()
-        && transaction.now() < after(entry.until, KEPT)
+    if is_left(transaction, key, is_orphan)? { leave_or_close(transaction, key, None) } else { Ok(false) }
+}
+
+/// Closes an abandoned call. If the ledger has the call as it began and its tool may reconcile or repeat it, the call
+/// stays open for a week for a process that can take it over. Returns whether it closed it.
+///
+/// While a call is left open, its outcome counts as unknown, so no other call of its effect begins unnoticed. The
+/// process that began it can no longer write its end.
+pub(crate) fn leave_or_close(
+    transaction: &mut Transaction,
+    key: &Key,
+    held: Option<&RunLease>,
+) -> Result<bool, StoreError> {
+    let now = transaction.now();
+    let entry = match transaction.get(key) {
+        Some(Document::Call(entry)) if is_abandoned(transaction, key, held) => entry,
+        _ => return Ok(false),
+    };
+    if !entry.recoverable || entry.waited.is_none() || now >= after(entry.until, KEPT) {
+        return close_unseen(transaction, key, held);
+    }
+    // Without an effect of its own, the call blocks no other. One that was left before has no owner.
+    let Some(effect) = entry.effect_key().filter(|_| !entry.owner.is_empty()) else { return Ok(false) };
+    let mut entry = entry.clone();
+    (entry.owner, entry.epoch) = ("".into(), entry.epoch + 1);
+    let record = ToolInvocationRecord { ended_at: Some(now), ..(*entry.record).clone() };
+    effects::ended(transaction, &effect, key, &record, entry.waited.clone())?;
+    transaction.set(key, Document::Call(entry))?;
+    Ok(false)
+}
+
+/// Settles an unknown outcome ([`effects::settle`]). A call that was left open is closed first, so that it has its
+/// record. Returns `false` if the outcome was settled before, or another process has taken the call over.
+pub(crate) fn settle(
+    transaction: &mut Transaction,
+    effect: &Key,
+    call: &UnknownCall,
+    settlement: &Settlement,
+) -> Result<bool, StoreError> {
+    let key = call.ledger_key();
+    if let Some(Document::Call(entry)) = transaction.get(&key)
+        && !entry.is_finished()
+        && !close_unseen(transaction, &key, None)?
     {
-        is_left(transaction, key, is_orphan)?;
         return Ok(false);
     }
-    if is_left(transaction, key, is_orphan)? { close_unseen(transaction, key, None) } else { Ok(false) }
+    effects::settle(transaction, effect, call, settlement)
 }

@@ -298,7 +298,7 @@ async fn an_erasure_reaches_every_document_of_the_principal() {
             let run = StoredRun { posts, ..(**run).clone() };
             transaction.set(&Key::run("one"), Document::Run(Box::new(run)))?;
             let body = "{\"secret\":2}".into();
-            let post_document = Post { body, at: transaction.now(), answers: Vec::new() };
+            let post_document = Post { body, at: transaction.now(), answers: Vec::new(), holder: None };
             transaction.set(&post, Document::Post(Box::new(post_document)))
         }
     };

@@ -1,13 +1,14 @@
 //! What servers whose process is gone left in the store: decisions on calls that are over, and the documents of runs
 //! whose calls are over. A server over the same store gives each decision its record, and removes both.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::agent::Input;
+use crate::call::{Decider, Question};
 use crate::mcp::serve::Served;
 use crate::mcp::serve::tasks::kept::SavedRunTasks;
 use crate::mcp::serve::tasks::status::task_id;
@@ -15,60 +16,85 @@ use crate::runner::ServedRuns;
 use crate::store::ledger::after;
 use crate::store::{
     DecisionRecord, Document, DocumentKind, KEPT, Key, Post, Query, RecordFilter, Store as _, StoreError,
-    StoredDocument, StoredRun,
+    StoredDocument,
 };
 
 /// The interval of searches for decisions. A server that still has their run takes them meanwhile.
 const POSTS: Duration = Duration::from_secs(60);
 
-/// The interval of searches for documents of runs.
-const RUNS: Duration = Duration::from_secs(60 * 60);
+/// The interval of searches for documents of runs, which read all runs of the store. A server that does not live for so
+/// long leaves them to others.
+const RUNS: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The number of runs with their texts that a search holds at the same time.
+const PAGE: usize = 16;
+
+/// How much earlier than the store a process may date its records.
+const BEHIND: Duration = Duration::from_secs(1);
 
 /// The maximum number of decisions that are remembered from one search to the next.
 const MOST: usize = 1024;
 
 /// The searches of a server.
-#[derive(Default)]
 pub(in crate::mcp::serve) struct Left {
     /// The decisions that the last search found in vain.
     seen: HashSet<Key>,
+    /// The name under which the server claims them.
+    owner: Option<Arc<str>>,
     posts: Option<Instant>,
-    runs: Option<Instant>,
+    runs: Instant,
 }
 
+/// The party of a run that a server kept; `None` if this server continues the run, or no server kept it.
+type Owner = Option<(Option<Arc<str>>, Option<Arc<str>>)>;
+
 impl Left {
+    pub(in crate::mcp::serve) fn new() -> Self {
+        Self { seen: HashSet::new(), owner: None, posts: None, runs: Instant::now() }
+    }
+
     /// Searches, if it is time for that.
     ///
     /// # Errors
     /// The store failed. The next search continues.
     pub(in crate::mcp::serve) async fn tend(&mut self, served: &Served) -> Result<(), StoreError> {
         let now = Instant::now();
-        let is_due = |last: Option<Instant>, interval| last.is_none_or(|last| now.duration_since(last) >= interval);
-        if is_due(self.posts, POSTS) {
+        let mut searched = Ok(());
+        if self.posts.is_none_or(|last| now.duration_since(last) >= POSTS) {
             self.posts = Some(now);
-            self.take_posts(served).await?;
+            searched = self.take_posts(served).await;
         }
-        if is_due(self.runs, RUNS) {
-            self.runs = Some(now);
-            forget_runs(served).await?;
+        if now.duration_since(self.runs) >= RUNS {
+            self.runs = now;
+            searched = searched.and(forget_runs(served).await);
         }
-        Ok(())
+        searched
     }
 
     /// Gives each decision on a call that is over its record, and removes it. It must have been there in the search
     /// before, too.
     async fn take_posts(&mut self, served: &Served) -> Result<(), StoreError> {
-        let (store, mut found) = (&**served.runner.store(), HashSet::new());
+        let (store, mut found, mut runs) = (&**served.runner.store(), HashSet::new(), HashMap::new());
+        let owner = Arc::clone(self.owner.get_or_insert_with(|| ServedRuns(&served.runner).owner()));
         let mut posts = Query::new(DocumentKind::Post);
         while let Some(page) = posts.next_page(store).await? {
             for StoredDocument { key, document, .. } in page {
                 let Document::Post(post) = document else { continue };
-                let Some(run) = left(served, key.scope()).await? else { continue };
+                // The text of a run is long, so it is read once.
+                let run: &Owner = match runs.get(key.scope()) {
+                    Some(run) => run,
+                    None => {
+                        let run = left(served, key.scope()).await?;
+                        runs.entry(Arc::clone(key.scope())).or_insert(run)
+                    }
+                };
+                let Some(party) = run else { continue };
                 if !are_over(served, key.scope(), &post).await? {
                     continue;
                 }
                 if self.seen.contains(&key) {
-                    take(served, &run, key, &post).await?;
+                    let taken = Box::pin(take(served, party, key.clone(), &post));
+                    ServedRuns(&served.runner).claimed(&key, &owner, taken).await.unwrap_or(Ok(()))?;
                 } else if found.len() < MOST {
                     found.insert(key);
                 }
@@ -90,32 +116,49 @@ async fn are_over(served: &Served, run_id: &Arc<str>, post: &Post) -> Result<boo
     Ok(!post.answers.is_empty())
 }
 
-/// Returns a run that a server kept, if this server does not continue it.
-async fn left(served: &Served, run_id: &Arc<str>) -> Result<Option<StoredRun>, StoreError> {
+/// Returns the party of a run that a server kept, if this server does not continue it.
+async fn left(served: &Served, run_id: &Arc<str>) -> Result<Owner, StoreError> {
     let query = Query { scope: Some(Arc::clone(run_id)), limit: 1, ..Query::new(DocumentKind::Run) };
     let found = served.runner.store().list(&query).await?.pop();
     Ok(found.and_then(|listed| match listed.document {
-        Document::Run(run) if run.is_served() && !served.tasks.continues(&run.run_id) => Some(*run),
+        Document::Run(run) if run.is_served() && !served.tasks.continues(&run.run_id) => {
+            Some((run.principal, run.tenant))
+        }
         _ => None,
     }))
 }
 
-async fn take(served: &Served, run: &StoredRun, key: Key, post: &Post) -> Result<(), StoreError> {
-    let party = Some((run.principal.as_deref(), run.tenant.as_deref()));
+/// Whether a decision of a message has its record: a server that carried it out can have ended before it removed the
+/// message. The clock of that server may have been a second behind.
+pub(super) async fn is_recorded(
+    served: &Served,
+    run_id: &Arc<str>,
+    question: &Question,
+    decider: &Decider,
+    post: &Post,
+) -> Result<bool, StoreError> {
+    let of_call = RecordFilter::call(Arc::clone(run_id), question.call_id().clone());
+    let records = served.runner.store().records(&of_call).await?;
+    let posted = post.at.saturating_sub(BEHIND).unwrap_or(post.at);
+    let is_it = |decision: &DecisionRecord| {
+        decision.at >= posted && decision.decider.as_ref().is_some_and(|by| by.is_same_person(decider))
+    };
+    Ok(records.iter().filter_map(|sealed| sealed.record.as_decision()).any(is_it))
+}
+
+async fn take(
+    served: &Served,
+    (principal, tenant): &(Option<Arc<str>>, Option<Arc<str>>),
+    key: Key,
+    post: &Post,
+) -> Result<(), StoreError> {
+    let party = Some((principal.as_deref(), tenant.as_deref()));
     if let Ok(input) = serde_json::from_str::<Input>(&post.body) {
         for (question, decision, decider) in input.into_decisions() {
-            let of_call = RecordFilter::call(Arc::clone(&run.run_id), question.call_id().clone());
-            let records = served.runner.store().records(&of_call).await?;
-            // A server that carried it out can have ended before it removed the message.
-            let is_it = |decision: &DecisionRecord| {
-                let by = decision.decider.as_ref().is_some_and(|by| by.is_same_person(&decider));
-                by && decision.refused().is_none() && decision.at >= post.at
-            };
-            if records.iter().filter_map(|sealed| sealed.record.as_decision()).any(is_it) {
-                continue;
+            if !is_recorded(served, key.scope(), &question, &decider, post).await? {
+                let by = (decision.kind(), Some(&decider));
+                served.runner.note_late(key.scope(), party, &question, by).await?;
             }
-            let by = (decision.kind(), Some(&decider));
-            served.runner.note_late(&run.run_id, party, &question, by).await?;
         }
     }
     ServedRuns(&served.runner).took(key).await
@@ -124,7 +167,7 @@ async fn take(served: &Served, run: &StoredRun, key: Key, post: &Post) -> Result
 /// Removes the documents of runs whose calls have expired long ago.
 async fn forget_runs(served: &Served) -> Result<(), StoreError> {
     let store = &**served.runner.store();
-    let (now, mut runs) = (store.now().await?, Query::new(DocumentKind::Run));
+    let (now, mut runs) = (store.now().await?, Query { limit: PAGE, ..Query::new(DocumentKind::Run) });
     while let Some(page) = runs.next_page(store).await? {
         for StoredDocument { document, .. } in page {
             let Document::Run(run) = document else { continue };

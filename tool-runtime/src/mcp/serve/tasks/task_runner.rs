@@ -8,10 +8,11 @@ use tokio::task::JoinSet;
 
 use crate::agent::Input;
 use crate::contain::awaited;
+use crate::mcp::serve::tasks::left::is_recorded;
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
 use crate::mcp::serve::{McpServer, Served};
-use crate::runner::ServedRuns;
 use crate::runner::{ApprovalDecision, ResumeError};
+use crate::runner::{ServedRun, ServedRuns};
 use crate::store::{Key, Post, Store};
 
 /// How long to wait before a failed attempt is repeated.
@@ -25,8 +26,10 @@ pub(super) fn start(server: &McpServer, run_tasks: &Arc<RunTasks>) {
 async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
     // A message stays in the post until it has had its effect. A task of its own carries it out meanwhile.
     let (mut deciding, mut taken) = (JoinSet::new(), HashSet::new());
+    let mut owner = None;
     loop {
         let Some(served) = server.upgrade() else { return };
+        let owner = owner.get_or_insert_with(|| ServedRuns(&served.runner).owner());
         if served.calls.closing().is_cancelled() {
             break;
         }
@@ -37,7 +40,8 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
                 has_posts = !posts.is_empty();
                 for (key, post) in posts {
                     if !is_left(&run_tasks, &post) && taken.insert(key.id().clone()) {
-                        deciding.spawn(carry_out(Arc::clone(&served), Arc::clone(&run_tasks), key, post));
+                        let (served, owner) = (Arc::clone(&served), Arc::clone(owner));
+                        deciding.spawn(carry_out(served, Arc::clone(&run_tasks), owner, key, post));
                     }
                 }
             }
@@ -76,10 +80,14 @@ fn is_left(run_tasks: &RunTasks, post: &Post) -> bool {
 }
 
 /// Carries out a message, and removes it. Returns its id.
-async fn carry_out(served: Arc<Served>, run_tasks: Arc<RunTasks>, key: Key, post: Post) -> Arc<str> {
+async fn carry_out(served: Arc<Served>, run_tasks: Arc<RunTasks>, owner: Arc<str>, key: Key, post: Post) -> Arc<str> {
     let id = Arc::clone(key.id());
     let is_done = match served.calls.begin() {
-        Ok(_running) => was_carried_out(&served, &run_tasks, key, &post).await,
+        // Another server that has the run may carry it out.
+        Ok(_running) => {
+            let carried = was_carried_out(&served, &run_tasks, key.clone(), &post);
+            ServedRuns(&served.runner).claimed(&key, &owner, Box::pin(carried)).await.unwrap_or(false)
+        }
         Err(_) => false,
     };
     if !is_done {
@@ -94,6 +102,14 @@ async fn was_carried_out(served: &Served, run_tasks: &RunTasks, key: Key, post: 
     match serde_json::from_str::<Input>(&post.body) {
         Ok(input) => {
             for (question, decision, decider) in input.into_decisions() {
+                let call = run_tasks.run.pending(question.call_id()).await;
+                let asks = call.is_ok_and(|call| call.is_some_and(|call| call.question() == question));
+                if !asks
+                    && let Ok(true) =
+                        is_recorded(served, ServedRun(&run_tasks.run).stored_id(), &question, &decider, post).await
+                {
+                    continue;
+                }
                 // A refused decision is done: it has a record.
                 if let Err(ResumeError::Store(error)) =
                     Box::pin(run_tasks.decide((&served.runner, served.calls.stopped()), &question, decision, &decider))

@@ -29,11 +29,6 @@ impl OpenCall {
         open
     }
 
-    /// Leaves the call to another attempt: no record and no event follows.
-    pub(in crate::runner) fn leave(&mut self) {
-        self.phase = Phase::Announced;
-    }
-
     /// Returns the call of the graph that this call waits for.
     pub(in crate::runner) fn graph(&self) -> Option<Box<PendingGraph>> {
         self.claim.as_ref().and_then(|claim| claim.waiting.call.graph.clone())
@@ -80,9 +75,10 @@ impl OpenCall {
         let known = LedgerClient(&self.run).look_up(&self.draft.id, Some(self.draft.name()), is_of_this_call).await?;
         if let Some(None) = known
             && let Some(begun) = LedgerClient(&self.run).unfinished(&self.draft.id, Some(self.draft.name())).await?
+            && LedgerClient(&self.run).is_abandoned(&begun).await?
         {
             // The gate refuses the call in this process, so its tool is not asked to reconcile.
-            LedgerClient(&self.run).close_unless_passing(&begun, stop.outcome).await?;
+            LedgerClient(&self.run).give_up(&begun, &self.draft, stop).await?;
         }
         Ok(known.map(|ended| ended.unwrap_or_else(|| self.unknown())))
     }

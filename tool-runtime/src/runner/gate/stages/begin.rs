@@ -334,6 +334,9 @@ fn begun_with(
             Ok(Beginning::Run(Entered { purpose: Purpose::Work }))
         }
         Ok(Begun::Unseen) => {
+            if let Some(attempt) = &mut open.attempt {
+                attempt.is_again = true;
+            }
             open.begin();
             Ok(Beginning::Run(Entered { purpose: Purpose::Reconcile }))
         }

@@ -74,8 +74,7 @@ pub(in crate::runner) fn connect<'a>(
     entry: &'a Entry,
     timeout: Option<Duration>,
 ) -> Option<Waiting<'a, Connections>> {
-    let is_connection = |requirement: &Requirement| matches!(requirement.source, Source::Connection(_));
-    let any = entry.requirements.iter().any(is_connection);
+    let any = entry.requirements.iter().any(Requirement::is_connection);
     any.then(|| Box::pin(resolve_all(open, entry, timeout)) as _)
 }
 

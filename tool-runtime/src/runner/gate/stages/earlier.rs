@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::call::{CallId, Ends, HydratedCall, RunFields, ledger_key};
-use crate::capability::{Requirement, Source};
+use crate::capability::Requirement;
 use crate::hydrate::Frozen;
 use crate::store::StoredUnknown;
 use crate::tool::{Digested, Hash, ToolName};
@@ -26,8 +26,8 @@ impl EarlierCall {
         let party = (tenant.as_deref(), principal.as_deref());
         let key = ledger_key(party, &call.run_id, frozen.tool_name(), &call.call_id, Digested::digest(&**frozen));
         // The connections of one principal reach nothing of another.
-        let is_connection = |requirement: &Requirement| matches!(requirement.source, Source::Connection(_));
-        let is_reachable = *principal == frozen.run.principal || !frozen.entry.requirements.iter().any(is_connection);
+        let is_reachable =
+            *principal == frozen.run.principal || !frozen.entry.requirements.iter().any(Requirement::is_connection);
         if key != call.key || !is_reachable {
             return None;
         }

@@ -73,7 +73,7 @@ async fn settle(run: &Run, key: &Key, call: &UnknownCall, result: Option<JsonTex
     let (key, call, settlement) = (key.clone(), call.clone(), Settlement { result, decider: None });
     let change = move |transaction: &mut Transaction| {
         ledger::check(transaction, lease.as_ref())?;
-        effects::settle(transaction, &key, &call, &settlement)
+        ledger::settle(transaction, &key, &call, &settlement)
     };
     let settled: Result<bool, StoreError> = run.shared().store.transact(keys, change).await;
     if let Err(error) = settled {
