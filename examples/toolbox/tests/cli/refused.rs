@@ -30,7 +30,7 @@ fn an_expired_call_reads_like_an_unknown_one() {
     // Simulates that the time for a decision is over and no worker has closed the call yet.
     let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();
     let late = "UPDATE tool_runtime_documents SET body = json_set(body, '$.waiting.call.expires_at', '2020-01-01T00:00:00Z') WHERE \
-                space = 'waiting'";
+                kind = 'waiting'";
     assert_eq!(database.execute(late, []).unwrap(), 1);
     for words in [
         &["approvals", "approve", "ID", "--as", "grace"][..],
@@ -107,7 +107,7 @@ fn a_conversation_whose_process_was_killed_is_continued_when_its_lease_is_over()
     assert_eq!(held.error(), "run_held");
     // Simulates an expired lease.
     let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();
-    let over = "UPDATE tool_runtime_documents SET body = json_set(body, '$.run.holder.until', '2020-01-01T00:00:00Z') WHERE space = 'run'";
+    let over = "UPDATE tool_runtime_documents SET body = json_set(body, '$.run.holder.until', '2020-01-01T00:00:00Z') WHERE kind = 'run'";
     assert_eq!(database.execute(over, []).unwrap(), 1);
     let next = rig.run(&["chat", "--no-stream", "--continue", "And now?"]).code(0);
     assert_eq!(next.stdout, "I am here.\n");
@@ -129,7 +129,7 @@ fn what_a_killed_process_did_is_in_the_conversation() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();
-    let over = "UPDATE tool_runtime_documents SET body = json_set(body, '$.run.holder.until', '2020-01-01T00:00:00Z') WHERE space = \
+    let over = "UPDATE tool_runtime_documents SET body = json_set(body, '$.run.holder.until', '2020-01-01T00:00:00Z') WHERE kind = \
                 'run'";
     assert_eq!(database.execute(over, []).unwrap(), 1);
     let next = rig.run(&["chat", "--no-stream", "--continue", "Is it there?"]).code(0);

@@ -243,7 +243,7 @@ fn a_conversation_in_the_store_is_continued_by_one_process_at_a_time() {
 /// The run that changed last.
 fn newest(rig: &Rig) -> String {
     let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();
-    database.query_row("SELECT scope FROM tool_runtime_documents WHERE space = 'run'", [], |row| row.get(0)).unwrap()
+    database.query_row("SELECT scope FROM tool_runtime_documents WHERE kind = 'run'", [], |row| row.get(0)).unwrap()
 }
 
 #[test]
