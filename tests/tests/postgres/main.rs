@@ -312,7 +312,7 @@ async fn no_listing_of_the_queue_reads_the_whole_table() {
     let store = open(&url).await;
     let schema = "SET search_path = plans;";
     server.sql(&format!(
-        "{schema} INSERT INTO tool_runtime_documents (space, scope, id, due, body, lane) SELECT 'run', 'run ' || n, '', \
+        "{schema} INSERT INTO tool_runtime_documents (kind, scope, id, due, body, lane) SELECT 'run', 'run ' || n, '', \
          CASE WHEN n % 10 = 0 THEN n END, repeat('x', 200), 'tenant ' || n % 500 || '/' FROM generate_series(1, 10000) AS n"
     ));
     server.sql("VACUUM ANALYZE plans.tool_runtime_documents");

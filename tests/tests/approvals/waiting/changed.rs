@@ -100,12 +100,12 @@ async fn decided(run: &Run) -> String {
 fn edit(path: &Path, edit: fn(&mut Value)) {
     let file = rusqlite::Connection::open(path).expect("a database");
     let body: String = file
-        .query_row("SELECT body FROM tool_runtime_documents WHERE space = 'waiting'", [], |row| row.get(0))
+        .query_row("SELECT body FROM tool_runtime_documents WHERE kind = 'waiting'", [], |row| row.get(0))
         .expect("a call that waits");
     let mut document: Value = serde_json::from_str(&body).expect("a document");
     edit(&mut document["waiting"]["call"]);
     let changed =
-        file.execute("UPDATE tool_runtime_documents SET body = ?1 WHERE space = 'waiting'", [document.to_string()]);
+        file.execute("UPDATE tool_runtime_documents SET body = ?1 WHERE kind = 'waiting'", [document.to_string()]);
     assert_eq!(changed.expect("it is written"), 1);
 }
 
