@@ -7,7 +7,7 @@ use crate::store::StoredRun;
 /// The state of a run that a server continues.
 const SERVED: &str = "served";
 
-/// The beginning of the id of a document that is no run: by it, a server finds the same call of a client again.
+/// The beginning of the id of a document by which a server finds the same call of a client again. It is not a run.
 const NAME: &str = "asked_";
 
 impl StoredRun {
@@ -17,7 +17,7 @@ impl StoredRun {
         *self.state == *SERVED
     }
 
-    /// Whether this is no run, but a document by which a server finds the same call of a client again.
+    /// Whether this is a document by which a server finds the same call of a client again, and not a run.
     pub(in crate::store) fn is_name(&self) -> bool {
         self.is_served() && self.run_id.starts_with(NAME)
     }
