@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tests::world::{HookedStore, Then};
-use tool_runtime::ToolInvocationRecord;
 use tool_runtime::call::Decider;
-use tool_runtime::store::{MemoryStore, Retention, RetentionReport, Store, StoreError, Verification};
+use tool_runtime::store::{
+    DocumentKind, MemoryStore, Query, RecordFilter, Retention, RetentionReport, Store, StoreError, Verification,
+};
+use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolInvocationRecord, ToolPolicy, ToolRunner, tool};
 
 const RUNS: u64 = 3;
 
@@ -61,6 +63,70 @@ async fn a_removal_is_cut_off_anywhere() {
                 assert!(at < 200, "it ends");
             }
             assert!(at > 3, "it was cut off");
+        }
+    }
+}
+
+/// Notes something, once for each caller.
+#[tool(name = "purged__note", effect = state_change, redact = ["$"], once = "note:{text}", once_scope = principal)]
+fn note(
+    /// What.
+    text: String,
+) -> Result<String, ToolError> {
+    if text == "fail" { Err(ToolError::code(format!("declined-for-{NAME}"))) } else { Ok(text) }
+}
+
+const NAME: &str = "quilla";
+
+/// All documents with their keys, and all records, as JSON.
+async fn everything(store: &dyn Store) -> Vec<String> {
+    use DocumentKind::{Account, Anchor, Call, Decided, Effect, Grant, Hold, Notice, Post, Run, Slots, Waiting};
+    let mut all = Vec::new();
+    for kind in [Account, Anchor, Call, Decided, Effect, Grant, Hold, Notice, Post, Run, Slots, Waiting] {
+        let listed = store.list(&Query::new(kind)).await.expect("documents");
+        all.extend(listed.iter().map(|listed| format!("{:?} {}", listed.key, listed.to_json().expect("JSON"))));
+    }
+    let records = store.records(&RecordFilter::default()).await.expect("records");
+    all.extend(records.iter().map(|sealed| serde_json::to_string(sealed).expect("JSON")));
+    all
+}
+
+/// The rule of a call that a table of the policy admits or denies names the caller of that table.
+#[tokio::test]
+async fn no_table_of_the_policy_names_who_was_erased() {
+    let tables =
+        ["principals.quilla", "roles.nurse", "attributes.ward.oncology", "tenants.acme", "tenants.acme.roles.nurse"];
+    for (table, allows) in tables.into_iter().flat_map(|table| [(table, true), (table, false)]) {
+        let (all, key) = if allows { ("", "allowed_tools") } else { ("'purged__note'", "denied_tools") };
+        let policy = format!("allowed_tools = [{all}]\n[{table}]\n{key} = ['purged__note']");
+        let policy = ToolPolicy::from_toml(&policy).expect("a policy");
+        let catalog = ToolCatalog::builder().tool::<note>().build().expect("a catalog");
+        let store = Arc::new(MemoryStore::new());
+        let runner =
+            ToolRunner::builder(catalog, policy).store(Arc::<MemoryStore>::clone(&store)).build().expect("a runner");
+        let of = RunOptions::new().run_id("run-1").principal(NAME).tenant("acme").role("nurse");
+        let run = runner.run(of.attribute("ward", "oncology"));
+        for (id, text) in [("c1", "for quilla"), ("c2", "fail")] {
+            let ended = run.exec(ToolCall::text(id, "purged__note", &format!("{{\"text\":\"{text}\"}}"))).await;
+            assert_eq!(ended.executed(), allows, "{table}: {}", ended.to_model());
+        }
+        let rules = async || {
+            let records = store.records(&RecordFilter::run("run-1")).await.expect("records");
+            let calls = records.iter().filter_map(|sealed| sealed.record.as_call()?.decision.clone());
+            calls.map(|decision| decision.rule.into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(rules().await, vec![format!("{table}.{key}"); 2]);
+        let report = Retention::new(&*store, Decider::new("grace")).erase(NAME, Some("acme")).await.expect("it erases");
+        assert_eq!((report.records, report.kept_runs), (2, 0), "{table}");
+        let word = table.split('.').next().expect("a word");
+        let records = store.records(&RecordFilter::run("run-1")).await.expect("records");
+        let kept = format!("\"rule\":\"{word}\"");
+        let all = records.iter().map(|sealed| serde_json::to_string(sealed).expect("JSON"));
+        assert_eq!(all.filter(|text| text.contains(&kept)).count(), 2, "{table}");
+        for text in everything(&*store).await {
+            for canary in [NAME, "nurse", "ward", "oncology"] {
+                assert!(!text.contains(canary), "{table}: {canary} in {text}");
+            }
         }
     }
 }

@@ -65,8 +65,14 @@ pub(crate) enum Audit {
     Anchor,
     /// Remove old runs: records, calls of the ledger, conversations. A signed record of each removal stays
     Purge(retention::Purge),
-    /// Erase the data of --principal (in --tenant), in place; the chains verify as before
-    Erase(retention::By),
+    /// Erase the data of --principal in --tenant, in place; the chains verify as before
+    Erase {
+        /// Erase the data in the runs without a tenant
+        #[arg(long)]
+        no_tenant: bool,
+        #[command(flatten)]
+        by: retention::By,
+    },
     /// Put, list and lift legal holds
     Hold {
         #[command(subcommand)]
@@ -175,7 +181,7 @@ pub(super) async fn audit(cli: &Cli<'_>, action: Audit) -> Result<Exit, Failure>
         Audit::Export { anchors: true, .. } => export_anchors(cli).await,
         Audit::Export { source, which, .. } => each(cli, &source, filter(cli, which), print).await,
         Audit::Purge(asked) => retention::purge(cli, asked).await,
-        Audit::Erase(by) => retention::erase(cli, &by).await,
+        Audit::Erase { no_tenant, by } => retention::erase(cli, no_tenant, &by).await,
         Audit::Hold { action } => retention::hold(cli, action).await,
         Audit::Anchor => {
             let (store, mut printed) = (store(cli).await?, Ok(()));

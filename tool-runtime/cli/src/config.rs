@@ -35,6 +35,10 @@ pub(super) struct Global {
     pub(super) store: Option<String>,
     #[command(flatten)]
     pub(super) store_options: StoreOptions,
+    /// The file with the key for digests of arguments and signatures of removals, as 64 hexadecimal digits, if the
+    /// application keeps it apart from the store
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) digest_key_file: Option<PathBuf>,
     /// The principal to act for, as the policy names it
     #[arg(long, global = true, value_name = "NAME")]
     pub(super) principal: Option<String>,
@@ -96,6 +100,8 @@ struct File {
     store_patience: Option<String>,
     store_prefix: Option<String>,
     store_migrate: Option<bool>,
+    #[serde(rename = "digest_key_file")]
+    digest_key: Option<PathBuf>,
     principal: Option<String>,
     tenant: Option<String>,
     #[serde(default)]
@@ -126,6 +132,8 @@ pub(super) struct Settings {
     /// Whether a command without a store keeps its records in the data folder.
     pub(super) keeps_records: bool,
     pub(super) sql: StoreSettings,
+    /// The file with the key for digests. `None` if the store has the key.
+    pub(super) digest_key: Option<PathBuf>,
     pub(super) principal: Option<String>,
     pub(super) tenant: Option<String>,
     pub(super) roles: Vec<String>,
@@ -274,6 +282,7 @@ impl Settings {
             keeps_records: store.as_deref() != Some(MEMORY),
             store: store.filter(|url| url != MEMORY),
             sql,
+            digest_key: global.digest_key_file.or(variable("DIGEST_KEY_FILE")?.map(PathBuf::from)).or(file.digest_key),
             #[cfg(feature = "mcp-client")]
             mcp: file.mcp,
             named: Named { principal: global.principal.clone(), tenant: global.tenant.clone() },
@@ -332,7 +341,9 @@ impl File {
         if let Some(path) = file.store.as_deref().and_then(|url| url.strip_prefix("sqlite:")) {
             file.store = Some(format!("sqlite:{}", folder.join(path).display()));
         }
-        for own in [&mut file.policy, &mut file.data, &mut file.notices_secret].into_iter().flatten() {
+        for own in
+            [&mut file.policy, &mut file.data, &mut file.digest_key, &mut file.notices_secret].into_iter().flatten()
+        {
             *own = folder.join(&*own);
         }
         Ok(file)

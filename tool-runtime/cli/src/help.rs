@@ -77,7 +77,7 @@ const EXAMPLES: &[(&str, &str)] = &[
          % audit anchor >> anchors.jsonl\n\
          % audit purge --before 365d --as grace --reason 'our records are kept for a year' --dry-run\n\
          % audit hold add --principal ada --as grace --reason 'case 17/26'\n\
-         % audit erase --principal ada --as grace --reason 'request of 2 May'",
+         % audit erase --principal ada --tenant acme --as grace --reason 'request of 2 May'",
     ),
     #[cfg(feature = "mcp-client")]
     (

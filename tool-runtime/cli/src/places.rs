@@ -8,6 +8,7 @@ pub(super) const VARIABLES: &[(&str, &str)] = &[
     ("STORE_CONNECTIONS", "--store-connections"),
     ("STORE_PATIENCE", "--store-patience"),
     ("STORE_PREFIX", "--store-prefix"),
+    ("DIGEST_KEY_FILE", "--digest-key-file"),
     ("STORE_MIGRATE", "true, or false for --no-migrate"),
     ("PRINCIPAL", "--principal"),
     ("TENANT", "--tenant"),
@@ -25,7 +26,7 @@ pub(super) const VARIABLES: &[(&str, &str)] = &[
 
 /// The keys of the file, for the help.
 pub(super) const KEYS: &str = "policy, data, store, store_connections, store_patience, store_prefix, store_migrate,\n  \
-     principal, tenant, roles, attributes, log, color, model_url, model, format, key_env,\n  \
+     digest_key_file, principal, tenant, roles, attributes, log, color, model_url, model, format, key_env,\n  \
      notices_url, notices_secret_env, notices_secret_file";
 
 /// The prefix of the application's variables: `TOOLBOX` for `toolbox`.

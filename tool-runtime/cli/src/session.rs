@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use tokio::sync::OnceCell;
-use tool_runtime::call::{Decider, Event, ToolInvocationRecord};
+use tool_runtime::call::{Decider, DigestKey, Event, ToolInvocationRecord};
 use tool_runtime::capability::ConnectionId;
 #[cfg(feature = "mcp-client")]
 use tool_runtime::mcp::source::ToolSource;
@@ -21,7 +21,7 @@ use crate::exit::Failure;
 #[cfg(feature = "mcp-client")]
 use crate::mcp::settings;
 use crate::text::nearest;
-use crate::{log, terminal};
+use crate::{input, log, private_file, terminal};
 
 /// The command line of a running command: the application and the settings of the command.
 pub struct Cli<'a> {
@@ -85,6 +85,20 @@ impl Cli<'_> {
             roles: self.settings.roles.iter().map(|role| role.as_str().into()).collect(),
             attributes: self.settings.attributes.clone(),
         }
+    }
+
+    /// Reads the key for digests. `None` if the store has it.
+    pub(super) fn digest_key(&self) -> Result<Option<DigestKey>, Failure> {
+        let Some(path) = &self.settings.digest_key else { return Ok(None) };
+        if let Some(mode) = private_file::shared_mode(path) {
+            terminal::note(&private_file::warning(path, mode));
+        }
+        let shown = path.display().to_string();
+        let text = input::text(input::file(path)?, &shown)?;
+        let key = key_of(text.trim()).ok_or_else(|| {
+            Failure::usage(format!("{shown}: write the key as 64 hexadecimal digits")).code("unreadable_input")
+        })?;
+        Ok(Some(key))
     }
 
     /// The decider of this command line: the one that `--as` names, or the principal itself.
@@ -214,6 +228,9 @@ impl Cli<'_> {
             .approvals(true)
             .failures(log::failure)
             .store(Arc::clone(&store));
+        if let Some(key) = self.digest_key()? {
+            builder = builder.digest_key(key);
+        }
         if let Some(broker) = adapters.broker {
             builder = builder.broker(broker);
         }
@@ -234,6 +251,18 @@ impl Cli<'_> {
         let run = gate.runner.run(options);
         Ok(Session { gate, run })
     }
+}
+
+/// Reads 64 hexadecimal digits.
+fn key_of(text: &str) -> Option<DigestKey> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(DigestKey::new(bytes))
 }
 
 /// Takes the events of a run.

@@ -75,7 +75,7 @@ impl<'r> ServedRun<'r> {
             serde_json::to_vec(&(party, tool, json::canonical::to_text(&arguments))).ok()?
         };
         // The id is derived from sensitive arguments and is stored, so it is made with the digest key.
-        Some(format!("asked_{}", self.0.digests().await.asked(&of)).into())
+        Some(format!("{}{}", served::NAME, self.0.digests().await.asked(&of)).into())
     }
 
     /// Returns the entry to write with a call of this run that begins to wait: the run with its server's document,

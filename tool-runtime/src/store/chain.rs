@@ -180,6 +180,8 @@ pub(crate) enum Broken {
     Unchecked,
     /// It is erased, and no signed record lists it.
     Unlisted,
+    /// A signed record lists it as erased, and it has its values.
+    Undone,
 }
 
 impl fmt::Display for Broken {
@@ -196,6 +198,7 @@ impl fmt::Display for Broken {
                 "it states a removal or a legal hold, and the key of its signature is neither here nor accepted",
             ),
             Self::Unlisted => f.write_str("it is erased, and no record of an erasure lists it"),
+            Self::Undone => f.write_str("it was erased, as a signed record says, and its values were put back"),
         }
     }
 }

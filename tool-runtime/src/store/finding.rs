@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::store::StoreError;
 use crate::store::chain::Broken;
+use crate::store::{Key, StoreError};
 
 /// A defect of a record, a chain or an anchor. [`Verification::findings`](crate::store::Verification) lists them.
 ///
@@ -32,6 +32,8 @@ pub(super) enum Wrong {
     NotAnchored { run_id: Arc<str>, sequence: u64, anchor: u64 },
     /// The records from this place up to an anchored one are gone.
     Cut { run_id: Arc<str>, sequence: u64, anchor: u64 },
+    /// A document cannot be read.
+    Document { kind: &'static str, scope: Arc<str> },
     /// An anchor is broken.
     Anchor { number: u64, wrong: &'static str },
 }
@@ -55,6 +57,13 @@ impl Finding {
         Self::of(run_id, sequence, Broken::Misfiled, position)
     }
 
+    /// Creates the finding of a document that a store cannot read, so that the documents around it can be listed.
+    #[must_use]
+    pub fn unreadable_document(key: &Key, position: Option<u64>) -> Self {
+        let wrong = Wrong::Document { kind: key.kind().code(), scope: Arc::clone(key.scope()) };
+        Self { position, ..wrong.into() }
+    }
+
     /// Creates the finding of a broken record.
     pub(super) fn of(run_id: &str, sequence: u64, broken: Broken, position: Option<u64>) -> Self {
         Self { position, ..Wrong::Record { run_id: run_id.into(), sequence, broken }.into() }
@@ -73,13 +82,25 @@ impl Finding {
         self.at
     }
 
-    /// Returns the run of the record and its place in the chain of the run; `None` for a finding about an anchor.
+    /// Returns the run of the record and its place in the chain of the run; `None` for a finding about an anchor or a
+    /// document.
     #[must_use]
     pub fn record(&self) -> Option<(&str, u64)> {
         match &self.wrong {
             Wrong::Record { run_id, sequence, .. }
             | Wrong::NotAnchored { run_id, sequence, .. }
             | Wrong::Cut { run_id, sequence, .. } => Some((run_id, *sequence)),
+            Wrong::Document { .. } | Wrong::Anchor { .. } => None,
+        }
+    }
+
+    /// Returns the run of the record, or the owner of the document; `None` for a finding about an anchor.
+    pub(super) const fn scope(&self) -> Option<&Arc<str>> {
+        match &self.wrong {
+            Wrong::Record { run_id, .. } | Wrong::NotAnchored { run_id, .. } | Wrong::Cut { run_id, .. } => {
+                Some(run_id)
+            }
+            Wrong::Document { scope, .. } => Some(scope),
             Wrong::Anchor { .. } => None,
         }
     }
@@ -88,7 +109,7 @@ impl Finding {
     #[must_use]
     pub const fn anchor(&self) -> Option<u64> {
         match &self.wrong {
-            Wrong::Record { .. } => None,
+            Wrong::Record { .. } | Wrong::Document { .. } => None,
             Wrong::NotAnchored { anchor, .. } | Wrong::Cut { anchor, .. } => Some(*anchor),
             Wrong::Anchor { number, .. } => Some(*number),
         }
@@ -96,7 +117,7 @@ impl Finding {
 
     /// Returns a stable code for each kind: `records_missing`, `record_repeated`, `record_unlinked`, `record_changed`,
     /// `record_misfiled`, `record_unreadable`, `removal_forged`, `removal_unchecked`, `erasure_unlisted`,
-    /// `record_not_anchored`, `records_cut` or `anchor_broken`.
+    /// `erasure_undone`, `record_not_anchored`, `records_cut`, `document_unreadable` or `anchor_broken`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match &self.wrong {
@@ -109,8 +130,10 @@ impl Finding {
             Wrong::Record { broken: Broken::Forged, .. } => "removal_forged",
             Wrong::Record { broken: Broken::Unchecked, .. } => "removal_unchecked",
             Wrong::Record { broken: Broken::Unlisted, .. } => "erasure_unlisted",
+            Wrong::Record { broken: Broken::Undone, .. } => "erasure_undone",
             Wrong::NotAnchored { .. } => "record_not_anchored",
             Wrong::Cut { .. } => "records_cut",
+            Wrong::Document { .. } => "document_unreadable",
             Wrong::Anchor { .. } => "anchor_broken",
         }
     }
@@ -130,6 +153,7 @@ impl fmt::Display for Finding {
                 write!(f, "run {run_id:?}, record {sequence}: it is missing, and what anchor {anchor} holds: ")?;
                 f.write_str("the end of the chain was removed, or lost")
             }
+            Wrong::Document { kind, scope } => write!(f, "a document ({kind}) of {scope:?} cannot be read"),
             Wrong::Anchor { number, wrong } => write!(f, "anchor {number}: {wrong}"),
         }
     }

@@ -152,10 +152,15 @@ pub(crate) fn revocation(
             return Ok(false);
         }
         let mut record = DecisionRecord::revoked(stored, &decider, transaction.now());
+        let is_own = Some(decider.principal()) == stored.principal.as_deref();
         transaction.remove(&key)?;
         if transaction.refuse_purged(&record.run_id).is_err() {
-            // The run takes no record any more, and the other one is kept forever.
-            record = DecisionRecord { run_id: RETENTION_RUN.into(), ..kept::revocation(&record) };
+            // The run takes no record any more, and the other one is kept forever, so it names no principal of a grant.
+            record = DecisionRecord {
+                run_id: RETENTION_RUN.into(),
+                decider: (!is_own).then(|| decider.clone()),
+                ..kept::decision(&record)
+            };
         }
         transaction.append_anyway(record).map(|()| true)
     };

@@ -1,11 +1,13 @@
 //! The two parts of a sealed record: the members that an erasure keeps, and all others.
 //!
-//! The ids, the tool, the outcome, the rule, the tenant and the times are kept. Everything in which a person can appear
-//! is not.
+//! The ids, the tool, the outcome, the verdict with a rule that names no caller, the tenant and the times are kept.
+//! Everything in which a person can appear is not.
+
+use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::call::{JsonText, RecordSeal, RecordedArguments, ToolInvocationRecord};
+use crate::call::{Decision, JsonText, RecordSeal, RecordedArguments, ToolInvocationRecord};
 use crate::json::{self, canonical};
 use crate::media::LeftOut;
 use crate::store::{AuditRecord, DecisionRecord, Refusal};
@@ -21,8 +23,11 @@ pub(super) fn call(record: &ToolInvocationRecord) -> ToolInvocationRecord {
         result: None,
         left_out: LeftOut::default(),
         media: Vec::new(),
+        // Text of the tool's author, who can put a value into it.
+        tool_code: None,
         safe_message: None,
         violations: Vec::new(),
+        decision: record.decision.as_ref().map(rule_without_caller),
         session_id: None,
         conversation_id: None,
         principal: None,
@@ -36,8 +41,17 @@ pub(super) fn call(record: &ToolInvocationRecord) -> ToolInvocationRecord {
     }
 }
 
+/// The tables of a policy that are about callers. A rule in one of them begins with the principal, the role, or the attribute.
+const OF_CALLERS: [&str; 4] = ["attributes", "principals", "roles", "tenants"];
+
+/// Returns the verdict, with the rule if it is in no table of a caller, else with the word for such tables.
+fn rule_without_caller(decision: &Decision) -> Decision {
+    let table = OF_CALLERS.into_iter().find(|table| decision.rule.split('.').next() == Some(table));
+    Decision { rule: table.map_or_else(|| decision.rule.clone(), Cow::Borrowed), verdict: decision.verdict }
+}
+
 /// Returns a decision without values and without its deciders, not sealed.
-fn decision(record: &DecisionRecord) -> DecisionRecord {
+pub(super) fn decision(record: &DecisionRecord) -> DecisionRecord {
     DecisionRecord {
         principal: None,
         decider: None,
@@ -52,11 +66,6 @@ fn decision(record: &DecisionRecord) -> DecisionRecord {
         seal: None,
         ..record.clone()
     }
-}
-
-/// Returns the revocation of a grant without values, with its decider.
-pub(super) fn revocation(record: &DecisionRecord) -> DecisionRecord {
-    DecisionRecord { decider: record.decider.clone(), ..decision(record) }
 }
 
 /// Prepares a record to be sealed in two parts, if it has values. The copy of a sealed record keeps its salt, so that its

@@ -7,11 +7,19 @@ use crate::store::StoredRun;
 /// The state of a run that a server continues.
 const SERVED: &str = "served";
 
+/// The beginning of the id of a document by which a server finds the same call of a client again. It is not a run.
+const NAME: &str = "asked_";
+
 impl StoredRun {
     /// Whether an MCP server continues the run, instead of a worker.
     #[must_use]
     pub fn is_served(&self) -> bool {
         *self.state == *SERVED
+    }
+
+    /// Whether this is a document by which a server finds the same call of a client again, and not a run.
+    pub(in crate::store) fn is_name(&self) -> bool {
+        self.is_served() && self.run_id.starts_with(NAME)
     }
 
     /// Whether an engine for durable execution drives the run and keeps its conversation.
@@ -44,6 +52,9 @@ pub(crate) mod served {
     use crate::store::Holder;
     use crate::store::ledger::after;
     use crate::store::{Document, Key, StoreError, StoredRun, Transaction};
+
+    /// The beginning of the id of a document by which the same call of a client is found again.
+    pub(crate) const NAME: &str = super::NAME;
 
     /// Stores a run with its document, or a new document of the same run. Its posted messages stay.
     pub(crate) fn keep(transaction: &mut Transaction, run: &StoredRun) -> Result<(), StoreError> {

@@ -149,6 +149,7 @@ impl Store for MemoryStore {
             if let Some(seals) = &mut seals {
                 seals.forget_gone(&mut state);
                 for (run_id, end) in closed {
+                    state.remove_calls(&run_id);
                     end.into_iter().for_each(|end| seals.purge(&mut state, Arc::clone(&run_id), end));
                 }
                 erased.into_iter().for_each(|new| seals.erase(&mut state, new));

@@ -1,6 +1,6 @@
 //! Verification of all chains and the anchors over them, a page at a time.
 //!
-//! It remembers the head of each run, the anchored heads and the findings, but no records. A finding does not stop the
+//! It remembers the head of each run, the anchored heads, the places of erased records and the findings, but no records. A finding does not stop the
 //! verification: otherwise one unreadable record would hide every other edit.
 
 mod anchored;
@@ -16,6 +16,7 @@ use crate::store::finding::Finding;
 use crate::store::verify::anchored::anchors;
 use crate::store::{Key, RecordFilter, Store, StoreError, digest_key};
 
+pub(in crate::store) use page::unreadable;
 pub(crate) use removals::Trust;
 pub(crate) use verifier::Verifier;
 
@@ -52,6 +53,9 @@ pub struct Verification {
     pub purged: u64,
     /// How many of the records are erased, as signed records in the chains list them.
     pub erased: u64,
+    /// How many erased records no signed record lists, in a part of the records: the part can end before the record of
+    /// their erasure, so it does not show who erased them. Without `part`, each is a finding.
+    pub erased_unlisted: u64,
     /// The ids of keys that signed removals and that were not here, for example because the key was rotated or the
     /// records are an export. These signatures could not be compared. Each such record is a finding, unless the id is
     /// [accepted](Self::accept_keys).
@@ -157,14 +161,16 @@ impl Verification {
             }
             progress(verifier.checked.records);
         }
+        verifier.look_at_undone(store).await?;
         let mut verified = verifier.finish();
         verified.findings.extend(lost);
         Ok(verified)
     }
 
     /// Verifies records that were exported as JSON lines, each run's records in order; those up to an anchor of `kept`
-    /// must match its heads. With `part`, the first record of a run may follow records that are not in the export, and
-    /// anchored runs may be missing.
+    /// must match its heads. With `part`, the first record of a run may follow records that are not in the export,
+    /// anchored runs may be missing, and erased records are counted as [`erased_unlisted`](Self::erased_unlisted) if no
+    /// record of their erasure is there.
     ///
     /// `read` passes each line to the function that it receives, which returns an error for a line that is not a sealed
     /// record. The error's `Display` can quote a value. Unknown or repeated members are a finding: a reader that takes

@@ -411,15 +411,22 @@ fn the_data_of_a_principal_is_erased() {
     let rig = history();
     let all = count(&rig, &[]);
     rig.run(&["audit", "erase", "--reason", "asked for"]).code(2);
+    // An erasure in the wrong tenant would find nothing, and look done.
+    let unnamed = rig.run(&with_by(&["audit", "erase", "--principal", "ada"])).code(2);
+    assert!(unnamed.stderr.contains("--no-tenant"), "{unnamed:?}");
+    let both = ["audit", "erase", "--principal", "ada", "--tenant", "acme", "--no-tenant"];
+    rig.run(&with_by(&both)).code(2);
+    let nothing = rig.run(&with_by(&["audit", "erase", "--principal", "ada", "--tenant", "acme"])).code(0).stdout;
+    assert!(nothing.starts_with("the data of ada in the tenant acme\nerased: runs 0"), "{nothing}");
     rig.run(&with_by(&["audit", "hold", "add", "--principal", "ada"])).code(0);
     let in_tenant = ["--json", "audit", "erase", "--principal", "ada", "--tenant", "acme"];
     let refused = rig.run(&with_by(&in_tenant)).code(1);
     assert_eq!(refused.error(), "legal_hold", "a hold without a tenant covers every tenant: {refused:?}");
-    let refused = rig.run(&with_by(&["--json", "audit", "erase", "--principal", "ada"])).code(1);
+    let refused = rig.run(&with_by(&["--json", "audit", "erase", "--principal", "ada", "--no-tenant"])).code(1);
     assert_eq!(refused.error(), "legal_hold", "{refused:?}");
     let holds = lines(&rig.run(&["--json", "audit", "hold", "list"]).code(0));
     rig.run(&with_by(&["audit", "hold", "lift", holds[0]["id"].as_str().unwrap()])).code(0);
-    let erased = rig.run(&with_by(&["--json", "audit", "erase", "--principal", "ada"])).code(0).stdout;
+    let erased = rig.run(&with_by(&["--json", "audit", "erase", "--principal", "ada", "--no-tenant"])).code(0).stdout;
     assert_eq!(serde_json::from_str::<Value>(&erased).unwrap()["records"], all, "{erased}");
     let shown = rig.run(&["audit", "export"]).code(0).stdout;
     let erased: Vec<_> = shown.lines().filter(|line| line.contains("{\"erased\":{\"call\"")).collect();
@@ -444,4 +451,32 @@ fn the_data_of_a_principal_is_erased() {
     std::fs::write(rig.path("records.jsonl"), changed).unwrap();
     let found = rig.run(&[&["--json"], &accepted[..]].concat()).code(1).stdout;
     assert!(found.contains("record_changed"), "{found}");
+}
+
+/// The key that an application keeps apart from its store signs and checks removals, and the store gets none.
+#[test]
+fn a_key_in_a_file_signs() {
+    let rig = history();
+    let stored = || {
+        let sql = "SELECT count(*) FROM tool_runtime_documents WHERE space = 'digest_key'";
+        Connection::open(rig.path("records.db")).unwrap().query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    attack(&rig, "DELETE FROM tool_runtime_documents WHERE space = 'digest_key'");
+    rig.write("key", &format!("{}\n", "5a".repeat(32)));
+    let key = ["--digest-key-file", "key"];
+    let hold = rig.run(&with_by(&[&key[..], &["audit", "hold", "add", "--run", "x"]].concat())).code(0);
+    let id = hold.stdout.trim().rsplit(' ').next().unwrap().to_owned();
+    rig.run(&with_by(&[&key[..], &["audit", "hold", "lift", &id]].concat())).code(0);
+    rig.run(&with_by(&[&key[..], &["audit", "erase", "--principal", "ada", "--no-tenant"]].concat())).code(0);
+    rig.run(&with_by(&[&key[..], &["audit", "purge", "--before", "0s"]].concat())).code(0);
+    assert_eq!(stored(), 0, "a reader of the database cannot sign");
+    rig.run(&[&key[..], &["audit", "verify"]].concat()).code(0);
+    let found = rig.run(&["--json", "audit", "verify"]).code(1).stdout;
+    assert!(found.contains("removal_unchecked"), "{found}");
+    let exported = rig.run(&["audit", "export"]).code(0).stdout;
+    rig.write("records.jsonl", &exported);
+    rig.run(&[&key[..], &["audit", "verify", "--records", "records.jsonl"]].concat()).code(0);
+    rig.write("key", "not a key");
+    let refused = rig.run(&[&key[..], &["audit", "verify"]].concat()).code(2);
+    assert!(refused.stderr.contains("64 hexadecimal digits") && !refused.stderr.contains("not a key"), "{refused:?}");
 }

@@ -6,7 +6,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use tool_runtime::call::Decider;
-use tool_runtime::store::{HoldScope, LegalHold, Retention, RetentionReport};
+use tool_runtime::store::{HoldScope, LegalHold, Retention, RetentionReport, Store};
 
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
@@ -72,10 +72,19 @@ fn person(cli: &Cli<'_>, by: &By) -> Decider {
     Decider::new(name).because(&by.reason)
 }
 
+/// Acts on a store in the name of a person, with the key of the application if it has its own.
+fn acting<'s>(cli: &Cli<'_>, store: &'s dyn Store, by: Decider) -> Result<Retention<'s>, Failure> {
+    let retention = Retention::new(store, by);
+    Ok(match cli.digest_key()? {
+        Some(key) => retention.digest_key(key),
+        None => retention,
+    })
+}
+
 /// Removes old runs.
 pub(super) async fn purge(cli: &Cli<'_>, asked: Purge) -> Result<Exit, Failure> {
     let store = cli.existing_records("`--store URL`").await?;
-    let retention = Retention::new(&*store, person(cli, &asked.by)).accept_keys(asked.accepted);
+    let retention = acting(cli, &*store, person(cli, &asked.by))?.accept_keys(asked.accepted);
     let retention = retention.dry_run(asked.dry_run).results(asked.results);
     let report = match &asked.run {
         Some(run) => retention.run(run.as_str()).purge(asked.before).await?,
@@ -92,15 +101,30 @@ pub(super) async fn purge(cli: &Cli<'_>, asked: Purge) -> Result<Exit, Failure> 
 }
 
 /// Erases the data of the principal.
-pub(super) async fn erase(cli: &Cli<'_>, by: &By) -> Result<Exit, Failure> {
+pub(super) async fn erase(cli: &Cli<'_>, no_tenant: bool, by: &By) -> Result<Exit, Failure> {
     let named = &cli.settings.named;
     let Some(principal) = &named.principal else {
         return Err(Failure::usage(
-            "name the person whose data is erased: --principal ID, with --tenant ID if there is one",
+            "name the person whose data is erased: --principal ID, with --tenant ID or --no-tenant",
         ));
     };
+    // An erasure reaches one tenant, and one that reaches the wrong tenant finds nothing.
+    let tenant = match (cli.party().tenant, no_tenant) {
+        (_, true) if named.tenant.is_some() => {
+            return Err(Failure::usage("name --tenant ID or --no-tenant, and not both"));
+        }
+        (_, true) => None,
+        (Some(tenant), false) => Some(tenant),
+        (None, false) => {
+            return Err(Failure::usage("name the tenant: --tenant ID, or --no-tenant for the runs without one"));
+        }
+    };
     let store = cli.existing_records("`--store URL`").await?;
-    let report = Retention::new(&*store, person(cli, by)).erase(principal, cli.party().tenant.as_deref()).await?;
+    let report = acting(cli, &*store, person(cli, by))?.erase(principal, tenant.as_deref()).await?;
+    if !cli.settings.json {
+        let place = tenant.map_or_else(|| "without a tenant".to_owned(), |tenant| format!("in the tenant {tenant}"));
+        terminal::line(&terminal::safe(&format!("the data of {principal} {place}")));
+    }
     print(cli, &report, "erased");
     Ok(if report.kept_runs == 0 { Exit::Done } else { Exit::Failed })
 }
@@ -151,7 +175,7 @@ pub(super) async fn hold(cli: &Cli<'_>, action: Hold) -> Result<Exit, Failure> {
                 (None, None, Some(tenant)) => HoldScope::Tenant(tenant.as_str().into()),
                 _ => return Err(Failure::usage("name what is held: --run ID, or --principal ID and --tenant ID")),
             };
-            let hold = Retention::new(&*store, person(cli, &by)).hold(scope).await?;
+            let hold = acting(cli, &*store, person(cli, &by))?.hold(scope).await?;
             let id = terminal::safe(&hold.id);
             terminal::line(&if cli.settings.json {
                 json!({"id": *hold.id}).to_string()
@@ -161,7 +185,7 @@ pub(super) async fn hold(cli: &Cli<'_>, action: Hold) -> Result<Exit, Failure> {
         }
         Hold::List => list(cli, &Retention::new(&*store, Decider::new("operator")).holds().await?),
         Hold::Lift { id, by } => {
-            if !Retention::new(&*store, person(cli, &by)).lift(&id).await? {
+            if !acting(cli, &*store, person(cli, &by))?.lift(&id).await? {
                 let text = format!("there is no legal hold `{}` (see `audit hold list`)", terminal::safe(&id));
                 return Err(Failure::usage(text).code("not_found"));
             }

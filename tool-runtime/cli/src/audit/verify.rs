@@ -25,6 +25,8 @@ enum Verified<'a> {
         unanchored_runs: u64,
         purged: u64,
         erased: u64,
+        /// Erased records of a part without the record of their erasure.
+        erased_unlisted: u64,
         digest_keys: &'a BTreeSet<String>,
         /// The keys of signatures of removals that could not be compared.
         unchecked_keys: &'a BTreeSet<String>,
@@ -63,7 +65,10 @@ pub(super) struct With {
 
 pub(super) async fn check(cli: &Cli<'_>, source: &Source, with: With) -> Result<Exit, Failure> {
     let kept = with.anchors.as_deref().map(exported).transpose()?.unwrap_or_default();
-    let verification = Verification::new().accept_keys(with.accepted);
+    let mut verification = Verification::new().accept_keys(with.accepted);
+    if let Some(key) = cli.digest_key()? {
+        verification = verification.digest_key(key);
+    }
     let checked = match &source.records {
         Some(path) => verification.verify_lines(&kept, with.part, |check| each_line(path, check))?,
         None => {
@@ -88,6 +93,7 @@ pub(super) async fn check(cli: &Cli<'_>, source: &Source, with: With) -> Result<
             unanchored_runs: *unanchored,
             purged: *purged,
             erased: *erased,
+            erased_unlisted: checked.erased_unlisted,
             digest_keys,
             unchecked_keys,
         };
@@ -118,6 +124,12 @@ fn whole(checked: &Verification) -> String {
     if (*purged, *erased) != (0, 0) {
         let removed = format!("\nremoved by signed records: records purged {purged}, records erased {erased}");
         text.push_str(&removed);
+    }
+    if checked.erased_unlisted != 0 {
+        text.push_str(&format!(
+            "\nrecords that are erased, without the record of their erasure in this part: {}",
+            checked.erased_unlisted
+        ));
     }
     if !unchecked_keys.is_empty() {
         let keys = unchecked_keys.iter().map(String::as_str).collect::<Vec<_>>().join(", ");

@@ -94,8 +94,12 @@ pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Tim
     let mut written = WrittenRows::default();
     let (keys, change) = match work {
         Work::Append(record) => {
-            let records = appended(connection, record, now).await?;
-            append(connection, BTreeMap::new(), records, &mut written).await?;
+            let key = Key::run(Arc::clone(record.run_id()));
+            let (chain, mark) = end(connection, &key).await?;
+            let mut transaction = Transaction::new(now, [(key, mark)]);
+            transaction.append((**record).clone()).map_err(Failed::Refused)?;
+            let chains = BTreeMap::from([(clipped(record.run_id()), chain)]);
+            append(connection, chains, transaction.into_writes().3, &mut written).await?;
             return Ok(written);
         }
         Work::Update(keys, change) => (keys, change),
@@ -130,38 +134,24 @@ pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Tim
     Ok(written)
 }
 
-/// Returns the record of an append, unless its run takes no record any more.
-async fn appended(
-    connection: &mut Connection,
-    record: &AuditRecord,
-    now: Timestamp,
-) -> Result<Vec<AuditRecord>, Failed> {
-    let key = Key::run(Arc::clone(record.run_id()));
-    let found = read(connection, std::slice::from_ref(&key)).await?;
-    // A document that cannot be read is no mark.
-    let document = found.document(&key).unwrap_or_default();
-    let mut transaction = Transaction::new(now, [(key, document)]);
-    transaction.append(record.clone()).map_err(Failed::Refused)?;
-    Ok(transaction.into_writes().3)
-}
-
-/// The kinds of the documents of a run that a purge removes.
+/// The kinds of the documents of a run that leave when it is closed.
 const OF_RUN: &str = "('call', 'waiting', 'decided', 'post', 'notice')";
 
-/// Closes a run, if no call of it is open. With the end of its chain, removes its records and its calls, if it ends there.
+/// Closes a run, if no call of it is open, and removes its calls. With the end of its chain, removes its records, if it ends
+/// there.
 async fn close(connection: &mut Connection, run: &str, end: Option<Chain>) -> Result<(), Failed> {
     let open = "SELECT number FROM tool_runtime_documents \
                 WHERE space IN ('call', 'waiting') AND scope = $1 AND due IS NOT NULL LIMIT 1";
     if !connection.rows::<(i64,)>(open, [run.into()]).await?.is_empty() {
         return Err(Failed::Refused(StoreError::Fenced));
     }
+    let sql = format!("DELETE FROM tool_runtime_documents WHERE space IN {OF_RUN} AND scope = $1");
+    connection.execute(sql, [run.into()]).await?;
     let Some(end) = end else { return Ok(()) };
     if head(connection, run).await? != end {
         return Err(Failed::Refused(StoreError::Fenced));
     }
     connection.execute("DELETE FROM tool_runtime_records WHERE run_id = $1", [run.into()]).await?;
-    let sql = format!("DELETE FROM tool_runtime_documents WHERE space IN {OF_RUN} AND scope = $1");
-    connection.execute(sql, [run.into()]).await?;
     Ok(())
 }
 
@@ -262,9 +252,29 @@ async fn append(
 async fn head(connection: &mut Connection, run: &str) -> Result<Chain, Failed> {
     let sql = "SELECT sequence, hash FROM tool_runtime_records WHERE run_id = $1 ORDER BY sequence DESC LIMIT 1";
     let last = connection.rows::<(i64, String)>(sql, [run.into()]).await?;
-    let Some((sequence, hash)) = last.first() else { return Ok(Chain::new()) };
+    last.first().map_or(Ok(Chain::new()), |(sequence, hash)| after(*sequence, hash))
+}
+
+/// Reads the end of a run's chain, and the mark of a run that was purged or erased, in one statement. A mark is never due
+/// and has no parts, so the conversation of a run is not read.
+async fn end(connection: &mut Connection, key: &Key) -> Result<(Chain, Option<StoredDocument>), Failed> {
+    let sql = "SELECT sequence, hash FROM (SELECT sequence, hash FROM tool_runtime_records WHERE run_id = $1 \
+               ORDER BY sequence DESC LIMIT 1) AS last UNION ALL SELECT NULL, body FROM tool_runtime_documents \
+               WHERE space = 'run' AND scope = $1 AND id = '' AND due IS NULL AND parts IS NULL";
+    let rows = connection.rows::<(Option<i64>, String)>(sql, [clipped(key.scope()).into()]).await?;
+    let (mut chain, mut mark) = (Chain::new(), None);
+    for (sequence, text) in rows {
+        match sequence {
+            Some(sequence) => chain = after(sequence, &text)?,
+            None => mark = Some(StoredDocument::from_json(key.clone(), &text).map_err(Failed::Refused)?),
+        }
+    }
+    Ok((chain, mark))
+}
+
+fn after(sequence: i64, hash: &str) -> Result<Chain, Failed> {
     let corrupt = |error| Failed::Refused(StoreError::Corrupt(error));
-    let sequence = u64::try_from(*sequence).map_err(|error| corrupt(Box::new(error)))?;
+    let sequence = u64::try_from(sequence).map_err(|error| corrupt(Box::new(error)))?;
     Ok(Chain::after(sequence, hash.parse().map_err(|error| corrupt(Box::new(error)))?))
 }
 

@@ -78,7 +78,11 @@ pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<StoredDoc
     let read = |(number, scope, id, name, body, parts): Item| {
         let position = u64::try_from(number).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
         let key = key(query.kind, &scope, &id, name.as_deref())?;
-        Ok(found.whole(key, &Stored { body, parts }, &scope)?.at(position))
+        match found.whole(key.clone(), &Stored { body, parts }, &scope) {
+            Ok(document) => Ok(document.at(position)),
+            Err(StoreError::Corrupt(_)) => Err(Finding::unreadable_document(&key, Some(position)).into()),
+            Err(error) => Err(error),
+        }
     };
     listed.into_iter().map(read).collect()
 }

@@ -10,6 +10,7 @@ mod older;
 mod pages;
 mod parts;
 mod plans;
+mod removed;
 mod unanswered;
 
 pub(super) use faults::Faults;

@@ -112,8 +112,20 @@ pub(super) async fn a_purge_whose_condition_fails_writes_nothing(store: Arc<dyn 
         assert!(matches!(close(Some(wrong)).await, Err(StoreError::Fenced)), "the chain ends elsewhere");
     }
     assert_eq!((of(store, "one").await.len(), read(store, &Key::run("one")).await.is_none()), (1, true));
+    let (call, mark) = (Key::call("one", Hash([1; 32])), Key::decided(&waiting("one", "w", 9).call));
+    let keys = [call.clone(), mark.clone()];
+    let written = keys.clone();
+    update(store, &keys, move |transaction| {
+        transaction.set(&call, ended())?;
+        transaction.set(&mark, Document::Decided { until: at(9) })
+    })
+    .await
+    .expect("it writes");
     close(None).await.expect("the condition holds");
     assert_eq!(of(store, "one").await.len(), 1, "a run that is only closed keeps its records");
+    for key in written {
+        assert!(read(store, &key).await.is_none(), "its documents are gone");
+    }
     close(Some(end)).await.expect("the condition holds");
     assert_eq!(of(store, "one").await.len(), 0);
 }

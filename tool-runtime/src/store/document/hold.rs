@@ -16,7 +16,8 @@ use crate::call::Decider;
 pub enum HoldScope {
     /// The run of this id.
     Run(Arc<str>),
-    /// The runs that act for a principal.
+    /// The runs that act for a principal. After an erasure nothing tells whose its runs were, so a hold that is put later
+    /// does not keep what is left of them: hold the runs or the tenant.
     Principal {
         /// The principal.
         principal: Arc<str>,

@@ -100,9 +100,8 @@ impl Seals {
         state.take_gone().iter().for_each(|run| self.forget(run));
     }
 
-    /// Removes the records and the calls of a run whose chain ends here.
+    /// Removes the records of a run whose chain ends here.
     pub(super) fn purge(&mut self, state: &mut State, run_id: Arc<str>, end: Chain) {
-        state.remove_calls(&run_id);
         let run = self.0.entry(run_id).or_insert(Run { chain: end, places: VecDeque::new() });
         run.places.drain(..).for_each(|position| state.replace(position, None));
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use crate::call::DigestKey;
 use crate::store::kept::{self, Erasure};
-use crate::store::retention::guards::{Party, hold_keys, is_in_progress, refuse_held};
+use crate::store::retention::Retention;
+use crate::store::retention::guards::{BATCH, Party, hold_keys, is_in_progress, next_page, refuse_held};
+use crate::store::retention::redacted::{Without, run_of, without};
 use crate::store::retention::report::RetentionReport;
-use crate::store::retention::{Retention, redacted};
 use crate::store::retention_record::{Act, RetentionRecord};
 use crate::store::transaction::returning;
 use crate::store::{
@@ -21,22 +22,21 @@ const PAGE: usize = 200;
 /// How many records are read to find the first one of a party.
 const FIRST: usize = 8;
 
-/// How many documents one transaction changes.
-const BATCH: usize = 64;
-
 impl Retention<'_> {
     /// Erases the data of a principal of a tenant, in place: the arguments, results, messages, roles, and the names and
     /// reasons of deciders in the records of its runs, their calls in the ledger, conversations and messages, its grants and
     /// notices, and the results that effect keys keep. Nothing begins or is recorded in these runs any more
     /// ([`StoreError::RunPurged`]); a run of an MCP server ends, too.
     ///
-    /// The ids of runs and calls, the tools, outcomes, rules, times and tenants stay, and so do decisions of the
-    /// principal on calls of others. The chains verify as before: the hash of an erased record fits what is left of it,
+    /// The ids of runs and calls, the tools, outcomes, times and tenants stay, and so do rules that name no caller, and
+    /// decisions of the principal on calls of others. The chains verify as before: the hash of an erased record fits what is left of it,
     /// and a signed record of the run lists it. Records that an earlier version sealed as one text stay, and their runs
     /// are kept as `not_erasable`: [purge](Self::purge) them.
     ///
-    /// Nothing is erased while a call of the principal is open or waits, an outcome is unsettled, or a process has one of
-    /// its runs; the report names these runs as kept, and those of calls that began meanwhile. Each page of records is
+    /// A run that others use under the same id stays open for them, with its calls in the ledger, unless its
+    /// conversation is the principal's. Nothing is erased while a call of the principal is open or waits, an outcome is unsettled, or a process has one of
+    /// its runs; the report names these runs as kept, those of calls that began meanwhile, and as `broken` those of records
+    /// and documents that cannot be read. Each page of records is
     /// one transaction; an interrupted erasure is continued by the next one.
     ///
     /// # Errors
@@ -49,10 +49,8 @@ impl Retention<'_> {
         let named = holds.clone();
         self.store.update(holds, Box::new(move |transaction| refuse_held(transaction, &named))).await?;
         let mut report = RetentionReport::default();
-        for (run_id, why) in self.in_progress(&party).await? {
-            report.keep(&run_id, why);
-        }
-        if report.kept_runs > 0 {
+        self.keep_in_progress(&mut report, &party).await?;
+        if report.kept.iter().any(|(_, why)| *why != "broken") {
             return Ok(report);
         }
         let key = self.key().await?;
@@ -64,8 +62,15 @@ impl Retention<'_> {
         };
         while let Some(page) = filter.next_page(self.store).await? {
             let mut runs = BTreeMap::new();
-            for sealed in page.into_iter().flatten().filter(|sealed| is_of(sealed, &party)) {
-                runs.entry(Arc::clone(sealed.record.run_id())).or_insert(sealed.position);
+            for read in page {
+                match read {
+                    Ok(sealed) if is_of(&sealed, &party) => {
+                        runs.entry(Arc::clone(sealed.record.run_id())).or_insert(sealed.position);
+                    }
+                    Ok(_) => {}
+                    // Its columns name the principal, and its values cannot be taken out of it.
+                    Err(finding) => report.keep_broken(&finding),
+                }
             }
             for (run_id, position) in runs {
                 // Each run is met once, at the first of these records: in a run that is kept, they stay.
@@ -75,11 +80,16 @@ impl Retention<'_> {
             }
         }
         let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Run) };
-        while let Some(page) = query.next_page(self.store).await? {
+        while let Some(page) = next_page(&mut query, self.store, &mut report).await? {
             let runs = page.iter().filter_map(|listed| listed.as_run());
             for run in runs.filter(|run| (&run.principal, &run.tenant) == (&party.0, &party.1)) {
                 // A run with such records was met above.
-                if self.first_of(&run.run_id, &party).await?.is_none() {
+                if self.first_of(&run.run_id, &party).await?.is_some() {
+                    continue;
+                }
+                if run.is_name() {
+                    self.erase_name(&mut report, &run.run_id, &party).await?;
+                } else {
                     self.erase_into(&mut report, &run.run_id, &party, &key).await?;
                 }
             }
@@ -87,11 +97,8 @@ impl Retention<'_> {
         for kind in [DocumentKind::Call, DocumentKind::Grant, DocumentKind::Effect, DocumentKind::Notice] {
             self.erase_documents(&mut report, Query::new(kind), &party).await?;
         }
-        self.remove_posts(&mut report, &party).await?;
         // Runs that began since, and calls in runs that other parties share.
-        for (run_id, why) in self.in_progress(&party).await? {
-            report.keep(&run_id, why);
-        }
+        self.keep_in_progress(&mut report, &party).await?;
         Ok(report)
     }
 
@@ -108,8 +115,8 @@ impl Retention<'_> {
         Ok(None)
     }
 
-    /// Returns the runs of a party that are in progress, with the reason.
-    async fn in_progress(&self, party: &Party) -> Result<BTreeSet<(Arc<str>, &'static str)>, StoreError> {
+    /// Keeps the runs of a party that are in progress.
+    async fn keep_in_progress(&self, report: &mut RetentionReport, party: &Party) -> Result<(), StoreError> {
         let (principal, tenant) = party.clone();
         let filter = RecordFilter { principal, tenant, ..RecordFilter::default() };
         let mut found = BTreeSet::new();
@@ -128,15 +135,40 @@ impl Retention<'_> {
                 found.insert((record.run_id, "unsettled"));
             }
         }
-        let (now, mut query) = (self.store.now().await?, Query::new(DocumentKind::Run));
-        while let Some(page) = query.next_page(self.store).await? {
+        let now = self.store.now().await?;
+        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Run) };
+        while let Some(page) = next_page(&mut query, self.store, report).await? {
             let runs = page.iter().filter_map(|listed| listed.as_run());
             let runs = runs.filter(|run| (&run.principal, &run.tenant) == (&party.0, &party.1));
             for run in runs.filter(|run| is_in_progress(run, now)) {
                 found.insert((Arc::clone(&run.run_id), "in_progress"));
             }
         }
-        Ok(found)
+        found.iter().for_each(|(run_id, why)| report.keep(run_id, why));
+        Ok(())
+    }
+
+    /// Removes the document by which the same call of a client is found again. It is no run, so no mark replaces it.
+    async fn erase_name(
+        &self,
+        report: &mut RetentionReport,
+        run_id: &Arc<str>,
+        party: &Party,
+    ) -> Result<(), StoreError> {
+        let (place, party_of_run) = (Key::run(Arc::clone(run_id)), party.clone());
+        let removed =
+            self.change(Some(run_id), party, vec![place.clone()], move |transaction| match transaction.get(&place) {
+                Some(Document::Run(run)) if (&run.principal, &run.tenant) == (&party_of_run.0, &party_of_run.1) => {
+                    transaction.remove(&place).map(|()| true)
+                }
+                _ => Ok(false),
+            });
+        match removed.await {
+            Ok(is_removed) => report.documents += u64::from(is_removed),
+            Err(StoreError::OnHold) => report.keep(run_id, "legal_hold"),
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     async fn erase_into(
@@ -153,6 +185,8 @@ impl Retention<'_> {
                 kept.into_iter().for_each(|why| report.keep(run_id, why));
             }
             Err(StoreError::OnHold) => report.keep(run_id, "legal_hold"),
+            // One document stops the removal of its own run only.
+            Err(StoreError::Corrupt(_)) => report.keep(run_id, "broken"),
             Err(error) => return Err(error),
         }
         Ok(())
@@ -183,7 +217,8 @@ impl Retention<'_> {
                 _ => return Ok(true),
             }
             transaction.set(&place, Document::Purged { at: now })?;
-            // A call that began since its party was looked at keeps the run.
+            // Its calls leave the ledger, whose ids are digests of values, and the messages that no run takes any more. A call
+            // that began since its party was looked at keeps the run.
             transaction.close(Arc::clone(place.scope()), None)?;
             Ok(true)
         });
@@ -256,27 +291,6 @@ impl Retention<'_> {
         Ok((count, is_whole))
     }
 
-    /// Removes the messages that were posted to closed runs: no run takes them any more.
-    async fn remove_posts(&self, report: &mut RetentionReport, party: &Party) -> Result<(), StoreError> {
-        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Post) };
-        while let Some(page) = query.next_page(self.store).await? {
-            let runs: Vec<_> = page.iter().map(|listed| Key::run(Arc::clone(listed.key.scope()))).collect();
-            let runs = self.store.read(&runs).await?;
-            for (listed, run) in page.into_iter().zip(runs) {
-                if !matches!(run.map(|run| run.document), Some(Document::Purged { .. })) {
-                    continue;
-                }
-                let (run_id, place) = (Arc::clone(listed.key.scope()), listed.key.clone());
-                let remove = move |transaction: &mut Transaction| transaction.remove(&place);
-                match self.change(Some(&run_id), party, vec![listed.key], remove).await {
-                    Err(StoreError::OnHold) => report.keep(&run_id, "legal_hold"),
-                    removed => removed?,
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Erases the data of a party in the documents that a query lists.
     async fn erase_documents(
         &self,
@@ -284,7 +298,8 @@ impl Retention<'_> {
         mut query: Query,
         party: &Party,
     ) -> Result<(), StoreError> {
-        while let Some(page) = query.next_page(self.store).await? {
+        query.limit = BATCH;
+        while let Some(page) = next_page(&mut query, self.store, report).await? {
             for StoredDocument { key, document, .. } in page {
                 if without(&document, party).is_none() {
                     continue;
@@ -336,53 +351,4 @@ fn is_of(sealed: &SealedRecord, (principal, tenant): &Party) -> bool {
     !sealed.record.is_erased()
         && sealed.record.as_retention().is_none()
         && (sealed.record.principal(), sealed.record.tenant()) == (principal.as_ref(), tenant.as_ref())
-}
-
-/// Returns the run that a document came from.
-fn run_of(document: &Document) -> Option<Arc<str>> {
-    match document {
-        Document::Call(entry) => Some(Arc::clone(&entry.record.run_id)),
-        Document::Grant(grant) => Some(Arc::clone(&grant.origin.run_id)),
-        Document::Effect(effect) => effect.held.as_ref().map(|held| Arc::clone(&held.run_id)),
-        Document::Notice(notice) => Some(Arc::clone(&notice.run_id)),
-        _ => None,
-    }
-}
-
-/// A document that had data of a party.
-enum Without {
-    /// The document without the data.
-    Changed(Document),
-    /// Nothing of it stays.
-    Nothing,
-}
-
-/// Returns a document without the data of a party. `None` if it has none.
-fn without(document: &Document, party: &Party) -> Option<Without> {
-    match document {
-        Document::Call(entry) if entry.is_finished() && redacted::is_of(&entry.record, party) => {
-            let mut entry = entry.clone();
-            (*entry.record, entry.waited) = (kept::call(&entry.record), None);
-            Some(Without::Changed(Document::Call(entry)))
-        }
-        Document::Grant(grant) if (&grant.principal, &grant.tenant) == (&party.0, &party.1) => {
-            // Also one that covers calls of others: its conditions come from arguments of the principal. Later calls need
-            // an approval again.
-            Some(Without::Nothing)
-        }
-        // Its sentence can contain arguments. One that is being delivered now arrives.
-        Document::Notice(notice) if (&notice.principal, &notice.tenant) == (&party.0, &party.1) => {
-            Some(Without::Nothing)
-        }
-        Document::Effect(effect) => {
-            let mut effect = effect.clone();
-            let record = effect.held.as_mut()?.record.as_mut()?;
-            if !redacted::is_of(record, party) || redacted::is_done(record) {
-                return None;
-            }
-            **record = kept::call(record);
-            Some(Without::Changed(Document::Effect(effect)))
-        }
-        _ => None,
-    }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::call::{DigestKey, Outcome};
-use crate::store::retention::guards::{Party, before, hold_keys, is_in_progress, refuse_held};
+use crate::store::retention::guards::{
+    BATCH, Party, before, hold_keys, is_held, is_in_progress, next_page, refuse_held,
+};
 use crate::store::retention::report::RetentionReport;
 use crate::store::retention::{Retention, redacted};
 use crate::store::retention_record::{Act, RetentionRecord};
@@ -26,7 +28,7 @@ const MOST_PARTIES: usize = 64;
 
 /// Why a run is kept.
 enum Kept {
-    /// It is not old enough, or was purged before.
+    /// It is not old enough, was purged before, or is no run.
     Recent,
     /// For a reason that the report names.
     Because(&'static str),
@@ -56,8 +58,8 @@ impl Retention<'_> {
     /// covers it. The report names those that are old enough. A conversation that a version before retention wrote
     /// counts as written at the first purge that finds it.
     ///
-    /// Each run is one transaction, and the runs are read a page at a time: memory use is bounded, and an interrupted
-    /// purge is continued by the next one.
+    /// A document that cannot be read keeps its run, as `broken`. Each run is one transaction, and the runs are read a page
+    /// at a time: memory use is bounded, and an interrupted purge is continued by the next one.
     ///
     /// # Errors
     /// The store cannot be reached, or its documents cannot be read. Runs that were purged before the error stay purged.
@@ -79,17 +81,16 @@ impl Retention<'_> {
                         self.purge_into(&mut report, sealed.record.run_id(), kept_for, &key).await?;
                     }
                     Ok(_) => {}
-                    Err(finding) => {
-                        if let Some((run_id, 0)) = finding.record() {
-                            report.keep(&run_id.into(), "broken");
-                        }
+                    Err(finding) if finding.record().is_some_and(|(_, sequence)| sequence == 0) => {
+                        report.keep_broken(&finding);
                     }
+                    Err(_) => {}
                 }
             }
         }
         // Runs without records: conversations that called no tool.
-        let mut query = Query { limit: PAGE, ..Query::new(DocumentKind::Run) };
-        while let Some(page) = query.next_page(self.store).await? {
+        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Run) };
+        while let Some(page) = next_page(&mut query, self.store, &mut report).await? {
             for run in page.iter().filter_map(|listed| listed.as_run()) {
                 let filter = RecordFilter { limit: Some(1), ..RecordFilter::run(Arc::clone(&run.run_id)) };
                 if filter.clone().next_page(self.store).await?.is_none() {
@@ -113,13 +114,16 @@ impl Retention<'_> {
         if **run_id == *RETENTION_RUN {
             return Ok(());
         }
-        match self.purge_run(run_id, kept_for, key).await? {
-            Ok(records) => {
+        match self.purge_run(run_id, kept_for, key).await {
+            Ok(Ok(records)) => {
                 report.runs += 1;
                 report.records += records;
             }
-            Err(Kept::Recent) => {}
-            Err(Kept::Because(why)) => report.keep(run_id, why),
+            Ok(Err(Kept::Recent)) => {}
+            Ok(Err(Kept::Because(why))) => report.keep(run_id, why),
+            // One document stops the removal of its own run only.
+            Err(StoreError::Corrupt(_)) => report.keep(run_id, "broken"),
+            Err(error) => return Err(error),
         }
         Ok(())
     }
@@ -131,20 +135,35 @@ impl Retention<'_> {
         kept_for: Duration,
         key: &DigestKey,
     ) -> Result<Result<u64, Kept>, StoreError> {
+        let now = self.store.now().await?;
+        let until = before(now, kept_for);
+        // What a few reads show is asked first: a run can have a million records.
+        let mut young = RecordFilter { since: Some(until), limit: Some(1), ..RecordFilter::run(Arc::clone(run_id)) };
+        if young.next_page(self.store).await?.is_some_and(|page| page.iter().any(Result::is_ok)) {
+            return Ok(Err(Kept::Recent));
+        }
+        let stored = self.store.read(&[Key::run(Arc::clone(run_id))]).await?.pop().flatten();
+        let run = stored.as_ref().and_then(|stored| stored.as_run());
+        if run.is_some_and(|run| is_in_progress(run, now)) || self.has_open_calls(run_id).await? {
+            return Ok(Err(Kept::Because("in_progress")));
+        }
+        let party_of_run = run.map(party_of);
+        let holds = self.store.read(&hold_keys(Some(run_id), &party_of_run)).await?;
+        if holds.iter().flatten().any(|held| is_held(Some(&held.document))) {
+            return Ok(Err(Kept::Because("legal_hold")));
+        }
         let Some(read) = self.read_run(run_id, key).await? else { return Ok(Err(Kept::Because("broken"))) };
-        let until = before(self.store.now().await?, kept_for);
         if read.is_purged || read.newest.is_some_and(|newest| newest >= until) {
             return Ok(Err(Kept::Recent));
         }
-        if read.parties.len() > MOST_PARTIES || self.has_open_calls(run_id).await? {
+        if read.parties.len() > MOST_PARTIES {
             return Ok(Err(Kept::Because("in_progress")));
         }
         if read.has_unknown && !self.store.unsettled_calls(&RecordFilter::run(Arc::clone(run_id))).await?.is_empty() {
             return Ok(Err(Kept::Because("unsettled")));
         }
         let mut parties = read.parties.clone();
-        let stored = self.store.read(&[Key::run(Arc::clone(run_id))]).await?.pop().flatten();
-        parties.extend(stored.as_ref().and_then(|stored| stored.as_run()).map(party_of));
+        parties.extend(party_of_run);
         let holds = hold_keys(Some(run_id), &parties);
         let keys = holds.iter().cloned().chain([Key::run(Arc::clone(run_id))]).collect();
         let (run_id, by, key, dry_run) = (Arc::clone(run_id), self.by.clone(), key.clone(), self.dry_run);
@@ -153,13 +172,21 @@ impl Retention<'_> {
             if let Some(why) = keeps(transaction, &run_id, kept_for, &parties, dry_run)? {
                 return Ok(Err(why));
             }
+            let place = Key::run(Arc::clone(&run_id));
+            if matches!(transaction.get(&place), Some(Document::Run(run)) if run.is_name() && read.records == 0) {
+                // A mark would refuse the same call of its client for ever.
+                if !dry_run {
+                    transaction.remove(&place)?;
+                }
+                return Ok(Err(Kept::Recent));
+            }
             if dry_run {
                 return Ok(Ok(read.records));
             }
             let now = transaction.now();
             let (end, head) = (read.end.next(), read.end.head());
             let act = Act::Purged { first: read.first, end, head, records: read.records };
-            transaction.set(&Key::run(Arc::clone(&run_id)), Document::Purged { at: now })?;
+            transaction.set(&place, Document::Purged { at: now })?;
             transaction.close(Arc::clone(&run_id), Some(read.end))?;
             transaction.append(RetentionRecord::signed(Arc::clone(&run_id), &by, now, act, &key)?)?;
             Ok(Ok(read.records))
@@ -222,8 +249,8 @@ impl Retention<'_> {
 
     /// Removes the results of effect keys whose calls ended before this moment.
     async fn purge_results(&self, report: &mut RetentionReport, until: Timestamp) -> Result<(), StoreError> {
-        let mut query = Query::new(DocumentKind::Effect);
-        while let Some(page) = query.next_page(self.store).await? {
+        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Effect) };
+        while let Some(page) = next_page(&mut query, self.store, report).await? {
             for listed in page {
                 let Document::Effect(effect) = listed.document else { continue };
                 let Some(record) = effect.held.and_then(|held| held.record) else { continue };

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::store::Finding;
+
 /// How many runs that were kept a report names.
 const MOST_KEPT: usize = 1000;
 
@@ -19,7 +21,7 @@ pub struct RetentionReport {
     pub documents: u64,
     /// The first 1,000 runs that were old enough and were kept, each with the reason: `legal_hold`; `in_progress` (a
     /// call is open or waits, or a process has the run); `unsettled` (the outcome of a call is unknown); `broken` (its
-    /// chain does not verify, and a removal would hide that); `not_erasable` (an earlier version sealed records of it
+    /// chain does not verify, which a removal would hide, or a document of it cannot be read); `not_erasable` (an earlier version sealed records of it
     /// as one text, which only a purge can remove).
     pub kept: Vec<(Arc<str>, &'static str)>,
     /// How many runs were kept for one of these reasons.
@@ -27,6 +29,13 @@ pub struct RetentionReport {
 }
 
 impl RetentionReport {
+    /// Keeps the run of a defect, whose removal would hide it.
+    pub(super) fn keep_broken(&mut self, finding: &Finding) {
+        if let Some(run_id) = finding.scope() {
+            self.keep(run_id, "broken");
+        }
+    }
+
     pub(super) fn keep(&mut self, run_id: &Arc<str>, why: &'static str) {
         if self.kept.iter().any(|(kept, _)| kept == run_id) {
             return;

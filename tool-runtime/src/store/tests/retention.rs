@@ -260,6 +260,25 @@ async fn a_grant_of_a_purged_run_can_be_revoked() {
     assert_eq!(found(&store, &[]).await, [""; 0]);
 }
 
+/// The run in which it is recorded is never purged.
+#[tokio::test]
+async fn the_principal_of_a_grant_that_revokes_it_is_not_named_for_ever() {
+    let store = MemoryStore::new();
+    store.append(record("one", "a").into()).await.unwrap();
+    let given = grant("own", GrantScope::Principal);
+    let (key, stored) = (given.key(), given.clone());
+    change(&store, &[key], move |transaction| {
+        transaction.set(&stored.key(), Document::Grant(Box::new(stored.clone())))
+    })
+    .await;
+    assert_eq!(retention(&store).purge(DAY).await.unwrap().runs, 1);
+    let (keys, mut revoke) = grants::revocation(&given, &Decider::new("ada").because("It is mine."));
+    change(&store, &keys, move |transaction| revoke(transaction).map(drop)).await;
+    let records = store.records(&RecordFilter::run("tool-runtime:retention")).await.unwrap();
+    let text = serde_json::to_string(&records).unwrap();
+    assert!(text.contains("revoked") && !text.contains("\"ada\"") && !text.contains("It is mine"), "{text}");
+}
+
 #[tokio::test]
 async fn an_erasure_reaches_every_document_of_the_principal() {
     let store = MemoryStore::new();
@@ -269,11 +288,13 @@ async fn an_erasure_reaches_every_document_of_the_principal() {
     let run = StoredRun { principal: Some("ada".into()), ..StoredRun::new("one", "{\"secret\":1}") };
     let grants = [grant("own", GrantScope::Principal), grant("all", GrantScope::Tenant)];
     let (call, effect) = (Key::call("one", Hash([1; 32])), Key::effect("digest".into()));
-    let keys = [Key::run("one"), call.clone(), effect.clone(), grants[0].key(), grants[1].key()];
+    let mark = Key::decided(&waiting("one", "w", 9).call);
+    let keys = [Key::run("one"), call.clone(), effect.clone(), mark.clone(), grants[0].key(), grants[1].key()];
     change(&store, &keys, move |transaction| {
         transaction.set(&Key::run("one"), Document::Run(Box::new(run.clone())))?;
         let entry = crate::store::LedgerEntry::closed("o".into(), 1, transaction.now(), Box::new(record("one", "a")));
         transaction.set(&call, Document::Call(Box::new(entry)))?;
+        transaction.set(&mark, Document::Decided { until: jiff::Timestamp::MAX })?;
         let held = crate::store::EffectHolder {
             run_id: "one".into(),
             call_id: "a".into(),
@@ -307,9 +328,10 @@ async fn an_erasure_reaches_every_document_of_the_principal() {
     assert_eq!((report.records, report.kept), (0, vec![("one".into(), "in_progress")]));
     change(&store, &[Key::run("one"), post.clone()], with_post(0)).await;
     let report = retention(&store).erase("ada", None).await.unwrap();
-    assert_eq!((report.runs, report.records, report.documents, report.kept_runs), (1, 1, 5, 0));
+    assert_eq!((report.runs, report.records, report.documents, report.kept_runs), (1, 1, 3, 0));
     let left = store.list_all().await;
-    for secret in ["secret", "\"ada\"", "\"1.5", "[sensitive]", "18446744073709551615"] {
+    assert!(left.iter().all(|text| !text.starts_with("{\"decided\"") && !text.starts_with("{\"call\"")), "{left:?}");
+    for secret in ["secret", "\"ada\"", "\"1.5", "[sensitive]", "18446744073709551615", &Hash([1; 32]).to_string()] {
         let at: Vec<_> = left.iter().filter(|text| text.contains(secret)).collect();
         assert!(at.is_empty(), "{secret}: {at:?}");
     }
@@ -323,9 +345,9 @@ async fn an_erasure_reaches_every_document_of_the_principal() {
 impl MemoryStore {
     /// The JSON of all documents, and of the records of run one.
     async fn list_all(&self) -> Vec<String> {
-        use crate::store::DocumentKind::{Call, Effect, Grant, Notice, Post, Run, Waiting};
+        use crate::store::DocumentKind::{Call, Decided, Effect, Grant, Notice, Post, Run, Waiting};
         let mut all = Vec::new();
-        for kind in [Call, Effect, Grant, Notice, Post, Run, Waiting] {
+        for kind in [Call, Decided, Effect, Grant, Notice, Post, Run, Waiting] {
             let listed = self.list(&crate::store::Query::new(kind)).await.unwrap();
             all.extend(listed.iter().map(|document| document.to_json().unwrap()));
         }

@@ -52,8 +52,8 @@ impl RecordFilter {
     }
 }
 
-/// Returns the record that cannot be read, and its position. Any other error stays an error.
-fn unreadable(error: StoreError) -> Result<(Finding, u64), StoreError> {
+/// Returns what cannot be read, and its position. Any other error stays an error.
+pub(in crate::store) fn unreadable(error: StoreError) -> Result<(Finding, u64), StoreError> {
     let StoreError::Corrupt(source) = error else { return Err(error) };
     match source.downcast::<Finding>() {
         Ok(wrong) => match wrong.position {

@@ -15,6 +15,32 @@ pub(crate) struct Trust {
     pub(crate) accepted: BTreeSet<String>,
 }
 
+/// The places of the erased records of a run.
+#[derive(Default)]
+pub(super) struct ErasedPlaces {
+    /// Those that no signed record has listed yet.
+    pub(super) unlisted: BTreeSet<u64>,
+    /// Those that a signed record lists and that have values.
+    pub(super) undone: BTreeSet<u64>,
+    /// Those that a signed record listed. Two erasures at once can list the same places.
+    pub(super) listed: BTreeSet<u64>,
+    /// The records from here on were all read, and are as they were sealed.
+    pub(super) from: u64,
+}
+
+impl ErasedPlaces {
+    /// Notes that a record lists a place. Returns whether the record there is erased and was not listed before.
+    fn list(&mut self, place: u64, is_signed: bool) -> bool {
+        let is_erased = self.unlisted.remove(&place);
+        if is_erased {
+            self.listed.insert(place);
+        } else if is_signed && place >= self.from && !self.listed.contains(&place) {
+            self.undone.insert(place);
+        }
+        is_erased
+    }
+}
+
 /// The result of the check of a record.
 #[derive(Default)]
 pub(super) struct Checked {
@@ -27,7 +53,7 @@ pub(super) struct Checked {
 
 impl Trust {
     /// Checks the signature of a record, and strikes the erased records that it lists.
-    pub(super) fn check(&self, erased: &mut BTreeSet<u64>, record: &RetentionRecord) -> Checked {
+    pub(super) fn check(&self, erased: &mut ErasedPlaces, record: &RetentionRecord) -> Checked {
         let mut checked = Checked::default();
         match record.check(self.key.as_ref()) {
             Signed::Forged => {
@@ -42,9 +68,10 @@ impl Trust {
             Signed::Fits => {}
         }
         if let Act::Erased(listed) = &record.act {
-            let struck = listed.iter().filter(|place| erased.remove(place)).count();
-            // The record is a finding itself, so each that it lists need not be one, too.
-            checked.erased = if checked.broken.is_none() { struck as u64 } else { 0 };
+            // The record is a finding itself if its signature is not accepted, so each that it lists need not be one, too.
+            let is_signed = checked.broken.is_none();
+            let struck = listed.iter().filter(|place| erased.list(**place, is_signed)).count();
+            checked.erased = if is_signed { struck as u64 } else { 0 };
         }
         checked
     }

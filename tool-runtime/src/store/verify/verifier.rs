@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::store::chain::{Broken, Chain, is_as_written};
 use crate::store::document::Anchor;
 use crate::store::finding::{Finding, Wrong};
-use crate::store::verify::removals::Trust;
+use crate::store::verify::removals::{ErasedPlaces, Trust};
 use crate::store::verify::{PAGE, Verification};
 use crate::store::{AuditRecord, RecordFilter, RetentionRecord, SealedRecord, Store, StoreError};
 use crate::tool::Hash;
@@ -39,8 +39,7 @@ struct Followed {
     ahead: bool,
     /// The previous record could not be read, so its hash is unknown.
     is_torn: bool,
-    /// The places of erased records that no signed record has listed yet.
-    erased: BTreeSet<u64>,
+    erased: ErasedPlaces,
 }
 
 impl Verifier {
@@ -115,6 +114,7 @@ impl Verifier {
             if sequence >= followed.chain.next() {
                 followed.chain = Chain::after(sequence, followed.chain.head());
                 followed.is_torn = true;
+                followed.erased.from = followed.chain.next();
             }
         }
         // Its position in a store is not part of what is wrong.
@@ -126,7 +126,8 @@ impl Verifier {
         let followed = self.chains.entry(Arc::clone(run_id)).or_insert_with(|| {
             let before = sealed.sequence.checked_sub(1).filter(|_| self.part);
             let chain = before.map_or_else(Chain::new, |before| Chain::after(before, sealed.previous));
-            Followed { chain, ..Followed::new() }
+            let erased = ErasedPlaces { from: sealed.sequence, ..ErasedPlaces::default() };
+            Followed { chain, erased, ..Followed::new() }
         });
         if followed.ahead && sealed.sequence < followed.chain.next() {
             return None;
@@ -150,6 +151,7 @@ impl Verifier {
         if let Err(broken) = followed.chain.follow(sealed) {
             if broken != Broken::Repeated {
                 followed.chain = Chain::after(sequence, sealed.hash);
+                followed.erased.from = followed.chain.next();
             }
             return Some(Wrong::Record { run_id, sequence, broken }.into());
         }
@@ -165,7 +167,7 @@ impl Verifier {
                 checked.broken
             }
             AuditRecord::Erased(_) => {
-                followed.erased.insert(sequence);
+                followed.erased.unlisted.insert(sequence);
                 None
             }
             AuditRecord::Call(_) | AuditRecord::Decision(_) => None,
@@ -208,19 +210,40 @@ impl Verifier {
         for (anchor, run_id, sequence) in cut {
             self.note(Wrong::Cut { run_id, sequence, anchor });
         }
-        let unlisted: BTreeSet<_> = self
-            .chains
-            .iter()
-            .flat_map(|(run_id, followed)| followed.erased.iter().map(|sequence| (Arc::clone(run_id), *sequence)))
-            .collect();
-        for (run_id, sequence) in unlisted {
-            self.note(Wrong::Record { run_id, sequence, broken: Broken::Unlisted });
+        let mut wrong = BTreeSet::new();
+        for (run_id, ErasedPlaces { unlisted, undone, .. }) in self.chains.iter().map(|(run, of)| (run, &of.erased)) {
+            wrong.extend(undone.iter().map(|place| (Arc::clone(run_id), *place, true)));
+            if self.part {
+                // The record that lists them can be behind the end of the part.
+                self.checked.erased_unlisted += unlisted.len() as u64;
+            } else {
+                wrong.extend(unlisted.iter().map(|place| (Arc::clone(run_id), *place, false)));
+            }
+        }
+        for (run_id, sequence, is_undone) in wrong {
+            let broken = if is_undone { Broken::Undone } else { Broken::Unlisted };
+            self.note(Wrong::Record { run_id, sequence, broken });
         }
         let is_open =
             |followed: &&Followed| followed.anchored.is_none_or(|last| last.saturating_add(1) < followed.chain.next());
         self.checked.unanchored = self.chains.values().filter(is_open).count() as u64;
         self.checked.runs = self.chains.len() as u64;
         Verification { findings: self.findings, ..self.checked }
+    }
+
+    /// Reads the records again that are listed as erased and had values: they can have been read before the erasure.
+    pub(super) async fn look_at_undone(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        for (run_id, followed) in &mut self.chains {
+            let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::run(Arc::clone(run_id)) };
+            while !followed.erased.undone.is_empty()
+                && let Some(page) = filter.next_page(store).await?
+            {
+                for sealed in page.iter().flatten().filter(|sealed| sealed.record.is_erased()) {
+                    followed.erased.undone.remove(&sealed.sequence);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Reads a run on its own. While other processes write, a page of all runs can miss a record, which then looks
@@ -252,7 +275,7 @@ impl Verifier {
 }
 
 impl Followed {
-    const fn new() -> Self {
-        Self { chain: Chain::new(), anchored: None, ahead: false, is_torn: false, erased: BTreeSet::new() }
+    fn new() -> Self {
+        Self { chain: Chain::new(), anchored: None, ahead: false, is_torn: false, erased: ErasedPlaces::default() }
     }
 }
