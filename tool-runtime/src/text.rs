@@ -1,15 +1,15 @@
 //! Small algorithms over text that every layer shares: cutting, places, similarity, quoting, invisible characters, JSON
 //! Pointers, JSON strings, random ids.
 
+mod invisible;
 pub(crate) mod lex;
 pub(crate) mod pointer;
 mod quoted;
 mod random;
-mod unseen;
 
+pub(crate) use invisible::{InvisibleKind, invisible_kind, is_invisible, is_name, seen};
 pub(crate) use quoted::{plain, quoted};
 pub(crate) use random::random_id;
-pub(crate) use unseen::{Unseen, is_invisible, is_name, seen, unseen};
 
 /// Longer names are not compared: they are not typed by hand, and the comparison is quadratic.
 const LONGEST_NAME: usize = 128;

@@ -368,7 +368,7 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
         }
     }
     let begun = match &taken.then {
-        Fate::End(_) => Begun::Now(None, None, false),
+        Fate::End(_) => Begun::Now { booked: None, graph: None, is_again: false },
         Fate::Begin(intent) => match ledger::begin(transaction, intent)? {
             exhausted @ Begun::Exhausted(_) => return Ok(Some(exhausted)),
             Begun::Blocked(blocked) => {

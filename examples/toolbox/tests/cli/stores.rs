@@ -85,7 +85,7 @@ fn every_file_is_its_owners_alone_as_the_guide_says() {
         _ => panic!("{name} is not in the table of the guide"),
     };
     let told: BTreeMap<_, _> = GUIDE
-        .split("## Files and who may read them")
+        .split("## File permissions")
         .nth(1)
         .unwrap()
         .lines()

@@ -217,7 +217,7 @@ async fn an_answer_is_what_the_call_returns() {
     let result = decide(&run, answer("9")).await;
     let read = crate::code_mode::read(&result.to_model());
     assert_eq!((read["value"].to_string().as_str(), rig.effects()), ("9", 0));
-    let printed = "call_1: The tool did not run: a person gave this result in its place.\n";
+    let printed = "call_1: The tool did not run: a person provided this result instead.\n";
     assert!(result.to_model().contains(&serde_json::to_string(printed).expect("JSON")), "{}", result.to_model());
 }
 

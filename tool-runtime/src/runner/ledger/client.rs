@@ -377,7 +377,7 @@ impl LedgerClient<'_> {
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             Ok(match accounts::reserve(transaction, &bill)? {
-                Ok(booked) => Begun::Now(Some(booked), None, false),
+                Ok(booked) => Begun::Now { booked: Some(booked), graph: None, is_again: false },
                 Err(exceeded) => Begun::Exhausted(exceeded),
             })
         };

@@ -46,7 +46,7 @@ pub(in crate::runner) async fn unstated(open: &mut OpenCall, frozen: &Frozen, st
             // No record has the reason.
             report(open, &stop);
             discard(stop);
-            open.draft.waits(&pending);
+            open.draft.copy_from_pending(&pending);
             let question = Box::new(pending.question());
             Ok(Ending::Suspended(Suspended { question, suspension: pending.suspension, prepared: None }))
         }
@@ -195,7 +195,7 @@ async fn renew(open: &mut OpenCall, renewed: PendingCall, stop: &Stop) -> Result
         Err(error) => return Ok(Ending::NotTaken(error)),
     }
     telemetry::contained(&run, &open.draft, stop);
-    open.draft.waits(&renewed);
+    open.draft.copy_from_pending(&renewed);
     let (id, outcome) = (renewed.call_id.clone(), Outcome::ApprovalRequired);
     let suspended = ToolExecResult::suspended(id.clone(), outcome, None, renewed.question());
     telemetry::announce_end(&run, &open.draft, &suspended);

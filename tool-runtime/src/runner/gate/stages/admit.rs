@@ -25,7 +25,7 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     if !call.is_complete() {
         return Err(Stop::new(Outcome::IncompleteCall));
     }
-    match open.taken() {
+    match open.id_status() {
         Taken::First => {}
         Taken::Again => {
             let message = "This call id was already used in this run. The call did not run again.";
@@ -48,7 +48,7 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     })?;
     let terms = open.run().policy().terms_of(entry.spec.name.as_str(), entry.spec.effect);
     let Terms { effect, limits, has_argument_rules } = terms;
-    open.draft.found(&entry, effect);
+    open.draft.set_tool(&entry, effect);
     if open.run().shared().compiled.projector(&entry).is_none() {
         let message = "The tool has no redaction allowlist, so its output could not be shown. It did not run.";
         return Err(Stop::new(Outcome::RedactionFailed).message(message));

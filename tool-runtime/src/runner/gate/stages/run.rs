@@ -49,7 +49,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, enter
     let bounds = bound.bounds(open);
     let running = invoke::contained(future, bounds);
     let ended = match open.attempt.as_deref() {
-        None if execution.is_unseen() => running.await,
+        None if execution.is_disabled() => running.await,
         // On the heap, as everything that only some calls need: inline, it would enlarge the future of every call.
         None => Box::pin(running.instrument(execution.span())).await,
         Some(attempt) => {
@@ -141,7 +141,7 @@ fn end(
     let ended = match ended {
         Ok(Ok(projected)) => Ok(Left::Output(projected)),
         Ok(Err(failure)) => ended_by_itself(open.run(), entry, effect, purpose, failure),
-        Err(interrupted) if purpose == Purpose::Reconcile => Err(unseen(&interrupted.to_string())),
+        Err(interrupted) if purpose == Purpose::Reconcile => Err(outcome_unknown(&interrupted.to_string())),
         Err(interrupted) => Err(stopped(&interrupted, effect)),
     };
     execution.end(match &ended {
@@ -171,8 +171,8 @@ fn ended_by_itself(
     Err(match failure {
         RunFailure::Waits(pending) => return Ok(Left::Waits(pending)),
         RunFailure::Prevented => prevented(),
-        RunFailure::Unknown => unseen("the end of an earlier attempt is unknown"),
-        failure if purpose == Purpose::Reconcile => unseen(&why(failure)),
+        RunFailure::Unknown => outcome_unknown("the end of an earlier attempt is unknown"),
+        failure if purpose == Purpose::Reconcile => outcome_unknown(&why(failure)),
         RunFailure::Lost(error) => broken_off(error, effect),
         RunFailure::Unauthorized(error) => Stop::new(Outcome::ConnectionUnavailable).reason(error.detail(), None),
         failure => {
@@ -183,7 +183,7 @@ fn ended_by_itself(
     })
 }
 
-/// An earlier attempt had no effect and can have none any more, so the call did nothing.
+/// An earlier attempt had no effect, and the outside system now refuses its key, so the call did nothing.
 fn prevented() -> Stop {
     let message = "An earlier attempt at this call broke off and had no effect. It may be made again.";
     let mut stop = Stop::new(Outcome::Cancelled).message(message);
@@ -193,7 +193,7 @@ fn prevented() -> Stop {
 
 /// Returns the stop for an earlier attempt whose outcome is unknown.
 #[cold]
-fn unseen(why: &str) -> Stop {
+fn outcome_unknown(why: &str) -> Stop {
     let mut stop = Stop::new(Outcome::OutcomeUnknown).reason(why, None);
     stop.cause = Some(Cause::Lost);
     stop
@@ -247,7 +247,7 @@ fn failed(failure: RunFailure) -> Stop {
         }
         RunFailure::Output(error) => unprojected(&error),
         RunFailure::Prevented => prevented(),
-        RunFailure::Unknown | RunFailure::Waits(_) => unseen(""),
+        RunFailure::Unknown | RunFailure::Waits(_) => outcome_unknown(""),
     }
 }
 
