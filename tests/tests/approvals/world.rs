@@ -168,7 +168,7 @@ impl Rig {
         self.process_over(Arc::clone(&self.shared.store) as _, rules)
     }
 
-    /// A process over a store of its own.
+    /// A process over a separate store.
     fn process_over(&self, store: Arc<dyn Store>, rules: &str) -> ToolRunner {
         let policy = format!(
             "allowed_tools = ['world__pay', 'world__charge', 'world__close', 'world__slow', 'world__much', \

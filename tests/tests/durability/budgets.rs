@@ -221,7 +221,7 @@ async fn time_is_held_and_what_passed_is_booked() {
     assert_eq!(outcome(&run, read_call("4", 3)).await, Outcome::Ok);
 }
 
-/// Without limits of their own, parallel calls share the rest of the run's time, and unused time is free again.
+/// Without their own limits, parallel calls share the rest of the run's time, and unused time is free again.
 #[tokio::test(start_paused = true)]
 async fn parallel_calls_share_the_time_of_their_run() {
     let rig = Rig::new(0);
@@ -238,7 +238,7 @@ async fn parallel_calls_share_the_time_of_their_run() {
     }
     let [refusal, done @ ..] = &*rig.outcomes().await else { panic!("four calls") };
     assert_eq!((*refusal, done), (Outcome::BudgetExceeded, &[Outcome::Ok; 3][..]));
-    // Two more calls may run beside this one.
+    // Two more calls may run at the same time as this one.
     let (rig, began) = (Rig::new(0), tokio::time::Instant::now());
     let run = rig.process("parallel = 3\nbudgets.run.time_ms = 1200").run(ada());
     assert_eq!(outcome(&run, read_call("1", 1)).await, Outcome::Timeout);
@@ -266,7 +266,7 @@ async fn turns_are_counted_over_runs_and_processes() {
             }
         }
         assert_eq!(rig.booked().await[0]["turns"], 3, "{holder}");
-        // A call needs no turn, and somebody else has turns of their own.
+        // A call needs no turn, and another principal has other turns.
         let call = rig.process(&rules).run(ada()).exec(read_call("1", 1)).await;
         assert_eq!(call.outcome(), Outcome::Ok, "{holder}");
         let other = if holder == "tenant" { ada().tenant("south") } else { ada().principal("bob") };

@@ -93,7 +93,7 @@ impl Rig {
         self.start(store, policy, self.capabilities())
     }
 
-    /// A run in a process of its own.
+    /// A run in a separate process.
     fn run(&self, policy: &str) -> Run {
         self.process(Arc::clone(&self.store) as _, policy).run(ada())
     }

@@ -253,7 +253,7 @@ async fn the_second_call_is_answered_with_the_first_result_and_says_so() {
     let repaid = rig.call(("run-3", "ada"), "once__repay", "c1").await;
     assert_eq!((repaid.outcome(), repaid.executed(), rig.shared.effects()), (Outcome::Cancelled, false, 1));
     assert!(repaid.to_model().contains("another tool already caused this effect"), "{}", repaid.to_model());
-    // Another payment, and another tenant, have effects of their own.
+    // Another payment, and another tenant, have other effects.
     let other = ToolCall::text("c2", "once__refund", r#"{"payment_id":"p-2"}"#);
     assert!(rig.run("run-1", "ada").exec(other).await.executed());
     let elsewhere = rig.process_on(Arc::clone(&rig.shared.store) as _).run(of("run-9", "ada").tenant("other"));

@@ -55,7 +55,7 @@ async fn hangs_with_effect() -> Result<bool, ToolError> {
     std::future::pending().await
 }
 
-/// Answers with what is not a number.
+/// Returns NaN.
 #[tool(name = "gate__nan", effect = read_only, redact = ["$"])]
 fn nan() -> Result<f64, ToolError> {
     Ok(f64::NAN)
@@ -67,13 +67,13 @@ fn huge() -> Result<Vec<String>, ToolError> {
     Ok(vec!["x".repeat(1000); 50_000])
 }
 
-/// Fails with a text that nobody but operators may read.
+/// Fails with a text for operators only.
 #[tool(name = "gate__fail", effect = read_only, redact = ["$"])]
 fn fails() -> Result<bool, std::io::Error> {
     Err(std::io::Error::other("CANARY"))
 }
 
-/// Tells its idempotency key.
+/// Returns its idempotency key.
 #[tool(name = "gate__key", effect = read_only, redact = ["$"])]
 fn key(
     ctx: &ToolContext,

@@ -187,7 +187,7 @@ async fn mistakes_of_one_call_are_told_once_and_with_one_way_on() {
         // Two blank ids are two mistakes, and not a third because they are equal.
         (json!({"booking_ids": [" ", " "]}), &["/booking_ids/0 semantic", "/booking_ids/1 semantic"], false),
         (json!({"booking_ids": ["b-1", "b-1"]}), &["/booking_ids uniqueItems"], false),
-        // Three mistakes. Beside a tool that lists nothing sends the model to the user.
+        // Three mistakes. Next to a tool that lists nothing sends the model to the user.
         (
             json!({"train_id": "ICE-9", "booking_ids": ["-"], "visitor_id": "v-1"}),
             &["/booking_ids/0 semantic", "/train_id evidence", "/visitor_id evidence"],

@@ -349,7 +349,7 @@ async fn a_suspension_is_finished_by_its_own_kind_of_answer_and_in_time() {
     assert_eq!(run.client_result("client", "1").await.expect("it waits").outcome(), Outcome::ApprovalExpired);
 }
 
-/// Somebody who may decide on the calls of ada.
+/// A decider for ada's calls.
 fn grace() -> Decider {
     Decider::new("grace").tenant("acme")
 }

@@ -38,7 +38,7 @@
 //! `own_calls` allow it.
 //!
 //! A stdio connection, or an HTTP session, uses one run at a time; a new run starts when the policy's `[mcp] window`
-//! has passed. In the revision 2026-07-28 of the protocol HTTP has no sessions, and each request is a run of its own.
+//! has passed. In the revision 2026-07-28 of the protocol HTTP has no sessions, and each request is a separate run.
 //!
 //! The gate reads the arguments of a call as its client wrote them: a repeated key is refused, and a number keeps its
 //! digits. `rmcp` traces whole requests and results, so a subscriber that must not see values has to filter out the

@@ -57,7 +57,7 @@ pub struct Projected {
     pub shown: JsonText,
     /// The form for the model, with more members or with marks for omissions. `None` if the model sees `shown`.
     pub model: Option<JsonText>,
-    /// The files beside the value, and the counts of omitted items and bytes. `None` if there are none.
+    /// The files attached to the value, and the counts of omitted items and bytes. `None` if there are none.
     pub(crate) attachments: Option<Box<Attachments>>,
 }
 

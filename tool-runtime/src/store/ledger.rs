@@ -186,7 +186,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
 fn is_rekeyed(entry: &LedgerEntry, intent: &Intent) -> bool {
     let is_once = intent.effect.as_ref().is_some_and(|effect| effect.once.is_some());
     let now = intent.effect.as_ref().map(|effect| effect.key.scope());
-    // A call that began without an effect of its own holds no key, so it may get the one of its twins.
+    // A call that began without its own effect holds no key, so it may get the one of its twins.
     entry.effect.as_ref() != now && (entry.effect.is_some() || is_once)
 }
 

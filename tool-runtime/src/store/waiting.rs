@@ -162,7 +162,7 @@ impl Plan<'_> {
     }
 
     /// Writes the approval with its record, unless it is the last one. An approval that does not count is removed from
-    /// the call, with a record of its own.
+    /// the call, with a separate record.
     pub(crate) fn write(self, transaction: &mut Transaction) -> Result<Counted, StoreError> {
         let Self { approval: Approval { decision, decider, .. }, mut waiting, dropped, is_last } = self;
         for (decider, why) in &dropped {

@@ -180,7 +180,7 @@ fn a_call_that_needs_two_people_says_who_approved_and_waits_for_the_other() {
     assert!(audited.contains("approved (1 of 2)") && audited.contains("approved (2 of 2)"), "{audited}");
 }
 
-/// The file changes between the question and the decision: the decision does not count, and the call asks anew.
+/// The file changes between the question and the decision: the decision does not count, and the call asks again.
 #[test]
 fn an_approval_counts_only_for_the_file_that_was_shown() {
     let rig = Rig::new();

@@ -1,4 +1,4 @@
-//! One request and its response: several inputs together, a sink of its own, and the information that a person needs.
+//! One request and its response: several inputs together, its own sink, and the information that a person needs.
 
 use std::sync::Mutex;
 

@@ -242,7 +242,7 @@ async fn sweeps_end_every_call_of_a_process_that_died_anywhere() {
     }
 }
 
-/// A tool that no process has any more does not let its calls wait for ever.
+/// A tool that no process has any more does not let its calls wait forever.
 #[tokio::test]
 async fn a_waiting_call_of_a_tool_that_is_gone_ends_a_week_later() {
     let world = Setting::new(Kind::Effects);

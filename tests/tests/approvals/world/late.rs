@@ -28,7 +28,7 @@ async fn waits(rig: &Rig) -> bool {
 
 #[tokio::test]
 async fn an_approved_call_does_not_begin_after_it_expired() {
-    // The comparison with the world is a write of its own if the world has changed.
+    // The comparison with the world is a separate write if the world has changed.
     for balance in [120, 90] {
         let rig = Rig::new();
         let question = asked(&rig.run().exec(call("world__pay")).await);

@@ -138,7 +138,7 @@ async fn the_same_call_again_keeps_the_edit() {
     assert_eq!(records.iter().filter(|record| record.executed).count(), 1);
 }
 
-/// Edits do not let a world that always changes ask for ever.
+/// Edits do not let a world that always changes ask forever.
 #[tokio::test]
 async fn an_edit_does_not_begin_the_count_again() {
     let rig = Rig::new();

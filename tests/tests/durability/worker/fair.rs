@@ -164,7 +164,7 @@ async fn a_tenant_with_many_runs_holds_no_other_up() {
     }
 }
 
-/// Six hundred tenants, more than a page of lanes, are beside one with many runs.
+/// Six hundred tenants, more than a page of lanes, are next to one with many runs.
 #[tokio::test(start_paused = true)]
 async fn turns_reach_every_tenant() {
     let fair = Fair::new(MemoryStore::new());

@@ -231,7 +231,7 @@ async fn a_script_that_diverges_is_stopped() {
     let changed = snapshot.replace(r#"\"Returned\":\"[7,8]\""#, r#"\"Returned\":\"[8,7]\""#);
     assert_ne!(changed, snapshot);
     let snapshot: RunSnapshot = serde_json::from_str(&changed).expect("a snapshot");
-    // Another process, with a store of its own: only the document goes there.
+    // Another process, with a separate store: only the document goes there.
     let other = Rig::new();
     let run = other.runner("", with_effects()).restore(snapshot, options()).await.expect("a run");
     let result = decide(&run, ApprovalDecision::Approve).await;

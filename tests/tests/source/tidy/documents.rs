@@ -174,7 +174,7 @@ const STUMBLES: &[(&str, &str)] = &[
     ("what would be right", "the expected value"),
 ];
 
-/// Whether the phrase is in the line, as words of its own and not as code.
+/// Whether the phrase is in the line, as whole words and not as code.
 fn has(line: &str, phrase: &str) -> bool {
     let line = line.to_ascii_lowercase();
     let words: String = line.split('`').step_by(2).collect::<Vec<_>>().join("`");

@@ -38,7 +38,8 @@ pub(in crate::runner) struct Draft {
     explanation: Option<Box<ApprovalTexts>>,
     /// `None` after [`take_record`](Self::take_record): a call has exactly one record.
     record: Option<Box<ToolInvocationRecord>>,
-    /// The arguments as events show them after [`take_record`](Self::take_record). `None` if no sink listened at that time.
+    /// The arguments as events show them after [`take_record`](Self::take_record). `None` if no sink listened at that
+    /// time.
     shown: Option<JsonText>,
     /// Hashes for which the record gets digests. `None` if the arguments were read without a change.
     plain: Option<Box<Plain>>,

@@ -22,7 +22,7 @@ pub(crate) const METRICS: &str = "tool_runtime::metrics";
 pub(in crate::runner) enum Parent {
     /// The turn of a model that made the call.
     Turn(Span),
-    /// The span that is current while the tool runs. If there is none, because the call runs in a task of its own, the
+    /// The span that is current while the tool runs. If there is none, because the call runs in a separate task, the
     /// span that was current when the call was made.
     Surroundings(Span),
 }

@@ -308,8 +308,8 @@ impl LedgerClient<'_> {
         self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))
     }
 
-    /// Asks about a waiting call anew, in one transaction with the decision that does not count. Returns `false` if the
-    /// call has expired.
+    /// Asks about a waiting call again, in one transaction with the decision that does not count. Returns `false` if
+    /// the call has expired.
     pub(in crate::runner) async fn ask_anew(
         self,
         compared: PendingCall,

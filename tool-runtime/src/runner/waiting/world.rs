@@ -1,6 +1,6 @@
 //! Preconditions: what a waiting call depends on is read when the call is suspended, and again before it begins.
 //!
-//! Looked-up names are compared in the same way. A difference suspends the call anew, and the decision does not count.
+//! Looked-up names are compared in the same way. A difference suspends the call again, and the decision does not count.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::text::sentence;
 use crate::tool::{Digested, ToolEffect, ToolSpec};
 
 /// How many approvals of one call may not count. The next one that does not ends the call, so that a world that changes
-/// all the time does not ask for ever.
+/// all the time does not ask forever.
 const MOST: u8 = 3;
 
 /// The code of a call that ends because what it depends on changed after each approval.
@@ -142,7 +142,7 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
     let stated = found.unwrap_or_else(|_| was.to_vec());
     shown.update(names);
     let world = World { stated, cut: shown.cut, renewed, differences, unread };
-    let renewed = anew(&pending, &entry.spec, effective.as_deref(), world, shown.shown);
+    let renewed = renewed_call(&pending, &entry.spec, effective.as_deref(), world, shown.shown);
     renew(open, renewed, &stop).await.map(Some)
 }
 
@@ -160,7 +160,7 @@ fn note(open: &mut OpenCall, begun: Option<Vec<(String, String)>>, is_refused: b
 }
 
 /// Returns the call with its new question.
-fn anew(
+fn renewed_call(
     pending: &PendingCall,
     spec: &ToolSpec,
     effective: Option<&str>,
@@ -284,7 +284,7 @@ async fn statements(open: &OpenCall, frozen: &Frozen, precondition: &Preconditio
 }
 
 /// The length from which a value of a sensitive argument is found anywhere in a text. Shorter ones occur by chance, so
-/// they are found only where no letter or digit is beside them.
+/// they are found only where no letter or digit is next to them.
 const FOUND_INSIDE: usize = 4;
 
 /// The length of the longest text that is searched for values of sensitive arguments, in bytes. A longer one is masked.

@@ -104,7 +104,8 @@ async fn old_records_are_purged_not_erased(store: &super::SqlStore) {
     assert_eq!((verified.findings, verified.purged), (vec![], 4));
 }
 
-/// Version 4 has another name for the column of the kind. Its runs have no time of their last write, and its holds and marks do not exist.
+/// Version 4 has another name for the column of the kind. Its runs have no time of their last write, and its holds and
+/// marks do not exist.
 #[tokio::test]
 async fn a_database_of_version_4_is_migrated_and_loses_nothing() {
     let (folder, store) = new().await;

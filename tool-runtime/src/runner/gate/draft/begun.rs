@@ -8,8 +8,8 @@ use crate::call::{ArgumentDigest, CallId, LeftOut, Outcome, RecordedArguments, T
 use crate::runner::Run;
 use crate::runner::gate::draft::{Called, Draft};
 
-/// The placeholder in a record until its arguments are read or digested: `OpenCall::read` reads them, [`Draft::take_record`]
-/// digests them.
+/// The placeholder in a record until its arguments are read or digested: `OpenCall::read` reads them,
+/// [`Draft::take_record`] digests them.
 const UNPARSED: RecordedArguments = RecordedArguments::Unread { length: 0, digest: ArgumentDigest::NONE };
 
 impl Draft {

@@ -37,6 +37,7 @@ async fn look_at(
         Err(interrupted) if interrupted.cause == Cause::Cancelled => return Err(Stop::new(Outcome::Cancelled)),
         Err(interrupted) => return failed(format!("the check of the server did not end: {interrupted}")),
     }
+    // Read after `ready`: connecting again can replace the published definition.
     if entry.subject().pin.is_some() {
         return Ok(());
     }

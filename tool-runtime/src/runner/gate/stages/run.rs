@@ -43,6 +43,7 @@ type Ended = Result<Result<Projected, RunFailure>, Interrupted>;
 /// that are not `async`, and the call is borrowed: a future that owns the call stores it twice.
 pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, entered: Entered) -> Result<Left, Stop> {
     if is_graph(bound.tool()) {
+        // The id of a graph's run is made with the digest key, and `start` cannot wait for the store.
         Box::pin(open.run().digests()).await;
     }
     let Started { future, execution, orphans } = start(open, bound, &entered)?;
@@ -55,6 +56,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, enter
         Some(attempt) => {
             let running = running.instrument(execution.span());
             Box::pin(LedgerClient(open.run()).hold(attempt, running)).await.unwrap_or_else(|| {
+                // The lease is lost: another process may take the call over, so this attempt has to stop.
                 bounds.token().cancel();
                 Err(Interrupted::lost())
             })
@@ -135,6 +137,7 @@ fn end(
         Ok(Ok(projected)) => projected.shown.get().len(),
         _ => 0,
     };
+    // The share is settled however the tool ended.
     bound.reserved.settle(open, bytes as u64);
     let entry = &bound.reserved.hydrated.frozen.entry;
     let effect = effect(open, entry);
@@ -150,6 +153,7 @@ fn end(
         Err(stop) => Err(stop),
     });
     let did_nothing = |stop: &Stop| match stop.outcome {
+        // A reconciliation ends as `cancelled` only if the outside system refuses the key.
         Outcome::Cancelled => purpose == Purpose::Reconcile,
         outcome => outcome == Outcome::ConnectionUnavailable,
     };
@@ -172,6 +176,7 @@ fn ended_by_itself(
         RunFailure::Waits(pending) => return Ok(Left::Waits(pending)),
         RunFailure::Prevented => prevented(),
         RunFailure::Unknown => outcome_unknown("the end of an earlier attempt is unknown"),
+        // A reconciliation that fails tells nothing about the earlier attempt.
         failure if purpose == Purpose::Reconcile => outcome_unknown(&why(failure)),
         RunFailure::Lost(error) => broken_off(error, effect),
         RunFailure::Unauthorized(error) => Stop::new(Outcome::ConnectionUnavailable).reason(error.detail(), None),
