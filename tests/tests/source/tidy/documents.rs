@@ -172,6 +172,9 @@ const STUMBLES: &[(&str, &str)] = &[
     ("belong into", "belong in"),
     ("of those who", "of the people who, of callers that, .."),
     ("what would be right", "the expected value"),
+    ("for ever", "forever"),
+    ("anew", "again"),
+    ("beside", "next to, attached to"),
 ];
 
 /// Whether the phrase is in the line, as whole words and not as code.

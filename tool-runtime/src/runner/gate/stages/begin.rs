@@ -1,6 +1,6 @@
 //! Begin: enters a call that may have an effect into the ledger before the effect.
 //!
-//! This file is over 400 lines because it handles every variant of [`Begun`], the store's answer to an intent.
+//! The file is long because it handles every variant of [`Begun`], the store's answer to an intent.
 
 use std::sync::Arc;
 
