@@ -23,7 +23,7 @@ pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// A text from outside as models, UIs and records get it: bounded, and without control characters except line breaks.
+/// A string from outside as models, UIs and records get it: bounded, and without control characters except line breaks.
 pub(crate) fn sentence(text: &str, max: usize) -> String {
     let kept = cut(text, max);
     let mut sentence: String =

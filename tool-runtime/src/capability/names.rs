@@ -55,7 +55,7 @@ pub struct NameRequest<'a> {
     pub tool: &'a str,
     /// The argument, as the schema names it.
     pub argument: &'a str,
-    /// The value: a text as it is, a number as JSON writes it.
+    /// The value: a string as it is, a number as JSON writes it.
     pub value: &'a str,
     /// The principal that the run acts for.
     pub principal: Option<&'a str>,

@@ -66,7 +66,7 @@ fn is_repeat(one: &Violation, blank: &[Violation]) -> bool {
     })
 }
 
-/// Whether a keyword is about the form of a text.
+/// Whether a keyword is about the form of a string.
 fn is_of_text(keyword: &str) -> bool {
     matches!(keyword, "minLength" | "maxLength" | "pattern" | "format")
 }

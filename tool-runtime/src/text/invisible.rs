@@ -59,7 +59,7 @@ pub(crate) fn is_name(name: &str) -> bool {
     !name.trim().is_empty() && !name.chars().any(|character| character.is_control() || is_invisible(character))
 }
 
-/// Returns a text without its invisible characters, except control characters that `keeps` accepts. Scripts and emoji
+/// Returns a string without its invisible characters, except control characters that `keeps` accepts. Scripts and emoji
 /// need joiners and variation selectors after the characters that they join or change, so one of each stays there.
 pub(crate) fn seen(text: &str, keeps: impl Fn(char) -> bool) -> String {
     let mut last = None;

@@ -51,7 +51,7 @@ impl EvidenceSet {
         }
     }
 
-    /// Adds a text that the user wrote, or a result that is prose: an id counts where it is a whole word.
+    /// Adds text that the user wrote, or a result that is prose: an id counts where it is a whole word.
     pub(crate) fn insert_text(&mut self, text: &str) {
         let bytes = self.bytes.saturating_add(text.len());
         if !text.trim().is_empty() && bytes < MOST_TEXT {

@@ -283,8 +283,8 @@ async fn statements(open: &OpenCall, frozen: &Frozen, precondition: &Preconditio
     Ok(stated.map(|(name, value)| Stated::new((name, value), shown, |hash| digests.of(hash))).collect())
 }
 
-/// The length from which a value of a sensitive argument is found anywhere in a text. Shorter ones occur by chance, so
-/// they are found only where no letter or digit is next to them.
+/// The length from which a value of a sensitive argument is found anywhere in a string. Shorter ones occur by chance,
+/// so they are found only where no letter or digit is next to them.
 const FOUND_INSIDE: usize = 4;
 
 /// The length of the longest text that is searched for values of sensitive arguments, in bytes. A longer one is masked.

@@ -126,7 +126,7 @@ pub enum UiEvent {
     ToolResult {
         /// The id of the call.
         id: String,
-        /// The output; for a failure an object with `message`, or a text.
+        /// The output; for a failure an object with `message`, or a string.
         result: JsonText,
         /// Whether the call failed.
         is_error: bool,

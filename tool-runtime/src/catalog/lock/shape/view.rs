@@ -147,7 +147,7 @@ impl<'a> View<'a> {
         Some(values)
     }
 
-    /// A text for a type, as `string` or `string, null`.
+    /// A string for a type, as `string` or `string, null`.
     pub(super) fn type_text(&self) -> String {
         let types = self.types();
         if types == ANY {
