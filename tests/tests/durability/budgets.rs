@@ -7,7 +7,7 @@ use std::time::Duration;
 use tests::Shown as _;
 
 use serde_json::Value;
-use tests::world::{Door, Happened, HookedStore, Processes, Then, World};
+use tests::world::{Door, Happened, HookAction, HookedStore, Processes, World};
 use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn, StopReason, TurnOutcome};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{DocumentKind, Query, Store, StoreError};
@@ -357,8 +357,10 @@ async fn without_the_store_nothing_runs_and_no_model_is_asked() {
     let down = Arc::new(AtomicBool::new(true));
     let is_down = Arc::clone(&down);
     let failing = move |method| match method {
-        "update" if is_down.load(Ordering::Acquire) => Then::Fail(StoreError::Unavailable("the disk is gone".into())),
-        _ => Then::Pass,
+        "update" if is_down.load(Ordering::Acquire) => {
+            HookAction::Fail(StoreError::Unavailable("the disk is gone".into()))
+        }
+        _ => HookAction::Pass,
     };
     let store = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, failing));
     let run = rig.process_over(store, "budgets.tenant = { window = '1h', tokens = 100, calls = 100 }").run(ada());

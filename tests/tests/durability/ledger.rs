@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tests::Shown as _;
 
-use tests::world::{Heard, HookedStore, Processes, Then, World};
+use tests::world::{EventLog, HookAction, HookedStore, Processes, World};
 use tool_runtime::call::{CallId, Event};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{Key, RecordFilter, Store, StoreError};
@@ -233,8 +233,8 @@ async fn a_call_that_runs_long_keeps_its_lease() {
 async fn what_cannot_be_entered_does_not_run() {
     let rig = Rig::new();
     let failing = |method| match method {
-        "update" => Then::Fail(StoreError::Unavailable("the disk is gone".into())),
-        _ => Then::Pass,
+        "update" => HookAction::Fail(StoreError::Unavailable("the disk is gone".into())),
+        _ => HookAction::Pass,
     };
     let store: Arc<dyn Store> = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, failing));
     // No other process can have had a run whose id was made here.
@@ -322,7 +322,7 @@ async fn dropping_a_call_of_another_process_does_not_cancel_it() {
     for case in refusals() {
         let rig = Rig::new();
         let running = rig.stuck(rig.run().exec(slow_call("c"))).await;
-        let heard = Heard::default();
+        let heard = EventLog::default();
         let options = ada().events(heard.sink());
         drop(rig.process(Arc::clone(&rig.store) as _, "").run(options).exec(slow_call("c")));
         drop(case.run(&rig, Arc::clone(&rig.store) as _).exec(slow_call("c")));
@@ -383,7 +383,7 @@ async fn a_call_of_another_process_is_not_refused() {
         }
         // The store cannot be asked.
         let rig = Rig::new();
-        let down = |_| Then::Fail(StoreError::Unavailable("the disk is gone".into()));
+        let down = |_| HookAction::Fail(StoreError::Unavailable("the disk is gone".into()));
         let store = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, down));
         let result = case.run(&rig, store).exec(slow_call("c")).await;
         assert_eq!(result.outcome(), Outcome::OutcomeUnknown, "{what}: the store is down");
@@ -442,8 +442,8 @@ async fn a_restored_run_does_not_deny_what_it_cannot_look_up() {
     let saved = rig.run().snapshot().await.expect("a snapshot");
     std::mem::forget(rig.stuck(rig.run().exec(slow_call("c"))).await);
     let failing = |method| match method {
-        "update" => Then::Fail(StoreError::Unavailable("the disk is gone".into())),
-        _ => Then::Pass,
+        "update" => HookAction::Fail(StoreError::Unavailable("the disk is gone".into())),
+        _ => HookAction::Pass,
     };
     let store = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, failing));
     let run = rig.process(store, "").restore(saved, ada()).await.expect("a run");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tests::world::{Heard, Processes, World};
+use tests::world::{EventLog, Processes, World};
 use tool_runtime::call::{CallId, Decider, Event};
 use tool_runtime::capability::Capabilities;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
@@ -233,7 +233,7 @@ async fn the_second_call_is_answered_with_the_first_result_and_says_so() {
     let rig = Rig::new();
     rig.shared.open(9);
     assert_eq!(rig.call(("run-1", "ada"), "once__refund", "c1").await.to_model(), "7 of p-1");
-    let heard = Heard::default();
+    let heard = EventLog::default();
     let run = rig.process_on(Arc::clone(&rig.shared.store) as _).run(of("run-2", "bob").events(heard.sink()));
     // Arguments that the key does not name may differ.
     let other = ToolCall::text("c1", "once__refund", r#"{"payment_id":"p-1","cents":8,"note":"again"}"#);

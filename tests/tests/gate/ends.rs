@@ -10,7 +10,7 @@ use tests::Shown as _;
 
 use serde_json::{Value, json};
 use tests::grace;
-use tests::world::Heard;
+use tests::world::EventLog;
 use tool_runtime::Call;
 use tool_runtime::call::Verdict;
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
@@ -105,7 +105,7 @@ struct Rig {
     runner: ToolRunner,
     run: Run,
     store: Arc<MemoryStore>,
-    heard: Heard,
+    heard: EventLog,
 }
 
 const TOOLS: [&str; 10] = [
@@ -126,7 +126,7 @@ fn rig(policy: ToolPolicy) -> Rig {
     let store = Arc::new(MemoryStore::new());
     let runner =
         ToolRunner::builder(catalog, policy).approvals(true).store(Arc::clone(&store)).build().expect("a runner");
-    let heard = Heard::default();
+    let heard = EventLog::default();
     let run = runner.run(RunOptions::new().principal("ada").events(heard.sink()));
     Rig { runner, run, store, heard }
 }

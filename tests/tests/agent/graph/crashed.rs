@@ -2,7 +2,7 @@
 //! the one before.
 
 use super::*;
-use tests::world::{HookedStore, Then};
+use tests::world::{HookAction, HookedStore};
 use tokio::sync::Notify;
 use tool_runtime::agent::{Input, SavedConversation, Step};
 use tool_runtime::call::Decider;
@@ -108,12 +108,12 @@ async fn die_after(world: &Setting, cut: usize) -> Option<Vec<String>> {
         let mut writes = writes.lock().expect("a lock");
         *writes += usize::from(matches!(method, "append" | "update"));
         match *writes {
-            now if now < cut => Then::Pass,
+            now if now < cut => HookAction::Pass,
             now if now == cut && matches!(method, "append" | "update") => {
                 died.notify_one();
-                Then::Silence
+                HookAction::Silence
             }
-            _ => Then::After(Box::pin(std::future::pending())),
+            _ => HookAction::After(Box::pin(std::future::pending())),
         }
     });
     let runner = world.runner(Arc::new(store));

@@ -6,7 +6,7 @@ use tests::Shown as _;
 
 use serde_json::Value;
 use tests::stored::{document, json_of};
-use tests::world::{HookedStore, Then};
+use tests::world::{HookAction, HookedStore};
 use tool_runtime::store::{Key, StoreError};
 
 use super::*;
@@ -133,7 +133,7 @@ async fn a_call_that_takes_the_id_of_another_is_not_decided_for_it() {
                 let theirs = theirs.clone();
                 swap(&swapped, "run-1", "person", move |call| *call = serde_json::to_value(&theirs).expect("JSON"));
             }
-            Then::Pass
+            HookAction::Pass
         });
         let swapped = ToolRunner::builder(catalog, policy).approvals(true).store(store).build().expect("a runner");
         let given = format!("{decision:?}");

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use tests::world::{HookedStore, Then};
+use tests::world::{HookAction, HookedStore};
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn stopped(rig: &Rig, rules: &str) -> Run {
         if method == "update" && is_next.swap(false, Ordering::AcqRel) {
             clock.advance(PAUSE);
         }
-        Then::Pass
+        HookAction::Pass
     });
     rig.process_over(Arc::new(store), rules).run(of("run-1"))
 }

@@ -101,7 +101,7 @@ impl Fair {
             lanes.fetch_add(u32::from(method == "lanes"), Ordering::AcqRel);
             let lists = matches!(method, "due_runs" | "due_runs of a lane" | "lanes" | "list");
             listings.fetch_add(u32::from(lists), Ordering::AcqRel);
-            Then::Pass
+            HookAction::Pass
         };
         let store = Arc::new(HookedStore::new(Arc::clone(&self.store) as _, hook).refusing(refusal));
         let (taken, polls) = (Arc::clone(&self.taken), Arc::clone(&self.polls));
