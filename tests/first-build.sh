@@ -5,7 +5,7 @@
 #   tests/first-build.sh                    measures this tree
 #   tests/first-build.sh OTHER ..           measures other trees of the repository, too, in turns, for example an older one
 #
-# Each program is made in an empty folder of its own, with the commands of the README and path dependencies, and takes the
+# Each program is made in a separate empty folder, with the commands of the README and path dependencies, and takes the
 # tree's own lock file. FEATURES="agent toml" enables features of `tool-runtime`. The time is user and system time of all
 # processes. It grows with other work on the machine, so compare figures of one run only.
 set -euo pipefail

@@ -6,7 +6,7 @@
 #   tests/instructions.sh --check    fails if a call costs more than tests/instructions.limits allows
 #   tests/instructions.sh --accept   writes its counts into tests/instructions.limits
 #
-# The program is in a package of its own, `tests/instructions`, which is built with the features `toml` and `wire`. The keys of
+# The program is in a separate package, `tests/instructions`, which is built with the features `toml` and `wire`. The keys of
 # hash tables are random, so that one run may look into a slot more than another: the counts differ by 0.2 %. Each is the
 # least of RUNS runs (5 by default).
 #

@@ -26,7 +26,7 @@ GRACE = {"x-principal": "grace", "x-tenant": "acme"}
 ANSWER = "All is done."
 # Where a process is stopped while another one takes over.
 STOPS = ["before the read", "after the read", "before the effect", "after the effect", "after the model", "after a write"]
-# The number of lanes that run at the same time, each with a server of its own.
+# The number of lanes that run at the same time, each with a separate server.
 LANES = 3
 
 
@@ -66,7 +66,7 @@ def until(what, seconds, done):
 
 
 class Restate:
-    """The server, on loopback, with a folder of its own."""
+    """The server, on loopback, with a separate folder."""
 
     def __init__(self, home):
         self.ingress, self.admin, fabric = (free_port() for _ in range(3))
@@ -277,7 +277,7 @@ def deciders(records):
 
 
 class Lane:
-    """A server of its own, with the endpoints that it calls."""
+    """A separate server, with the endpoints that it calls."""
 
     def __init__(self, home):
         home.mkdir()

@@ -100,7 +100,7 @@ impl Modern {
                     .for_each(|pay| *pay = tool("pay", "Another."));
                 self.tell();
             }
-            // Adds a tool without a notification, and ends all subscriptions. A client that subscribes anew finds the
+            // Adds a tool without a notification, and ends all subscriptions. A client that subscribes again finds the
             // tool.
             "hush" => {
                 self.tools().push(tool("quiet", "A tool that was added."));

@@ -1,4 +1,4 @@
-//! A private PostgreSQL server with a folder of its own and a socket in it, without network. Dropping it removes it.
+//! A private PostgreSQL server with a separate folder and a socket in it, without network. Dropping it removes it.
 
 #![allow(clippy::expect_used, clippy::panic)] // A test cannot continue without its server.
 

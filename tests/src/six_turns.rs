@@ -11,7 +11,7 @@ use tool_runtime::{RunOptions, ToolPolicy, ToolRunner};
 
 use crate::provider::Turn;
 use crate::server::{Asked, Reply, Server};
-use crate::world::{self, Heard};
+use crate::world::{self, EventLog};
 
 /// The result of the conversation.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub async fn hold(format: Format, strict: bool) -> Result<SixTurns, Box<dyn std:
     let runner = ToolRunner::builder(catalog, policy).build()?;
     let model = HttpModel::builder(format, server.url(), "m").key("a key").strict(strict).retries(0).build()?;
     let agent = Agent::new(model).instructions("Be brief.");
-    let heard = Heard::default();
+    let heard = EventLog::default();
     let mut conversation = agent.converse(runner.run(RunOptions::new().events(heard.sink())));
     let waiting = conversation.send("Double 1, 2 and 500, and tell me where my cursor is.").await;
     if !matches!(waiting, TurnOutcome::Waiting { .. }) {

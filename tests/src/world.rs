@@ -4,8 +4,8 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
 
 mod effects;
+mod event_log;
 mod failing;
-mod heard;
 mod hooked;
 mod tools;
 
@@ -20,9 +20,9 @@ use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store};
 use tool_runtime::{ToolCatalog, ToolExecResult, ToolInvocationRecord, ToolPolicy, ToolRunner, capability};
 
 pub use effects::Effects;
+pub use event_log::EventLog;
 pub use failing::Fault;
-pub use heard::Heard;
-pub use hooked::{HookedStore, Then};
+pub use hooked::{HookAction, HookedStore};
 pub use tools::{Cursor, tools};
 
 /// The lease of a call.

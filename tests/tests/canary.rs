@@ -120,7 +120,7 @@ fn picky(
     Ok(what.0.len())
 }
 
-/// Fails in a way of its own.
+/// Fails in its own way.
 #[tool(name = "canary__fail", effect = read_only, redact = ["$"])]
 fn fail(
     /// How.

@@ -1,8 +1,8 @@
-//! What the macros refuse, word for word: each case with the answer of the pinned compiler beside it.
+//! What the macros refuse, word for word: each case with the answer of the pinned compiler next to it.
 //!
-//! `TRYBUILD=overwrite` writes the answers anew; read the diff. The package depends on what authors depend on and on the
-//! runtime without features, so that no command line and no HTTP client is compiled for the cases. Other compilers word
-//! their own errors differently; `tests/tests/source/ui.rs` compares the first lines under any of them.
+//! `TRYBUILD=overwrite` writes the answers again; read the diff. The package depends on what authors depend on and on
+//! the runtime without features, so that no command line and no HTTP client is compiled for the cases. Other compilers
+//! word their own errors differently; `tests/tests/source/ui.rs` compares the first lines under any of them.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -169,7 +169,7 @@ pub use tool_runtime_macros::capability;
 /// | `once` | the key of the effect that the tool has once: `"refund:{payment_id}"`, see below |
 /// | `once_scope` | with `once`: where it has the effect once, in the `tenant` (the default), for the `principal`, or in the `run` |
 /// | `once_for` | with `once`: how long the key keeps the result, a whole number and `m`, `h` or `d`: `"30d"`; without it, forever |
-/// | `blocking` | the function blocks, and runs on a thread of its own; not for `async fn` and structs |
+/// | `blocking` | the function blocks, and runs on a separate thread; not for `async fn` and structs |
 /// | `require_any` | optional arguments, one of which must be given: `[title, due_date]` |
 /// | `validate` | a function that checks the typed arguments, see below; it also runs on arguments that break bounds of the schema, so that a model reads all its mistakes at once |
 /// | `precondition` | for functions: an `async fn` that states what a call depends on, see below |
@@ -185,7 +185,7 @@ pub use tool_runtime_macros::capability;
 /// leaf, which is a scalar or an array of scalars, with dots between the names: `"owner.name"`. Arrays are passed
 /// through, so `"items.title"` names the titles of all items, `*` names the values of a map (`"stock.*"`,
 /// `"by_day.*.count"`), and `"$"` is a whole output that is a scalar or an array of scalars. `"$media"` names the
-/// images and files beside the output of a tool that returns [`WithMedia`](crate::WithMedia).
+/// images and files attached to the output of a tool that returns [`WithMedia`](crate::WithMedia).
 /// [`Redaction`](crate::tool::Redaction) has a table.
 ///
 /// ## Sentences

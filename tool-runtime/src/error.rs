@@ -93,7 +93,7 @@ impl ToolError {
     }
 
     /// A failure whose text is for operators only, from an `anyhow::Error`, a `Box<dyn Error + Send + Sync>`, any other
-    /// error or a text. For an error that is not `Send + Sync`, pass its text:
+    /// error or a string. For an error that is not `Send + Sync`, pass its text:
     /// `ToolError::internal(error.to_string())`.
     pub fn internal(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { code: None, safe: None, source: Some(Source::new(source)), kind: ErrorKind::Tool }

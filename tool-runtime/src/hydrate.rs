@@ -27,7 +27,7 @@ use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::contain::caught;
 use crate::hydrate::frozen::{Forms, Ready};
 use crate::hydrate::mistakes::{together, with_the_authors};
-use crate::hydrate::semantic::Unseen;
+use crate::hydrate::semantic::WithoutEvidence;
 use crate::json::{self, Limits, Tree, canonical};
 use crate::policy::{RunPolicy, ToolPolicy};
 use crate::redact;
@@ -247,16 +247,16 @@ fn validate(
         violations.retain(|one| !(one.pointer.is_empty() && one.keyword == "minProperties"));
         violations.push(nothing);
     }
-    let unseen = if let Some(evidence) = settings.evidence.filter(|_| !entry.spec.evidence.is_empty()) {
+    let without_evidence = if let Some(evidence) = settings.evidence.filter(|_| !entry.spec.evidence.is_empty()) {
         let seen = evidence.lock().unwrap_or_else(PoisonError::into_inner);
         semantic::check_evidence(tree, &entry.spec.evidence, &seen, settings.lists)
     } else {
-        Unseen::default()
+        WithoutEvidence::default()
     };
-    if violations.is_empty() && unseen.violations.is_empty() {
+    if violations.is_empty() && without_evidence.violations.is_empty() {
         return Ok(None);
     }
-    Ok(Some(together(violations, blank, unseen, &entry.spec.evidence, settings.lists)))
+    Ok(Some(together(violations, blank, without_evidence, &entry.spec.evidence, settings.lists)))
 }
 
 /// Builds the typed value and asks the author's hook. Both are the author's code, so a panic in them is contained.

@@ -68,7 +68,7 @@
 //! | [`testing`] | a preset runner for tests of tools |
 //!
 //! Other packages use the public items of this crate. `tool-runtime-sql` is a store in SQLite or PostgreSQL, and
-//! `tool-runtime-cli` a command line that applications embed. Each adapter to another crate is a package of its own:
+//! `tool-runtime-cli` a command line that applications embed. Each adapter to another crate is a separate package:
 //! `tool-runtime-rig`, `tool-runtime-async-openai` and `tool-runtime-genai` offer a run's tools in the types of these
 //! clients, `tool-runtime-restate` keeps conversations in workflows of Restate.
 //!
@@ -193,8 +193,7 @@ macro_rules! definition {
 ///
 /// /// Finds parts.
 /// #[tool(name = "parts__find", effect = read_only, redact = ["$"])]
-/// fn find(
-///     /// A piece of the name.
+/// fn find( A part of the name.
 ///     #[schemars(length(min = 1, max = 40))]
 ///     text: String,
 /// ) -> Result<u32, ToolError> {

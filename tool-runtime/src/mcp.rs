@@ -1,6 +1,7 @@
-//! The Model Context Protocol (MCP), both ways: a catalog as a server's tools, and servers as a source of tools.
+//! The Model Context Protocol (MCP), server and client: serves the tools of a catalog, and adds tools of MCP servers to
+//! a catalog.
 //!
-//! | module | feature | what it does | oldest Rust |
+//! | module | feature | what it does | MSRV |
 //! | --- | --- | --- | --- |
 //! | [`serve`] | `mcp-server` | serves the tools of a runner, over standard input and output or HTTP | 1.88 |
 //! | [`source`] | `mcp-client` | brings in the tools of untrusted servers | 1.88 |

@@ -90,7 +90,7 @@ const fn first_segment(module: &'static str) -> &'static str {
     module
 }
 
-/// Runs a blocking body on a thread of its own, inside the caller's span. Its panic becomes the caller's panic.
+/// Runs a blocking body on a separate thread, inside the caller's span. Its panic becomes the caller's panic.
 pub async fn blocking<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     let span = tracing::Span::current();
     let error = match tokio::task::spawn_blocking(move || span.in_scope(body)).await {

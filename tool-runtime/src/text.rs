@@ -1,15 +1,15 @@
 //! Small algorithms over text that every layer shares: cutting, places, similarity, quoting, invisible characters, JSON
 //! Pointers, JSON strings, random ids.
 
+mod invisible;
 pub(crate) mod lex;
 pub(crate) mod pointer;
 mod quoted;
 mod random;
-mod unseen;
 
+pub(crate) use invisible::{InvisibleKind, invisible_kind, is_invisible, is_name, seen};
 pub(crate) use quoted::{plain, quoted};
 pub(crate) use random::random_id;
-pub(crate) use unseen::{Unseen, is_invisible, is_name, seen, unseen};
 
 /// Longer names are not compared: they are not typed by hand, and the comparison is quadratic.
 const LONGEST_NAME: usize = 128;
@@ -23,7 +23,7 @@ pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// A text from outside as models, UIs and records get it: bounded, and without control characters except line breaks.
+/// A string from outside as models, UIs and records get it: bounded, and without control characters except line breaks.
 pub(crate) fn sentence(text: &str, max: usize) -> String {
     let kept = cut(text, max);
     let mut sentence: String =

@@ -18,7 +18,7 @@
 //! | R8 | Arguments are one JSON object after trimming white space; empty text means `{}`; arguments are not repaired |
 //! | R9 | The legacy `function_call` is one call without an id |
 //! | R10 | Fail closed: after an unclean end no call of the turn may run |
-//! | R11 | Calls that share an id or an index are distinguished by their name, which is repeated, and by arguments that begin anew; the same call once more is a repeat |
+//! | R11 | Calls that share an id or an index are distinguished by their name, which is repeated, and by arguments that begin again; the same call once more is a repeat |
 //! | S1 | In item streams the output index identifies an item; the call's own id is the id |
 //! | S2 | Done events are authoritative over deltas; either alone is enough |
 //! | S3 | Only the completed event ends well |

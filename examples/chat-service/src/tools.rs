@@ -44,15 +44,15 @@ pub struct Part {
     pub name: String,
     /// How many there are.
     pub in_stock: u32,
-    /// What the supplier asks for one, in cents. No tool shows it.
+    /// The supplier's price for one part, in cents. No tool shows it.
     pub purchase_price: u32,
 }
 
-/// Find parts by a piece of their name.
+/// Finds parts whose name contains the given text.
 #[tool(name = "stock__find", effect = read_only, redact = ["id", "name", "in_stock"])]
 pub fn find(
     stock: &dyn Stock,
-    /// A piece of the name, for example `screw`.
+    /// A part of the name, for example `screw`.
     #[schemars(length(min = 1, max = 100))]
     text: String,
 ) -> Result<Vec<Part>, ToolError> {

@@ -35,7 +35,7 @@ const POLICY: &str = r#"
 async fn main() -> Result<(), Box<dyn Error>> {
     let data = PathBuf::from(std::env::var("FLEET_DATA").unwrap_or_else(|_| "fleet-data".to_owned()));
     std::fs::create_dir_all(&data)?;
-    // With `memory`, each process has a ledger of its own, so a repeated step cannot find the effect of the previous
+    // With `memory`, each process has its own ledger, so a repeated step cannot find the effect of the previous
     // one.
     let store: Arc<dyn Store> = match std::env::var("FLEET_STORE").as_deref() {
         Ok("memory") => Arc::new(MemoryStore::new()),

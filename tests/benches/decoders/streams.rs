@@ -52,7 +52,7 @@ impl Stream {
         body.into_bytes()
     }
 
-    /// Whether each delta is a call of its own.
+    /// Whether each delta is a separate call.
     pub(crate) fn is_whole_calls(self) -> bool {
         self.format == Format::Ollama && self.arguments
     }

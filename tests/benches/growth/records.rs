@@ -40,7 +40,7 @@ fn f_seal(bencher: Bencher, calls: usize) {
         .bench_local_refs(|store| runtime.block_on(store.records(&first)).unwrap());
 }
 
-/// The record of a call, beside those of another run.
+/// The record of a call, next to those of another run.
 #[divan::bench(args = [10, 100, 1_000])]
 fn f_recorded(bencher: Bencher, calls: usize) {
     let runtime = runtime();

@@ -101,7 +101,7 @@ fn c_request_of_next_party(bencher: Bencher, tools: usize) {
 /// The number of parties that ask after the first one.
 const PARTIES: u32 = 20;
 
-/// Each role may see all tools, and is a party of its own.
+/// Each role may see all tools, and is a separate party.
 fn runner_with_roles(tools: usize) -> ToolRunner {
     let names: Vec<_> = (0..tools).map(|at| format!("bench__tool_{at}")).collect();
     let mut policy = format!("allowed_tools = {names:?}\n");

@@ -4,8 +4,8 @@
 //! text of the arguments to the text for the model, in a run that has had calls before. Two successive calls differ, so
 //! that the loop guard compares them.
 //!
-//! It is a package of its own, so that it is built without the features that the tests enable, as an application is, and in a third of
-//! the time of the tests.
+//! It is a separate package, so that it is built without the features that the tests enable, as an application is, and
+//! in a third of the time of the tests.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, missing_docs, reason = "a benchmark says what it expects")]
 

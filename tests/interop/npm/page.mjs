@@ -8,7 +8,7 @@ import { JSDOM } from "jsdom";
 const base = process.argv[2];
 const LIMIT = 600_000;
 
-/** The page in a tab of its own, with its script running. It stays open until this process ends. */
+/** The page in a separate tab, with its script running. It stays open until this process ends. */
 class Tab {
   static async open(hash = "") {
     const tab = new Tab();

@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 
 class Server:
-    """An HTTP server on a port of its own, until the block ends."""
+    """An HTTP server on its own port, until the block ends."""
 
     def __init__(self, answer):
         class Handler(BaseHTTPRequestHandler):

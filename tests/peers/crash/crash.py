@@ -51,7 +51,7 @@ def is_installed(folder, wanted):
 
 
 def python(name, *packages):
-    """Installs a requirements file into an environment of its own. Returns its interpreter and the versions."""
+    """Installs a requirements file into a separate environment. Returns its interpreter and the versions."""
     requirements = (HERE / f"{name}.txt").read_text()
     folder = HOME / name
     done, keep = is_installed(folder, requirements.encode())

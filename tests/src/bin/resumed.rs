@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tests::grace;
-use tests::world::{Cursor, Heard};
+use tests::world::{Cursor, EventLog};
 use tool_runtime::agent::{Agent, Conversation, Input, ScriptedModel, ScriptedTurn, TurnOutcome};
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
 use tool_runtime::{Event, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
@@ -71,7 +71,7 @@ async fn pair(folder: &Path, name: &str, posted: &[Value]) -> Result<(), Failed>
         _ => ScriptedTurn::call("a", "resumed__send", r#"{"to":"ada"}"#),
     };
     let agent = Agent::new(Arc::new(ScriptedModel::new([first, ScriptedTurn::text("That is all.")])));
-    let heard = Heard::default();
+    let heard = EventLog::default();
     let mut conversation = agent.converse(runner.run(RunOptions::new().events(heard.sink())));
     if !matches!(conversation.send("Go.").await, TurnOutcome::Waiting { .. }) {
         return Err(format!("{name}: nothing waits").into());

@@ -1,4 +1,4 @@
-//! A worker as a process of its own, for the tests that kill it: `shared-worker STORE EFFECTS PAUSE TOOL`.
+//! A worker as a separate process, for the tests that kill it: `shared-worker STORE EFFECTS PAUSE TOOL`.
 //!
 //! Each of its model's runs makes five calls of one tool, which appends a line to a file. The arguments name the run and
 //! the call: two calls with equal arguments would be one effect, and the second would wait while the outcome of the first

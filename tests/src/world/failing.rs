@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tool_runtime::store::{Store, StoreError};
 
-use super::{HookedStore, Then};
+use super::{HookAction, HookedStore};
 
 /// Makes a store fail on demand.
 #[derive(Clone, Default)]
@@ -18,9 +18,9 @@ impl Fault {
         let failing = Arc::clone(&self.0);
         HookedStore::new(store, move |method| {
             if failing.load(Ordering::Acquire) && method != "append" {
-                return Then::Fail(StoreError::Unavailable("the disk is gone".into()));
+                return HookAction::Fail(StoreError::Unavailable("the disk is gone".into()));
             }
-            Then::Pass
+            HookAction::Pass
         })
     }
 

@@ -13,7 +13,7 @@ use tool_runtime::store::{
 };
 
 /// The action that a hook selects for a call of a method.
-pub enum Then {
+pub enum HookAction {
     /// The wrapped store runs the method.
     Pass,
     /// The method returns this error, and nothing is written.
@@ -30,7 +30,7 @@ pub enum Then {
     After(Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
-type Hook = Box<dyn Fn(&'static str) -> Then + Send + Sync>;
+type Hook = Box<dyn Fn(&'static str) -> HookAction + Send + Sync>;
 
 type Refusal = Box<dyn Fn(&[Key]) -> Option<StoreError> + Send + Sync>;
 
@@ -46,7 +46,7 @@ pub struct HookedStore {
 impl HookedStore {
     /// A store with a hook.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, hook: impl Fn(&'static str) -> Then + Send + Sync + 'static) -> Self {
+    pub fn new(store: Arc<dyn Store>, hook: impl Fn(&'static str) -> HookAction + Send + Sync + 'static) -> Self {
         Self { store, hook: Box::new(hook), refusal: None, silenced: Mutex::default() }
     }
 
@@ -66,13 +66,13 @@ impl HookedStore {
 
     fn write(&self, method: &'static str, write: impl FnOnce(&dyn Store) -> WriteHandle) -> WriteHandle {
         match (self.hook)(method) {
-            Then::Pass => write(&*self.store),
-            Then::Fail(error) => WriteHandle::ready(Err(error)),
-            Then::Lost(error) => {
+            HookAction::Pass => write(&*self.store),
+            HookAction::Fail(error) => WriteHandle::ready(Err(error)),
+            HookAction::Lost(error) => {
                 drop(write(&*self.store));
                 WriteHandle::ready(Err(error))
             }
-            Then::Late | Then::After(_) => {
+            HookAction::Late | HookAction::After(_) => {
                 let kept = write(&*self.store);
                 let (sender, receiver) = oneshot::channel();
                 tokio::spawn(async move {
@@ -81,7 +81,7 @@ impl HookedStore {
                 });
                 WriteHandle::new(receiver)
             }
-            Then::Slow(time) => {
+            HookAction::Slow(time) => {
                 let kept = write(&*self.store);
                 let (sender, receiver) = oneshot::channel();
                 tokio::spawn(async move {
@@ -90,7 +90,7 @@ impl HookedStore {
                 });
                 WriteHandle::new(receiver)
             }
-            Then::Silence => {
+            HookAction::Silence => {
                 drop(write(&*self.store));
                 let (sender, receiver) = oneshot::channel();
                 self.silenced.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
@@ -101,11 +101,11 @@ impl HookedStore {
 
     async fn look(&self, method: &'static str) -> Result<&dyn Store, StoreError> {
         match (self.hook)(method) {
-            Then::Fail(error) | Then::Lost(error) => return Err(error),
-            Then::Pass | Then::Silence => {}
-            Then::Late => tokio::task::yield_now().await,
-            Then::Slow(time) => tokio::time::sleep(time).await,
-            Then::After(first) => first.await,
+            HookAction::Fail(error) | HookAction::Lost(error) => return Err(error),
+            HookAction::Pass | HookAction::Silence => {}
+            HookAction::Late => tokio::task::yield_now().await,
+            HookAction::Slow(time) => tokio::time::sleep(time).await,
+            HookAction::After(first) => first.await,
         }
         Ok(&*self.store)
     }

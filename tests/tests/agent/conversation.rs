@@ -10,7 +10,7 @@ use std::time::Duration;
 use tests::DecideShown as _;
 
 use tests::grace;
-use tests::world::{self, Heard};
+use tests::world::{self, EventLog};
 use tool_runtime::agent::{
     Agent, ClientAnswer, Conversation, ModelError, Prices, SavedConversation, ScriptedModel, ScriptedTurn, StopReason,
     TurnOutcome,
@@ -55,7 +55,7 @@ fn send(
 
 struct Rig {
     runner: ToolRunner,
-    heard: Heard,
+    heard: EventLog,
     store: Arc<MemoryStore>,
     model: Arc<ScriptedModel>,
 }
@@ -76,7 +76,7 @@ fn runner(policy: &str, store: &Arc<MemoryStore>) -> ToolRunner {
 fn with_policy(policy: &str, turns: impl IntoIterator<Item = ScriptedTurn>) -> Rig {
     let store = Arc::new(MemoryStore::new());
     let runner = runner(policy, &store);
-    Rig { runner, heard: Heard::default(), store, model: Arc::new(ScriptedModel::new(turns)) }
+    Rig { runner, heard: EventLog::default(), store, model: Arc::new(ScriptedModel::new(turns)) }
 }
 
 fn rig(turns: impl IntoIterator<Item = ScriptedTurn>) -> Rig {

@@ -151,7 +151,7 @@ async fn a_graph_answers_with_a_summary_first() {
     let result = run.exec(ask("p1")).await;
     assert_eq!((result.outcome(), text(&result).as_str()), (Outcome::Ok, REPORT));
 
-    // Each call has a record of its own. The record of the child's call names its caller.
+    // Each call has a separate record. The record of the child's call names its caller.
     let records = rig.records().await;
     let [child, parent] = records.as_slice() else { panic!("{records:?}") };
     assert_eq!((&*child.name, &*parent.name), ("notes__list", "graph__researcher"));

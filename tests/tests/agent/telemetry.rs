@@ -32,7 +32,7 @@ async fn wait(
     Ok(ms)
 }
 
-/// Waits on a thread of its own.
+/// Waits on a separate thread.
 #[tool(name = "telemetry__block", effect = read_only, redact = ["$"], blocking)]
 fn block() -> Result<bool, ToolError> {
     tracing::info!(blocked = true, "on another thread");

@@ -1,4 +1,4 @@
-//! Files beside a tool's output: the allowlist decides over them, limits hold, and records keep no bytes.
+//! Files attached to a tool's output: the allowlist decides over them, limits hold, and records keep no bytes.
 
 mod hidden;
 
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tests::world::Heard;
+use tests::world::EventLog;
 use tool_runtime::agent::{Agent, SavedConversation, ScriptedModel, ScriptedTurn, TurnOutcome};
 use tool_runtime::media::Media;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
@@ -94,7 +94,7 @@ fn scan(redact: &[&str]) -> DynamicTool {
 struct Rig {
     runner: ToolRunner,
     run: Run,
-    heard: Heard,
+    heard: EventLog,
     store: Arc<MemoryStore>,
 }
 
@@ -113,7 +113,7 @@ fn rig_with(redact: &[&str], rules: &str) -> Rig {
         .unwrap();
     let tools = "allowed_tools = ['pages__show', 'pages__look', 'pages__keep', 'pages__many', 'pages__scan']";
     let policy = ToolPolicy::from_toml(&format!("{tools}\n{rules}")).unwrap();
-    let (heard, store) = (Heard::default(), Arc::new(MemoryStore::new()));
+    let (heard, store) = (EventLog::default(), Arc::new(MemoryStore::new()));
     let runner = ToolRunner::builder(catalog, policy).store(Arc::clone(&store)).build().unwrap();
     Rig { run: runner.run(RunOptions::new().events(heard.sink())), runner, heard, store }
 }

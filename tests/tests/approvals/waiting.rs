@@ -92,7 +92,7 @@ fn ada() -> RunOptions {
     RunOptions::new().run_id("run-1").principal("ada").tenant("acme").role("editor")
 }
 
-/// Somebody who may decide on the calls of ada.
+/// A decider for ada's calls.
 fn grace() -> Decider {
     Decider::new("grace").tenant("acme")
 }
@@ -198,7 +198,7 @@ async fn what_does_not_fit_leaves_the_call_waiting() {
 }
 
 #[tokio::test]
-async fn whoever_gives_the_value_the_run_is_labelled() {
+async fn every_source_of_a_value_labels_the_run() {
     for way in ["client", "respond", "approve"] {
         let store = Arc::new(MemoryStore::new());
         let run = suspended(&runner(POLICY, &store), ada()).await;

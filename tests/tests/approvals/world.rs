@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tests::world::{Heard, Processes, World};
+use tests::world::{EventLog, Processes, World};
 use tool_runtime::call::{CallId, Decider, DecisionError, Event, Question};
 use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, ToolRunner};
@@ -168,7 +168,7 @@ impl Rig {
         self.process_over(Arc::clone(&self.shared.store) as _, rules)
     }
 
-    /// A process over a store of its own.
+    /// A process over a separate store.
     fn process_over(&self, store: Arc<dyn Store>, rules: &str) -> ToolRunner {
         let policy = format!(
             "allowed_tools = ['world__pay', 'world__charge', 'world__close', 'world__slow', 'world__much', \
@@ -230,7 +230,7 @@ fn of_another_world(result: &ToolExecResult) {
 }
 
 /// The arguments, the sentence and the question of each call that an event shows as waiting.
-fn suspended(heard: &Heard) -> Vec<(String, Option<String>, Question)> {
+fn suspended(heard: &EventLog) -> Vec<(String, Option<String>, Question)> {
     let shown = |event| match event {
         Event::ToolCallSuspended { arguments, summary, question, .. } => {
             Some((arguments.expect("arguments").get().to_owned(), summary, question))
@@ -270,7 +270,7 @@ async fn an_unchanged_world_lets_the_approved_call_run() {
 async fn a_changed_world_asks_anew_and_the_old_decision_never_counts() {
     for tool in ["world__pay", "world__charge", "world__close"] {
         let rig = Rig::new();
-        let heard = Heard::default();
+        let heard = EventLog::default();
         let run = rig.process(ASKS).run(of("run-1").events(heard.sink()));
         let first = asked(&run.exec(call(tool)).await);
         drop(heard.take());
@@ -383,7 +383,7 @@ async fn an_edited_call_is_compared_by_the_arguments_that_were_shown() {
     let question = asked(&rig.run().exec(call("world__pay")).await);
     let result = rig.run().resume(&question, edited(), &grace()).await.expect("it waits");
     assert_eq!((result.outcome(), rig.shared.effects()), (Outcome::Ok, 1));
-    let (rig, heard) = (Rig::new(), Heard::default());
+    let (rig, heard) = (Rig::new(), EventLog::default());
     let run = rig.process(ASKS).run(of("run-1").events(heard.sink()));
     let question = asked(&run.exec(call("world__pay")).await);
     rig.accounts.set(90);
@@ -402,7 +402,7 @@ async fn an_edited_call_is_compared_by_the_arguments_that_were_shown() {
 #[tokio::test]
 async fn values_of_sensitive_arguments_are_masked_and_compared() {
     let rig = Rig::new();
-    let heard = Heard::default();
+    let heard = EventLog::default();
     let secret = || ToolCall::text("c1", "world__pay", r#"{"account":"a-1","cents":50,"pin":"CANARY-7"}"#);
     let run = rig.process(ASKS).run(of("run-1").events(heard.sink()));
     let question = asked(&run.exec(secret()).await);
@@ -442,7 +442,7 @@ async fn decisions_that_race_over_a_changed_world() {
 /// Made again while it waits, it is the same waiting call with the same question, and announced as it waits.
 #[tokio::test]
 async fn the_same_call_again_keeps_its_question() {
-    let (rig, heard) = (Rig::new(), Heard::default());
+    let (rig, heard) = (Rig::new(), EventLog::default());
     let again = async || asked(&rig.process(ASKS).run(of("run-1").events(heard.sink())).exec(call("world__pay")).await);
     let question = again().await;
     let first = suspended(&heard);

@@ -72,7 +72,7 @@ fn even<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     if number % 2 == 0 { Ok(number) } else { Err(serde::de::Error::custom("odd")) }
 }
 
-/// A parser of its own.
+/// A separate parser.
 #[tool(name = "bad__custom", effect = read_only, redact = ["$"])]
 fn custom(
     /// The number.

@@ -74,7 +74,7 @@ impl Till for House {
 async fn count(
     stock: &dyn Stock,
     branch: &dyn Branch,
-    /// A piece of the name.
+    /// A part of the name.
     #[schemars(length(min = 1))]
     text: String,
 ) -> Result<u32, ToolError> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tests::Shown as _;
 
 use serde_json::Value;
-use tests::world::{Door, Happened, HookedStore, Processes, Then, World};
+use tests::world::{Door, Happened, HookAction, HookedStore, Processes, World};
 use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn, StopReason, TurnOutcome};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{DocumentKind, Query, Store, StoreError};
@@ -221,7 +221,7 @@ async fn time_is_held_and_what_passed_is_booked() {
     assert_eq!(outcome(&run, read_call("4", 3)).await, Outcome::Ok);
 }
 
-/// Without limits of their own, parallel calls share the rest of the run's time, and unused time is free again.
+/// Without their own limits, parallel calls share the rest of the run's time, and unused time is free again.
 #[tokio::test(start_paused = true)]
 async fn parallel_calls_share_the_time_of_their_run() {
     let rig = Rig::new(0);
@@ -238,7 +238,7 @@ async fn parallel_calls_share_the_time_of_their_run() {
     }
     let [refusal, done @ ..] = &*rig.outcomes().await else { panic!("four calls") };
     assert_eq!((*refusal, done), (Outcome::BudgetExceeded, &[Outcome::Ok; 3][..]));
-    // Two more calls may run beside this one.
+    // Two more calls may run at the same time as this one.
     let (rig, began) = (Rig::new(0), tokio::time::Instant::now());
     let run = rig.process("parallel = 3\nbudgets.run.time_ms = 1200").run(ada());
     assert_eq!(outcome(&run, read_call("1", 1)).await, Outcome::Timeout);
@@ -266,7 +266,7 @@ async fn turns_are_counted_over_runs_and_processes() {
             }
         }
         assert_eq!(rig.booked().await[0]["turns"], 3, "{holder}");
-        // A call needs no turn, and somebody else has turns of their own.
+        // A call needs no turn, and another principal has other turns.
         let call = rig.process(&rules).run(ada()).exec(read_call("1", 1)).await;
         assert_eq!(call.outcome(), Outcome::Ok, "{holder}");
         let other = if holder == "tenant" { ada().tenant("south") } else { ada().principal("bob") };
@@ -357,8 +357,10 @@ async fn without_the_store_nothing_runs_and_no_model_is_asked() {
     let down = Arc::new(AtomicBool::new(true));
     let is_down = Arc::clone(&down);
     let failing = move |method| match method {
-        "update" if is_down.load(Ordering::Acquire) => Then::Fail(StoreError::Unavailable("the disk is gone".into())),
-        _ => Then::Pass,
+        "update" if is_down.load(Ordering::Acquire) => {
+            HookAction::Fail(StoreError::Unavailable("the disk is gone".into()))
+        }
+        _ => HookAction::Pass,
     };
     let store = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, failing));
     let run = rig.process_over(store, "budgets.tenant = { window = '1h', tokens = 100, calls = 100 }").run(ada());

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use tests::world::{HookedStore, Processes, Then, World};
+use tests::world::{HookAction, HookedStore, Processes, World};
 use tool_runtime::call::{CallId, Event};
 use tool_runtime::runner::{Run, RunOptions, ToolRunner};
 use tool_runtime::store::{DocumentKind, Key, MemoryStore, Query, RecordFilter, Store};
@@ -93,13 +93,13 @@ impl Rig {
         self.start(store, policy, self.capabilities())
     }
 
-    /// A run in a process of its own.
+    /// A run in a separate process.
     fn run(&self, policy: &str) -> Run {
         self.process(Arc::clone(&self.store) as _, policy).run(ada())
     }
 
     /// A run whose store has a hook, and whose events are kept.
-    fn hooked(&self, policy: &str, hook: impl Fn(&'static str) -> Then + Send + Sync + 'static) -> Run {
+    fn hooked(&self, policy: &str, hook: impl Fn(&'static str) -> HookAction + Send + Sync + 'static) -> Run {
         let events = Arc::clone(&self.events);
         let options = ada().events(move |event: Event| events.lock().unwrap().push(event));
         self.process(Arc::new(HookedStore::new(Arc::clone(&self.store) as _, hook)), policy).run(options)
@@ -176,6 +176,6 @@ async fn settle() {
     }
 }
 
-fn late(_: &'static str) -> Then {
-    Then::Late
+fn late(_: &'static str) -> HookAction {
+    HookAction::Late
 }

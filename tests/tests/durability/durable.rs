@@ -328,7 +328,7 @@ async fn the_last_attempt_of_an_engine_has_the_run() {
 
 #[test]
 fn an_attempt_leaves_calls_alone_that_the_process_before_may_execute() {
-    // With a clock of its own, and with that of the store, which is years from the machine's.
+    // With its own clock, and with that of the store, which is years from the machine's.
     for own_clock in [true, false] {
         an_attempt_waits(own_clock);
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tests::Shown as _;
 
-use tests::world::{Heard, HookedStore, Processes, Then, World};
+use tests::world::{EventLog, HookAction, HookedStore, Processes, World};
 use tool_runtime::call::{CallId, Event};
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use tool_runtime::store::{Key, RecordFilter, Store, StoreError};
@@ -29,7 +29,7 @@ pub(crate) trait Keys {
 /// Has an effect that can be looked up.
 #[tool(name = "ledger__known", effect = state_change, redact = ["$"])]
 struct Known {
-    /// Which; it says what looking it up finds.
+    /// The case: the number selects what `reconcile` returns.
     number: u32,
 }
 
@@ -146,7 +146,7 @@ async fn the_same_key_in_another_process_gets_the_stored_result() {
 }
 
 #[tokio::test]
-async fn a_call_that_runs_elsewhere_is_said_to() {
+async fn a_call_of_another_process_is_reported_as_running() {
     let rig = Rig::new();
     let running = rig.stuck(rig.run().exec(slow_call("c"))).await;
     let second = rig.run().exec(slow_call("c")).await;
@@ -191,7 +191,7 @@ async fn an_idempotent_call_whose_owner_is_gone_runs_again() {
 }
 
 #[tokio::test]
-async fn who_was_stopped_past_its_lease_says_what_the_record_says() {
+async fn a_stopped_process_returns_the_recorded_outcome() {
     let rig = Rig::new();
     let run = rig.run();
     let (sender, receiver) = tokio::sync::oneshot::channel();
@@ -233,8 +233,8 @@ async fn a_call_that_runs_long_keeps_its_lease() {
 async fn what_cannot_be_entered_does_not_run() {
     let rig = Rig::new();
     let failing = |method| match method {
-        "update" => Then::Fail(StoreError::Unavailable("the disk is gone".into())),
-        _ => Then::Pass,
+        "update" => HookAction::Fail(StoreError::Unavailable("the disk is gone".into())),
+        _ => HookAction::Pass,
     };
     let store: Arc<dyn Store> = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, failing));
     // No other process can have had a run whose id was made here.
@@ -318,11 +318,11 @@ async fn a_call_that_was_refused_elsewhere_is_refused_once() {
 
 /// Another process began the call, and this one drops it before the ledger is asked: no event reports it as cancelled.
 #[tokio::test]
-async fn a_call_that_began_elsewhere_is_not_cancelled_by_who_drops_it() {
+async fn dropping_a_call_of_another_process_does_not_cancel_it() {
     for case in refusals() {
         let rig = Rig::new();
         let running = rig.stuck(rig.run().exec(slow_call("c"))).await;
-        let heard = Heard::default();
+        let heard = EventLog::default();
         let options = ada().events(heard.sink());
         drop(rig.process(Arc::clone(&rig.store) as _, "").run(options).exec(slow_call("c")));
         drop(case.run(&rig, Arc::clone(&rig.store) as _).exec(slow_call("c")));
@@ -354,10 +354,10 @@ async fn settle() {
     }
 }
 
-/// Another process began the call, and this one refuses it for a reason of its own: nobody is told that it did not run,
-/// and it keeps its one record.
+/// Another process began the call, and this one refuses it for its own reason: no report says that it did not run, and
+/// it keeps its one record.
 #[tokio::test]
-async fn a_call_that_began_elsewhere_is_not_said_to_be_refused() {
+async fn a_call_of_another_process_is_not_refused() {
     for case in refusals() {
         let what = case.what;
         let here = |rig: &Rig| case.run(rig, Arc::clone(&rig.store) as _);
@@ -383,7 +383,7 @@ async fn a_call_that_began_elsewhere_is_not_said_to_be_refused() {
         }
         // The store cannot be asked.
         let rig = Rig::new();
-        let down = |_| Then::Fail(StoreError::Unavailable("the disk is gone".into()));
+        let down = |_| HookAction::Fail(StoreError::Unavailable("the disk is gone".into()));
         let store = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, down));
         let result = case.run(&rig, store).exec(slow_call("c")).await;
         assert_eq!(result.outcome(), Outcome::OutcomeUnknown, "{what}: the store is down");
@@ -391,7 +391,7 @@ async fn a_call_that_began_elsewhere_is_not_said_to_be_refused() {
 }
 
 #[tokio::test]
-async fn a_tool_may_find_out_what_became_of_a_call() {
+async fn reconcile_settles_a_call() {
     let cases = [
         (0, Outcome::OutcomeUnknown, true),
         (1, Outcome::Cancelled, false),
@@ -416,7 +416,7 @@ async fn a_tool_may_find_out_what_became_of_a_call() {
 
 /// The first attempt was only stopped, past its lease, and continues after another process has recorded its outcome.
 #[tokio::test]
-async fn what_was_prevented_stays_prevented() {
+async fn a_prevented_call_stays_cancelled() {
     let rig = Rig::new();
     let call = || ToolCall::text("c", "ledger__known", r#"{"number":1}"#);
     let stale = rig.stuck(rig.run().exec(call())).await;
@@ -442,8 +442,8 @@ async fn a_restored_run_does_not_deny_what_it_cannot_look_up() {
     let saved = rig.run().snapshot().await.expect("a snapshot");
     std::mem::forget(rig.stuck(rig.run().exec(slow_call("c"))).await);
     let failing = |method| match method {
-        "update" => Then::Fail(StoreError::Unavailable("the disk is gone".into())),
-        _ => Then::Pass,
+        "update" => HookAction::Fail(StoreError::Unavailable("the disk is gone".into())),
+        _ => HookAction::Pass,
     };
     let store = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, failing));
     let run = rig.process(store, "").restore(saved, ada()).await.expect("a run");
@@ -498,5 +498,5 @@ async fn other_people_learn_nothing_of_a_key() {
     assert!(theirs.recorded(&CallId::new("c")).await.expect("a store").is_none());
     rig.open(1);
     let result = theirs.exec(slow_call("c")).await;
-    assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 2), "their call is one of its own");
+    assert_eq!((result.outcome(), rig.effects()), (Outcome::Ok, 2), "their call is another one");
 }

@@ -167,7 +167,7 @@ async fn an_approval_that_does_not_suffice_is_no_event() {
     run.resume_shown("c/1", ApprovalDecision::Approve, &by("grace")).await.expect("it counts");
     assert_eq!(kinds(&processes).await, ["call.waiting"]);
     let edited = ApprovalDecision::ApproveEdited(ARGUMENTS.replace("1200", "900"));
-    run.resume_shown("c/1", edited, &by("heidi")).await.expect("it asks anew");
+    run.resume_shown("c/1", edited, &by("heidi")).await.expect("it asks again");
     assert_eq!(kinds(&processes).await, ["call.waiting", "call.waiting"]);
     assert_eq!(events(&processes).await[1].1["arguments"], json!({"/amount": 900}));
     run.resume_shown("c/1", ApprovalDecision::Approve, &by("ivan")).await.expect("it is the last");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tests::world::{Heard, Processes, World};
+use tests::world::{EventLog, Processes, World};
 use tool_runtime::call::{CallId, Decider, Event};
 use tool_runtime::capability::Capabilities;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
@@ -233,7 +233,7 @@ async fn the_second_call_is_answered_with_the_first_result_and_says_so() {
     let rig = Rig::new();
     rig.shared.open(9);
     assert_eq!(rig.call(("run-1", "ada"), "once__refund", "c1").await.to_model(), "7 of p-1");
-    let heard = Heard::default();
+    let heard = EventLog::default();
     let run = rig.process_on(Arc::clone(&rig.shared.store) as _).run(of("run-2", "bob").events(heard.sink()));
     // Arguments that the key does not name may differ.
     let other = ToolCall::text("c1", "once__refund", r#"{"payment_id":"p-1","cents":8,"note":"again"}"#);
@@ -253,7 +253,7 @@ async fn the_second_call_is_answered_with_the_first_result_and_says_so() {
     let repaid = rig.call(("run-3", "ada"), "once__repay", "c1").await;
     assert_eq!((repaid.outcome(), repaid.executed(), rig.shared.effects()), (Outcome::Cancelled, false, 1));
     assert!(repaid.to_model().contains("another tool already caused this effect"), "{}", repaid.to_model());
-    // Another payment, and another tenant, have effects of their own.
+    // Another payment, and another tenant, have other effects.
     let other = ToolCall::text("c2", "once__refund", r#"{"payment_id":"p-2"}"#);
     assert!(rig.run("run-1", "ada").exec(other).await.executed());
     let elsewhere = rig.process_on(Arc::clone(&rig.shared.store) as _).run(of("run-9", "ada").tenant("other"));

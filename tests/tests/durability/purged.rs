@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tests::world::{HookedStore, Then};
+use tests::world::{HookAction, HookedStore};
 use tool_runtime::call::Decider;
 use tool_runtime::store::{
     DocumentKind, MemoryStore, Query, RecordFilter, Retention, RetentionReport, Store, StoreError, Verification,
@@ -42,9 +42,9 @@ async fn a_removal_is_cut_off_anywhere() {
                 let cut = HookedStore::new(Arc::clone(&store), move |_| {
                     let lost = || StoreError::Unavailable("the disk is gone".into());
                     match count.fetch_add(1, Ordering::AcqRel) {
-                        now if now < at => Then::Pass,
-                        now if now == at && kept => Then::Lost(lost()),
-                        _ => Then::Fail(lost()),
+                        now if now < at => HookAction::Pass,
+                        now if now == at && kept => HookAction::Lost(lost()),
+                        _ => HookAction::Fail(lost()),
                     }
                 });
                 let what = format!("erases: {erases}, operation {at} fails, kept: {kept}");

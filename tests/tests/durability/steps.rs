@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tests::world::{self, Effects, Heard};
+use tests::world::{self, Effects, EventLog};
 use tool_runtime::agent::{
     Agent, ClientAnswer, Conversation, Input, ModelError, SavedConversation, ScriptedModel, ScriptedTurn, Step,
 };
@@ -192,7 +192,7 @@ async fn see(test: &str, scenario: &Scenario, mode: Mode) -> Seen {
     let builder = ToolRunner::builder(catalog, policy).approvals(true).store(Arc::clone(&store));
     let runner = builder.build().expect("a runner");
     let model = Arc::new(ScriptedModel::new((scenario.script)()));
-    let heard = Heard::default();
+    let heard = EventLog::default();
     let run_id = format!("{test} {} {mode:?}", scenario.name);
     let options = || RunOptions::new().run_id(run_id.as_str()).principal("ada").events(heard.sink());
     let process = Process { runner: &runner, agent: Agent::new(Arc::clone(&model)), options: &options };
@@ -271,7 +271,7 @@ async fn an_end_is_told_again() {
     let runner = runner.build().expect("a runner");
     let script =
         [ScriptedTurn::fails(ModelError::timeout("scripted")), ScriptedTurn::text("Yes."), ScriptedTurn::text("Well.")];
-    let heard = Heard::default();
+    let heard = EventLog::default();
     let mut conversation =
         Agent::new(ScriptedModel::new(script)).converse(runner.run(RunOptions::new().events(heard.sink())));
     conversation.accept(Input::from("Go.")).await.expect("a message");

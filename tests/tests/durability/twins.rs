@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tests::world::{Heard, Processes, World};
+use tests::world::{EventLog, Processes, World};
 use tool_runtime::call::{CallId, Decider, Event, Question};
 use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{ApprovalDecision, ResumeError, Run, RunOptions, ToolRunner};
@@ -178,7 +178,7 @@ async fn a_twin_of_an_unknown_outcome_waits_for_a_person_in_any_run() {
 async fn a_person_who_was_shown_the_unknown_outcome_lets_its_twin_run() {
     let rig = Rig::new();
     rig.unknown("twins__refund", "c1").await;
-    let heard = Heard::default();
+    let heard = EventLog::default();
     let run = rig.process().run(of("run-2").events(heard.sink()));
     let asked = question(&run.exec(call("twins__refund", "c2")).await);
     let told = heard.take().into_iter().find_map(|event| match event {

@@ -20,7 +20,7 @@ use tests::Shown as _;
 use async_trait::async_trait;
 use serde_json::json;
 use tests::stored::{document, json_of};
-use tests::world::{self, Effects, HookedStore, Then};
+use tests::world::{self, Effects, HookAction, HookedStore};
 use tool_runtime::agent::{Agent, DisplayFn, Input, ModelClient, ModelError, ModelRequest, RunQueue, Worker};
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
@@ -417,8 +417,8 @@ async fn a_worker_waits_for_its_store() {
     let failing = |away: u32, error: fn() -> StoreError| {
         let asked = Arc::clone(&asked);
         let hook = move |_: &'static str| match asked.fetch_add(1, Ordering::AcqRel) {
-            at if at < away => Then::Fail(error()),
-            _ => Then::Pass,
+            at if at < away => HookAction::Fail(error()),
+            _ => HookAction::Pass,
         };
         world.worker_on(Arc::new(HookedStore::new(Arc::clone(&world.store) as _, hook)))
     };

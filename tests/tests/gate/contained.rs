@@ -9,7 +9,7 @@ use tests::Shown as _;
 
 use async_trait::async_trait;
 use tests::grace;
-use tests::world::{HookedStore, Then};
+use tests::world::{HookAction, HookedStore};
 use tool_runtime::call::CallId;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::{ApprovalDecision, Failure, Run};
@@ -143,7 +143,7 @@ fn runner(part: &'static str, told: &Told) -> ToolRunner {
     let told = Arc::clone(told);
     let store = HookedStore::new(Arc::new(MemoryStore::new()), move |method| {
         assert!(part != method, "the store's {method}");
-        Then::Pass
+        HookAction::Pass
     });
     ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), ToolPolicy::from_toml(POLICY).expect("a policy"))
         .capabilities(Capabilities::new())

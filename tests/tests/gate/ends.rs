@@ -10,7 +10,7 @@ use tests::Shown as _;
 
 use serde_json::{Value, json};
 use tests::grace;
-use tests::world::Heard;
+use tests::world::EventLog;
 use tool_runtime::Call;
 use tool_runtime::call::Verdict;
 use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
@@ -55,7 +55,7 @@ async fn hangs_with_effect() -> Result<bool, ToolError> {
     std::future::pending().await
 }
 
-/// Answers with what is not a number.
+/// Returns NaN.
 #[tool(name = "gate__nan", effect = read_only, redact = ["$"])]
 fn nan() -> Result<f64, ToolError> {
     Ok(f64::NAN)
@@ -67,13 +67,13 @@ fn huge() -> Result<Vec<String>, ToolError> {
     Ok(vec!["x".repeat(1000); 50_000])
 }
 
-/// Fails with a text that nobody but operators may read.
+/// Fails with a text for operators only.
 #[tool(name = "gate__fail", effect = read_only, redact = ["$"])]
 fn fails() -> Result<bool, std::io::Error> {
     Err(std::io::Error::other("CANARY"))
 }
 
-/// Tells its idempotency key.
+/// Returns its idempotency key.
 #[tool(name = "gate__key", effect = read_only, redact = ["$"])]
 fn key(
     ctx: &ToolContext,
@@ -105,7 +105,7 @@ struct Rig {
     runner: ToolRunner,
     run: Run,
     store: Arc<MemoryStore>,
-    heard: Heard,
+    heard: EventLog,
 }
 
 const TOOLS: [&str; 10] = [
@@ -126,7 +126,7 @@ fn rig(policy: ToolPolicy) -> Rig {
     let store = Arc::new(MemoryStore::new());
     let runner =
         ToolRunner::builder(catalog, policy).approvals(true).store(Arc::clone(&store)).build().expect("a runner");
-    let heard = Heard::default();
+    let heard = EventLog::default();
     let run = runner.run(RunOptions::new().principal("ada").events(heard.sink()));
     Rig { runner, run, store, heard }
 }

@@ -4,7 +4,7 @@ use rmcp::handler::client::ClientHandler;
 use rmcp::model::CallToolRequestParams;
 use rmcp::service::ServiceExt as _;
 use serde_json::{Value, json};
-use tests::world::Heard;
+use tests::world::EventLog;
 use tool_runtime::agent::{Agent, Conversation, Graph, ScriptedModel, ScriptedTurn, StopReason, TurnOutcome};
 use tool_runtime::call::Violation;
 use tool_runtime::mcp::serve::{McpServer, Peer};
@@ -187,7 +187,7 @@ async fn mistakes_of_one_call_are_told_once_and_with_one_way_on() {
         // Two blank ids are two mistakes, and not a third because they are equal.
         (json!({"booking_ids": [" ", " "]}), &["/booking_ids/0 semantic", "/booking_ids/1 semantic"], false),
         (json!({"booking_ids": ["b-1", "b-1"]}), &["/booking_ids uniqueItems"], false),
-        // Three mistakes. Beside a tool that lists nothing sends the model to the user.
+        // Three mistakes. Next to a tool that lists nothing sends the model to the user.
         (
             json!({"train_id": "ICE-9", "booking_ids": ["-"], "visitor_id": "v-1"}),
             &["/booking_ids/0 semantic", "/train_id evidence", "/visitor_id evidence"],
@@ -287,7 +287,7 @@ fn turn(id: &str, seats: u32) -> ScriptedTurn {
 
 /// The request for clarification is the last text of the history and of every stream.
 #[track_caller]
-fn asks(conversation: &Conversation, ended: &TurnOutcome, heard: &Heard) {
+fn asks(conversation: &Conversation, ended: &TurnOutcome, heard: &EventLog) {
     let TurnOutcome::Stopped { reason: StopReason::AskUser, text } = ended else { panic!("{ended:?}") };
     assert!(text.contains("an even number"), "{text}");
     let messages = conversation.history();
@@ -310,7 +310,7 @@ fn asks(conversation: &Conversation, ended: &TurnOutcome, heard: &Heard) {
 
 #[tokio::test]
 async fn a_stopped_conversation_has_a_text_for_the_user() {
-    let heard = Heard::default();
+    let heard = EventLog::default();
     let runner = runner_of(None);
     let options = || RunOptions::new().run_id("desk").events(heard.sink());
     let turns = [turn("1", 3), turn("2", 5), turn("3", 7), turn("4", 4), ScriptedTurn::text("Reserved.")];
@@ -345,7 +345,7 @@ async fn a_model_that_mends_its_call_is_not_stopped() {
 
 #[tokio::test]
 async fn the_count_survives_a_restore() {
-    let heard = Heard::default();
+    let heard = EventLog::default();
     let runner = runner_of(None);
     let options = || RunOptions::new().run_id("desk").events(heard.sink());
     let agent = Agent::new(ScriptedModel::new([turn("1", 3), turn("2", 5), turn("3", 7)]));

@@ -8,7 +8,7 @@ use tests::Shown as _;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tests::world::{Cursor, Heard};
+use tests::world::{Cursor, EventLog};
 use tool_runtime::call::Decider;
 use tool_runtime::call::Violation;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
@@ -129,7 +129,7 @@ fn catalog() -> ToolCatalog {
 struct Rig {
     runner: ToolRunner,
     clock: Arc<ManualClock>,
-    heard: Heard,
+    heard: EventLog,
 }
 
 fn rig(rules: &str, approvals: bool) -> Rig {
@@ -141,7 +141,7 @@ fn rig_over(rules: &str, approvals: bool, store: MemoryStore) -> Rig {
     // The stores have the machine's time, and what waits expires by theirs.
     let clock = Arc::new(ManualClock::at(<dyn Clock>::system().now()));
     let builder = ToolRunner::builder(catalog(), policy).approvals(approvals).store(store).clock(Arc::clone(&clock));
-    Rig { runner: builder.build().expect("a runner"), clock, heard: Heard::default() }
+    Rig { runner: builder.build().expect("a runner"), clock, heard: EventLog::default() }
 }
 
 impl Rig {
@@ -349,7 +349,7 @@ async fn a_suspension_is_finished_by_its_own_kind_of_answer_and_in_time() {
     assert_eq!(run.client_result("client", "1").await.expect("it waits").outcome(), Outcome::ApprovalExpired);
 }
 
-/// Somebody who may decide on the calls of ada.
+/// A decider for ada's calls.
 fn grace() -> Decider {
     Decider::new("grace").tenant("acme")
 }

@@ -45,7 +45,7 @@ fn every_chapter_is_listed_and_compiled() {
     let compiled = read("tests/src/lib.rs");
     for entry in fs::read_dir(root().join("docs/src")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        // Pictures are beside the chapters that show them.
+        // Pictures are next to the chapters that show them.
         if name != "SUMMARY.md" && Path::new(&name).extension().is_none_or(|extension| extension != "svg") {
             assert!(listed.contains(&format!("docs/src/{name}")), "{name} is not in SUMMARY.md");
             assert!(compiled.contains(&format!("\"{name}\"")), "{name} is not compiled by tests/src/lib.rs");

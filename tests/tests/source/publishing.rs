@@ -14,7 +14,7 @@ const PUBLISHED: [(&str, &str, &str); 4] = [
     ("tool-runtime-cli", "tool-runtime/cli", "https://docs.rs/tool-runtime-cli"),
     ("tool-runtime-sql", "tool-runtime/sql", "https://docs.rs/tool-runtime-sql"),
 ];
-/// Adapters have a workspace of their own, and each its own version and oldest compiler.
+/// Adapters have a separate workspace, and each its own version and oldest compiler.
 const ADAPTERS: [&str; 4] =
     ["tool-runtime-async-openai", "tool-runtime-genai", "tool-runtime-restate", "tool-runtime-rig"];
 const ADAPTERS_MANIFEST: &str = "tool-runtime/adapters/Cargo.toml";
@@ -106,7 +106,7 @@ fn adapters_have_the_lints_of_the_library() {
     for adapter in ADAPTERS {
         let manifest: toml::Table = read(format!("{}/Cargo.toml", folder(adapter))).parse().unwrap();
         assert_eq!(manifest["lints"]["workspace"].as_bool(), Some(true), "{adapter}");
-        assert!(manifest["package"]["version"].is_str(), "{adapter} has a version of its own");
+        assert!(manifest["package"]["version"].is_str(), "{adapter} has its own version");
     }
 }
 

@@ -35,7 +35,7 @@ const LAYERS: &[&[&str]] = &[
 /// From this layer on `wire` may be imported.
 const LOOP: &str = "agent";
 
-/// `wire` is beside the layers: it imports nothing above `json`, and only the outermost ones import it.
+/// `wire` is next to the layers: it imports nothing above `json`, and only the outermost ones import it.
 const WIRE: &str = "wire";
 
 fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
@@ -264,8 +264,8 @@ fn tools_and_macros_touch_nothing() {
     }
 }
 
-/// Adapters are packages of their own: the library names none of the crates that they are for, and they name no item
-/// that the library's documentation hides.
+/// Adapters are separate packages: the library names none of the crates that they are for, and they name no item that
+/// the library's documentation hides.
 #[test]
 fn adapters_are_beside_the_library() {
     let crates: &[(&[&str], &[&str])] = &[(&["async_openai", "genai", "restate_sdk", "rig_core"], &[])];
@@ -285,7 +285,7 @@ fn adapters_are_beside_the_library() {
 const MOST_ITEMS: usize = 212;
 
 /// The items that users can name are in `tests/tests/source/surface.txt`, so that a review sees each addition.
-/// `REFRESH_SURFACE=1` writes the file anew.
+/// `REFRESH_SURFACE=1` writes the file again.
 #[test]
 fn the_public_surface_is_the_reviewed_one() {
     let surface = runtime().surface();

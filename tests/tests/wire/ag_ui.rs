@@ -111,7 +111,7 @@ fn a_tool_of_the_client_ends_the_run_with_its_call_pending() {
     let events = run(fresh(), &[suspended("a", "client_required"), done("client_required")]);
     assert_eq!(events[3]["delta"], r#"{"place":1}"#, "the client gets what was prepared for it");
     assert_eq!(events.last().unwrap()["outcome"], json!({ "type": "success", "pendingToolCallIds": ["a"] }));
-    // Beside a question the call is open without being named: a success with an open question is none.
+    // Next to a question the call is open without being named: a success with an open question is none.
     let events = run(
         fresh(),
         &[suspended("a", "client_required"), suspended("b", "approval_required"), done("client_required")],

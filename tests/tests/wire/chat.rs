@@ -87,7 +87,7 @@ fn texts_and_answers_are_read() {
     // An answer and a text after it: both are read.
     let request = read(&[assistant(&[decided(true)]), user("And then?")]);
     assert_eq!((request.answers.len(), request.text.as_deref(), request.message_id), (1, Some("And then?"), None));
-    // Discovered tools have a type of their own.
+    // Discovered tools have their own type.
     let dynamic = json!({ "type": "dynamic-tool", "toolName": "ns__run", "toolCallId": "run", "state": "output-available", "output": 7 });
     assert_eq!(read(&[assistant(&[dynamic])]).answers, [ChatAnswer::Output { id: "run".into(), json: "7".to_owned() }]);
 }

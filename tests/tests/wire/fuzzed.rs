@@ -1,6 +1,6 @@
 //! The checks of the fuzz targets, on the inputs that fuzzing found.
 
-#[allow(unreachable_pub, reason = "it is a crate of its own, too")]
+#[allow(unreachable_pub, reason = "it is a separate crate, too")]
 #[path = "../../fuzz/src/lib.rs"]
 mod fuzz;
 

@@ -58,7 +58,7 @@ fn calls_come_whole() {
         &["a|x|{\"n\":1}|true", "b|x|{\"n\":1}|true"],
         "tool_calls",
     );
-    // The same call again is a repeat, another one under its id gets an id of its own.
+    // The same call again is a repeat, another one under its id gets its own id.
     check(
         &[chunk(&json!([named("a", "x"), named("a", "x"), named("a", "y")]), "STOP")],
         &["a|x|{\"n\":1}|true", "~|y|{\"n\":1}|true"],
@@ -275,7 +275,7 @@ fn arguments_come_in_pieces() {
     ] {
         check(&[start.clone(), partial(&values, true), end.clone()], &["a|x|\"\"|false"], "error");
     }
-    // Whole arguments beside pieces.
+    // Whole arguments next to pieces.
     let both = json!({ "args": { "n": 1 }, "partialArgs": [number("$.m")] });
     check(&[start, chunk(&call(&both), "STOP")], &["a|x|\"\"|false"], "error");
 }

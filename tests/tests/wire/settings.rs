@@ -14,7 +14,7 @@ fn written(settings: &RequestSettings, model: Option<&str>) -> Value {
     Value::Object(each.collect())
 }
 
-/// `REFRESH_SETTINGS=1` writes the bodies anew; review the difference.
+/// `REFRESH_SETTINGS=1` writes the bodies again; review the difference.
 #[test]
 fn each_format_writes_settings_as_its_provider_documents_them() {
     let folder = fixtures("settings");

@@ -118,7 +118,7 @@ fn each_kind_has_its_price() {
     usage.cache_write_tokens = 100_000;
     usage.reasoning_tokens = 200_000;
     let cost = |prices: Prices| (prices.cost(&usage) * 1e6).round() / 1e6;
-    assert_eq!(cost(prices).to_string(), "110", "without a price of its own a kind costs what it is a part of");
+    assert_eq!(cost(prices).to_string(), "110", "without its own price a kind costs what it is a part of");
     assert_eq!(cost(prices.cache_read(1.0)).to_string(), "105.5");
     assert_eq!(cost(prices.cache_read(1.0).cache_write(20.0)).to_string(), "106.5");
     assert_eq!(cost(prices.reasoning(50.0)).to_string(), "100");

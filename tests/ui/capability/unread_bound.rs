@@ -21,7 +21,7 @@ where
     fn read(&self);
 }
 
-/// A trait object of its own.
+/// A separate trait object.
 #[capability(effect = read_only)]
 trait ByObject
 where

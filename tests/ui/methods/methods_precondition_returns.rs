@@ -1,4 +1,4 @@
-//! A precondition that returns nothing, beside one that returns another type.
+//! A precondition that returns nothing, next to one that returns another type.
 
 use tool_runtime::{ToolError, tool};
 

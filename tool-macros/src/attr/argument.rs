@@ -126,7 +126,7 @@ fn serde(attr: &Attribute, out: &mut ArgumentAttr, errors: &mut Errors) {
 /// Reports a serde key that an argument cannot have, with the alternative.
 fn refuse_serde(place: &Ident, key: &str, errors: &mut Errors) {
     let instead = match key {
-        "flatten" => "write the fields as arguments, or nest them in an object of their own",
+        "flatten" => "write the fields as arguments, or nest them in a separate object",
         "alias" => "the schema publishes one name only",
         "with" | "deserialize_with" => "give the type its own `Deserialize` and `JsonSchema`",
         "skip" | "skip_deserializing" => "remove it from the arguments",

@@ -344,7 +344,7 @@ pub(super) fn blocking_async(tool: &Tool, errors: &mut Errors) {
     if let (Some(key), Form::Function(function)) = (tool.attr.blocking.key(), &tool.form)
         && function.sig.asyncness.is_some()
     {
-        errors.at(key, "`blocking` moves a plain function to a thread of its own; remove it, or remove `async`");
+        errors.at(key, "`blocking` moves a plain function to a separate thread; remove it, or remove `async`");
     }
 }
 

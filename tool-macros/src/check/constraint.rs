@@ -6,7 +6,7 @@ use crate::errors::Errors;
 use crate::model::Tool;
 use crate::names::plain;
 
-/// Refuses constraints such as a range of a text or a length of a number, which the schema would silently lack.
+/// Refuses constraints such as a range of a string or a length of a number, which the schema would silently lack.
 pub(super) fn constraint_without_effect(tool: &Tool, errors: &mut Errors) {
     for argument in &tool.arguments {
         let Some(kind) = Kind::of(&argument.ty) else { continue };

@@ -57,7 +57,7 @@ pub(super) fn receiver_by_value(block: &Methods, errors: &mut Errors) {
         match sig.inputs.first() {
             Some(FnArg::Receiver(receiver)) if matches!(receiver.kind, ReceiverKind::Value) => {}
             Some(FnArg::Receiver(receiver)) => {
-                errors.at(receiver, "each call has arguments of its own; write `self`");
+                errors.at(receiver, "each call has its own arguments; write `self`");
             }
             _ => errors.at(
                 &sig.ident,

@@ -104,7 +104,7 @@ pub(super) fn borrowed_output(tool: &Tool, errors: &mut Errors) {
     }
 }
 
-/// Reports an output without a name of its own, and one that borrows.
+/// Reports an output without its own name, and one that borrows.
 pub(in crate::check) fn owned(output: &Type, errors: &mut Errors) {
     if let Some(tokens) = find_impl(output) {
         errors.at(tokens, "the output of a tool has a schema and needs a named type; write the type");

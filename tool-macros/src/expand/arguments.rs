@@ -48,6 +48,7 @@ fn field_attributes(argument: &Argument, schema: Schema) -> TokenStream {
     let derived = argument.derived.iter().filter(is_read);
     let mut tokens = quote!(#(#derived)*);
     if let Some(ArgumentDefault::Expr(_)) = &argument.default {
+        // `#[serde(default = "__default_count")]` takes a path, so the expression is put in a function.
         let function = default_name(argument).to_string();
         tokens.extend(quote!(#[serde(default = #function)]));
     }

@@ -18,6 +18,7 @@ pub(super) fn assertions(tool: &Checked) -> TokenStream {
         Form::Struct(_) => {
             let name = generated(&tool.ident);
             let effect = effect(tool.effect);
+            // A struct borrows in its `impl` block, which this macro does not see; the compiler compares the effects.
             let allowed = quote_spanned! {at(&tool.ident)=>
                 __rt::assert_allowed::<#effect, _>(&__rt::ComponentProbe::<#name>::HOLDS);
             };
@@ -68,7 +69,7 @@ fn of_arguments(tool: &Checked) -> TokenStream {
     tokens
 }
 
-/// Asserts at `blame` that the output of the component `ty` has a schema of its own.
+/// Asserts at `blame` that the output of the component `ty` has its own schema.
 fn described(ty: &TokenStream, blame: &impl ToTokens) -> TokenStream {
     quote_spanned! {at(blame)=>
         __rt::assert_described::<#blame, { __rt::ComponentProbe::<#ty>::SAYS_SOMETHING }>();

@@ -69,6 +69,7 @@ fn implementation(attr: &CapabilityAttr, item: &ItemTrait) -> TokenStream {
         Some(kind) => quote!(::core::option::Option::Some(#kind)),
         None => quote!(::core::option::Option::None),
     };
+    // For `trait Mail: Contacts` with the effect `read_only`, a compile error if `Contacts` can write.
     let builds_on = supertraits(item).map(|bound| {
         quote_spanned! {at(bound)=>
             __rt::assert_known::<dyn #bound + 'static, { __rt::ReachProbe::<dyn #bound + 'static>::KNOWN }>();
@@ -112,6 +113,7 @@ fn implementation(attr: &CapabilityAttr, item: &ItemTrait) -> TokenStream {
 fn static_parameters(item: &ItemTrait) -> TokenStream {
     let mut generics = item.generics.clone();
     for parameter in generics.type_params_mut() {
+        // `dyn Store<T>` is `'static` only if `T` is.
         parameter.bounds.push(parse_quote_spanned!(at(&item.ident)=> 'static));
     }
     generics.split_for_impl().0.to_token_stream()

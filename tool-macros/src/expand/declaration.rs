@@ -67,6 +67,7 @@ fn declaration(tool: &Checked) -> TokenStream {
             description: #description,
             redact: &[#(#redact),*],
             #(#rest)*
+            // Expanded in the author's crate, so the macros return the place of the tool there.
             location: __rt::location(
                 ::core::module_path!(),
                 ::core::file!(),
@@ -115,6 +116,7 @@ fn rest(tool: &Checked) -> Vec<TokenStream> {
         Schema::Derived => Some(quote!(<__Arguments as __rt::schemars::JsonSchema>::json_schema)),
         Schema::None(_) => None,
     };
+    // Generates for example `timeout: Some(Duration::from_millis(10000)), evidence: &[("part_id", "stock__find")],`.
     let fields = [
         one("input", input),
         one("title", tool.title.as_ref()),
@@ -125,6 +127,7 @@ fn rest(tool: &Checked) -> Vec<TokenStream> {
         list("also", &tool.also),
         one("timeout", timeout),
         one("max_result_bytes", tool.max_result_bytes.as_ref()),
+        // Only client tools have `prepare`.
         prepare.map(|_| quote!(execution: __rt::Execution::Client,)),
         tool.idempotent.then(|| quote!(idempotent: true,)),
         one("once", once),
@@ -162,6 +165,7 @@ fn hook_call(tool: &Checked, hook: &Hook) -> TokenStream {
             });
             passed.collect()
         }
+        // Without a list, a struct's hook gets the struct, and a function's hook all arguments in their order.
         (None, Form::Struct(_)) => vec![quote_spanned!(place=> self)],
         (None, Form::Function(_)) => {
             let fields = tool.arguments.iter().map(|argument| {

@@ -67,6 +67,7 @@ fn component(tool: &Checked, function: &Function) -> TokenStream {
             };
         }
     });
+    // Generates `Borrows<dyn A, Borrows<dyn B, ()>>`, from the last parameter to the first.
     let borrows = function.injected().rev().fold(quote!(()), |rest, target| quote!(__rt::Borrows<#target, #rest>));
     let output = &function.output;
     let call = call(tool, function);
@@ -96,6 +97,7 @@ fn call(tool: &Checked, function: &Function) -> TokenStream {
         Passed::Injected(_, target) => {
             let target = peel(target);
             let borrowed = quote_spanned!(at(target)=> __borrowed.get::<#target>(#position)?);
+            // Counts borrowed parameters only, as `REQUIREMENTS` does.
             position += 1;
             borrowed
         }
@@ -103,6 +105,7 @@ fn call(tool: &Checked, function: &Function) -> TokenStream {
     let name = generated(&tool.ident).to_token_stream();
     let call = quote!(#name(#(#passed),*));
     if function.is_blocking {
+        // `blocking` moves the arguments to another thread; `call` below runs in place.
         quote!(__rt::blocking(move || ::core::option::Option::Some(#call)))
     } else if function.sig.asyncness.is_some() {
         let called = quote!(::core::option::Option::Some(#call.await));

@@ -45,6 +45,7 @@ fn component(block: &Methods, called: &Called) -> TokenStream {
     let output = &run.output;
     let shown = quote_spanned!(output_span(output)=> <#output as __rt::ToolReturn>::Output);
     let capabilities = match held.first() {
+        // Always with a trailing comma, so that one capability is a tuple too: `(Cap<dyn Bank>,)`.
         Some(first) => quote_spanned!(at(first)=> (#(#kinds,)*)),
         None => quote!(()),
     };
@@ -108,6 +109,7 @@ fn same(left: &Type, right: &Type) -> bool {
 fn owned(target: &Type, held: &[Type]) -> TokenStream {
     let position = held.iter().position(|known| same(known, target)).unwrap_or_default();
     let position = Literal::usize_unsuffixed(position);
+    // A `Cap` dereferences to the adapter: `&*__held.0`.
     quote_spanned!(at(target)=> &*__held.#position)
 }
 
@@ -118,6 +120,7 @@ fn call(ty: &Type, method: &Method, injected: &dyn Fn(&Type) -> TokenStream) -> 
         Passed::Injected(target) => injected(target),
     });
     let name = generated(&method.sig.ident);
+    // By path: `self.run()` could resolve to the method of a trait in scope.
     let called = quote_spanned!(at(&method.sig.ident)=> <#ty>::#name(self, #(#passed),*));
     let wait = is_async(&method.sig).then(|| quote!(.await));
     quote_spanned!(output_span(&method.output)=> __rt::returned(#called #wait))

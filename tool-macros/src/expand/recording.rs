@@ -65,6 +65,7 @@ pub(super) fn recording(item: &ItemTrait) -> Option<TokenStream> {
 /// The method that notes its call and forwards it; no tokens for one that a trait object does not have.
 fn method(name: &Ident, item: &TraitItem) -> Option<TokenStream> {
     let TraitItem::Fn(TraitItemFn { attrs, sig, default, .. }) = item else { return None };
+    // `fn f(&self) where Self: Sized {..}` keeps its default body; without one it could not be forwarded.
     if sig.generics.where_clause.iter().flat_map(|clause| &clause.predicates).any(is_sized_self) {
         return default.as_ref().map(|_| TokenStream::new());
     }
@@ -77,6 +78,7 @@ fn method(name: &Ident, item: &TraitItem) -> Option<TokenStream> {
     for input in &mut sig.inputs {
         if let FnArg::Typed(typed) = input {
             let argument = format_ident!("__argument{}", arguments.len(), span = at(&typed.pat));
+            // A pattern such as `(a, b): (u8, u8)` or `_` cannot be passed on by name.
             *typed.pat = syn::parse_quote!(#argument);
             arguments.push(argument);
         }
@@ -86,8 +88,10 @@ fn method(name: &Ident, item: &TraitItem) -> Option<TokenStream> {
     Some(quote! {
         #(#conditions)*
         #sig {
+            // `DebugProbe(&x).text()` is the inherent method if `x` is `Debug`, otherwise that of the trait `NotDebug`.
             use __rt::NotDebug as _;
             self.1.note(#text, || ::std::vec![#(__rt::DebugProbe(&#arguments).text()),*]);
+            // The full path: a type may have an inherent method of this name.
             <dyn #name as #name>::#called(&*self.0, #(#arguments),*) #wait
         }
     })

@@ -8,6 +8,7 @@ use syn::{Ident, Path};
 /// together and other crates do not rely on its contents.
 pub(super) fn module_name() -> Ident {
     let version = env!("CARGO_PKG_VERSION").replace(|letter: char| !letter.is_ascii_alphanumeric(), "_");
+    // `0.1.0` becomes `__private0_1_0`.
     format_ident!("__private{version}", span = Span::call_site())
 }
 

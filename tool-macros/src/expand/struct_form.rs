@@ -33,6 +33,7 @@ pub(super) fn impls(tool: &Checked) -> TokenStream {
             fn deserialize<D: __rt::serde::Deserializer<'de>>(
                 deserializer: D,
             ) -> ::core::result::Result<Self, D::Error> {
+                // The derives are on `__Arguments`: on the author's struct they would clash with derives of the author.
                 let __Arguments { #(#fields),* } = __rt::serde::Deserialize::deserialize(deserializer)?;
                 ::core::result::Result::Ok(Self { #(#fields),* })
             }
@@ -61,6 +62,7 @@ fn json_schema(name: &syn::Ident) -> TokenStream {
                 ::std::borrow::Cow::Borrowed(#text)
             }
             fn schema_id() -> ::std::borrow::Cow<'static, str> {
+                // Two tools can have structs of one name, and schemars tells types apart by this id.
                 ::std::borrow::Cow::Borrowed(::core::concat!(::core::module_path!(), "::", #text))
             }
             fn json_schema(generator: &mut __rt::schemars::SchemaGenerator) -> __rt::schemars::Schema {

@@ -1,6 +1,6 @@
 //! The generated code, reviewed like code: `tests/expand/<case>.in.rs` expands to `tests/expand/<case>.rs`.
 //!
-//! `REFRESH_EXPANSIONS=1` writes the files anew; read the diff.
+//! `REFRESH_EXPANSIONS=1` writes the files again; read the diff.
 
 use std::env;
 use std::fs;

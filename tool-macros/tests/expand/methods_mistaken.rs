@@ -22,7 +22,7 @@ impl facade::tools::__private::ToolComponent for UpdateTask {
     "the runtime calls this method with one type; remove the generic parameters"
 }
 ::core::compile_error! {
-    "each call has arguments of its own; write `self`"
+    "each call has its own arguments; write `self`"
 }
 ::core::compile_error! {
     "an argument of the model is a field of the struct; a parameter borrows: `&dyn Trait`, `&Connection<dyn Trait>` or `&Call<Self>`"

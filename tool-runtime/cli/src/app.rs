@@ -120,9 +120,9 @@ impl App {
         self
     }
 
-    /// Adds a layer to the subscriber of the process, such as one that exports spans and metrics. It gets the library's
-    /// spans and events from the level `INFO` on, and its metrics. The texts of failures, which can hold values, go to
-    /// the log only.
+    /// Adds a layer to the subscriber of the process, such as one that exports spans and metrics. It receives the
+    /// library's spans and events at level `INFO` and above, and its metrics. The texts of failures, which can hold
+    /// values, go to the log only.
     #[must_use]
     pub fn layer(self, layer: impl Layer<Registry> + Send + Sync + 'static) -> Self {
         self.layers.borrow_mut().push(Box::new(layer));
@@ -136,7 +136,7 @@ impl App {
         self
     }
 
-    /// Adds an environment variable that the application itself reads to the help: its name and its meaning.
+    /// Lists an environment variable of the application in the help, with its meaning.
     #[must_use]
     pub fn variable(mut self, name: &'static str, sets: &'static str) -> Self {
         self.variables.push((name, sets));

@@ -169,7 +169,7 @@ pub(crate) async fn asked_before(cli: &Cli<'_>, call: &PendingCall) -> Result<bo
             DecisionKind::Remembered | DecisionKind::Revoked => false,
             // The call waits for other approvals of the same question.
             DecisionKind::Approved if decision.approvals.is_some_and(|(given, required)| given < required) => false,
-            // An earlier call of unknown outcome asks anew, too.
+            // An earlier call of unknown outcome asks again, too.
             _ => {
                 decision.refused().is_none()
                     || matches!(decision.mismatch(), Some(DecisionError::World | DecisionError::Question))

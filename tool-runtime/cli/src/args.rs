@@ -144,7 +144,7 @@ pub(super) enum Command {
     },
     /// Continue the conversations of a store (`--store`), together with other workers
     Worker(Box<WorkerArgs>),
-    /// Create or migrate the tables of a store
+    /// Create or migrate the tables of a store, and hold back or release runs after a restore
     Store {
         #[command(subcommand)]
         action: StoreAction,

@@ -1,7 +1,6 @@
 //! `chat`: a conversation with a model behind an endpoint, every call shown on its way through the gate.
 
 mod autosave;
-mod elsewhere;
 pub(crate) mod ended;
 mod file;
 mod line;
@@ -9,6 +8,7 @@ mod model;
 mod prompt;
 mod question;
 mod receive;
+mod restoring;
 mod screen;
 mod start;
 mod talk;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use elsewhere::Restoring;
+use restoring::Restoring;
 use serde::Serialize;
 use tool_runtime::agent::{ClientAnswer, Input, ModelTurn};
 use tool_runtime::call::{Outcome, RunSummary};

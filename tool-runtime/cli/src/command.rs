@@ -50,7 +50,7 @@ pub trait AppCommand: Args {
     /// The name on the command line, which must differ from every command of this package.
     const NAME: &'static str;
 
-    /// The examples of its help, a line each; `%` stands for the application's name.
+    /// The examples in the help, one per line; `%` is replaced by the application's name.
     const EXAMPLES: &'static str;
 
     /// Runs the command. The returned [`Exit`] is the exit code of the process.
@@ -59,7 +59,7 @@ pub trait AppCommand: Args {
 
 type Running<'a> = Pin<Box<dyn Future<Output = Result<Exit, Failure>> + 'a>>;
 
-/// A command of the application without its type.
+/// A type-erased command of the application.
 pub(crate) struct Own {
     pub(crate) name: &'static str,
     pub(crate) examples: &'static str,

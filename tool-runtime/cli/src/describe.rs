@@ -78,7 +78,7 @@ pub(super) fn describe(catalog: &ToolCatalog, call: &PendingCall, unmask: bool) 
     lines
 }
 
-/// Returns a text as indented lines that fit the terminal. Without a terminal, it is one line.
+/// Returns a string as indented lines that fit the terminal. Without a terminal, it is one line.
 fn paragraph(text: &str) -> Vec<String> {
     let room = terminal::width().map_or(usize::MAX, |width| width.saturating_sub(INDENT).max(20));
     folded(text, room).into_iter().map(|line| format!("{:INDENT$}{line}", "")).collect()

@@ -85,7 +85,7 @@ pub(crate) struct ModelSettings {
     /// The name of this limit's field in openai-chat; many compatible servers accept only `max_tokens`
     #[arg(long, value_name = "FIELD")]
     output_limit_field: Option<LimitField>,
-    /// A text that ends the answer; repeat it for several
+    /// A string that ends the answer; repeat it for several
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
     /// A seed for the same answer to the same request, if the provider supports it

@@ -1,9 +1,9 @@
 //! The command line that an application embeds: an [`App`] and [`main`].
 //!
-//! The application gives a name, a catalog, a policy and its adapters. The command line gives it commands for definitions
-//! (`list`, `show`, `export`, `pick`, `check`), for calls and conversations (`call`, `chat`, `worker`), for decisions
-//! (`approvals`, `grants`, `policy`), for records (`audit`, `store`) and for MCP (`mcp`). [`AppCommand`] adds commands of
-//! the application's own.
+//! The application gives a name, a catalog, a policy and its adapters. The command line gives it commands for
+//! definitions and the policy (`list`, `show`, `export`, `pick`, `check`, `policy`), for calls and conversations
+//! (`call`, `chat`, `worker`), for decisions (`approvals`, `grants`, `outcomes`), for webhooks (`notices`), for records
+//! (`audit`, `store`) and for MCP (`mcp`). [`AppCommand`] adds the application's own commands.
 //!
 //! ```no_run
 //! use std::process::ExitCode;
@@ -21,8 +21,9 @@
 //! ```
 //!
 //! Data goes to stdout, messages to stderr. With `--json` an error is one line on stderr:
-//! `{"error":{"code":"..","message":".."}}`. Exit codes: 0 done, 1 the tool failed, 2 usage or unreadable input,
-//! 3 denied, 4 arguments invalid, 5 approval needed, 6 the client must act.
+//! `{"error":{"code":"..","message":".."}}`. Exit codes: 0 done, 1 the tool, the model or the command failed, 2 usage
+//! or unreadable input, 3 the policy, a budget or a person denied the call, 4 arguments invalid, 5 approval needed, 6
+//! the client must act.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -119,7 +120,9 @@ pub fn main(app: &App) -> ExitCode {
 
 fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
     if let Some(own) = args::taken(app) {
-        let text = format!("the application adds a command `{own}`, but the name is taken; rename the command");
+        let text = format!(
+            "the application's command `{own}` has the name of a built-in command or is added twice; rename it"
+        );
         return Err(Failure::failed(text));
     }
     let matches = match args::command(app).try_get_matches_from(words) {
@@ -158,7 +161,7 @@ fn run(app: &App, words: Vec<OsString>) -> Result<Exit, Failure> {
         let closed = cli.close().await;
         ended.and_then(|exit| closed.map(|()| exit))
     });
-    // A tool that was left on a blocking thread must not keep the process alive.
+    // A tool may still run on a blocking thread; do not wait for it.
     runtime.shutdown_background();
     ended
 }

@@ -69,7 +69,7 @@ pub(super) fn install(layers: Vec<Box<dyn Layer<Registry> + Send + Sync>>, setti
     let layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> =
         on_stderr.into_iter().chain(in_file).chain(of_application).collect();
     if !layers.is_empty() {
-        // An application that has a subscriber of its own keeps it.
+        // An application that has its own subscriber keeps it.
         let installed = tracing_subscriber::registry().with(layers).try_init();
         INSTALLED.store(installed.is_ok(), Ordering::Relaxed);
     }

@@ -34,7 +34,7 @@ pub(super) fn prefix(app: &str) -> String {
     app.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' }).collect()
 }
 
-/// The default place of the configuration file, as a text for the help.
+/// The default place of the configuration file, as text for the help.
 pub(super) fn usual_place(app: &str) -> String {
     if cfg!(windows) { format!("%APPDATA%\\{app}\\config.toml") } else { format!("~/.config/{app}/config.toml") }
 }

@@ -69,6 +69,7 @@ impl Cli<'_> {
     pub async fn gate(&self) -> Result<Gate, Failure> {
         #[cfg(feature = "mcp-client")]
         if self.servers.get().is_none() {
+            // A command of the application may need tools of any server, so it waits for all.
             self.connect(Awaited::All).await?;
         }
         self.open().await
@@ -106,6 +107,7 @@ impl Cli<'_> {
         let Party { principal, tenant, roles, .. } = self.party();
         // `operator` is the person at the keyboard, if neither the options nor the application name a principal.
         let name = named.map(Arc::from).or(principal).unwrap_or_else(|| "operator".into());
+        // `--role` has two meanings: the roles of a new run, and those of a decider (see `options_of`).
         let decider = roles.into_iter().fold(Decider::new(name), Decider::role);
         let decider = tenant.into_iter().fold(decider, Decider::tenant);
         reason.into_iter().fold(decider, Decider::because)
@@ -150,6 +152,7 @@ impl Cli<'_> {
                 settings::note(&source.notes());
             }
             Awaited::Of(tool) => {
+                // `mcp__SERVER__TOOL`: the other servers are not waited for, and their problems not reported.
                 if let Some((server, _)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
                     source.wait_for(server).await;
                     let mut notes = source.notes();
@@ -177,6 +180,7 @@ impl Cli<'_> {
             (Some(path), _) => ToolPolicy::from_path(path).map_err(|error| error.to_string()),
             (None, Some(text)) => ToolPolicy::from_toml(text)
                 .map_err(|error| format!("the policy that {} ships is broken: {error}", self.app.name)),
+            // Without a policy nothing is allowed, also in an application that ships none.
             (None, None) => Ok(ToolPolicy::deny_all()),
         };
         let policy = policy.map_err(|message| Failure::usage(message).code("policy_problem"))?;
@@ -186,6 +190,7 @@ impl Cli<'_> {
 
     /// Notes roles that the policy does not name: they allow nothing and deny nothing.
     fn note_unknown_roles(&self, policy: &ToolPolicy) {
+        // A role may be used by `[approvals]` alone.
         let known = &policy.roles() | &policy.decider_roles();
         for role in self.settings.roles.iter().filter(|role| !known.contains(role.as_str())) {
             let meant = match nearest(role, known.iter().copied()) {
@@ -225,6 +230,7 @@ impl Cli<'_> {
         let store = self.store().await?;
         let mut builder = ToolRunner::builder(catalog, policy)
             .capabilities(adapters.capabilities)
+            // The person at the terminal can decide; `approvals` decides later on calls that wait.
             .approvals(true)
             .failures(log::failure)
             .store(Arc::clone(&store));

@@ -126,7 +126,7 @@ pub fn bytes(bytes: &[u8]) {
     keep(std::io::stdout().lock().write_all(bytes));
 }
 
-/// Writes a message for the person at the keyboard, on a line of its own.
+/// Writes a message for the person at the keyboard, on its own line.
 pub fn message(text: &str) {
     clear_progress();
     if OPEN.load(Ordering::Relaxed) && std::io::stdout().is_terminal() {
@@ -169,7 +169,7 @@ pub(super) fn progress(text: &str) {
     PROGRESS.store(true, Ordering::Relaxed);
 }
 
-/// Removes the progress line. The silence begins anew.
+/// Removes the progress line. The silence begins again.
 pub(super) fn clear_progress() {
     touch();
     if PROGRESS.swap(false, Ordering::Relaxed) {

@@ -44,8 +44,8 @@ pub use options::SqlOptions;
 /// A write whose handle resolved to `Ok` survives a crash of the process, of the machine and of the database, as long
 /// as the database's own settings keep committed data; `docs/src/store.md` lists those settings.
 ///
-/// Writes run in the runtime in which the store was opened, even if a destructor outside of it started them. At most
-/// 4,096 wait at a time, and none waits longer than [`SqlOptions::patience`] for the database.
+/// Writes run in the runtime in which the store was opened, even if they are started outside it, for example from
+/// `Drop`. At most 4,096 writes are queued, and each waits for the database for at most [`SqlOptions::patience`].
 ///
 /// ```no_run
 /// use tool_runtime_sql::{SqlOptions, SqlStore};
@@ -60,7 +60,8 @@ pub use options::SqlOptions;
 #[derive(Clone)]
 pub struct SqlStore(Arc<Shared>);
 
-/// The longest wait for a change: documents also become due as time passes.
+/// The poll interval of [`Store::changed`]. Polling is needed even without changes, because documents become due as
+/// time passes.
 const POLL: Duration = Duration::from_secs(1);
 
 impl SqlStore {

@@ -44,7 +44,9 @@ pub enum AnswerError {
         /// The last, possibly incomplete, text of the model.
         text: String,
     },
-    /// One of the calls does not wait for its decision or answer; the conversation is unchanged.
+    /// The input was refused: contains every error of [`Conversation::receive`](crate::agent::Conversation::receive),
+    /// such as a call that does not wait, a decider who may not decide, or a failure of the store. The conversation
+    /// keeps its state.
     NotWaiting(ResumeError),
     /// The type cannot be described to a model. Contains all problems of its schema.
     Schema(Vec<Problem>),

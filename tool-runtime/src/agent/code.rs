@@ -32,7 +32,7 @@ const LANGUAGE: &str = "The script is in Rhai. Tools are functions that take one
 ///
 /// Its tool is called `graph__NAME` and takes a `script`. It is a graph without a model, so the rules of a
 /// [`Graph`](crate::agent::Graph) apply: it is denied until the policy names it in `allowed_graphs`; its calls go
-/// through the gate in a run of its own, with one record each, and have the principal, the tools, the labels and the
+/// through the gate in a separate run, with one record each, and have the principal, the tools, the labels and the
 /// budgets of the run that calls it or less (`budgets.graphs.NAME`, `callers."graph:NAME"`).
 ///
 /// The interpreter can reach nothing except through tool calls. It is limited in operations, in the depth of calls and

@@ -32,14 +32,14 @@ use crate::wire::{Message, RequestSettings};
 /// One history and the run that its calls go through. Made by [`Agent::converse`](crate::agent::Agent::converse) or
 /// [`Agent::restore`](crate::agent::Agent::restore).
 ///
-/// Every method that returns a [`TurnOutcome`] emits exactly one `done` event, also when it refuses its input and when its
-/// future is dropped. A dropped future leaves a history that can continue: a call that was interrupted gets the result
-/// of its record, or `outcome_unknown` if its effect may have begun.
+/// Every method that returns a [`TurnOutcome`] emits exactly one `done` event once it was polled, also if it refuses
+/// its input or is dropped. A dropped future leaves a history that can continue: a call that was interrupted gets the
+/// result of its record, or `outcome_unknown` if its effect may have begun.
 ///
 /// A service that holds no conversation between two requests saves it after each ([`save`](Self::save), which also
 /// works when a turn was dropped) and restores it for the next ([`Agent::restore`](crate::agent::Agent::restore)). The
 /// [`chat_reader`](Self::chat_reader) reads the posts of a chat UI, and [`receive`](Self::receive) takes them. Each
-/// request gets a stream of its own with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
+/// request gets a separate stream with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, TurnOutcome, Input, ScriptedModel, ScriptedTurn};
@@ -100,7 +100,7 @@ impl Conversation {
         done.with(ended)
     }
 
-    /// Takes the client's results of calls that it executes. Once no call waits, the model continues.
+    /// Accepts the client's results for client tools. Once no call waits, the model continues.
     ///
     /// # Errors
     /// One of the calls does not wait for a client, or is answered twice; no answer was taken. A refusal emits an
@@ -112,11 +112,11 @@ impl Conversation {
         self.receive(Input { answers: answers.into_iter().collect(), ..Input::new() }).await
     }
 
-    /// Takes a person's answer to the question of a call that waits for them. Once no call waits, the model continues.
+    /// Accepts a person's decision on a waiting call. Once no call waits, the model continues.
     ///
     /// # Errors
-    /// The call does not wait for a person, asks another question now, or the decider may not decide; the conversation
-    /// is unchanged, except that its calls show the questions that they ask now, and the refusal is recorded. See
+    /// The call does not wait for a person, asks another question now, or the decider may not decide. The conversation
+    /// keeps its state; waiting calls are refreshed to their current questions, and the refusal is recorded. See
     /// [`answer`](Self::answer) for the events.
     pub async fn decide(
         &mut self,
@@ -134,8 +134,8 @@ impl Conversation {
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
-    /// decider may not decide. The conversation is unchanged, except that its calls show the questions that they ask now.
-    /// See [`answer`](Self::answer) for the events.
+    /// decider may not decide. The conversation keeps its state; waiting calls are refreshed to their current
+    /// questions. See [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, input: Input) -> Result<TurnOutcome, ResumeError> {
         let done = self.begin();
         if let Err(refused) = self.check_again(&input).await {
@@ -153,8 +153,8 @@ impl Conversation {
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
-    /// decider may not decide. The conversation is then unchanged, except that its calls show the questions that they ask
-    /// now. If the store failed, the calls after the one that could not be finished still wait.
+    /// decider may not decide. The conversation keeps its state; waiting calls are refreshed to their current
+    /// questions. If the store failed, the calls after the one that could not be finished still wait.
     pub async fn accept(&mut self, input: Input) -> Result<(), ResumeError> {
         let admitted = match self.check_again(&input).await {
             Ok(()) => Box::pin(self.admit(input)).await,
@@ -162,7 +162,7 @@ impl Conversation {
         };
         match admitted {
             Ok(mistake) => {
-                self.tell(mistake);
+                self.emit_mismatch(mistake);
                 Ok(())
             }
             Err(error) => {
@@ -172,9 +172,10 @@ impl Conversation {
         }
     }
 
-    /// Requests an answer of a type, in the provider's own schema mode or through a tool whose call is the answer.
-    /// Tools may be called before it as usual. The runner's validator checks the answer against the schema of the type;
-    /// an answer that does not match is returned to the model once, with the problems.
+    /// Requests structured output: an answer that deserializes as `T`. The schema is sent in the provider's
+    /// structured-output mode or as a tool's schema. Tools may be called before it as usual. The runner's validator
+    /// checks the answer against the schema of the type; an answer that does not match is returned to the model once,
+    /// with the problems.
     ///
     /// When calls wait in between, the error lists them: ask again with the decisions and answers, also after the
     /// conversation was saved and restored. The answer is in the history as JSON text.
@@ -208,8 +209,8 @@ impl Conversation {
     /// ```
     ///
     /// # Errors
-    /// Calls wait, the turn ended without an answer that matches, a decision or an answer is for a call that does not
-    /// wait for it, or the type has no usable schema.
+    /// Calls wait, the turn ended without an answer that matches, the input was refused ([`AnswerError::NotWaiting`]
+    /// contains every error of [`receive`](Self::receive)), or the type has no usable schema.
     pub async fn ask<T: DeserializeOwned + JsonSchema>(&mut self, input: impl Into<Input>) -> Result<T, AnswerError> {
         let typed = Typed::of::<T>().map_err(AnswerError::Schema)?;
         let wrapped = typed.wrapped;
@@ -228,12 +229,12 @@ impl Conversation {
     /// Takes the next step: asks the model, takes the next calls of its answer through the gate, or returns the calls
     /// that wait or the end of the turn.
     ///
-    /// The document that [`save`](Self::save) returns after a step restores to exactly that point: an answer with none
-    /// or some of its calls run. A process that keeps the document after each step can end at any moment: the next one
-    /// runs only calls that have not begun. A call that began and has no known end is reconciled if its tool can
-    /// ([`ToolComponent::reconcile`](crate::ToolComponent::reconcile)), runs again if its tool is `read_only` or
-    /// `idempotent`, and is `outcome_unknown` otherwise. An application that keeps nothing in between calls
-    /// [`send`](Self::send) or [`receive`](Self::receive) instead, which take these steps themselves.
+    /// The document that [`save`](Self::save) returns after a step restores to exactly that point: the model's turn,
+    /// and the calls of it that have run. If the document is saved after each step, the process can be killed at any
+    /// moment: the next one runs only calls that have not begun. A call that began and has no known end is reconciled
+    /// if its tool can ([`ToolComponent::reconcile`](crate::ToolComponent::reconcile)), runs again if its tool is
+    /// `read_only` or `idempotent`, and is `outcome_unknown` otherwise. An application that keeps nothing in between
+    /// calls [`send`](Self::send) or [`receive`](Self::receive) instead, which take these steps themselves.
     ///
     /// A step that waits or ends emits the `done` event and releases the sink of [`events`](Self::events). Without new
     /// input, the next step returns the same again. After an error of the model, it asks the model again.
@@ -277,7 +278,7 @@ impl Conversation {
         match Box::pin(self.admit(input)).await {
             Ok(mistake) => {
                 let ended = Box::pin(self.turns.drive()).await;
-                self.tell(mistake);
+                self.emit_mismatch(mistake);
                 ended
             }
             Err(error) => self.turns.stopped(StopReason::Unsettled(error), String::new()),
@@ -320,7 +321,7 @@ impl Conversation {
 
     /// Emits the mismatch as an `error` event. Without it a client would believe that its answer was taken, and send it
     /// again.
-    fn tell(&self, mistake: Option<SafeError>) {
+    fn emit_mismatch(&self, mistake: Option<SafeError>) {
         if let Some(error) = mistake {
             self.turns.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });
         }
@@ -347,7 +348,7 @@ impl Conversation {
             self.say(content, settings).await?;
             return Ok(mistake);
         }
-        // Clears the end of the last turn, so that the turn continues; calls that wait or have not run come first.
+        // Without new input, continue the turn if all its calls have results.
         if self.turns.state.open.is_empty() && self.turns.state.answer.as_ref().is_some_and(LastAnswer::is_end) {
             self.turns.state.answer = None;
         }
@@ -355,8 +356,8 @@ impl Conversation {
     }
 
     /// Checks that every decision and answer is for a call that waits for it, that every decision answers the question
-    /// that its call asks now, and that every decider may decide. It takes none of them: use it in services that have
-    /// to refuse a request before its response begins. Each refused decision on a known call is recorded.
+    /// that its call asks now, and that every decider may decide. It applies none of them, but records each refused
+    /// decision on a known call. Call it before a response begins.
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, or occurs twice; a decision answers another
@@ -365,7 +366,8 @@ impl Conversation {
         let checked = self.compare(input).await;
         if checked.is_err() {
             for (question, kind, decider) in input.brought() {
-                // The gate refuses it for the same reason as here, or because it came with one that is refused.
+                // Record each decision of the refused input: with its own reason, or as refused together with another
+                // one.
                 self.turns.run.note_refused(question, (kind, decider), input.has_message()).await;
             }
         }
@@ -396,8 +398,8 @@ impl Conversation {
             return Err(ResumeError::barred(question.call_id(), mismatch));
         }
         for (question, kind, decider) in input.brought() {
-            // The store has the call as not waiting: a process that may be gone decided it. Taking the decision finds
-            // out how it ended.
+            // No waiting call in the store: another process decided it. Carrying out this decision will return its
+            // result.
             let Ok(Some(pending)) = self.turns.run.pending(question.call_id()).await else { continue };
             if pending.question() != *question {
                 return Err(ResumeError::NotAllowed(DecisionError::Question));
@@ -422,7 +424,7 @@ impl Conversation {
 
     /// Sends the events of the next turn to this sink, in addition to the run's own
     /// ([`RunOptions::events`](crate::RunOptions::events)). The sink is released after the `done` event, so that each
-    /// request can have a stream of its own.
+    /// request can have a separate stream.
     pub fn events(&mut self, sink: impl Fn(Event) + Send + Sync + 'static) {
         self.turns.run.listen(Some(Arc::new(sink)));
     }
@@ -472,7 +474,7 @@ impl Conversation {
         self.turns.state.waiting()
     }
 
-    /// Returns an account of each of the model's turns, in order.
+    /// Returns a summary of each model turn, in order.
     #[must_use]
     pub fn turns(&self) -> &[ModelTurn] {
         &self.turns.state.turns

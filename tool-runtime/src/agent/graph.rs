@@ -17,7 +17,7 @@ use crate::registration::{Behaviour, DynamicTool, GraphDeclaration, Instance};
 /// Its tool is called `graph__NAME` and takes a `task`. It is denied until the policy names it in `allowed_graphs`. Its
 /// effect is the greatest among those of its tools.
 ///
-/// The graph works in a run of its own, through the same gate, and is never wider than the run that calls it: the same
+/// The graph works in a separate run, through the same gate, and is never wider than the run that calls it: the same
 /// principal, tenant, roles, connections and labels; the tools that both have; no other graph. Its spending counts
 /// against the budgets of both. Its history is private. Its labels and its evidence are added to the calling run
 /// afterwards. If one of its calls needs an approval, the call of the graph waits: a decision on the graph's call is a

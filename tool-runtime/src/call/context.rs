@@ -33,7 +33,7 @@ use crate::tool::{Digested, Hash, ToolName};
 /// ```
 pub struct ToolContext(ContextFields);
 
-/// The hydrated call, its deadline and its cancellation. Fields of its own would cost every call an allocation and more
+/// The hydrated call, its deadline and its cancellation. Separate fields would cost every call an allocation and more
 /// reference counts.
 struct ContextFields {
     call: Arc<dyn HydratedCall>,

@@ -52,7 +52,7 @@ impl Intervention {
     pub(super) fn sentence(&self) -> String {
         let changes = match self {
             Self::Edited(changes) => changes,
-            Self::Answered => return "The tool did not run: a person gave this result in its place.".to_owned(),
+            Self::Answered => return "The tool did not run: a person provided this result instead.".to_owned(),
             Self::Earlier { .. } => {
                 return "The tool did not run again: an earlier call already caused this effect; this is its result."
                     .to_owned();

@@ -150,8 +150,8 @@ impl ToolInvocationRecord {
         self.arguments.unread()
     }
 
-    /// Returns the files that the tool returned beside the result, never their bytes, names or addresses: each with its
-    /// media type, its size in bytes (0 if it is behind a URL), and SHA-256 of the content or of the URL.
+    /// Returns the files that the tool returned attached to the result, never their bytes, names or addresses: each
+    /// with its media type, its size in bytes (0 if it is behind a URL), and SHA-256 of the content or of the URL.
     #[must_use]
     pub fn media(&self) -> impl ExactSizeIterator<Item = (&str, usize, Hash)> {
         self.media.iter().map(|media| (&*media.media_type, media.bytes, media.sha256))

@@ -69,7 +69,7 @@ pub(crate) struct Delivered {
     pub(crate) model: Option<JsonText>,
     /// An additional sentence for the model.
     pub(crate) warning: Option<&'static str>,
-    /// The files beside the value, and the counts of omitted items and bytes. `None` if there are none.
+    /// The files attached to the value, and the counts of omitted items and bytes. `None` if there are none.
     pub(crate) attachments: Option<Box<Attachments>>,
 }
 
@@ -224,8 +224,8 @@ impl ToolExecResult {
         if let Body::Delivered(delivered) = &self.body { Some(delivered) } else { None }
     }
 
-    /// Returns the images and files beside the value, for the model: those that the allowlist names by `$media`. They
-    /// are not part of the serialised result.
+    /// Returns the images and files attached to the value, for the model: those that the allowlist names by `$media`.
+    /// They are not part of the serialised result.
     #[must_use]
     pub fn media(&self) -> &[Media] {
         self.attachments().map_or(&[], |attachments| &attachments.media)
@@ -247,7 +247,8 @@ impl ToolExecResult {
         self.attachments().filter(|attachments| attachments.is_shown).map_or(&[], |attachments| &attachments.media)
     }
 
-    /// The notes beside a value, for all its readers: a person's change, missing files, omitted items, and a warning.
+    /// The notes attached to a value, for all its readers: a person's change, missing files, omitted items, and a
+    /// warning.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn remarks(&self) -> impl Iterator<Item = String> {
         let note = self.attachments().map(|attachments| attachments.note().trim().to_owned());

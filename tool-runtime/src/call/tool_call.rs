@@ -128,7 +128,7 @@ impl fmt::Debug for Raw {
     }
 }
 
-/// The arguments of a call as text, with a message of its own for a `serde_json::Value`.
+/// The arguments of a call as text, with its own message for a `serde_json::Value`.
 #[diagnostic::on_unimplemented(
     message = "the arguments of a call are JSON text, which this type is not",
     label = "not text",

@@ -45,7 +45,7 @@ struct Binding {
     note = "name the trait: `.with::<dyn Trait>(Arc::new(adapter))`"
 )]
 pub trait Bindable: Injected {
-    /// [`Injected::Borrowing`], without an error of its own.
+    /// [`Injected::Borrowing`], without its own error.
     type Borrowing;
 }
 

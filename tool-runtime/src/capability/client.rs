@@ -2,7 +2,7 @@
 //!
 //! A client at the other end of a connection can offer them, and the runner binds them for that call alone. Without
 //! such a client, progress and notices are dropped and a question fails with [`ClientError::Unsupported`]. An
-//! application may bind adapters of its own, which then serve every call that no client serves.
+//! application may bind its own adapters, which then serve every call that no client serves.
 
 use std::fmt;
 use std::sync::Arc;

@@ -12,10 +12,10 @@ use crate::error::ToolError;
 ///
 /// Implementations need `#[async_trait]` of the `async-trait` crate. Bound to an argument with
 /// [`RunnerBuilder::names`](crate::runner::RunnerBuilder::names), it runs when a call is suspended, for at most eight
-/// values, all of them within two seconds. The name is stored with the waiting call and shown beside the value, as looked
-/// up. It is not part of the arguments. A look-up that fails or takes too long does not stop the call; it delays the call
-/// by two seconds at most. It runs again before the approved call begins: if the name reads otherwise then, the approval
-/// does not count ([`DecisionError::World`](crate::call::DecisionError::World)).
+/// values, all of them within two seconds. The name is stored with the waiting call and shown next to the value, as
+/// looked up. It is not part of the arguments. A look-up that fails or takes too long does not stop the call; it delays
+/// the call by two seconds at most. It runs again before the approved call begins: if the name reads otherwise then,
+/// the approval does not count ([`DecisionError::World`](crate::call::DecisionError::World)).
 ///
 /// The arguments come from a model. Return only names that the principal and the tenant of the request may see, and
 /// change nothing.
@@ -55,7 +55,7 @@ pub struct NameRequest<'a> {
     pub tool: &'a str,
     /// The argument, as the schema names it.
     pub argument: &'a str,
-    /// The value: a text as it is, a number as JSON writes it.
+    /// The value: a string as it is, a number as JSON writes it.
     pub value: &'a str,
     /// The principal that the run acts for.
     pub principal: Option<&'a str>,

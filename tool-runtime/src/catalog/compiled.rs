@@ -1,5 +1,5 @@
 //! [`CompiledCatalog`]: one runner's compiled form of a catalog. Several runners share a catalog, each with a validator
-//! and a policy of its own, so none of this belongs to the catalog.
+//! and its own policy, so none of this belongs to the catalog.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};

@@ -245,7 +245,7 @@ impl Problems<'_> {
     fn once(&mut self, spec: &ToolSpec) {
         let Some(once) = &spec.once else { return };
         if spec.effect == ToolEffect::ReadOnly || spec.execution == Execution::Client {
-            let message = "`once` is set, but the tool has no effect of its own; remove it, or correct the effect";
+            let message = "`once` is set, but the tool itself has no effect; remove it, or correct the effect";
             return self.add(CatalogProblemKind::Argument, message);
         }
         let pieces = match pieces(&once.key) {

@@ -1,4 +1,4 @@
-//! [`ToolLock`]: the definitions of a catalog as a text that is kept beside the sources, and the changes since.
+//! [`ToolLock`]: the definitions of a catalog as text that is kept next to the sources, and the changes since.
 //!
 //! Text in, text out: the application reads and writes the file.
 

@@ -16,9 +16,9 @@ use crate::error::ToolError;
 /// if one of them differs, the approval does not count, and the person is asked again, with both values. State what the
 /// decision depends on, and nothing that changes without a meaning for it, such as the time.
 ///
-/// A call has at most 8 statements. The person reads up to 64 characters of a name and 80 of a value; values are compared
-/// as a whole. A text that contains the value of a sensitive argument, or the name of a member of one that the schema does
-/// not name, is masked. A value in another form, such as a rounded number, is not recognised.
+/// A call has at most 8 statements. The person reads up to 64 characters of a name and 80 of a value; values are
+/// compared as a whole. A string that contains the value of a sensitive argument, or the name of a member of one that
+/// the schema does not name, is masked. A value in another form, such as a rounded number, is not recognised.
 ///
 /// ```
 /// use std::sync::Arc;

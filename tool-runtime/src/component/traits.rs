@@ -210,7 +210,7 @@ pub trait ToolOutput: Send + 'static {
     #[doc(hidden)]
     type Value: Serialize + JsonSchema + Send + 'static;
 
-    /// Whether files may come beside the value.
+    /// Whether files may come attached to the value.
     #[doc(hidden)]
     const HAS_MEDIA: bool;
 

@@ -1,10 +1,10 @@
-//! [`WithMedia`]: an output with images and files beside it.
+//! [`WithMedia`]: an output with attached images and files.
 
 use std::fmt;
 
 use crate::media::Media;
 
-/// An output with images, audio or files beside it, which a model can look at.
+/// An output with images, audio or files attached to it, which a model can look at.
 ///
 /// It is the whole output of a tool and cannot be inside another type. The schema of the tool is that of the value. Files
 /// leave the tool only if its allowlist names `$media`: in `redact` for everyone, in `model` for the model alone. They

@@ -1,12 +1,12 @@
-//! [`ParseError`]: why a text could not be used.
+//! [`ParseError`]: why a string could not be used.
 
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-/// Why a text could not be used: as a tool name, an effect, a hash, a wire format, a protocol, carried JSON or a lock,
-/// as the id or the URL of an MCP server, as the definition that such a server lists, as a name in a run's options, or as the URL
-/// or a secret of a webhook.
+/// Why a string could not be used: as a tool name, an effect, a hash, a wire format, a protocol, carried JSON or a
+/// lock, as the id or the URL of an MCP server, as the definition that such a server lists, as a name in a run's
+/// options, or as the URL or a secret of a webhook.
 ///
 /// The message says what to write. Of an untrusted text it repeats only a name that is legal except for its namespace.
 /// Where the text has lines, the message names the line.
@@ -28,7 +28,7 @@ impl ParseError {
         Self { code, message: Cow::Borrowed(message) }
     }
 
-    /// A message that names what to write. It repeats a text only if every character of it is known to be harmless.
+    /// A message that names what to write. It repeats a string only if every character of it is known to be harmless.
     pub(crate) const fn formatted(code: &'static str, message: String) -> Self {
         Self { code, message: Cow::Owned(message) }
     }

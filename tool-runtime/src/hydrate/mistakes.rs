@@ -7,7 +7,7 @@ use crate::catalog::Entry;
 use crate::contain::discard;
 use crate::hydrate::instantiate;
 use crate::hydrate::provenance::{FailedStage, HydrationError};
-use crate::hydrate::semantic::{ASK, Unseen, list_with};
+use crate::hydrate::semantic::{ASK, WithoutEvidence, list_with};
 use crate::json::Tree;
 use crate::schema::{TAKE, TAKE_OR_ASK};
 
@@ -18,16 +18,16 @@ use crate::schema::{TAKE, TAKE_OR_ASK};
 pub(super) fn together(
     mut violations: Vec<Violation>,
     blank: usize,
-    unseen: Unseen,
+    without_evidence: WithoutEvidence,
     rules: &BTreeMap<String, String>,
     lists: &dyn Fn(&str) -> bool,
 ) -> HydrationError {
     let schema = violations.split_off(blank.min(violations.len()));
-    let Unseen { violations: unseen, lists: listable } = unseen;
+    let WithoutEvidence { violations: without_evidence, lists: listable } = without_evidence;
     let new: Vec<_> = schema.into_iter().filter(|one| !is_repeat(one, &violations)).collect();
     violations.extend(new);
     let mut listed = false;
-    for one in unseen {
+    for one in without_evidence {
         let is_same = |said: &&mut Violation| said.pointer == one.pointer && !is_of_text(&said.keyword);
         match violations.iter_mut().find(is_same) {
             // The mistake is already listed, but without the tool that lists such ids.
@@ -66,7 +66,7 @@ fn is_repeat(one: &Violation, blank: &[Violation]) -> bool {
     })
 }
 
-/// Whether a keyword is about the form of a text.
+/// Whether a keyword is about the form of a string.
 fn is_of_text(keyword: &str) -> bool {
     matches!(keyword, "minLength" | "maxLength" | "pattern" | "format")
 }

@@ -59,10 +59,10 @@ pub struct HydrationResult {
     pub definition_hash: Option<Hash>,
     /// The arguments exactly as they arrived.
     pub raw_arguments: String,
-    /// The provider's own JSON for the call: the item of Responses, or the members of another format's block beside id,
-    /// name and arguments, such as a signature or the caller. `None` if there is nothing more, or if no decoder of this
-    /// process produced the call. For observation only: no stage reads it, and no record, document or log contains it.
-    /// [`Decoder::with_max_provider_state_bytes`](crate::wire::Decoder::with_max_provider_state_bytes) bounds it.
+    /// The provider's own JSON for the call: the item of Responses, or the members of another format's block other than
+    /// id, name and arguments, such as a signature or the caller. `None` if there is nothing more, or if no decoder of
+    /// this process produced the call. For observation only: no stage reads it, and no record, document or log contains
+    /// it. [`Decoder::with_max_provider_state_bytes`](crate::wire::Decoder::with_max_provider_state_bytes) bounds it.
     pub raw: Option<Arc<str>>,
     /// The text that was parsed instead, if the arguments were repaired.
     pub(super) repaired: Option<Arc<str>>,

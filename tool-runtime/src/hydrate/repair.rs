@@ -29,7 +29,7 @@ pub(crate) fn built_in<'r>() -> impl Iterator<Item = (&'r str, &'r Repair)> {
     BUILT_IN.iter().map(|(name, repair)| (*name, repair as &Repair))
 }
 
-/// A text that a repairer rewrote. `Debug` shows only the digests.
+/// A string that a repairer rewrote. `Debug` shows only the digests.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) struct Repaired {

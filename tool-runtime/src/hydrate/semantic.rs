@@ -3,7 +3,7 @@
 mod evidence;
 
 pub(crate) use evidence::EvidenceSet;
-pub(super) use evidence::{ASK, Unseen, check_evidence, list_with};
+pub(super) use evidence::{ASK, WithoutEvidence, check_evidence, list_with};
 
 use crate::call::Violation;
 use crate::json::Tree;

@@ -1,11 +1,11 @@
-//! [`ParseError`]: why a text was refused, and where, without quoting it.
+//! [`ParseError`]: why a string was refused, and where, without quoting it.
 
 use std::fmt;
 
 use crate::call::{Outcome, Violation};
 use crate::text;
 
-/// Why a text was refused, and where. It never quotes the text.
+/// Why a string was refused, and where. It never quotes the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParseError {
@@ -19,7 +19,7 @@ pub struct ParseError {
     pub column: usize,
 }
 
-/// The kind of a mistake in a text.
+/// The kind of a mistake in a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseErrorKind {

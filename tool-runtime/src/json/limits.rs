@@ -1,9 +1,9 @@
-//! [`Limits`]: how long and how deep a text may be.
+//! [`Limits`]: how long and how deep a string may be.
 
 /// No limit goes beyond this depth, so that reading, validating and dropping a tree never exhausts a stack.
 pub(crate) const MAX_DEPTH: usize = 128;
 
-/// How large a text may be.
+/// How large a string may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of text, white space included.

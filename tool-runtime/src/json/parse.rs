@@ -37,7 +37,7 @@ pub fn parse_value<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, Parse
     Parser::read(text, &limits.at_most()).map(|(tree, _)| tree)
 }
 
-/// Reads a record that this crate wrote: it holds values of 128 levels within a few levels of its own.
+/// Reads a record that this crate wrote: it holds values of 128 levels within a few further levels.
 ///
 /// # Errors
 /// The text is not JSON by these rules.

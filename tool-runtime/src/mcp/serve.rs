@@ -30,15 +30,15 @@
 //!
 //! A client sees the tools that its run may use, in the order of their names, and each call is one call of
 //! [`Run::exec`](crate::Run::exec): decided, redacted and recorded like any other. The client receives the part of a
-//! result that everyone may see (`redact`); parts for the application's own model stay here. Neither the client nor its
-//! call decides whom it acts for: [`Authenticator`] does, for each request. A call that needs an approval becomes a
-//! task (SEP-2663) if its client supports tasks. The request of any other client is held for as long as the policy
-//! allows (`[mcp] hold`), and then answered with `approval_required`; a repeat of the call gets the outcome. An
-//! operator decides on it; the client may do so only if [`McpServerBuilder::ask_clients`] and the policy allow it.
+//! result that everyone may see (`redact`); fields that only the application's own model may see (`model`) are omitted.
+//! The principal of a request comes from the [`Authenticator`], never from the client. A call that needs an approval
+//! becomes a task (SEP-2663) if its client supports tasks. For any other client the server holds the request open for
+//! at most `[mcp] hold`, and then answers `approval_required`. If the client repeats the call, it gets the outcome. An
+//! operator decides on the call. The client may decide only if both [`McpServerBuilder::ask_clients`] and the policy's
+//! `own_calls` allow it.
 //!
-//! A connection over standard input and output, or a session over HTTP, is a sequence of runs, each of which lasts for
-//! the window of the policy (`[mcp] window`). In the revision 2026-07-28 of the protocol HTTP has no sessions, and each
-//! request is a run of its own.
+//! A stdio connection, or an HTTP session, uses one run at a time; a new run starts when the policy's `[mcp] window`
+//! has passed. In the revision 2026-07-28 of the protocol HTTP has no sessions, and each request is a separate run.
 //!
 //! The gate reads the arguments of a call as its client wrote them: a repeated key is refused, and a number keeps its
 //! digits. `rmcp` traces whole requests and results, so a subscriber that must not see values has to filter out the
@@ -117,7 +117,7 @@ struct Served {
     tasks: Tasks,
     /// How long the run of a session lasts.
     window: Duration,
-    /// Whether the server closes calls of dead processes.
+    /// Whether the task that closes calls of dead server processes has been started.
     looks_after: AtomicBool,
 }
 

@@ -1,4 +1,5 @@
-//! [`Attachments`]: the files beside a value on its way to the model, and the counts of its omitted items and bytes.
+//! [`Attachments`]: the files attached to a value on its way to the model, and the counts of its omitted items and
+//! bytes.
 
 use serde::{Deserialize, Serialize};
 

@@ -17,7 +17,7 @@ use crate::policy::window::Window;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Allowance {
-    /// The period after which it starts anew; for principals and tenants only.
+    /// The period after which it starts again at zero; for principals and tenants only.
     #[serde(deserialize_with = "some_window", skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
     /// Calls.
@@ -198,7 +198,7 @@ fn checked<E: Error>(all: Vec<Allowance>) -> Result<Vec<Allowance>, E> {
     for allowance in &all {
         let Some(window) = allowance.window else {
             return Err(E::custom(
-                "this budget has no `window`; write the period after which it starts anew, for example `window = \"1h\"`",
+                "this budget has no `window`; write the period after which it starts again at zero, for example `window = \"1h\"`",
             ));
         };
         limits_something(allowance)?;

@@ -47,9 +47,9 @@ pub(crate) enum Condition {
     Equals(RuleValue),
     /// Equal to one of these values.
     OneOf(Vec<RuleValue>),
-    /// A text with this prefix. Nothing is normalised: `/data/../etc` begins with `/data/`.
+    /// A string with this prefix. Nothing is normalised: `/data/../etc` begins with `/data/`.
     Prefix(String),
-    /// A number, or a text that is a decimal number, that is not greater than this one. Compared exactly.
+    /// A number, or a string that is a decimal number, that is not greater than this one. Compared exactly.
     AtMost(Limit),
 }
 
@@ -125,7 +125,7 @@ impl RuleValue {
         }
     }
 
-    /// The number. `None` for a text, `true`, `false`, and a float that is not finite.
+    /// The number. `None` for a string, `true`, `false`, and a float that is not finite.
     fn decimal(&self) -> Option<Decimal> {
         match self {
             Self::Int(number) => Decimal::parse(&number.to_string()),
@@ -137,7 +137,7 @@ impl RuleValue {
 }
 
 impl Limit {
-    /// The limit of a number, or of a text that is one. A text holds digits that a number of TOML or JSON loses.
+    /// The limit of a number, or of a string that is one. A string holds digits that a number of TOML or JSON loses.
     fn of(written: RuleValue) -> Result<Self, &'static str> {
         let value = match &written {
             RuleValue::Text(text) => Decimal::parse(text),

@@ -207,7 +207,7 @@ pub(crate) struct ToolRule {
     /// The `pin` that a discovered tool must have: the hash of the definition as its server published it. Without it,
     /// or with another definition, the tool is denied. Refused for an authored tool: `tools.lock` pins those.
     pub pin: Option<Hash>,
-    /// The allowlist. It narrows the tool's own; a discovered tool may have none of its own.
+    /// The allowlist. It narrows the tool's own; a discovered tool may have none.
     pub redact: Option<Vec<String>>,
     /// Additional leaves that only the model sees. They narrow the tool's own, too.
     pub model: Vec<String>,

@@ -9,7 +9,7 @@ pub(super) type NameMap<V> = HashMap<Box<str>, V, BuildHasherDefault<NameHasher>
 /// The tools of one run, by name. Any other tool is refused, by every executor.
 pub(crate) type RunTools = BTreeSet<Box<str>>;
 
-/// A list of tool names, with a message of its own for a single name.
+/// A list of tool names, with its own message for a single name.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of tool names",
     label = "not a list",

@@ -127,7 +127,7 @@ impl LinkTemplate {
     }
 }
 
-/// Appends a text with every byte encoded that is not unreserved (RFC 3986, 2.3).
+/// Appends a string with every byte encoded that is not unreserved (RFC 3986, 2.3).
 fn encode(link: &mut String, text: &str) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

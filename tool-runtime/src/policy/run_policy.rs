@@ -331,7 +331,7 @@ fn shows_no_more(current: &ToolPolicy, earlier: &ToolPolicy, tool: &str) -> bool
             now_shown.iter().all(|path| shown.contains(path))
                 && now.1.iter().all(|path| shown.contains(path) || before.1.contains(path))
         }
-        // An authored tool has an allowlist of its own, which every policy narrows.
+        // An authored tool has its own allowlist, which every policy narrows.
         (Some(_), None) => !is_discovered(tool),
         _ => false,
     }

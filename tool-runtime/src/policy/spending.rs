@@ -97,7 +97,7 @@ pub(crate) struct Spending(Arc<Shared>);
 struct Shared {
     /// All of them apply.
     budgets: Vec<(Holder, Allowance)>,
-    /// The number of calls that may run at the same time. They share the run's time if they have no limit of their own.
+    /// The number of calls that may run at the same time. They share the run's time if they have no separate limit.
     places: u32,
     books: Mutex<Totals>,
 }
@@ -121,7 +121,7 @@ impl Spending {
     }
 
     /// Holds the amounts that a call may use, before it is dispatched. Time is cut to the rest of the run's, and to its
-    /// share of that if the call has no limit of its own, see [`Reservation::time`]; everything else is granted in full
+    /// share of that if the call has no separate limit, see [`Reservation::time`]; everything else is granted in full
     /// or refused.
     ///
     /// `None` if there are no budgets: such calls are only counted when they end.

@@ -78,7 +78,7 @@ impl fmt::Display for Unready {
             Self::NotPinned => f.write_str("the policy pins no definition of it; review it and write `pin`, as `mcp pin` does"),
             Self::Drifted => f.write_str(
                 "its definition is not the one that the policy pins, or its server switched between definitions; review the \
-                 change and pin it anew",
+                 change and pin it again",
             ),
             Self::NoAllowlist => f.write_str("it has no allowlist for its results; write `redact`"),
             Self::Rules(why) => write!(f, "the policy does not fit its definition: {why}"),

@@ -1,4 +1,4 @@
-//! [`Window`]: the period after which an account starts anew.
+//! [`Window`]: the period after which an account starts again at zero.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The period after which an account starts anew, in whole seconds, written as `"90s"`, `"15m"`, `"1h"` or `"30d"`.
+/// The period after which an account starts again at zero, in whole seconds, written as `"90s"`, `"15m"`, `"1h"` or
+/// `"30d"`.
 ///
 /// Windows follow each other without a gap, counted from the beginning of 1970 in UTC, so every process has the same ones
 /// and an account is one small document however many calls it counts. Around the end of a window, two windows' worth

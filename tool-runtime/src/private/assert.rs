@@ -51,7 +51,7 @@ pub trait OptionalArgument {}
 
 impl<T> OptionalArgument for Option<T> {}
 
-/// An output with a schema of its own; `SAYS` is the answer of a probe.
+/// An output with its own schema; `SAYS` is the answer of a probe.
 #[diagnostic::on_unimplemented(
     message = "the output of a tool is not a bare `serde_json::Value`",
     label = "has no schema, so no part of it could be shown",

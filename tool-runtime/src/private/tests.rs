@@ -228,7 +228,7 @@ async fn blocking_tools_run_on_a_thread_of_their_own_and_panic_here() {
 fn the_attribute_is_in_the_constants() {
     let Facts { meta, effect, requirements, schema } = facts::<authored::mixed>();
     assert_eq!((meta.name, meta.title, effect), ("test__mixed", Some("Mixed"), ToolEffect::StateChange));
-    assert_eq!(meta.description, "Everything in an order of its own.\n\nSecond paragraph.");
+    assert_eq!(meta.description, "Everything in its own order.\n\nSecond paragraph.");
     assert_eq!((meta.redact, meta.model, meta.tags), (&["text"][..], &["more"][..], &["a", "b"][..]));
     assert_eq!(meta.timeout, Some(Duration::from_secs(120)));
     assert_eq!(meta.max_result_bytes, Some(1_024));

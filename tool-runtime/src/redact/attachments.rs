@@ -1,9 +1,9 @@
-//! The files beside an output, after the allowlist and the limits.
+//! The files attached to an output, after the allowlist and the limits.
 
 use crate::media::{MAX_BYTES, Media};
 use crate::redact::{Projected, Projector};
 
-/// The path that names the files beside an output.
+/// The path that names the files attached to an output.
 pub(crate) const MEDIA: &str = "$media";
 
 /// The path that names the text with which a server reports that a tool failed.
@@ -13,7 +13,7 @@ pub(crate) const ERROR: &str = "$error";
 const MAX_FILES: usize = 16;
 
 impl Projector {
-    /// Adds the files beside an output: all of them if the allowlist names `$media`, within the limits.
+    /// Adds the files attached to an output: all of them if the allowlist names `$media`, within the limits.
     pub(crate) fn with_media(&self, projected: Projected, media: Vec<Media>) -> Projected {
         if media.is_empty() {
             return projected;

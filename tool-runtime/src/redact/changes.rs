@@ -8,7 +8,7 @@ use crate::text::pointer;
 /// The maximum number of changes that are listed.
 const MOST: usize = 64;
 
-/// The maximum number of characters that are shown of a text that was repaired, and how many of them are the same on
+/// The maximum number of characters that are shown of a string that was repaired, and how many of them are the same on
 /// both sides.
 const PIECE: usize = 200;
 const AROUND: usize = 16;

@@ -10,8 +10,8 @@ const MOST: usize = 200;
 
 /// The key of an effect, made from the arguments of a call.
 pub(crate) struct EffectKey {
-    /// The texts and the values of the key, each apart and marked as one or the other, so that no value passes for a text
-    /// of this key or of another tool's.
+    /// The texts and the values of the key, each apart and marked as one or the other, so that no value passes for a
+    /// string of this key or of another tool's.
     pub(crate) parts: Vec<String>,
     /// The key as records show it.
     pub(crate) shown: String,

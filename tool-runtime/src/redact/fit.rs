@@ -1,8 +1,8 @@
 //! [`fit`]: cuts a projected value that is too long to its limit.
 //!
-//! Items of arrays and entries of maps are left out whole, from the end; members that the schema names stay. A text is cut
-//! only if it is longer than its share. Each cut is counted, and marked in the form that a model reads. Places whose schema
-//! a cut would break are written whole or not at all.
+//! Items of arrays and entries of maps are left out whole, from the end; members that the schema names stay. A string
+//! is cut only if it is longer than its share. Each cut is counted, and marked in the form that a model reads. Places
+//! whose schema a cut would break are written whole or not at all.
 
 use std::ops::Range;
 
@@ -180,7 +180,7 @@ impl Fitting<'_> {
         let bytes = characters(inner).map(|(_, raw)| raw).sum::<usize>() + self.unwritten(at.start);
         let mark = |missing: usize| format!("[{missing} more bytes]");
         let reserved = mark(bytes).len();
-        // A text shorter than its mark has no use.
+        // A string shorter than its mark has no use.
         if room < 2 + 2 * reserved {
             return false;
         }

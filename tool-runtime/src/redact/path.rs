@@ -83,8 +83,7 @@ fn step<'s>(places: &[&'s Value], segment: &str) -> Result<Vec<&'s Value>, Optio
         if segment == "*" {
             if members(schema).is_some() && values(schema).is_some() {
                 return Err(Some(
-                    "puts `*` beside named members, which it would show too; move the map into a field of its own"
-                        .into(),
+                    "puts `*` next to named members, which it would show too; move the map into its own field".into(),
                 ));
             }
             next.extend(values(schema).map(alternatives).into_iter().flatten());

@@ -21,7 +21,7 @@ use crate::schema::validator::{Compiled, JsonSchemaValidator};
 
 thread_local! {
     /// The buffer for values of this thread; empty while one is written. A value is copied out of it once, at its size:
-    /// growing a text for each value would cost a fifth of the writing.
+    /// growing a string for each value would cost a fifth of the writing.
     static ROOM: Cell<String> = const { Cell::new(String::new()) };
 }
 
@@ -57,7 +57,7 @@ pub struct Projected {
     pub shown: JsonText,
     /// The form for the model, with more members or with marks for omissions. `None` if the model sees `shown`.
     pub model: Option<JsonText>,
-    /// The files beside the value, and the counts of omitted items and bytes. `None` if there are none.
+    /// The files attached to the value, and the counts of omitted items and bytes. `None` if there are none.
     pub(crate) attachments: Option<Box<Attachments>>,
 }
 
@@ -176,7 +176,7 @@ impl Projector {
     }
 
     /// Writes the visible parts of a value, at most `max_bytes` long. Items of arrays and maps that do not fit are
-    /// omitted whole, and a text that is longer than its share is cut. The model's form has a mark there.
+    /// omitted whole, and a string that is longer than its share is cut. The model's form has a mark there.
     ///
     /// # Errors
     /// The value does not match its schema, or is too large even when cut.
@@ -215,7 +215,7 @@ impl Projector {
         Ok(form)
     }
 
-    /// Cuts a text to its limit. Where a cut breaks the schema, the place stays whole and the value is cut again.
+    /// Cuts a string to its limit. Where a cut breaks the schema, the place stays whole and the value is cut again.
     #[cold]
     fn fit(&self, text: &str, plan: &Plan, unwritten: &[Unwritten], room: usize) -> Result<Form, ProjectError> {
         let mut whole = Vec::new();

@@ -35,8 +35,8 @@ impl<T: Serialize> Writable for T {
     }
 }
 
-/// Writes a value under a plan, into a text that is empty. If an array, a map or a text is by itself much longer than
-/// `most`, only its beginning is written: more of it cannot fit.
+/// Writes a value under a plan, into a string that is empty. If an array, a map or a string is by itself much longer
+/// than `most`, only its beginning is written: more of it cannot fit.
 pub(super) fn write(value: &dyn Writable, plan: &Plan, most: usize, text: String) -> Result<Written, Fault> {
     let mut out = Out::new(text, most);
     match value.write(Cursor { out: &mut out, plan, arrays: 0, depth: 0 })? {

@@ -45,7 +45,7 @@ pub(crate) struct Described {
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_result_bytes: Option<usize>,
     pub(crate) location: Option<Location>,
-    /// Whether files come beside the value; `None` if only its handler knows.
+    /// Whether files come attached to the value; `None` if only its handler knows.
     pub(crate) has_media: Option<bool>,
     pub(crate) requirements: Vec<Requirement>,
     /// The hash of the definition that a server published; `None` for a tool that was not discovered.
@@ -179,7 +179,7 @@ pub(crate) struct Schemas {
     pub(crate) input: Option<Checked>,
     pub(crate) output: Checked,
     pub(crate) answer: Checked,
-    /// Whether files come beside the output.
+    /// Whether files come attached to the output.
     pub(crate) has_media: bool,
 }
 

@@ -29,7 +29,7 @@ pub trait DynamicHandler: Send + Sync {
     /// The tool failed. Operators read the error; a model reads the parts that [`ToolError`] declares safe.
     async fn call(&self, arguments: &Value, context: &ToolContext) -> Result<Value, ToolError>;
 
-    /// Runs a tool that returns files beside its value. The runner calls this one; without an implementation of its own
+    /// Runs a tool that returns files attached to its value. The runner calls this one; without its own implementation
     /// it calls [`call`](Self::call).
     ///
     /// # Errors

@@ -28,7 +28,7 @@ pub(crate) struct Types {
     shim: Shim,
 }
 
-/// The value that a tool returns, without the files beside it.
+/// The value that a tool returns, without the attached files.
 type Value<T> = <<T as ToolComponent>::Output as ToolOutput>::Value;
 
 impl Types {
@@ -123,7 +123,7 @@ impl<T: Tool> Instance for Typed<T> {
     }
 }
 
-/// A function of its own, so that it is not compiled for function tools.
+/// A separate function, so that it is not compiled for function tools.
 fn reconcile<T: Tool>(tool: T, capabilities: T::Capabilities, call: Call<T>, end: End) -> Running {
     Box::pin(async move { end.reconciled(tool.reconcile(capabilities, &call).await) })
 }

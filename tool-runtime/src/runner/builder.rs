@@ -348,7 +348,7 @@ impl RunnerBuilder {
     }
 }
 
-/// A store, the clock beside it, and the same clock if the store's time corrects it.
+/// A store, the clock next to it, and the same clock if the store's time corrects it.
 type Timekeeping = (Arc<dyn Store>, Arc<dyn Clock>, Option<Arc<StoreClock>>);
 
 /// Returns the store and the clock of a runner. Unless the application set its own clock, the store's time corrects the

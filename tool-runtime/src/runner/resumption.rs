@@ -39,8 +39,8 @@ impl Run {
     /// The policy determines who may decide: a person of the run's tenant, with a required role, and not the principal
     /// of the run unless `own_calls` is set. Any other attempt is recorded and has no effect.
     ///
-    /// If the policy requires several approvals (`required` under `[approvals]`), an approval that is not the last one is
-    /// noted and recorded, and the call waits with the same question for other deciders: the result has their number
+    /// If the policy requires several approvals (`required` under `[approvals]`), a partial approval is noted and
+    /// recorded, and the call waits with the same question for other deciders: the result has their number
     /// ([`ToolExecResult::approvals`]). The same person counts once, and one denial ends the call. Edited arguments ask
     /// another question, for which only the editor has approved. Such a call cannot be answered in the tool's place.
     ///
@@ -205,7 +205,7 @@ impl Run {
     /// ([`Reconciled::Unknown`]). Calls of the same effect wait until then.
     ///
     /// A person who may decide on a call of the tool may settle it. The result is checked against the output schema and
-    /// projected like the tool's own. The settlement has a record of its own in the chain of the run, with the decider
+    /// projected like the tool's own. The settlement has a separate record in the chain of the run, with the decider
     /// and the reason; the record of the call stays as it is, and so does the history of a conversation.
     /// [`unsettled_calls`](trait@crate::store::Store#method.unsettled_calls) lists the calls to settle, and
     /// [`RunQueue::settle`](crate::agent::RunQueue::settle) settles them without their run.

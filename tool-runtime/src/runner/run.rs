@@ -515,7 +515,7 @@ impl Run {
     }
 
     /// Whether a sink takes the run's events.
-    pub(super) fn is_heard(&self) -> bool {
+    pub(super) fn has_sink(&self) -> bool {
         self.0.events.is_some() || self.0.listener.is_set()
     }
 

@@ -80,7 +80,7 @@ fn member(name: &str, value: u64) -> u64 {
     value.rotate_left(u32::try_from(name.len() % 64).unwrap_or_default())
 }
 
-/// The first eight bytes of a text, the last eight, and its length.
+/// The first eight bytes of a string, the last eight, and its length.
 fn ends(text: &str) -> u64 {
     let bytes = text.as_bytes();
     match (bytes.first_chunk(), bytes.last_chunk()) {

@@ -6,7 +6,7 @@ use crate::error::Problem;
 use crate::json::Tree;
 use crate::schema::validator::JsonSchemaValidator;
 
-/// Whether a text is a regular expression that the validator takes.
+/// Whether a string is a regular expression that the validator takes.
 pub(crate) fn is_pattern(pattern: &str) -> bool {
     compiles(&json!({ "pattern": pattern })).is_ok()
 }

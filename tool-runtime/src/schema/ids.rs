@@ -287,7 +287,7 @@ fn may_be_null(schema: &Value) -> bool {
     }
 }
 
-/// Whether a text is a placeholder for an id: blank, invisible, punctuation only, `null`, `<id>` and the like.
+/// Whether a string is a placeholder for an id: blank, invisible, punctuation only, `null`, `<id>` and the like.
 #[must_use]
 pub(crate) fn is_placeholder(text: &str) -> bool {
     let text = text.trim_matches(|character: char| character.is_whitespace() || is_invisible(character));
@@ -305,7 +305,7 @@ pub(crate) fn is_placeholder(text: &str) -> bool {
         })
 }
 
-/// Whether a text is a label in brackets, to be filled in: `<id>`, `{{task_id}}`, `<the task id>`.
+/// Whether a string is a label in brackets, to be filled in: `<id>`, `{{task_id}}`, `<the task id>`.
 fn is_label(text: &str) -> bool {
     let inner = text.trim_matches(['<', '>', '{', '}', '[', ']', ' ']);
     inner.is_empty()

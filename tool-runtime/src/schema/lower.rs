@@ -197,7 +197,7 @@ impl Walk {
             }
             Some(Value::Object(_)) if !named => {}
             Some(Value::Object(_)) => {
-                self.refuse("the object has named fields and a map beside them", "put the map into a field of its own");
+                self.refuse("the object has named fields and a map next to them", "put the map into its own field");
             }
             Some(_) => self.untyped_in("additionalProperties"),
         }
@@ -221,7 +221,7 @@ impl Walk {
     fn untyped(&mut self) {
         self.refuse(
             "the schema says nothing about the value",
-            "write a type with a schema of its own instead of a JSON value, or pass the JSON as text in a `String`",
+            "write a type with its own schema instead of a JSON value, or pass the JSON as text in a `String`",
         );
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 const ANNOTATIONS: [&str; 8] =
     ["$comment", "default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"];
 
-/// Rules that depend on the keywords beside them, so that moving them changes their meaning.
+/// Rules that depend on the keywords next to them, so that moving them changes their meaning.
 const NEIGHBOURS: [&str; 12] = [
     "additionalItems",
     "additionalProperties",
@@ -24,7 +24,7 @@ const NEIGHBOURS: [&str; 12] = [
 
 /// Merges `anyOf: [X, null]` and `allOf: [X]` into the schema that holds them; returns whether `null` was there.
 ///
-/// Where X has alternatives of its own, `type` cannot admit `null`. Such a schema stays as it is, or is merged too if
+/// Where X itself has alternatives, `type` cannot admit `null`. Such a schema stays as it is, or is merged too if
 /// `eager`, for a caller that refuses such an X with a message about it.
 pub(crate) fn hoist(schema: &mut Map<String, Value>, eager: bool) -> bool {
     let mut nullable = false;
@@ -64,7 +64,7 @@ fn candidate(schema: &Map<String, Value>, eager: bool) -> Option<(&'static str, 
     let clash = inner.iter().any(|(key, value)| {
         !ANNOTATIONS.contains(&key.as_str()) && schema.get(key).is_some_and(|outer| key == found.0 || outer != value)
     });
-    // Rules beside `anyOf: [X, null]` would have to hold for null as well: all except `enum`, `const` and `type` do.
+    // Rules next to `anyOf: [X, null]` would have to hold for null as well: all except `enum`, `const` and `type` do.
     let beside = found.2 && ["enum", "const", "type", "not", "$ref"].iter().any(|key| schema.contains_key(*key));
     let neighbours = [schema, inner].iter().all(|side| NEIGHBOURS.iter().any(|key| side.contains_key(*key)));
     let unevaluated = ["unevaluatedItems", "unevaluatedProperties"].iter().any(|key| schema.contains_key(*key));

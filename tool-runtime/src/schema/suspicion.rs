@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::error::Problem;
 use crate::schema::problem::Pointer;
-use crate::text::{Unseen, unseen};
+use crate::text::{InvisibleKind, invisible_kind};
 
 /// Words, in lower case, that describe no tool.
 const PHRASES: [&str; 22] = [
@@ -86,10 +86,12 @@ fn suspicious(text: &str) -> Option<&'static str> {
 
 /// Whether text can be hidden in the character. Characters that scripts and emoji need are not hidden.
 const fn is_hidden(character: char) -> bool {
-    match unseen(character) {
-        None | Some(Unseen::Break | Unseen::Joiner | Unseen::Variation | Unseen::Blank) => false,
-        Some(Unseen::Control) => !matches!(character, '\n' | '\r' | '\t'),
-        Some(Unseen::Mark | Unseen::Filler | Unseen::Tag) => true,
+    match invisible_kind(character) {
+        None | Some(InvisibleKind::Break | InvisibleKind::Joiner | InvisibleKind::Variation | InvisibleKind::Blank) => {
+            false
+        }
+        Some(InvisibleKind::Control) => !matches!(character, '\n' | '\r' | '\t'),
+        Some(InvisibleKind::Mark | InvisibleKind::Filler | InvisibleKind::Tag) => true,
     }
 }
 

@@ -145,7 +145,7 @@ impl<'a> Visits<'a, '_> {
             };
             here.edges.push((label, position.schema));
         }
-        // To find members that were not evaluated, a validator visits the schemas beside it once more.
+        // To find members that were not evaluated, a validator visits the schemas next to it once more.
         let times = if members.keys().any(|key| key.starts_with("unevaluated")) { 2 } else { 1 };
         for schema in beside {
             if !schema.is_object() {

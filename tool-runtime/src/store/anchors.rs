@@ -1,5 +1,5 @@
 //! Anchors: the heads of the chains of all runs, chained themselves. A run's own chain reveals gaps in its middle. Only
-//! an anchor reveals that its last records were cut off, or that it was sealed anew from some record on.
+//! an anchor reveals that its last records were cut off, or that it was sealed again from some record on.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -145,7 +145,7 @@ fn written_once(record: AuditRecord) -> Result<AuditRecord, serde_json::Error> {
     }
 }
 
-/// Whether a text has exactly the members of a value, with none added or repeated. The order of members and the
+/// Whether a string has exactly the members of a value, with none added or repeated. The order of members and the
 /// spelling of numbers do not matter, because stores may change them.
 pub(crate) fn is_as_written(text: &str, value: &impl serde::Serialize) -> bool {
     let Ok(written) = serde_json::to_string(value) else { return false };

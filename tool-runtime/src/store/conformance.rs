@@ -31,7 +31,7 @@ use crate::store::{
 };
 use crate::tool::{Hash, ToolName};
 
-/// Runs every case, each on a store of its own that `empty` makes. A bounded store must hold at least 10,000 documents.
+/// Runs every case, each on a separate store that `empty` makes. A bounded store must hold at least 10,000 documents.
 ///
 /// ```
 /// use std::sync::Arc;

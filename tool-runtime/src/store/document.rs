@@ -70,7 +70,7 @@ pub struct StoredDocument {
     pub(crate) document: Document,
 }
 
-/// The length of a text, in bytes, from which [`StoredDocument::split`] takes it out of the JSON.
+/// The length of a string, in bytes, from which [`StoredDocument::split`] takes it out of the JSON.
 const LONG: usize = 2048;
 
 impl StoredDocument {

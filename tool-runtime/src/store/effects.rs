@@ -30,7 +30,7 @@ pub(crate) struct EffectClaim {
 /// The claim of a call on its effect key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OnceClaim {
-    /// How many seconds its result is kept. `None` if it is kept for ever.
+    /// How many seconds its result is kept. `None` if it is kept forever.
     pub(crate) keep: Option<u64>,
 }
 

@@ -147,7 +147,7 @@ impl fmt::Display for Finding {
             }
             Wrong::NotAnchored { run_id, sequence, anchor } => {
                 write!(f, "run {run_id:?}, record {sequence}: it is not the one that anchor {anchor} holds: ")?;
-                f.write_str("the chain was sealed anew")
+                f.write_str("the chain was sealed again")
             }
             Wrong::Cut { run_id, sequence, anchor } => {
                 write!(f, "run {run_id:?}, record {sequence}: it is missing, and what anchor {anchor} holds: ")?;

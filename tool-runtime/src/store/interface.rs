@@ -105,7 +105,7 @@ pub trait Store: Send + Sync {
     }
 
     /// Lists the runs that are due at `now`, the longest due ones first, at most `limit`: all of them, or those of a lane
-    /// ([`StoredDocument::lane`]). A list that is shorter than the limit has all of them: a store with a limit of its own
+    /// ([`StoredDocument::lane`]). A list that is shorter than the limit has all of them: a store with its own limit
     /// reads several pages.
     ///
     /// The default reads the texts of all due runs. A store of many runs overrides it, so that each poll of a worker reads

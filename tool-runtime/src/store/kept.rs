@@ -91,7 +91,7 @@ fn seal_mut(record: &mut AuditRecord) -> Option<&mut Option<Box<RecordSeal>>> {
 /// text.
 pub(super) fn parts(record: &AuditRecord) -> Result<Option<(Hash, AuditRecord)>, serde_json::Error> {
     if let AuditRecord::Erased(inner) = record {
-        // All that is there is kept. Values beside the digest would be a part of the hash, so they do not fit it.
+        // All that is there is kept. Values next to the digest would be a part of the hash, so they do not fit it.
         let mut rest = (**inner).clone();
         let seal = seal_mut(&mut rest).and_then(Option::take);
         return Ok(match seal.as_deref() {

@@ -31,7 +31,7 @@ pub(crate) struct Intent {
     /// How long the attempt counts as alive without a renewal.
     pub(crate) lease: Duration,
     /// The record to write if the call's end is lost.
-    pub(crate) unseen: ToolInvocationRecord,
+    pub(crate) lost_record: ToolInvocationRecord,
     /// The grant that allows it. The call consumes one use of the grant. `None` if the policy or a person allowed it.
     pub(crate) grant: Option<Key>,
     /// The call may run again if its end was not recorded.
@@ -71,15 +71,15 @@ impl Intent {
 /// The ledger's answer to an intent.
 #[derive(Debug, Clone)]
 pub(crate) enum Begun {
-    /// The call may begin, with these bookings and, for a graph, in the run of this id. The last value is `true` if an
+    /// The call may begin, with these bookings and, for a graph, in the run of this id. `is_again` is `true` if an
     /// earlier attempt may have had the effect.
-    Now(Option<Booked>, Option<Arc<str>>, bool),
+    Now { booked: Option<Booked>, graph: Option<Arc<str>>, is_again: bool },
     /// The call has ended, with this record.
     Finished(Box<ToolInvocationRecord>),
     /// Another process runs the call.
     Elsewhere,
     /// The call began, and its owner's lease ended. This attempt owns it now and reconciles it.
-    Unseen,
+    Abandoned,
     /// The grant that allowed the call was revoked or used up. The call did not begin.
     Ungranted,
     /// An account has too little left. The call never began.
@@ -88,8 +88,8 @@ pub(crate) enum Begun {
     Waits(Box<PendingCall>),
     /// A person approved the call with other arguments.
     Replaced,
-    /// The call began, and its owner's lease ended. Its effect had another key than it would have now, so this attempt
-    /// does not own it.
+    /// The call began, and its owner's lease ended. The definition has changed its effect key since, so this attempt
+    /// does not own the call.
     Rekeyed,
     /// Earlier calls of the same effect have an unknown outcome, or one holds the effect key. The call
     /// did not begin.
@@ -152,20 +152,20 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     let ends_with_process = intent.ends_with_process || earlier.is_some_and(|entry| entry.ends_with_process);
     let bill = intent.bill.as_ref().filter(|_| anew);
     let begun = match bill.map(|bill| accounts::reserve(transaction, bill)).transpose()? {
-        Some(Ok(booked)) => Begun::Now(Some(booked), graph.clone(), is_again),
-        None if anew => Begun::Now(None, graph.clone(), is_again),
+        Some(Ok(booked)) => Begun::Now { booked: Some(booked), graph: graph.clone(), is_again },
+        None if anew => Begun::Now { booked: None, graph: graph.clone(), is_again },
         Some(Err(exceeded)) if is_first => return Ok(Begun::Exhausted(exceeded)),
         // A call that has begun before must not be reported as refused, even if the budget is exhausted now.
-        Some(Err(_)) | None => Begun::Unseen,
+        Some(Err(_)) | None => Begun::Abandoned,
     };
     if let Some(grant) = intent.grant.as_ref().filter(|_| is_first) {
         grants::take(transaction, grant)?;
     }
     // A call that was left open has given its effect key up.
     if let Some(effect) = intent.effect.as_ref().filter(|_| is_first || !is_superseded) {
-        effects::hold(transaction, effect, &intent.key, &intent.unseen.tool_call_id)?;
+        effects::hold(transaction, effect, &intent.key, &intent.lost_record.tool_call_id)?;
     }
-    let record = Box::new(intent.unseen.clone());
+    let record = Box::new(intent.lost_record.clone());
     let (owner, worker) = (Arc::clone(&intent.owner), intent.worker);
     let recoverable = intent.repeatable || intent.reconciles;
     let effect = intent.effect.as_ref().map(|effect| Arc::clone(effect.key.scope()));
@@ -190,7 +190,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
 fn is_rekeyed(entry: &LedgerEntry, intent: &Intent) -> bool {
     let is_once = intent.effect.as_ref().is_some_and(|effect| effect.once.is_some());
     let now = intent.effect.as_ref().map(|effect| effect.key.scope());
-    // A call that began without an effect of its own holds no key, so it may get the one of its twins.
+    // A call that began without its own effect holds no key, so it may get the one of its twins.
     entry.effect.as_ref() != now && (entry.effect.is_some() || is_once)
 }
 
@@ -226,9 +226,10 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
 /// Closes a call with its record, if this attempt began it or may still be about to.
 ///
 /// An attempt that took the call over from another one and did not run cannot know the effects of the earlier attempt.
-/// It therefore closes the call with the record of a lost end. So does an attempt whose call has an effect key, if it
-/// states that it had no effect itself. `effect` is the key of the call's effect, if the end changes it, and `terms` the
-/// contents of the notice of an unknown outcome, if the ledger does not know the attempt yet. Returns whether it does.
+/// It therefore closes the call with the record of a lost end. The same applies to a call with an effect key whose own
+/// attempt reports that it had no effect. `effect` is the key of the call's effect, if the end changes it, and `terms`
+/// the contents of the notice of an unknown outcome, if the ledger does not know the attempt yet. Returns whether it
+/// does.
 pub(crate) fn finish(
     transaction: &mut Transaction,
     key: &Key,

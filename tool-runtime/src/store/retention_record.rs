@@ -23,7 +23,7 @@ const PURPOSE: &str = "retention";
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RetentionRecord {
-    /// The run. Records of legal holds have a run of their own, `tool-runtime:retention`.
+    /// The run. Records of legal holds have a separate run, `tool-runtime:retention`.
     pub run_id: Arc<str>,
     /// The person who did it, with the reason.
     pub by: Decider,

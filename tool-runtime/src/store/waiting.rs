@@ -162,7 +162,7 @@ impl Plan<'_> {
     }
 
     /// Writes the approval with its record, unless it is the last one. An approval that does not count is removed from
-    /// the call, with a record of its own.
+    /// the call, with a separate record.
     pub(crate) fn write(self, transaction: &mut Transaction) -> Result<Counted, StoreError> {
         let Self { approval: Approval { decision, decider, .. }, mut waiting, dropped, is_last } = self;
         for (decider, why) in &dropped {
@@ -371,7 +371,7 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
         }
     }
     let begun = match &taken.then {
-        Fate::End(_) => Begun::Now(None, None, false),
+        Fate::End(_) => Begun::Now { booked: None, graph: None, is_again: false },
         Fate::Begin(intent) => match ledger::begin(transaction, intent)? {
             exhausted @ Begun::Exhausted(_) => return Ok(Some(exhausted)),
             Begun::Blocked(blocked) => {

@@ -42,8 +42,8 @@ fn past_plain_pairs(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Whether a text has no quote, backslash or control character. Eight bytes at a time, because most texts are too short
-/// for sixteen.
+/// Whether a string has no quote, backslash or control character. Eight bytes at a time, because most texts are too
+/// short for sixteen.
 #[inline]
 pub(crate) fn is_plain(bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();

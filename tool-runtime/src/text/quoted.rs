@@ -2,7 +2,7 @@
 
 use crate::text::is_invisible;
 
-/// Returns a text between `“` and `”`, on one line and of at most `most` characters, which cannot close the quotes. A
+/// Returns a string between `“` and `”`, on one line and of at most `most` characters, which cannot close the quotes. A
 /// text that was cut is followed by its length, outside of the quotes.
 pub(crate) fn quoted(text: &str, most: usize) -> String {
     let (mut shown, whole) = cleaned(text, most);

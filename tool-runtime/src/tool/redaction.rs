@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// | `stock.*` | each value of the map `stock`, whose keys are shown too |
 /// | `by_day.*.count` | the field `count` of each value of the map `by_day` |
 /// | `$` | the whole output, if it is a scalar or an array of scalars |
-/// | `$media` | the images and files beside the output, see [`WithMedia`](crate::WithMedia) |
+/// | `$media` | the images and files attached to the output, see [`WithMedia`](crate::WithMedia) |
 ///
 /// ```
 /// use tool_runtime::{ToolError, definition, tool};

@@ -17,7 +17,7 @@ pub(crate) enum Piece {
     End,
 }
 
-/// Why a text cannot be read as a sentence.
+/// Why a string cannot be read as a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SentenceError {
     Empty,
@@ -79,8 +79,8 @@ impl Piece {
     }
 }
 
-/// Reads a sentence. `{{`, `}}`, `[[` and `]]` are characters; quotes directly around a name are dropped, because a text is shown in
-/// quotes.
+/// Reads a sentence. `{{`, `}}`, `[[` and `]]` are characters; quotes directly around a name are dropped, because a
+/// string is shown in quotes.
 pub(crate) fn pieces(sentence: &str) -> Result<Vec<Piece>, SentenceError> {
     if sentence.trim().is_empty() {
         return Err(SentenceError::Empty);

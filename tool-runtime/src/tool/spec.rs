@@ -196,7 +196,7 @@ pub(crate) struct Once {
     /// The key, with the names of arguments in braces.
     pub(crate) key: Arc<str>,
     pub(crate) scope: OnceScope,
-    /// How long the key keeps the result, in seconds. `None` if it keeps it for ever.
+    /// How long the key keeps the result, in seconds. `None` if it keeps it forever.
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
     pub(crate) keep: Option<u64>,
 }

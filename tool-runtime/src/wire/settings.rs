@@ -142,7 +142,7 @@ impl RequestSettings {
         self
     }
 
-    /// Adds a text that ends the answer.
+    /// Adds a stop sequence: a string that ends the answer.
     pub fn stop(mut self, text: impl Into<String>) -> Self {
         self.stop.push(text.into());
         self

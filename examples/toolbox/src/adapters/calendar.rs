@@ -82,7 +82,7 @@ impl Fresh {
         if !this.ends_within(&kept.tokens, AHEAD) {
             return Ok(kept.tokens);
         }
-        // In a task of its own: the service may return a refresh token only once, and a dropped call would lose it.
+        // In a separate task: the service may return a refresh token only once, and a dropped call would lose it.
         let this = Arc::clone(this);
         tokio::spawn(async move { this.refreshed(&place).await }).await.map_err(failed)?
     }

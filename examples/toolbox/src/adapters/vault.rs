@@ -128,7 +128,7 @@ pub(crate) fn unseal(key: &Key, context: &str, sealed: &[u8]) -> Option<String> 
 }
 
 /// Reads a key from its file, which is created on first use, readable by its owner only. A real service reads the key
-/// from its secret store, not from a file beside the database.
+/// from its secret store, not from a file next to the database.
 pub(crate) fn key(path: &Path) -> std::io::Result<Key> {
     if !path.exists() {
         let key = Key::try_generate().map_err(|_| std::io::Error::other("the system gives no random numbers"))?;

@@ -84,7 +84,7 @@ fn hydrate(tools: &Path, calls: &Path) -> Result<Exit, Failure> {
         let row: CallRow = row(calls, number, line)?;
         let shown = match call(&row) {
             Some(call) => {
-                // Each row is a conversation of its own, so that no row affects another.
+                // Each row is a separate conversation, so that no row affects another.
                 let run = runners.of(&call).run(RunOptions::new());
                 let id = call.id.clone();
                 let result = run.hydrate([call]).pop();

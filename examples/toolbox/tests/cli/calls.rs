@@ -180,7 +180,7 @@ fn a_call_that_needs_two_people_says_who_approved_and_waits_for_the_other() {
     assert!(audited.contains("approved (1 of 2)") && audited.contains("approved (2 of 2)"), "{audited}");
 }
 
-/// The file changes between the question and the decision: the decision does not count, and the call asks anew.
+/// The file changes between the question and the decision: the decision does not count, and the call asks again.
 #[test]
 fn an_approval_counts_only_for_the_file_that_was_shown() {
     let rig = Rig::new();
@@ -280,9 +280,8 @@ fn a_killed_decision_is_told_and_blocks_nobody() {
 #[test]
 fn a_call_of_a_killed_decision_does_not_begin_again() {
     let rig = Rig::new();
-    let (id, _) = killed_decision(&rig, |rig| {
-        rig.run(&["audit", "open"]).code(0).stdout.contains("tasks__delete_task")
-    });
+    let (id, _) =
+        killed_decision(&rig, |rig| rig.run(&["audit", "open"]).code(0).stdout.contains("tasks__delete_task"));
     let refused = rig.run(&["--json", "approvals", "approve", &id]).code(1);
     assert!(refused.error() == "unfinished" && refused.stderr.contains("toolbox audit open"), "{refused:?}");
     assert!(rig.run(&["audit", "open"]).code(0).stdout.contains("tasks__delete_task"));

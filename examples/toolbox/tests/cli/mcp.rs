@@ -198,7 +198,7 @@ fn a_command_that_is_no_server_is_told_from_one_that_ends() {
 const CLOCK: &str = "core__get_current_time";
 const BROUGHT_IN: &str = "mcp__s__core__get_current_time";
 
-/// The toolbox as a server of the toolbox, under a policy of its own.
+/// The toolbox as a server of the toolbox, under its own policy.
 struct Chain {
     rig: Rig,
     server: Vec<String>,

@@ -79,7 +79,7 @@ fn the_standard_variables_suffice() {
     }
     assert!(all.iter().any(|export| export.says("execute_tool core__get_current_time")));
     assert!(all.iter().any(|export| export.says("gen_ai.execute_tool.duration")));
-    // One kind can have an endpoint of its own.
+    // One kind can have its own endpoint.
     let all = exported(&[], ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "/only/traces"));
     assert!(all.iter().any(|export| export.head.starts_with("post /only/traces") && export.says("toolbox")));
     let all = exported(&[], ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "/only/metrics"));

@@ -1,6 +1,6 @@
 //! The recording in the guide, `docs/src/chat.svg`: the program on a pseudo-terminal asks before it sends a mail.
 //!
-//! `REFRESH_RECORDING=1 cargo test -p toolbox --test cli picture` writes it anew.
+//! `REFRESH_RECORDING=1 cargo test -p toolbox --test cli picture` writes it again.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -30,7 +30,7 @@ fn an_expired_call_reads_like_an_unknown_one() {
     // Simulates that the time for a decision is over and no worker has closed the call yet.
     let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();
     let late = "UPDATE tool_runtime_documents SET body = json_set(body, '$.waiting.call.expires_at', '2020-01-01T00:00:00Z') WHERE \
-                kind = 'waiting'";
+                space = 'waiting'";
     assert_eq!(database.execute(late, []).unwrap(), 1);
     for words in [
         &["approvals", "approve", "ID", "--as", "grace"][..],

@@ -385,7 +385,7 @@ async fn grants_are_listed_and_taken_back() {
     assert_eq!((&elsewhere["outcome"], &elsewhere["mismatch"]), (&json!("approval_mismatch"), &json!("definition")));
 }
 
-/// The key of the store is lost and made anew: the records stay whole, and the comparison that is gone is named.
+/// The key of the store is lost and recreated: the records stay whole, and the comparison that is gone is named.
 #[tokio::test]
 async fn digests_of_a_lost_key_cannot_be_compared() {
     let endpoint = Endpoint::new(vec![]);

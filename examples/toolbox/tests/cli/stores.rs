@@ -59,7 +59,7 @@ fn every_file_is_its_owners_alone_as_the_guide_says() {
     open_handed(&rig, &["approvals", "deny", "c1", "keep it"]).code(0);
     open_handed(&rig, &["--store", "sqlite:shared.db", "worker", "put", "Go on."]).code(0);
     open_handed(&rig, &["check", "--lock", "tools.lock", "--write"]).code(0);
-    // While it is open, SQLite has files beside it.
+    // While it is open, SQLite has files next to it.
     let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();
     database.query_row("SELECT count(*) FROM tool_runtime_documents", [], |row| row.get::<_, i64>(0)).unwrap();
 
@@ -85,7 +85,7 @@ fn every_file_is_its_owners_alone_as_the_guide_says() {
         _ => panic!("{name} is not in the table of the guide"),
     };
     let told: BTreeMap<_, _> = GUIDE
-        .split("## Files and who may read them")
+        .split("## File permissions")
         .nth(1)
         .unwrap()
         .lines()

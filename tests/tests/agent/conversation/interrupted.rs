@@ -1,5 +1,5 @@
 //! Turns that were dropped, and the results that the model reads of their calls: in this process, and in another one
-//! with a store of its own.
+//! with a separate store.
 
 use super::*;
 use tests::DecideShown as _;

@@ -1,4 +1,4 @@
-//! One request and its response: several inputs together, a sink of its own, and the information that a person needs.
+//! One request and its response: several inputs together, its own sink, and the information that a person needs.
 
 use std::sync::Mutex;
 
@@ -90,8 +90,8 @@ async fn a_call_that_waits_says_what_a_person_has_to_know() {
 async fn each_request_has_a_sink_of_its_own() {
     let rig = rig([two_that_wait(), ScriptedTurn::text("Done.")]);
     let mut conversation = rig.converse();
-    let (first, second) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
-    let sink = |heard: &Arc<Heard>| {
+    let (first, second) = (Arc::new(EventLog::default()), Arc::new(EventLog::default()));
+    let sink = |heard: &Arc<EventLog>| {
         let (heard, take) = (Arc::clone(heard), heard.sink());
         move |event| {
             let _ = &heard;

@@ -39,7 +39,7 @@ async fn a_childs_call_is_shown_decided_and_continued_in_another_process() {
     let saved = serde_json::to_string(&conversation.save().await.expect("a document")).expect("JSON");
     assert!(!format!("{calls:?}").contains("note_id"));
 
-    // Another process, with a store of its own: it gets only the document.
+    // Another process, with a separate store: it gets only the document.
     for shares in [false, true] {
         let before = rig.effects();
         let other = Rig { store: if shares { Arc::clone(&rig.store) } else { Arc::default() }, ..Rig::new() };
@@ -221,7 +221,7 @@ async fn a_childs_call_that_needs_two_people_waits_for_both() {
             let mismatch = alone.error().and_then(|error| error.mismatch);
             assert_eq!(mismatch.map(tool_runtime::call::DecisionError::code), Some("several_deciders"));
         }
-        // Another process, which may have a store of its own.
+        // Another process, which may have a separate store.
         let other = Rig { store: if shares { Arc::clone(&rig.store) } else { Arc::default() }, ..Rig::new() };
         let snapshot = run.snapshot().await.expect("a snapshot");
         let runner = other.runner(rules, researcher([ScriptedTurn::text(REPORT)]));

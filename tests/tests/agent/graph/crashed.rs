@@ -2,7 +2,7 @@
 //! the one before.
 
 use super::*;
-use tests::world::{HookedStore, Then};
+use tests::world::{HookAction, HookedStore};
 use tokio::sync::Notify;
 use tool_runtime::agent::{Input, SavedConversation, Step};
 use tool_runtime::call::Decider;
@@ -108,12 +108,12 @@ async fn die_after(world: &Setting, cut: usize) -> Option<Vec<String>> {
         let mut writes = writes.lock().expect("a lock");
         *writes += usize::from(matches!(method, "append" | "update"));
         match *writes {
-            now if now < cut => Then::Pass,
+            now if now < cut => HookAction::Pass,
             now if now == cut && matches!(method, "append" | "update") => {
                 died.notify_one();
-                Then::Silence
+                HookAction::Silence
             }
-            _ => Then::After(Box::pin(std::future::pending())),
+            _ => HookAction::After(Box::pin(std::future::pending())),
         }
     });
     let runner = world.runner(Arc::new(store));
@@ -242,7 +242,7 @@ async fn sweeps_end_every_call_of_a_process_that_died_anywhere() {
     }
 }
 
-/// A tool that no process has any more does not let its calls wait for ever.
+/// A tool that no process has any more does not let its calls wait forever.
 #[tokio::test]
 async fn a_waiting_call_of_a_tool_that_is_gone_ends_a_week_later() {
     let world = Setting::new(Kind::Effects);

@@ -72,7 +72,7 @@ async fn the_model_reads_that_a_value_is_a_persons() {
     for &format in Format::ALL {
         let body = after(format, true, ApprovalDecision::Respond("7".to_owned())).await;
         assert!(
-            body.contains(r"7\n\nThe tool did not run: a person gave this result in its place."),
+            body.contains(r"7\n\nThe tool did not run: a person provided this result instead."),
             "{format}: {body}"
         );
     }
@@ -96,7 +96,7 @@ async fn what_changed_nothing_is_not_mentioned() {
         ApprovalDecision::Deny(None),
     ] {
         let body = after(Format::OpenAiChat, true, decision).await;
-        assert!(!body.contains("changed") && !body.contains("in its place"), "{body}");
+        assert!(!body.contains("changed") && !body.contains("provided this result"), "{body}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use tests::world::{HookedStore, Then};
+use tests::world::{HookAction, HookedStore};
 use tool_runtime::agent::StepError;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::Failure;
@@ -91,9 +91,9 @@ enum Fails {
 /// A store that fails like this.
 fn failing(fails: Fails) -> HookedStore {
     HookedStore::new(Arc::new(MemoryStore::new()), move |method| match (fails, method == "append") {
-        (Fails::AtOnce, true) | (Fails::Otherwise, false) => Then::Fail(StoreError::Unavailable(chained())),
-        (Fails::Later, true) => Then::Silence,
-        _ => Then::Pass,
+        (Fails::AtOnce, true) | (Fails::Otherwise, false) => HookAction::Fail(StoreError::Unavailable(chained())),
+        (Fails::Later, true) => HookAction::Silence,
+        _ => HookAction::Pass,
     })
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tests::spans::Traced;
-use tests::world::Heard;
+use tests::world::EventLog;
 use tool_runtime::agent::{Agent, Input, ScriptedModel, ScriptedTurn};
 use tool_runtime::media::Media;
 use tool_runtime::runner::ApprovalDecision;
@@ -221,7 +221,7 @@ async fn talk(protocol: Protocol) -> (String, String) {
         ScriptedTurn::call("d", "memos__brood", "{}"),
         ScriptedTurn::text("Done."),
     ]));
-    let (heard, mut everyone) = (Heard::default(), Vec::new());
+    let (heard, mut everyone) = (EventLog::default(), Vec::new());
     let options = || RunOptions::new().events(heard.sink());
     let mut conversation = agent.converse(runner.run(options()));
     let decide = |id: &str, decision| Input::new().decide(&tests::never(id), decision, &tests::grace());

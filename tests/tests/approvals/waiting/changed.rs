@@ -195,7 +195,7 @@ async fn a_stored_call_that_was_edited_does_not_run() {
         ("definition", |call| call["definition_hash"] = "00".repeat(32).into(), "definition"),
         ("policy", |call| call["policy_revision"] = "00".repeat(32).into(), "policy"),
         ("version", |call| call["version"] = 2.into(), "store_newer"),
-        ("a field of its own", |call| call["approved"] = true.into(), "store_corrupt"),
+        ("its own field", |call| call["approved"] = true.into(), "store_corrupt"),
     ];
     for (what, change, expected) in edits {
         let folder = tempfile::tempdir().expect("a folder");

@@ -6,7 +6,7 @@ use tests::Shown as _;
 
 use serde_json::Value;
 use tests::stored::{document, json_of};
-use tests::world::{HookedStore, Then};
+use tests::world::{HookAction, HookedStore};
 use tool_runtime::store::{Key, StoreError};
 
 use super::*;
@@ -51,7 +51,7 @@ async fn what_does_not_fit_is_told_and_can_be_corrected() {
         assert_eq!(error.errors.first().map(|violation| violation.pointer.as_str()), pointer, "{given}");
         assert!(error.safe_message.contains("still waits"), "{given}: {}", error.safe_message);
         assert!(result.detail().expect("a reason").contains(why), "{given}: {:?}", result.detail());
-        // The refused decision has a record of its own, and the record of the call stays open.
+        // The refused decision has a separate record, and the record of the call stays open.
         let filter = RecordFilter::run("run-1");
         let records = store.records(&filter).await.expect("records");
         let [sealed] = &records[..] else { panic!("one record: {records:?}") };
@@ -133,13 +133,13 @@ async fn a_call_that_takes_the_id_of_another_is_not_decided_for_it() {
                 let theirs = theirs.clone();
                 swap(&swapped, "run-1", "person", move |call| *call = serde_json::to_value(&theirs).expect("JSON"));
             }
-            Then::Pass
+            HookAction::Pass
         });
         let swapped = ToolRunner::builder(catalog, policy).approvals(true).store(store).build().expect("a runner");
         let given = format!("{decision:?}");
         let error = swapped.run(ada()).resume_shown("person", decision, &grace()).await.expect_err("another call");
         assert_eq!(error.code(), "not_pending", "{given}");
-        // It waits for a decision of its own.
+        // It waits for its own decision.
         let result = swapped.run(ada()).resume_shown("person", ApprovalDecision::Approve, &grace()).await;
         assert_eq!(result.expect("it waits").to_model(), "9", "{given}");
     }

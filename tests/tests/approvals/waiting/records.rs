@@ -10,7 +10,7 @@ use tool_runtime::store::ManualClock;
 
 use super::*;
 
-/// Ends in a way of its own.
+/// Ends in its own way.
 #[tool(name = "recorded__change", effect = state_change, redact = ["$"])]
 async fn ends(
     /// How.
@@ -20,7 +20,7 @@ async fn ends(
     end(how).await
 }
 
-/// Ends in a way of its own, and changes nothing.
+/// Ends in its own way, and changes nothing.
 #[tool(name = "recorded__read", effect = read_only, redact = ["$"])]
 async fn reads(
     /// How.

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tests::world::{HookedStore, Then};
+use tests::world::{HookAction, HookedStore};
 use tool_runtime::store::StoreError;
 
 use super::*;
@@ -36,9 +36,9 @@ async fn call(
         let mut updates = calls.lock().expect("a lock");
         *updates += usize::from(method == "update");
         if hook(method, *updates) {
-            Then::Fail(StoreError::Unavailable("the table is gone".into()))
+            HookAction::Fail(StoreError::Unavailable("the table is gone".into()))
         } else {
-            Then::Pass
+            HookAction::Pass
         }
     });
     let lost = Arc::new(Mutex::new(0));
@@ -101,8 +101,8 @@ async fn a_policy_can_want_a_record_of_each_call() {
 #[tokio::test]
 async fn a_conversation_withholds_a_result_without_a_record() {
     let store = HookedStore::new(Arc::new(MemoryStore::new()), |method| match method {
-        "append" => Then::Fail(StoreError::Unavailable("the disk is full".into())),
-        _ => Then::Pass,
+        "append" => HookAction::Fail(StoreError::Unavailable("the disk is full".into())),
+        _ => HookAction::Pass,
     });
     let policy = format!("allowed_tools = [\"waiting__read\"]\n{REQUIRED}");
     let catalog = ToolCatalog::collect().expect("a catalog");

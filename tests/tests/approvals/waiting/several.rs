@@ -264,7 +264,7 @@ async fn a_restored_run_and_a_token_carry_the_approvals() {
     let run = suspended(&runner(&two(), &store), ada()).await;
     approve(&run, &grace()).await.expect("it counts");
     let snapshot = serde_json::to_string(&run.snapshot().await.expect("a snapshot")).expect("a document");
-    // A process with a store of its own.
+    // A process with a separate store.
     let elsewhere = Arc::new(MemoryStore::new());
     let snapshot = || serde_json::from_str(&snapshot).expect("a snapshot");
     let restored = runner(&two(), &elsewhere).restore(snapshot(), ada()).await.expect("restored");
@@ -288,7 +288,7 @@ async fn a_restored_run_and_a_token_carry_the_approvals() {
     assert!(approve(&merged, &by("heidi")).await.expect("it counts").is_ok());
 }
 
-/// Several people approve at the same moment, each in a process of their own: none is lost, and the call runs once.
+/// Several people approve at the same moment, each in a separate process: none is lost, and the call runs once.
 #[tokio::test(flavor = "multi_thread")]
 async fn approvals_at_the_same_moment_all_count() {
     for round in 0..16 {

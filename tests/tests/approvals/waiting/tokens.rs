@@ -30,7 +30,7 @@ fn keys() -> SealingKeys {
     SealingKeys::new("2026-11", [7; 32])
 }
 
-/// A service without a store of its own.
+/// A service without a separate store.
 fn service(policy: &str, clock: &Arc<ManualClock>) -> ToolRunner {
     let policy = ToolPolicy::from_toml(policy).expect("a policy");
     let catalog = ToolCatalog::collect().expect("a catalog");

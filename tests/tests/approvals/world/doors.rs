@@ -159,7 +159,7 @@ fn graph() -> Graph {
     Graph::new("payer", "1", Agent::new(ScriptedModel::new(turns))).description("Pays.").tools(["world__pay"])
 }
 
-/// The call of a graph waits with the call that the graph makes, and asks anew with it.
+/// The call of a graph waits with the call that the graph makes, and asks again with it.
 #[tokio::test]
 async fn a_graph_asks_anew() {
     let rig = Rig::new();

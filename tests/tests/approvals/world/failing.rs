@@ -1,4 +1,4 @@
-//! Preconditions that fail: each is a typed refusal, and none asks for ever or lets the call run.
+//! Preconditions that fail: each is a typed refusal, and none asks forever or lets the call run.
 
 use std::task::Poll;
 

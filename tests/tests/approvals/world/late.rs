@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use tests::world::{HookedStore, Then};
+use tests::world::{HookAction, HookedStore};
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn stopped(rig: &Rig, rules: &str) -> Run {
         if method == "update" && is_next.swap(false, Ordering::AcqRel) {
             clock.advance(PAUSE);
         }
-        Then::Pass
+        HookAction::Pass
     });
     rig.process_over(Arc::new(store), rules).run(of("run-1"))
 }
@@ -28,7 +28,7 @@ async fn waits(rig: &Rig) -> bool {
 
 #[tokio::test]
 async fn an_approved_call_does_not_begin_after_it_expired() {
-    // The comparison with the world is a write of its own if the world has changed.
+    // The comparison with the world is a separate write if the world has changed.
     for balance in [120, 90] {
         let rig = Rig::new();
         let question = asked(&rig.run().exec(call("world__pay")).await);

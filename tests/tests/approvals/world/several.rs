@@ -116,7 +116,7 @@ async fn an_edit_needs_a_world_that_can_be_read() {
 /// Made again while its world cannot be read, the call of edited arguments still waits, as it was edited.
 #[tokio::test]
 async fn the_same_call_again_keeps_the_edit() {
-    let (rig, heard) = (Rig::new(), Heard::default());
+    let (rig, heard) = (Rig::new(), EventLog::default());
     let first = asked(&rig.process(&two()).run(of("run-1")).exec(call("world__pay")).await);
     let edited = ApprovalDecision::ApproveEdited(r#"{"account":"other","cents":50}"#.into());
     let second = asked(&decide(&rig, &first, edited, &grace()).await);
@@ -138,7 +138,7 @@ async fn the_same_call_again_keeps_the_edit() {
     assert_eq!(records.iter().filter(|record| record.executed).count(), 1);
 }
 
-/// Edits do not let a world that always changes ask for ever.
+/// Edits do not let a world that always changes ask forever.
 #[tokio::test]
 async fn an_edit_does_not_begin_the_count_again() {
     let rig = Rig::new();

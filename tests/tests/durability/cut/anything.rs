@@ -110,11 +110,11 @@ impl Attack {
             let state = chance.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).unwrap_or_default();
             let down = || StoreError::Unavailable("the disk is gone".into());
             match ((state >> 33) % 100, method) {
-                (0..80, _) => Then::Pass,
-                (80..92, _) => Then::Late,
-                (92..96, _) => Then::Fail(down()),
-                (_, "update" | "append") => Then::Lost(down()),
-                _ => Then::Pass,
+                (0..80, _) => HookAction::Pass,
+                (80..92, _) => HookAction::Late,
+                (92..96, _) => HookAction::Fail(down()),
+                (_, "update" | "append") => HookAction::Lost(down()),
+                _ => HookAction::Pass,
             }
         };
         self.rig.process(Arc::new(HookedStore::new(plain, hook)), policy)

@@ -12,17 +12,17 @@ fn down() -> StoreError {
 }
 
 /// A hook for a store that fails at write `at`: after the write if `kept` is true, and before it otherwise.
-fn fails(at: u32, kept: bool) -> impl Fn(&'static str) -> Then + Send + Sync {
+fn fails(at: u32, kept: bool) -> impl Fn(&'static str) -> HookAction + Send + Sync {
     let writes = AtomicU32::new(0);
     move |method| match method {
         "update" | "append" if writes.fetch_add(1, Ordering::AcqRel) == at => {
             if kept {
-                Then::Lost(down())
+                HookAction::Lost(down())
             } else {
-                Then::Fail(down())
+                HookAction::Fail(down())
             }
         }
-        _ => Then::Pass,
+        _ => HookAction::Pass,
     }
 }
 

@@ -20,9 +20,9 @@ async fn an_approval_that_could_not_be_taken_counts_for_nothing() {
     let fails = AtomicU32::new(10);
     let run = rig.hooked(&policy, move |method| match method {
         "update" if fails.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok() => {
-            Then::Fail(StoreError::Unavailable("the disk is gone".into()))
+            HookAction::Fail(StoreError::Unavailable("the disk is gone".into()))
         }
-        _ => Then::Pass,
+        _ => HookAction::Pass,
     });
     for _ in 0..5 {
         let error =
@@ -144,7 +144,7 @@ async fn the_stored_result_outlives_its_record() {
 #[tokio::test]
 async fn more_calls_than_a_page_are_known() {
     let rig = Rig::new();
-    let world = rig.hooked(OPEN, |_| Then::Pass);
+    let world = rig.hooked(OPEN, |_| HookAction::Pass);
     for at in 0..300 {
         // Killed: nothing of it is heard again.
         let call = ToolCall::text(format!("c{at}"), "cut__stuck", format!(r#"{{"number":{at}}}"#));
@@ -164,8 +164,8 @@ async fn a_call_that_ends_while_it_is_looked_up_is_found() {
     let _ = poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready())).await;
     let call = Mutex::new(Some(call));
     let run = rig.hooked(OPEN, move |method| match call.lock().unwrap().take_if(|_| method == "list") {
-        Some(call) => Then::After(Box::pin(async move { drop(call.await) })),
-        None => Then::Pass,
+        Some(call) => HookAction::After(Box::pin(async move { drop(call.await) })),
+        None => HookAction::Pass,
     });
     let known = run.recorded(&CallId::new("c")).await.expect("a store").expect("it ended");
     assert_eq!(known.outcome(), Outcome::Ok);
@@ -183,8 +183,8 @@ async fn a_call_that_is_decided_while_it_is_restored_does_not_wait_again() {
         let decide = async move { drop(run.resume_shown("c", edited, &tests::grace()).await.expect("it waits")) };
         let decide = Mutex::new(Some(decide));
         let hook = move |called| match decide.lock().unwrap().take_if(|_| called == method) {
-            Some(decide) => Then::After(Box::pin(decide)),
-            None => Then::Pass,
+            Some(decide) => HookAction::After(Box::pin(decide)),
+            None => HookAction::Pass,
         };
         let store = Arc::new(HookedStore::new(Arc::clone(&rig.store) as _, hook));
         rig.process(store, ASKS).restore(saved.clone(), ada()).await.expect("a run");
@@ -238,9 +238,9 @@ async fn an_answer_that_nobody_took_is_not_read() {
             Some(other) => {
                 let answered = std::pin::pin!(other.client_result("c", "\"one\"")).poll(&mut noop());
                 assert!(answered.is_ready());
-                Then::Pass
+                HookAction::Pass
             }
-            None => Then::Pass,
+            None => HookAction::Pass,
         }
     });
     let error = run.client_result("c", "\"two\"").await.expect_err("it was answered");
@@ -280,7 +280,7 @@ async fn a_call_is_handed_out_once() {
 async fn a_call_whose_lease_ended_before_it_began_does_not_begin() {
     let rig = Rig::new();
     let (clock, store) = (Arc::clone(&rig.clock), Arc::clone(&rig.store));
-    let slow = rig.hooked(OPEN, move |_| Then::Slow(Duration::from_secs(40)));
+    let slow = rig.hooked(OPEN, move |_| HookAction::Slow(Duration::from_secs(40)));
     let call = tokio::spawn(async move { slow.exec(change_call("c")).await });
     tokio::time::sleep(Duration::from_secs(35)).await;
     clock.advance(Duration::from_secs(35));

@@ -69,7 +69,7 @@ async fn sentences(processes: &Processes) -> Vec<Value> {
     events(processes).await.iter().map(|(_, data)| data["sentence"].clone()).collect()
 }
 
-/// A call states what it depends on, and asks anew when that has changed. The notices have the author's sentence only.
+/// A call states what it depends on, and asks again when that has changed. The notices have the author's sentence only.
 #[tokio::test]
 async fn statements_about_the_world_are_in_no_notice() {
     for is_graph in [false, true] {
@@ -93,7 +93,7 @@ async fn statements_about_the_world_are_in_no_notice() {
         account.0.store(3100, Ordering::Release);
         let again = run.resume_shown("c/1", ApprovalDecision::Approve, &by("grace")).await.expect("it waits");
         let expected = if is_graph { Outcome::ApprovalRequired } else { Outcome::ApprovalMismatch };
-        assert_eq!(again.outcome(), expected, "it asks anew");
+        assert_eq!(again.outcome(), expected, "it asks again");
         run.resume_shown("c/1", ApprovalDecision::Deny(None), &by("grace")).await.expect("it waits");
         let kinds = kinds(&processes).await;
         assert!(kinds.starts_with(&["call.waiting".to_owned()]) && kinds.len() > 2, "{kinds:?}");

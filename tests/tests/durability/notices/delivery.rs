@@ -315,7 +315,7 @@ async fn the_sweep_removes_what_is_over() {
     }
 }
 
-/// A notifier that runs beside a worker sends what comes, and ends when it is told.
+/// A notifier that runs together with a worker sends what comes, and ends when it is told.
 #[tokio::test]
 async fn a_notifier_runs_until_it_is_stopped() {
     let (processes, server) = (processes(0), receiver([status("200 OK")]));

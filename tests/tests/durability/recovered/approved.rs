@@ -1,7 +1,7 @@
 //! Calls that waited for a person and were approved, before their process died.
 
 use tests::Shown as _;
-use tests::world::{HookedStore, Then};
+use tests::world::{HookAction, HookedStore};
 use tool_runtime::ToolCall;
 use tool_runtime::agent::SavedConversation;
 use tool_runtime::call::Question;
@@ -231,13 +231,13 @@ fn a_call_that_is_approved_between_two_reads_is_not_reported_as_not_run() {
             let reads = Arc::new(Mutex::new(None::<u32>));
             let (counted, runner) = (Arc::clone(&reads), rig.runner());
             let store = HookedStore::new(Arc::clone(&rig.store) as Arc<dyn Store>, move |_| {
-                let Some(count) = &mut *of(&counted) else { return Then::Pass };
+                let Some(count) = &mut *of(&counted) else { return HookAction::Pass };
                 *count += 1;
                 if *count != read + 1 {
-                    return Then::Pass;
+                    return HookAction::Pass;
                 }
                 let run = runner.run(ada());
-                Then::After(Box::pin(async move {
+                HookAction::After(Box::pin(async move {
                     drop(run.resume_shown("c", ApprovalDecision::Approve, &grace()).await);
                 }))
             });

@@ -53,7 +53,7 @@ fn a_look_that_answers_for_another_key_ends_its_own_call_through_each_door() {
     for (name, door) in DOORS {
         let rig = Rig::new("keyed", Dies::After);
         *of(&rig.there.looks) = Looks::Another;
-        // A call of another run is open, with an effect of its own.
+        // A call of another run is open, with its own effect.
         let other = rig.runner().run(RunOptions::new().run_id("other").principal("ada").tenant("acme"));
         let other = other.exec(ToolCall::text("c", rig.name(), r#"{"what":"food"}"#));
         rig.dies(async move { drop(other.await) });

@@ -1,6 +1,6 @@
 //! Calls inside a graph whose run has an owner: they belong to the owner of the run that called the graph.
 
-use tests::world::{HookedStore, Then};
+use tests::world::{HookAction, HookedStore};
 use tool_runtime::ToolCall;
 use tool_runtime::agent::{Graph, ScriptedModel, ScriptedTurn};
 use tool_runtime::store::{DocumentKind, Query, StoreError, Transaction};
@@ -131,7 +131,7 @@ fn a_sweep_goes_on_after_a_waiting_call_that_cannot_be_read() {
             *of(&lists) += u32::from(method == "list");
             // The first one lists the calls, the second one the waiting calls of the caller's run.
             let is_it = method == "list" && *of(&lists) == 2;
-            if is_it { Then::Fail(StoreError::Corrupt("of a later version".into())) } else { Then::Pass }
+            if is_it { HookAction::Fail(StoreError::Corrupt("of a later version".into())) } else { HookAction::Pass }
         });
         let swept = (&store as &dyn Store).sweep().await;
         assert_eq!(swept.expect_err("one cannot be read").code(), "store_corrupt");

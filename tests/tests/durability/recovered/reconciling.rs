@@ -18,7 +18,7 @@ fn again(rig: &Rig) -> impl Future<Output = tool_runtime::ToolExecResult> + use<
     rig.runner().run(ada()).exec(ToolCall::text("c", rig.name(), ARGUMENTS))
 }
 
-/// A tool without a limit of its own gets that of the lease, so that no run is held for ever.
+/// A tool without its own limit gets that of the lease, so that no run is held forever.
 #[test]
 fn one_that_hangs_is_left_after_the_lease() {
     let rig = died(Looks::Hangs);

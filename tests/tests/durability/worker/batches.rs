@@ -104,9 +104,9 @@ async fn a_process_that_ends_leaves_all_decisions_or_none() {
     for at in 0.. {
         let operations = AtomicU32::new(0);
         let hook = move |_: &'static str| match operations.fetch_add(1, Ordering::AcqRel) {
-            before if before < at => Then::Pass,
-            now if now == at => Then::Lost(StoreError::Unavailable("the store is gone".into())),
-            _ => Then::Fail(StoreError::Unavailable("the store is gone".into())),
+            before if before < at => HookAction::Pass,
+            now if now == at => HookAction::Lost(StoreError::Unavailable("the store is gone".into())),
+            _ => HookAction::Fail(StoreError::Unavailable("the store is gone".into())),
         };
         let store: Arc<dyn Store> = Arc::new(HookedStore::new(Arc::clone(&worlds[0].store) as _, hook));
         let decided = RunQueue::new(&World::runner(store)).decide_all(&all, &grace()).await;

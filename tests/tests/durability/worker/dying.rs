@@ -35,14 +35,14 @@ async fn survives(end: Option<(End, usize)>) -> usize {
         let (operations, gone, died) = (Arc::clone(&operations), Arc::clone(&gone), Arc::clone(&died));
         move |_: &'static str| {
             let at = operations.fetch_add(1, Ordering::AcqRel);
-            let fail = || Then::Fail(StoreError::Unavailable("the store is gone".into()));
+            let fail = || HookAction::Fail(StoreError::Unavailable("the store is gone".into()));
             if gone.load(Ordering::Acquire) {
                 return fail();
             }
-            let Some((end, _)) = end.filter(|(_, n)| *n == at) else { return Then::Pass };
+            let Some((end, _)) = end.filter(|(_, n)| *n == at) else { return HookAction::Pass };
             gone.store(true, Ordering::Release);
             died.notify_one();
-            if end == End::KilledAfter { Then::Silence } else { fail() }
+            if end == End::KilledAfter { HookAction::Silence } else { fail() }
         }
     };
     let hooked: Arc<dyn Store> = Arc::new(HookedStore::new(Arc::clone(&world.store) as _, hook));

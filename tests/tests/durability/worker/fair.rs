@@ -101,7 +101,7 @@ impl Fair {
             lanes.fetch_add(u32::from(method == "lanes"), Ordering::AcqRel);
             let lists = matches!(method, "due_runs" | "due_runs of a lane" | "lanes" | "list");
             listings.fetch_add(u32::from(lists), Ordering::AcqRel);
-            Then::Pass
+            HookAction::Pass
         };
         let store = Arc::new(HookedStore::new(Arc::clone(&self.store) as _, hook).refusing(refusal));
         let (taken, polls) = (Arc::clone(&self.taken), Arc::clone(&self.polls));
@@ -164,7 +164,7 @@ async fn a_tenant_with_many_runs_holds_no_other_up() {
     }
 }
 
-/// Six hundred tenants, more than a page of lanes, are beside one with many runs.
+/// Six hundred tenants, more than a page of lanes, are next to one with many runs.
 #[tokio::test(start_paused = true)]
 async fn turns_reach_every_tenant() {
     let fair = Fair::new(MemoryStore::new());

@@ -128,9 +128,9 @@ async fn an_approval_survives_the_end_of_the_next_deciders_process() {
             let hook = move |_: &'static str| {
                 let gone = || StoreError::Unavailable("the store is gone".into());
                 match (operations.fetch_add(1, Ordering::AcqRel), happens) {
-                    (before, _) if before < at => Then::Pass,
-                    (now, true) if now == at => Then::Lost(gone()),
-                    _ => Then::Fail(gone()),
+                    (before, _) if before < at => HookAction::Pass,
+                    (now, true) if now == at => HookAction::Lost(gone()),
+                    _ => HookAction::Fail(gone()),
                 }
             };
             let store: Arc<dyn Store> = Arc::new(HookedStore::new(Arc::clone(&world.store) as _, hook));

@@ -65,7 +65,7 @@ async fn stopped_in(place: &'static str) -> ((Vec<(String, Outcome)>, BTreeMap<S
             if matches!(method, "update" | "append") && is_back.load(Ordering::Acquire) {
                 writes.fetch_add(1, Ordering::AcqRel);
             }
-            Then::Pass
+            HookAction::Pass
         }
     };
     let worker = world.worker_on(Arc::new(HookedStore::new(Arc::clone(&world.store) as _, hook)));

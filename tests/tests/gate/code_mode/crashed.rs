@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tests::Shown as _;
 
-use tests::world::{HookedStore, Then};
+use tests::world::{HookAction, HookedStore};
 use tokio::sync::Notify;
 use tool_runtime::agent::CodeMode;
 use tool_runtime::call::Decider;
@@ -82,12 +82,12 @@ async fn die_after(world: &Setting, cut: usize) -> Result<Option<String>, Option
         let is_write = matches!(method, "append" | "update");
         *writes += usize::from(is_write);
         match *writes {
-            now if now < cut => Then::Pass,
+            now if now < cut => HookAction::Pass,
             now if now == cut && is_write => {
                 died.notify_one();
-                Then::Silence
+                HookAction::Silence
             }
-            _ => Then::After(Box::pin(std::future::pending())),
+            _ => HookAction::After(Box::pin(std::future::pending())),
         }
     });
     let run = world.runner(Arc::new(store)).run(options());

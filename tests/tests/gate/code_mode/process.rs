@@ -1,4 +1,4 @@
-//! Effects of scripts on the process: its memory, and its output to the terminal. Each test uses a process of its own.
+//! Effects of scripts on the process: its memory, and its output to the terminal. Each test uses a separate process.
 
 use std::env;
 use std::process::{Command, Output};

@@ -217,7 +217,7 @@ async fn an_answer_is_what_the_call_returns() {
     let result = decide(&run, answer("9")).await;
     let read = crate::code_mode::read(&result.to_model());
     assert_eq!((read["value"].to_string().as_str(), rig.effects()), ("9", 0));
-    let printed = "call_1: The tool did not run: a person gave this result in its place.\n";
+    let printed = "call_1: The tool did not run: a person provided this result instead.\n";
     assert!(result.to_model().contains(&serde_json::to_string(printed).expect("JSON")), "{}", result.to_model());
 }
 
@@ -231,7 +231,7 @@ async fn a_script_that_diverges_is_stopped() {
     let changed = snapshot.replace(r#"\"Returned\":\"[7,8]\""#, r#"\"Returned\":\"[8,7]\""#);
     assert_ne!(changed, snapshot);
     let snapshot: RunSnapshot = serde_json::from_str(&changed).expect("a snapshot");
-    // Another process, with a store of its own: only the document goes there.
+    // Another process, with a separate store: only the document goes there.
     let other = Rig::new();
     let run = other.runner("", with_effects()).restore(snapshot, options()).await.expect("a run");
     let result = decide(&run, ApprovalDecision::Approve).await;

@@ -15,7 +15,7 @@ async fn a_failure_is_reported_when_its_caller_leaves_before_the_receipt() {
     let runner =
         ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), ToolPolicy::allow(["contained__fail"]))
             .broker(Broker)
-            .store(HookedStore::new(Arc::new(MemoryStore::new()), |_| Then::Silence))
+            .store(HookedStore::new(Arc::new(MemoryStore::new()), |_| HookAction::Silence))
             .failures(move |failure: &Failure<'_>| {
                 sink.lock().expect("no poison").push((failure.code.to_owned(), None, None, failure.text.to_owned()));
             })
@@ -91,7 +91,7 @@ async fn parts_may_panic_while_they_are_dropped() {
                 let bomb = Bomb::new();
                 move |_| {
                     let _ = &bomb;
-                    Then::Pass
+                    HookAction::Pass
                 }
             }))
             .clock(Bomb::new())

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use tests::Shown as _;
 
-use tests::world::Heard;
+use tests::world::EventLog;
 use tool_runtime::call::Decider;
 use tool_runtime::runner::{ApprovalDecision, RunOptions, ToolRunner};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
@@ -31,7 +31,7 @@ fn runner(policy: &str, store: Arc<dyn Store>) -> ToolRunner {
 
 /// Calls both tools under an id of so many bytes, and returns whether record, events and context have the call's own.
 async fn has_its_own(policy: &str, bytes: usize) -> bool {
-    let (store, heard) = (MemoryStore::new(), Heard::default());
+    let (store, heard) = (MemoryStore::new(), EventLog::default());
     let run = runner(policy, Arc::new(store.clone())).run(RunOptions::new().events(heard.sink()));
     let mut own = Vec::new();
     for (tool, letter) in [("ids__reads", "r"), ("ids__changes", "c")] {

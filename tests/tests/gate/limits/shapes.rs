@@ -155,7 +155,7 @@ fn shapes(bytes: usize) -> Vec<Shape> {
         },
         // The first list has to stay whole, so the other one is cut more than its share.
         shape(
-            "a list of a least length beside another one",
+            "a list of a least length next to another one",
             json!({"first": small_rows(150), "rest": small_rows(count), "text": long(bytes / 10)}),
             object(&json!({"first": {"type": "array", "items": small(), "minItems": 150}, "rest": list(&small()), "text": text()})),
             &["first.door", "first.at", "rest.door", "rest.at", "text"],
@@ -193,7 +193,7 @@ fn shapes(bytes: usize) -> Vec<Shape> {
             &["row.id", "row.state", "row.code", "row.at", "row.mail", "text"],
         ),
         shape(
-            "strict rows beside a text",
+            "strict rows next to a text",
             json!({"rows": (0..bytes / 300).map(strict).collect::<Value>(), "text": long(bytes / 20)}),
             object(&json!({"rows": list(&strict_row()), "text": text()})),
             &["rows.id", "rows.state", "rows.code", "rows.at", "rows.mail", "text"],

@@ -104,7 +104,7 @@ async fn arguments_are_read_as_they_were_written() {
     .into_iter()
     .enumerate()
     {
-        // Each call has a run of its own, because a run tells its model how often it was wrong.
+        // Each call has a separate run, because a run tells its model how often it was wrong.
         let run = runner(&store).run(tool_runtime::RunOptions::new().principal("ada").tenant("acme"));
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (read, write) = tokio::io::split(theirs);

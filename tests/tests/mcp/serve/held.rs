@@ -229,7 +229,7 @@ async fn a_request_is_held_until_somebody_decides() {
     };
     let (first, second, ()) = tokio::join!(letter(&client, "held"), letter(&other, "held"), decide);
     for done in [first.unwrap(), second.unwrap()] {
-        // A request that came after the answer to the other one is a call of its own.
+        // A request that came after the answer to the other one is a separate call.
         if done.is_error == Some(false) {
             assert_eq!(text(&done), "sent at 1");
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rmcp::model::ClientRequest;
 use rmcp::service::PeerRequestOptions;
 use serde_json::{Value, json};
-use tests::world::{HookedStore, Then};
+use tests::world::{HookAction, HookedStore};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::net::TcpStream;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer};
@@ -39,9 +39,9 @@ fn dies_when_a_call_waits(store: &Arc<MemoryStore>) -> HookedStore {
         let pending = now(async { behind.pending_calls(&RecordFilter::default()).await });
         match pending {
             Some(Ok(calls)) if !calls.is_empty() && matches!(method, "update" | "append") => {
-                Then::Fail(StoreError::Unavailable("killed".into()))
+                HookAction::Fail(StoreError::Unavailable("killed".into()))
             }
-            _ => Then::Pass,
+            _ => HookAction::Pass,
         }
     })
 }
@@ -238,9 +238,9 @@ async fn a_call_that_cannot_be_recorded_does_not_run() {
     let down = Arc::clone(&is_down);
     let store = Arc::new(HookedStore::new(Arc::clone(&behind) as _, move |method| {
         if method == "records" && down.load(Ordering::Relaxed) {
-            Then::Fail(StoreError::Unavailable("the table is gone".into()))
+            HookAction::Fail(StoreError::Unavailable("the table is gone".into()))
         } else {
-            Then::Pass
+            HookAction::Pass
         }
     }));
     let served = builder(Arc::clone(&store), "[records]\nrequired = true\n").build().unwrap();

@@ -185,7 +185,7 @@ async fn recorded(store: &dyn Store) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_waits_is_a_task_until_somebody_decided() {
+async fn a_call_that_waits_is_a_task_until_it_is_decided() {
     let store = Arc::<MemoryStore>::default();
     let served = server(&store);
     for client in [piped(&served, OLD).await, over_http(&served, "ada").await] {
@@ -281,7 +281,7 @@ async fn to_strangers_a_task_does_not_exist() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_knows_no_tasks_gets_what_it_always_got() {
+async fn a_client_without_tasks_gets_the_plain_answer() {
     let store = Arc::<MemoryStore>::default();
     let served = server(&store);
     let client = piped(&served, Patient { tasks: false, ..OLD }).await;
@@ -342,7 +342,7 @@ async fn a_server_that_starts_again_finds_its_tasks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_is_asked_only_where_everybody_lets_it() {
+async fn a_client_is_asked_only_if_server_policy_and_client_allow_it() {
     let own = format!("{POLICY}\n[approvals]\nown_calls = true\n");
     let forms = Patient { forms: true, ..OLD };
     for (policy, asks, patient, asked) in
@@ -573,7 +573,7 @@ async fn a_call_that_asks_becomes_a_task_where_nobody_is_asked_meanwhile() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_decision_that_nobody_may_take_changes_nothing() {
+async fn an_unauthorised_decision_changes_nothing() {
     let store = Arc::<MemoryStore>::default();
     let client = piped(&server(&store), OLD).await;
     let id = task(&client, "letters__send", json!({"text": "hello"})).await.task_id;
@@ -598,7 +598,7 @@ async fn a_decision_that_nobody_may_take_changes_nothing() {
         assert!(matches!(refused, ResumeError::NotWaiting(_)), "{refused:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // Decisions beside one that is on its way are refused, and recorded.
+    // Decisions next to one that is on its way are refused, and recorded.
     let mut refused = refusals(&*store).await.split_off(3);
     refused.retain(|one| *one != (Outcome::ApprovalMismatch, Some(DecisionError::NotPending)));
     assert_eq!(refused, [(Outcome::ValidationError, None)]);

@@ -82,7 +82,7 @@ async fn a_process_says_what_changed_and_is_asked_again_after_it_died() {
     changes_are_seen(&servers).await;
     let run = run_under(&servers, policy(&servers, &NAMES, ""));
     assert_eq!(call(&run, "mcp__s__die", "{}").await.outcome(), Outcome::OutcomeUnknown);
-    // The server begins anew, with its first tools.
+    // The server begins again, with its first tools.
     let added = call(&run, "mcp__s__add", "{}").await;
     assert_eq!(added.outcome(), Outcome::Ok, "{:?}", added.detail());
     until("a tool that was added is listed", || lists(&servers, "late")).await;

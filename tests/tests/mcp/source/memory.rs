@@ -1,4 +1,4 @@
-//! How much memory a hostile server can make its client use, measured in a process of its own for each scenario.
+//! How much memory a hostile server can make its client use, measured in a separate process for each scenario.
 
 use std::process::Command;
 use std::time::Duration;

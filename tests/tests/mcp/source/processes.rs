@@ -88,7 +88,7 @@ async fn ids_tell_servers_apart() {
 async fn a_server_that_died_comes_back_for_the_next_call() {
     let servers = connect("well-behaved").await;
     for _ in 0..3 {
-        // A store of its own: the second call would wait, because the outcome of the first is unknown.
+        // A separate store: the second call would wait, because the outcome of the first is unknown.
         let run = run_of(&servers, &["mcp__s__die", "mcp__s__echo"], "");
         assert_eq!(call(&run, "mcp__s__die", "{}").await.outcome(), Outcome::OutcomeUnknown);
         assert_eq!(call(&run, "mcp__s__echo", r#"{"text":"x"}"#).await.outcome(), Outcome::Ok);

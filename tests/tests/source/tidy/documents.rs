@@ -172,9 +172,12 @@ const STUMBLES: &[(&str, &str)] = &[
     ("belong into", "belong in"),
     ("of those who", "of the people who, of callers that, .."),
     ("what would be right", "the expected value"),
+    ("for ever", "forever"),
+    ("anew", "again"),
+    ("beside", "next to, attached to"),
 ];
 
-/// Whether the phrase is in the line, as words of its own and not as code.
+/// Whether the phrase is in the line, as whole words and not as code.
 fn has(line: &str, phrase: &str) -> bool {
     let line = line.to_ascii_lowercase();
     let words: String = line.split('`').step_by(2).collect::<Vec<_>>().join("`");

@@ -25,7 +25,7 @@ pub(crate) struct Library {
     pub(crate) orphans: Vec<String>,
 }
 
-/// One module, in a file of its own or inline.
+/// One module, in a separate file or inline.
 struct Module {
     /// Relative to the library's folder.
     file: String,

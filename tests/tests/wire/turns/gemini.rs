@@ -170,7 +170,7 @@ fn sources_are_citations() {
     assert_eq!(parts, expected);
 }
 
-/// Sources of quotations and of pictures, which are beside the content and stay out of the next request.
+/// Sources of quotations and of pictures, which are next to the content and stay out of the next request.
 #[test]
 fn quotations_have_their_sources() {
     let quoted = |uri: &str| json!({ "startIndex": 1, "endIndex": 9, "uri": uri, "license": "" });

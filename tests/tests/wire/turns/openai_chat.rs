@@ -113,7 +113,7 @@ fn recorded_turns_go_back_whole() {
                 {
                     assert_eq!(call.get("extra_content"), came.get("extra_content"), "{}", case["id"]);
                 }
-                // Sources that came beside the message have no place in a request.
+                // Sources that came next to the message have no place in a request.
                 let lost = losses(FORMAT, &history, decoded.model.as_deref());
                 let sources = if came["annotations"].is_array() { 0 } else { citations(&history) };
                 assert_eq!(lost, vec!["a citation at /0"; sources], "{}", case["id"]);
@@ -350,8 +350,8 @@ fn long_ids_of_another_format_are_shortened_and_those_of_the_server_stay() {
     assert_eq!(ids(&turn(Format::OpenAiChat, json!({ "choices": [message] }))), long);
 }
 
-/// Perplexity lists the addresses of its sources beside the message, and so does Grok; newer answers of Perplexity have
-/// their titles too.
+/// Perplexity lists the addresses of its sources next to the message, and so does Grok; newer answers of Perplexity
+/// have their titles too.
 #[test]
 fn sources_beside_the_message_are_citations() {
     let urls = json!(["https://a.example", 5, "", "https://b.example"]);

@@ -134,7 +134,7 @@ fn recorded_turns_go_back_whole() {
                 for (result, call) in results.iter().zip(&decoded.calls) {
                     assert_eq!(result["call_id"], call.call.id.as_str(), "{}", case["id"]);
                 }
-                // Byte for byte, except the picture, whose bytes are a part of their own.
+                // Byte for byte, except the picture, whose bytes are a separate part.
                 for (raw, item) in raw.iter().zip(&items).filter(|(_, item)| expected.contains(item)) {
                     let same = encoded.body["input"].get().contains(raw.get());
                     assert!(same || kind(item) == "image_generation_call", "{} {item}", case["id"]);
@@ -209,7 +209,7 @@ fn reasoning_and_the_items_after_it_need_each_other() {
     assert_eq!(input(&history).as_array().unwrap().len(), 1);
     assert_eq!(losses(FORMAT, &history, Some("m")), ["reasoning whose next item is gone at /1"]);
 
-    // An answer that was written anew is not the item that the reasoning was for.
+    // An answer that was written again is not the item that the reasoning was for.
     let edited = vec![whole[0].clone(), Part::text("Adding, then.")];
     let sent = input(&[Message::Assistant(edited)]);
     assert_eq!(sent.as_array().unwrap().len(), 1);

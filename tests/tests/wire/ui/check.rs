@@ -354,9 +354,9 @@ fn message_stream(seen: &mut Seen, texts: &mut Vec<String>, frame: &Value) -> Ch
             ensure(answer.replace(frame["approved"].as_bool().ok_or("no answer")?).is_none(), "two answers")
         }
         "tool-output-available" | "tool-output-error" => {
-            // `validateUIMessages` takes a result beside a question only with its answer.
+            // `validateUIMessages` takes a result next to a question only with its answer.
             let asked = &seen.call(id()?)?.approval;
-            ensure(!matches!(asked, Some((_, None))), "a result beside an open question")?;
+            ensure(!matches!(asked, Some((_, None))), "a result next to an open question")?;
             if frame["type"] == "tool-output-available" {
                 return seen.settle(id()?, frame["output"].clone(), false);
             }

@@ -175,7 +175,7 @@ async fn turns(
 ) -> Result<(String, String), Cut> {
     let (mut name, mut input) = ("message".to_owned(), Some(input));
     // Counts the answers to each question. After a refused answer the call asks the same question again, but a promise
-    // can be resolved only once, so each round has a promise of its own.
+    // can be resolved only once, so each round has its own promise.
     let mut brought: HashMap<Question, u32> = HashMap::new();
     loop {
         let stepped = match input.take() {

@@ -107,7 +107,7 @@ impl Workflow for Local {
         if let [one, ..] = calls
             && one.required > 1
         {
-            // Each approval of a question has a promise of its own.
+            // Each approval of a question has its own promise.
             let number = brought.get(&one.question).copied().unwrap_or_default();
             let name = promise(&one.question, number);
             assert!(self.server.peek(&name).await?.is_none(), "{name} has a value");

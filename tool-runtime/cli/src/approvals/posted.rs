@@ -112,7 +112,7 @@ pub(super) async fn follow(
     };
     let run = look.run().await?.ok_or_else(|| waiting::unknown(call.call_id.as_str()))?;
     let is_held = run.is_held(store.now().await?);
-    tell(cli, call, (&run, is_held), (kind, wait), &state)
+    print_state(cli, call, (&run, is_held), (kind, wait), &state)
 }
 
 /// Posts a decision on a call that no longer waits, or that waits in another tenant, so that its run records the
@@ -141,7 +141,7 @@ pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, b
         let filter = RecordFilter { call_id: Some(CallId::new(call)), ..RecordFilter::default() };
         let mut foreign = store.pending_calls(&RecordFilter { run_id: run.map(Into::into), ..filter }).await?;
         foreign.retain(|call| call.tenant != tenant && question.as_ref().is_none_or(|asked| call.question() == *asked));
-        // The call waits in another tenant: its run records the refusal, and its operators are told.
+        // The call waits in another tenant: its run records the refusal, and the refusal is reported to operators.
         if let [call] = &foreign[..] {
             return refuse(cli, &call.run_id, &call.question(), decision, by).await;
         }
@@ -192,7 +192,7 @@ pub(crate) fn check(cli: &Cli<'_>, call: &PendingCall, decision: &ApprovalDecisi
     Ok(())
 }
 
-/// A decision that was refused before it was posted.
+/// Converts the refusal of a decision to a failure of the command.
 pub(crate) fn refused(id: &str, error: ResumeError) -> Failure {
     match error {
         ResumeError::UnknownRun | ResumeError::NotWaiting(_) => waiting::unknown(id),
@@ -286,7 +286,7 @@ impl Look<'_> {
     }
 }
 
-fn tell(
+fn print_state(
     cli: &Cli<'_>,
     call: &PendingCall,
     (run, is_held): (&StoredRun, bool),

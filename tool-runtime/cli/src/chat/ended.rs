@@ -1,4 +1,4 @@
-//! The end of a turn, as an exit code and as a text.
+//! The end of a turn, as an exit code and as text.
 
 use tool_runtime::agent::{StopReason, TurnOutcome};
 use tool_runtime::call::Suspension;

@@ -40,7 +40,7 @@ fn essence(file: &Media) -> &str {
     file.media_type().split(';').next().unwrap_or_default().trim()
 }
 
-/// Detects the type of a file by its content, and the kind of a text by the file's name.
+/// Detects the type of a file by its content, and the kind of a string by the file's name.
 fn file(path: &Path) -> Result<Media, Failure> {
     let bytes = input::file_within(path, MAX_BYTES as u64)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -14,11 +14,11 @@ use tool_runtime::store::StoreError;
 use crate::approvals::who_decides;
 use crate::attend::{cancellable, interruptible};
 use crate::chat::autosave::Autosave;
-use crate::chat::elsewhere::Restoring;
 use crate::chat::ended::{exit, report};
 use crate::chat::line::Keyboard;
 use crate::chat::question;
 use crate::chat::receive::{RUNNING, Unreceived, lost, receive};
+use crate::chat::restoring::Restoring;
 use crate::describe::describe;
 use crate::exit::{Exit, Failure};
 use crate::session::{Cli, Gate};
@@ -36,7 +36,7 @@ pub(crate) struct Talk<'c> {
     pub(super) interactive: bool,
     /// Whether the person at the keyboard left a question open or stopped waiting for the decision of another person.
     pub(super) paused: bool,
-    /// What is needed to continue after another process changed the conversation. `None` outside `chat`.
+    /// The data needed to continue after another process changed the conversation. `None` outside `chat`.
     pub(super) restoring: Option<Restoring>,
     /// The files that are sent with the next prompt.
     pub(super) files: Vec<Media>,
@@ -78,7 +78,7 @@ impl<'c> Talk<'c> {
     pub(super) async fn say(&mut self, prompt: &str) -> Result<bool, Failure> {
         let message = Input::new().text(prompt);
         let message = match &self.schema {
-            Some(schema) => message.answer_schema(schema).map_err(|problems| unfit_schema(&problems))?,
+            Some(schema) => message.answer_schema(schema).map_err(|problems| invalid_schema(&problems))?,
             None => message,
         };
         let input = self.files.drain(..).fold(message, Input::media);
@@ -129,8 +129,8 @@ impl<'c> Talk<'c> {
             return Ok(false);
         };
         match &ended {
-            // What waits at the end counts, see `exit`.
-            TurnOutcome::Waiting { .. } => self.say_what_waits().await?,
+            // Waiting calls are counted in [`exit`](Self::exit).
+            TurnOutcome::Waiting { .. } => self.print_waiting().await?,
             TurnOutcome::Stopped { reason, .. } => {
                 self.gravest = self.gravest.max(exit(&ended));
                 report(reason);
@@ -195,7 +195,7 @@ impl<'c> Talk<'c> {
         match run.may_decide(&question, &decider).await {
             Ok(()) => {}
             Err(ResumeError::Store(error)) => return Err(error.into()),
-            // `say_what_waits` names those who may decide.
+            // `print_waiting` names those who may decide.
             Err(_) => return Ok(None),
         }
         let decision = question::ask(self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
@@ -257,8 +257,8 @@ impl<'c> Talk<'c> {
         self.conversation.waiting().next().is_some()
     }
 
-    /// Says what waits, for whom, and how it is decided.
-    async fn say_what_waits(&self) -> Result<(), Failure> {
+    /// Prints each waiting call with its deciders and the command that decides it.
+    async fn print_waiting(&self) -> Result<(), Failure> {
         let (app, run) = (self.app(), self.conversation.run());
         let is_terminal = std::io::stdin().is_terminal();
         for call in self.conversation.waiting() {
@@ -302,8 +302,8 @@ impl<'c> Talk<'c> {
         }
     }
 
-    /// The most severe end of a turn in this process, and what waits now. Failed calls of a turn that ended with an
-    /// answer do not count, nor calls that waited and were decided.
+    /// Returns the exit code: the most severe end of a turn, or the waiting calls if they are more severe. Failed calls
+    /// of a turn that ended with an answer do not count, nor calls that waited and were decided.
     pub(super) fn exit(&self) -> Exit {
         let waits = |call: &WaitingCall| match call.suspension {
             Suspension::Approval => Exit::ApprovalRequired,
@@ -329,7 +329,7 @@ impl<'c> Talk<'c> {
 }
 
 /// The failure for an invalid `--schema`.
-pub(super) fn unfit_schema(problems: &[Problem]) -> Failure {
+pub(super) fn invalid_schema(problems: &[Problem]) -> Failure {
     let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
     Failure::usage(format!("this is not a schema for answers: {}", problems.join("; "))).code("schema")
 }

@@ -153,7 +153,7 @@ impl Account {
     }
 }
 
-/// Reads a token. Fails for a text longer than `MAX_BYTES`.
+/// Reads a token. Fails for a string longer than `MAX_BYTES`.
 async fn read(stream: impl AsyncRead + Unpin) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     stream.take(MAX_BYTES + 1).read_to_end(&mut text).await?;

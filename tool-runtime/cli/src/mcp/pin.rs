@@ -19,7 +19,7 @@ use crate::text::nearest;
 use crate::written::PolicyFile;
 use crate::{input, replace, terminal};
 
-/// The pinned definitions, which are kept in a file beside the policy.
+/// The pinned definitions, which are kept in a file next to the policy.
 type Pins = BTreeMap<String, Value>;
 
 /// The tools to pin: their names, or all.

@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::process::{Child, Command};
 
-/// A process in a group of its own. If it is dropped before its end was awaited, the whole group is killed.
+/// A process in its own group. If it is dropped before its end was awaited, the whole group is killed.
 pub(super) struct ProcessGroup(Child);
 
 impl ProcessGroup {

@@ -9,8 +9,8 @@ use crate::store::problem::{misconfigured, unlike};
 use crate::store::text::key;
 use crate::store::write::number;
 
-/// The version that this library reads and writes. The last step has it: it stores legal holds, marks of purged runs, and
-/// records in two parts, which an older library must not overlook, in the same tables.
+/// The version that this library reads and writes. It stores legal holds, marks of purged runs and records in two
+/// parts, which an older library must not overlook.
 pub(super) const VERSION: i64 = 5;
 
 /// The first version whose tables can have another prefix.

@@ -1,8 +1,8 @@
 //! [`Notices`]: PostgreSQL notifies other processes of due documents.
 //!
 //! A transaction that notifies takes a lock of the whole server until its commit is on the disk, so that such commits
-//! run one after the other, over all databases. Notices are sent after the commit, in transactions of their own that
-//! do not wait for the disk, and a burst is merged. A lost notice costs a second, after which a waiting task looks again.
+//! run one after the other, over all databases. Notices are sent after the commit, in separate transactions that do not
+//! wait for the disk, and a burst is merged. A lost notice costs a second, after which a waiting task looks again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -125,7 +125,7 @@ impl SqlStore {
     }
 }
 
-/// Creates the file for its owner alone, unless it exists. SQLite gives the files beside it the same mode. Returns the
+/// Creates the file for its owner alone, unless it exists. SQLite gives the files next to it the same mode. Returns the
 /// absolute path, because SQLite does not take every relative name for a file.
 #[cfg(feature = "sqlite")]
 fn own_file(path: &Path) -> Result<std::path::PathBuf, StoreError> {

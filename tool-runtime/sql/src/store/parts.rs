@@ -67,7 +67,7 @@ impl Found {
     }
 }
 
-/// Returns the parts of a text by their hashes, and the list of the hashes in order.
+/// Returns the parts of a string by their hashes, and the list of the hashes in order.
 pub(super) fn split(text: &str) -> (BTreeMap<String, &str>, String) {
     let hash = |part: &str| Hash::sha256(part).to_string().split_at(32).0.to_owned();
     let parts: Vec<_> = cut(text).into_iter().map(|part| (hash(part), part)).collect();
@@ -120,8 +120,8 @@ const GEAR: [u64; 256] = {
     gear
 };
 
-/// Cuts a text at the places where a rolling hash of the 64 bytes before them ends a part, so that a change moves only
-/// the cuts next to it. For longer texts the average part is longer, so that the list of parts stays short: each
+/// Cuts a string at the places where a rolling hash of the 64 bytes before them ends a part, so that a change moves
+/// only the cuts next to it. For longer texts the average part is longer, so that the list of parts stays short: each
 /// doubling drops every second cut on average and keeps the others.
 fn cut(text: &str) -> Vec<&str> {
     let bits = (text.len() / PARTS).max(SHORTEST).ilog2();
@@ -143,7 +143,7 @@ fn cut(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    /// Returns a text like a conversation's: each step changes something at its front, middle and end.
+    /// Returns a string like a conversation's: each step changes something at its front, middle and end.
     fn conversation(turns: usize) -> String {
         let rule = |tool: usize| format!("{{\"tool\":\"name__{tool}\",\"allowed\":{tool}}},");
         let policy: String = (0..60).map(rule).collect();

@@ -12,17 +12,17 @@ const MAX_BYTES: usize = 512;
 /// The length of the readable beginning of a longer key, in bytes.
 const SHOWN_BYTES: usize = 256;
 
-/// Encodes a text so that different texts stay different: U+0000 as `\0`, a backslash as two.
+/// Encodes a string so that different texts stay different: U+0000 as `\0`, a backslash as two.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\0', "\\0")
 }
 
-/// Encodes a text of a key. A long text becomes its beginning, `\#`, which escaping never produces, and its hash.
+/// Encodes a string of a key. A long text becomes its beginning, `\#`, which escaping never produces, and its hash.
 pub(super) fn clipped(text: &str) -> String {
     clip(text).0
 }
 
-/// Encodes a text of a key, and returns whether the result contains the whole text.
+/// Encodes a string of a key, and returns whether the result contains the whole text.
 fn clip(text: &str) -> (String, bool) {
     let whole = escaped(text);
     if whole.len() <= MAX_BYTES {

@@ -1,4 +1,4 @@
-//! The interpreter: a script on a thread of its own, which can reach nothing except through tool calls.
+//! The interpreter: a script on a separate thread, which can reach nothing except through tool calls.
 //!
 //! The interpreter is not shared between threads, so it does not need the `sync` feature of the language's crate, and
 //! works with and without it.

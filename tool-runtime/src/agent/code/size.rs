@@ -15,7 +15,7 @@ const VALUE: usize = 128;
 /// The size of an object map without its members: it allocates space for several from the start.
 const MAP: usize = 512;
 
-/// The number of bytes of a text that one operation reads in its own time.
+/// The number of bytes of a string that one operation reads in its own time.
 const TEXT_OF_AN_OPERATION: usize = 512;
 /// The number of values that one operation copies or compares in its own time, in the bytes that they count as.
 const VALUES_OF_AN_OPERATION: usize = 64 * VALUE;

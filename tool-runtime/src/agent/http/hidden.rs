@@ -46,7 +46,7 @@ impl Hidden {
         Self(hidden)
     }
 
-    /// Returns the text with the secrets masked. A text that was cut may end within a secret.
+    /// Returns the text with the secrets masked. A string that was cut may end within a secret.
     pub(super) fn mask(&self, mut text: String) -> String {
         for (secret, word) in &self.0 {
             let secret = secret.expose().as_str();

@@ -25,7 +25,7 @@ struct TextCache {
 }
 
 impl Texts {
-    /// Returns the encoded tools of a request. A choice that restricts the tools has an entry of its own.
+    /// Returns the encoded tools of a request. A choice that restricts the tools has its own entry.
     pub(super) fn of(&self, settings: &Settings, request: &ModelRequest<'_>) -> Result<Arc<OfferedTools>, ModelError> {
         let choice = request.settings.tool_choice.as_ref();
         let is_shared = !settings.format.narrows(choice);

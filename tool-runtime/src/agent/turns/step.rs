@@ -50,6 +50,7 @@ impl Turns {
             let reason = StopReason::Unsettled(ResumeError::Store(error));
             return Step::Ended(self.stopped(reason, String::new()));
         }
+        // Calls come before the model: a provider refuses a history with a call that has no result.
         if self.run_next().await {
             // Here, so that the document of this step has the details: a replay must not read other ones.
             self.describe().await;
@@ -63,6 +64,7 @@ impl Turns {
 
     /// Whether the next step would make no progress, because calls wait or the turn has ended.
     pub(in crate::agent) fn is_idle(&self) -> bool {
+        // A running or queued call is progress, even while other calls wait.
         let handed = |slot: &Slot| matches!(slot.progress, Progress::Running | Progress::Queued);
         if self.state.open.iter().any(handed) {
             return false;
@@ -90,6 +92,8 @@ impl Turns {
     pub(in crate::agent) async fn refresh(&mut self) -> Result<bool, StoreError> {
         let running = self.read_waiting().await?;
         let waits = |id: &CallId| self.state.waiting().any(|call| call.id == *id);
+        // Calls of dead processes that the conversation no longer has: their model has read that the outcome is
+        // unknown.
         self.run.close_others(waits).await?;
         Ok(running)
     }
@@ -113,9 +117,11 @@ impl Turns {
     /// Settles calls that an earlier process may have started.
     async fn recover(&mut self) -> Result<(), StoreError> {
         for at in 0..self.state.open.len() {
+            // By index: the arms below need the whole state.
             let Some(slot) = self.state.open.get(at) else { break };
             match slot.progress {
                 Progress::Running => calls::settle(&self.run, &mut self.state, at).await,
+                // Without the call, no process can hand it to the gate.
                 Progress::Queued if slot.queued_call().is_none() => self.state.give_up(at),
                 // Another process may have progressed past its last save.
                 Progress::Queued if !slot.fresh => calls::catch_up(&self.run, &mut self.state, at).await?,
@@ -135,9 +141,11 @@ impl Turns {
             return false;
         }
         let (places, calls): (Vec<usize>, Vec<_>) = group.into_iter().unzip();
+        // After a restore the turn's span is gone; the calls then belong to the step.
         let span = self.state.answer.as_ref().and_then(|answer| answer.span.clone()).unwrap_or_else(Span::current);
         let state = &mut self.state;
         execute::execute(&self.run, &span, calls, parallel, |progressed| match progressed {
+            // Marked as running before the gate runs, so that a dropped future never reports it as not run.
             Progressed::Begun(at) => state.hand_over(places[at]),
             Progressed::Ended(at, result) => state.take(places[at], &result),
         })
@@ -157,6 +165,7 @@ impl Turns {
         let LastAnswer { then, text, .. } = self.state.answer.clone()?;
         let ended = match then {
             Next::Continue => {
+                // Without a request for clarification `?` returns `None`: the model is next.
                 self.state.answer = None;
                 self.ask_user(self.run.clarification()?)
             }
@@ -194,6 +203,7 @@ impl Turns {
         let stop = match stop {
             Some(stop) => Some(stop),
             None => {
+                // Before the request, so that one that fails is counted as well.
                 self.state.asked += 1;
                 self.request().await.err()
             }
@@ -232,6 +242,7 @@ impl Turns {
                 // Another process may have decided a call or replaced its question since it was read. If the store
                 // cannot be read, the next decision finds out.
                 Step::Waits(_) if !ran && self.was_decided().await.unwrap_or(false) => {}
+                // `was_decided` can have refreshed the questions, so the calls are read from the state.
                 Step::Waits(_) => return TurnOutcome::Waiting { calls: self.state.waiting().cloned().collect() },
                 Step::Ended(ended) => return ended,
             }

@@ -173,7 +173,7 @@ impl RunQueue {
             self.runner.note_late_settlement(run_id, tenant, call_id, &outcome, decider).await?;
             return Err(not_waiting());
         };
-        // A graph keeps no document of its own: its run is held to the policies of the run that called it.
+        // A graph keeps no separate document: its run is held to the policies of the run that called it.
         let holder = match &unknown.record.caller {
             Caller::Graph { run, .. } => run.as_str(),
             Caller::Direct => run_id,

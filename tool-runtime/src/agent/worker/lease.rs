@@ -141,7 +141,7 @@ impl Lease {
         }
     }
 
-    /// Renews the lease in a task of its own. If another process has the run, or the store cannot tell in time, `lost`
+    /// Renews the lease in a separate task. If another process has the run, or the store cannot tell in time, `lost`
     /// fires.
     pub(super) fn keep(&self, by: Duration, lost: CancellationToken) -> RenewalTask {
         let renewed = Arc::clone(&self.renewed);

@@ -210,7 +210,7 @@ impl Content {
         std::iter::once(Key::run(Arc::clone(&self.run_id))).chain(posts).chain(calls)
     }
 
-    /// Returns what is posted beside the approvals that are noted.
+    /// Returns the messages to post after the approvals are noted.
     fn rest(&self, plans: &[Plan]) -> Result<Vec<Letter>, StoreError> {
         let noted: Vec<_> = plans.iter().filter(|plan| !plan.is_last()).map(Plan::question).collect();
         let mut letters = Vec::new();
@@ -228,7 +228,7 @@ impl Content {
     }
 }
 
-/// Takes a message apart into what a run takes each by itself, each with the questions that it answers.
+/// Splits a message into the inputs that a run accepts one by one, each with the questions that it answers.
 fn pieces(input: &Input, questions: Vec<Question>) -> Vec<(Input, Vec<Question>)> {
     let number = input.decisions.len() + input.expired.len() + input.answers.len();
     if input.has_message() || input.typed.is_some() || !(2..=MOST_PIECES).contains(&number) {

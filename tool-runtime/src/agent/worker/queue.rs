@@ -110,10 +110,9 @@ impl RunQueue {
     ///
     /// # Errors
     /// The tenant has no such run; a call does not ask the question, or an earlier post answers it already
-    /// ([`ResumeError::NotWaiting`]); a decider may not decide; an approval that is not the last one came with a message
-    /// of the user, which would abandon its call; an engine for durable execution drives the run
-    /// ([`ResumeError::Engine`]); the run has too many posts ([`StoreError::Full`]); or the store failed. Nothing is posted
-    /// or noted then.
+    /// ([`ResumeError::NotWaiting`]); a decider may not decide; a partial approval came with a message of the user,
+    /// which would abandon its call; an engine for durable execution drives the run ([`ResumeError::Engine`]); the run
+    /// has too many posts ([`StoreError::Full`]); or the store failed. Nothing is posted or noted then.
     pub async fn post(&self, run_id: &str, tenant: Option<&str>, input: &Input) -> Result<(), ResumeError> {
         self.post_noting(run_id, tenant, input).await.map(drop)
     }

@@ -82,7 +82,7 @@ pub(super) fn read(text: &str) -> Result<Entries, ParseError> {
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let tree = parse_value(text, &Limits { bytes: MAX_BYTES, depth: MAX_DEPTH }).map_err(|error| {
-        let message = format!("{error}; restore the lock, or remove it and write it anew");
+        let message = format!("{error}; restore the lock, or remove it and write it again");
         ParseError::formatted("lock_malformed", message)
     })?;
     let shape = |message: &str| ParseError::formatted("lock_shape", format!("this is not a lock: {message}"));
@@ -92,7 +92,7 @@ pub(super) fn read(text: &str) -> Result<Entries, ParseError> {
         Some(VERSION) => {}
         Some(found) => {
             let message = format!(
-                "the lock has version {found}, this library reads version {VERSION}; remove the lock and write it anew"
+                "the lock has version {found}, this library reads version {VERSION}; remove the lock and write it again"
             );
             return Err(ParseError::formatted("lock_version", message));
         }

@@ -11,7 +11,7 @@ use crate::text::cut;
 /// The longest word that is kept, in bytes before folding; the rest of it is left out.
 const MAX_WORD_BYTES: usize = 64;
 
-/// A word of a text.
+/// A word of some text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
     /// Without case and accents, for people.

@@ -51,7 +51,7 @@ impl EvidenceSet {
         }
     }
 
-    /// Adds a text that the user wrote, or a result that is prose: an id counts where it is a word of its own.
+    /// Adds text that the user wrote, or a result that is prose: an id counts where it is a whole word.
     pub(crate) fn insert_text(&mut self, text: &str) {
         let bytes = self.bytes.saturating_add(text.len());
         if !text.trim().is_empty() && bytes < MOST_TEXT {
@@ -127,7 +127,7 @@ fn mentions(text: &str, id: &str) -> bool {
 
 /// Arguments that must have been seen and were not.
 #[derive(Default)]
-pub(in crate::hydrate) struct Unseen {
+pub(in crate::hydrate) struct WithoutEvidence {
     pub(in crate::hydrate) violations: Vec<Violation>,
     /// The pointers of those for which the hint names a tool that the model can call to list such ids.
     pub(in crate::hydrate) lists: Vec<String>,
@@ -149,13 +149,13 @@ pub(in crate::hydrate) fn check_evidence(
     rules: &BTreeMap<String, String>,
     seen: &EvidenceSet,
     lists: &dyn Fn(&str) -> bool,
-) -> Unseen {
-    let mut unseen = Unseen::default();
+) -> WithoutEvidence {
+    let mut without_evidence = WithoutEvidence::default();
     for (name, lister) in rules {
         let Some(argument) = arguments.get(name) else { continue };
         let listed = lists(lister);
         let hint = if listed { list_with(lister) } else { ASK.to_owned() };
-        let Unseen { violations, lists } = &mut unseen;
+        let WithoutEvidence { violations, lists } = &mut without_evidence;
         let mut refuse = |pointer: String, value: &Tree<'_>| {
             if violations.len() < MOST_REFUSED && !value.is_null() && !seen.contains(value) {
                 lists.extend(listed.then(|| pointer.clone()));
@@ -172,5 +172,5 @@ pub(in crate::hydrate) fn check_evidence(
             value => refuse(pointer::segment(name), value),
         }
     }
-    unseen
+    without_evidence
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::call::Violation;
-use crate::hydrate::semantic::{EvidenceSet, Unseen, check_evidence, check_require_any};
+use crate::hydrate::semantic::{EvidenceSet, WithoutEvidence, check_evidence, check_require_any};
 use crate::json::{Limits, Tree, parse};
 use crate::schema::{IdArguments, is_placeholder};
 
@@ -208,13 +208,13 @@ fn ids_that_were_seen_are_evidence() {
 
     let rules = ["task", "many"].map(|name| (name.to_owned(), "tasks__list".to_owned())).into();
     let asked = r#"{"task": "task-9", "many": ["task-1", "secret", null]}"#;
-    let Unseen { violations, lists } = check_evidence(&read(asked), &rules, &seen, &|_| true);
+    let WithoutEvidence { violations, lists } = check_evidence(&read(asked), &rules, &seen, &|_| true);
     assert_eq!(lists, ["/many/1", "/task"]);
     let places: Vec<_> = violations.iter().map(|one| one.pointer.as_str()).collect();
     assert_eq!(places, ["/many/1", "/task"]);
     assert!(violations.iter().all(|one| one.keyword == "evidence" && !format!("{one:?}").contains("secret")));
     assert_eq!(violations[0].hint.as_deref(), Some("call `tasks__list` to see the ids there are"));
-    let Unseen { violations, lists } = check_evidence(&read(asked), &rules, &seen, &|_| false);
+    let WithoutEvidence { violations, lists } = check_evidence(&read(asked), &rules, &seen, &|_| false);
     assert!(lists.is_empty());
     assert_eq!(violations[0].hint.as_deref(), Some("ask the user for it"));
     assert!(
@@ -243,7 +243,7 @@ fn what_a_run_keeps_as_evidence_is_bounded() {
     seen.insert_text(&text("T-3", 99));
     assert!(seen.contains_id("T-1") && !seen.contains_id("T-2") && seen.contains_id("T-3"));
 
-    // A result of 256 bytes is an id, a longer one a text that mentions ids.
+    // A result of 256 bytes is an id, a longer one is text that mentions ids.
     let mut seen = EvidenceSet::new();
     seen.insert_result(&Tree::String(text("T-4", 256).into()));
     seen.insert_result(&Tree::String(text("T-5", 257).into()));

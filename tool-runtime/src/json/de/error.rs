@@ -83,7 +83,7 @@ impl DeError {
 }
 
 impl Error for DeError {
-    // Only the type itself writes such a text, and it may hold the value.
+    // Only the type itself writes such a string, and it may hold the value.
     fn custom<T: fmt::Display>(message: T) -> Self {
         let mut error = Self::expecting(DeErrorKind::Value, "a value that the tool's type accepts".to_owned());
         error.0.detail = Some(message.to_string());

@@ -23,7 +23,7 @@ pub(super) fn answer(
         _ if result.is_concealed() => Err(unknown(name)),
         (Outcome::Ok, _) | (_, None) => success(result, offered, objects_only),
         (Outcome::Panicked | Outcome::InstantiateFailed, _) => Err(broken()),
-        // The tool author's sentence goes out unchanged. The remarks and codes beside it are the same as for the
+        // The tool author's sentence goes out unchanged. The remarks and codes next to it are the same as for the
         // application's own model.
         (Outcome::ExecutionError, Some(SafeError { safe_message, .. })) => {
             let said = if safe_message.is_empty() { outcome.safe_message() } else { safe_message };

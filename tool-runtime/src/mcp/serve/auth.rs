@@ -235,7 +235,7 @@ impl Authorization {
     }
 }
 
-/// Whether a text is a valid scope (RFC 6749, section 3.3).
+/// Whether a string is a valid scope (RFC 6749, section 3.3).
 fn is_scope(scope: &str) -> bool {
     !scope.is_empty() && scope.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5B | 0x5D..=0x7E))
 }

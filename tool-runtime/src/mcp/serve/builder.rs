@@ -1,5 +1,5 @@
 //! [`McpServerBuilder`]: the name of a server, the names of its tools, and its limits.
-#![expect(deprecated, reason = "logging is part of every revision that is spoken here")]
+#![expect(deprecated, reason = "logging is part of every revision that this server supports")]
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -82,11 +82,11 @@ impl Handler {
             let call = (name, offered, arguments.clone());
             let result = match self.begin(call, &party, running, Some(&entering), context).await? {
                 Begun::Ended(result) => result,
-                Begun::Asks(ticket) => return self.comes_back(&ticket, name, context).await,
+                Begun::Asks(ticket) => return self.answer_later(&ticket, name, context).await,
             };
             let Some(offered) = offered else { return Err(unknown(name)) };
             match entering.entered(&self.server).await? {
-                Entered::Waits(ticket) => return self.comes_back(&ticket, name, context).await,
+                Entered::Waits(ticket) => return self.answer_later(&ticket, name, context).await,
                 Entered::Nothing => {
                     return answer(&result, name, offered, objects_only(context)).map(CallToolResponse::from);
                 }
@@ -125,14 +125,14 @@ impl Handler {
         // Boxed: a connection has as many of these futures as its client makes calls.
         let result = Box::pin(run.exec_for(client, call));
         let result = match questions {
-            None => outbox.during(unless(result, &cancellation, &context.ct, served.calls.stopped())).await,
+            None => outbox.during(until_cancelled(result, &cancellation, &context.ct, served.calls.stopped())).await,
             Some(questions) => {
                 let (quiet, server, token) =
                     (outbox.quiet(), self.server.clone(), CancellationToken::clone(&cancellation));
                 let ended = tokio::spawn(async move {
                     // The call counts until it ends, even after its request has been answered.
                     let (_running, calls) = (running, &server.0.calls);
-                    outbox.during(unless(result, &cancellation, calls.stopped(), calls.stopped())).await
+                    outbox.during(until_cancelled(result, &cancellation, calls.stopped(), calls.stopped())).await
                 });
                 let (run, party, name) = (run.clone(), party.clone(), name.to_owned());
                 let running = Running { run, party, call: id, name, questions, cancellation: token, quiet, ended };
@@ -146,8 +146,8 @@ impl Handler {
         Ok(Begun::Ended(result))
     }
 
-    /// Answers the request of a call that has not ended, so that its client returns to it.
-    async fn comes_back(
+    /// Answers the request of an unfinished call with a task, or holds it.
+    async fn answer_later(
         &self,
         ticket: &Ticket,
         name: &str,
@@ -185,7 +185,7 @@ impl Handler {
         }
     }
 
-    /// Passes a call that cannot be read through the gate, which refuses and records it.
+    /// Passes an unreadable call to the gate, so that it is refused and recorded.
     pub(super) async fn refuse(&self, params: Value, context: &RequestContext<RoleServer>) -> ErrorData {
         let refused = ErrorData::invalid_params(
             "The parameters of a call are `name`, a string, and `arguments`, an object, each once.",
@@ -232,7 +232,7 @@ enum Begun {
 }
 
 /// Runs a call to its end. A cancelled call still ends by itself, with its record.
-async fn unless(
+async fn until_cancelled(
     mut work: Pin<Box<impl Future<Output = ToolExecResult>>>,
     cancellation: &CancellationToken,
     cancelled: &CancellationToken,

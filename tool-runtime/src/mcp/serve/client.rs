@@ -1,5 +1,5 @@
 //! The capabilities of a call's client, and the messages that the call sends meanwhile.
-#![expect(deprecated, reason = "logging and sampling are part of every revision that is spoken here")]
+#![expect(deprecated, reason = "logging and sampling are part of every revision that this server supports")]
 
 use std::collections::VecDeque;
 use std::future::Future;

@@ -1,5 +1,5 @@
 //! [`Handler`]: the protocol's requests, for one connection.
-#![expect(deprecated, reason = "logging is part of every revision that is spoken here")]
+#![expect(deprecated, reason = "logging is part of every revision that this server supports")]
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! [`Session`]: the state of one client between its requests.
-#![expect(deprecated, reason = "logging is part of every revision that is spoken here")]
+#![expect(deprecated, reason = "logging is part of every revision that this server supports")]
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};

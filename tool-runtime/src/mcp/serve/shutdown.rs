@@ -113,8 +113,8 @@ impl Calls {
         self.room(&self.listeners)
     }
 
-    /// Lets the search for calls of dead servers begin, beside the calls of clients. It counts until the returned `Room`
-    /// is dropped.
+    /// Lets the search for calls of dead servers begin, in parallel with the calls of clients. It counts until the
+    /// returned `Room` is dropped.
     pub(super) fn tend(&self) -> Result<Room, Full> {
         if self.closing.is_cancelled() { Err(Full::Closing) } else { self.room(&self.tending) }
     }

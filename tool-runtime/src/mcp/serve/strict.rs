@@ -109,7 +109,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Strict<T> {
                 return None;
             };
             let Some((id, error)) = self.refused(&mut message) else { return Some(message) };
-            // In a task of its own, so that the answer is sent even if this future is dropped.
+            // In a separate task, so that the answer is sent even if this future is dropped.
             tokio::spawn(self.transport.send(JsonRpcMessage::error(error, Some(id))));
         }
     }

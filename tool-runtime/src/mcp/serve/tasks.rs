@@ -1,10 +1,10 @@
 //! [`Tasks`]: calls that are suspended for an approval or for their client. Clients that support tasks see them as
 //! tasks of the protocol (SEP-2663); other clients [repeat the call](held).
 //!
-//! A task has no state of its own: the state of its call is read from the store. Any process that shares the store can
-//! post a decision to the run; this server carries it out once, through the gate. A task belongs to the party whose
-//! call it is; for other parties it does not exist. It can be queried while a decision is possible, and for ten minutes
-//! after its call has ended. After a restart on the same store, the server finds a task when its client queries it.
+//! A task stores no state: the state of its call is read from the store. Any process that shares the store can post a
+//! decision to the run; this server carries it out once, through the gate. A task belongs to the party whose call it
+//! is; for other parties it does not exist. It can be queried while a decision is possible, and for ten minutes after
+//! its call has ended. After a restart on the same store, the server finds a task when its client queries it.
 
 mod attending;
 mod entering;

@@ -19,7 +19,7 @@ use crate::tool::Hash;
 /// The longest definition, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The deepest nesting of a definition's JSON; its schemas have limits of their own.
+/// The deepest nesting of a definition's JSON; its schemas have other limits.
 const MAX_DEPTH: usize = 110;
 
 /// The longest name of a tool that is displayed, in bytes.

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::mcp::source::config::Reach;
-use crate::text::{cut, unseen};
+use crate::text::{cut, invisible_kind};
 
 /// How much of the standard error is stored, in bytes, in addition to the longest secret.
 const KEPT: usize = 4 * 1024;
@@ -130,7 +130,7 @@ impl Diagnostics {
                     let _ = rest.by_ref().skip(1).find(|one| ('@'..='~').contains(one));
                 }
                 '\t' | '\n' => plain.push(' '),
-                one if one.is_control() || unseen(one).is_some() => {}
+                one if one.is_control() || invisible_kind(one).is_some() => {}
                 one => plain.push(one),
             }
         }

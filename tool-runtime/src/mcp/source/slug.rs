@@ -1,6 +1,6 @@
 //! Names of tools: converts a server's name to the name in this library.
 
-use crate::text::{cut, unseen};
+use crate::text::{cut, invisible_kind};
 use crate::tool::Hash;
 
 /// The longest name of a tool, in bytes.
@@ -23,7 +23,7 @@ pub(super) fn name(server: &str, raw: &str) -> Result<String, &'static str> {
     if raw.len() > MAX_RAW_BYTES {
         return Err("the name is longer than 128 bytes");
     }
-    if raw.chars().any(|one| unseen(one).is_some()) {
+    if raw.chars().any(|one| invisible_kind(one).is_some()) {
         return Err("the name holds a control character or an invisible one");
     }
     let prefix = format!("mcp__{server}__");

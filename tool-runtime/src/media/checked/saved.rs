@@ -22,7 +22,7 @@ pub(super) struct Saved {
     uri: Option<String>,
 }
 
-/// Reads a text, and refuses one that is too long for any media before it is copied.
+/// Reads a string, and refuses one that is too long for any media before it is copied.
 pub(super) fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
     struct Bounded;
 

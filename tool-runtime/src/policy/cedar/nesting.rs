@@ -10,7 +10,7 @@ const MAX_OPEN: usize = 32;
 /// The maximum number of operators in one policy: each may nest the next one.
 const MAX_OPERATORS: usize = 256;
 
-/// Refuses a text that is too large or too deep.
+/// Refuses a string that is too large or too deep.
 pub(super) fn check(text: &str) -> Result<(), String> {
     if text.len() > MAX_BYTES {
         return Err("the policies are longer than 64 KiB together; write them shorter".to_owned());

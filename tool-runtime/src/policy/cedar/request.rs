@@ -186,7 +186,7 @@ fn denies(request: &Request, policies: &PolicySet, entities: &Entities, permit: 
     if answer.decision() == Decision::Allow {
         return None;
     }
-    // Each policy that asks can require a number of approvals of its own.
+    // Each policy that asks can require its own number of approvals.
     let denied = named(&mut answer.diagnostics().reason(), "cedar");
     if denied.is_empty() { permit.then(|| vec!["cedar".to_owned()]) } else { Some(denied) }
 }

@@ -43,7 +43,7 @@ pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> O
             let known = choices.is_empty() || choices.iter().any(|choice| choice.starts_with(prefix.as_str()));
             return (!known).then(|| unsatisfiable(key, &choices, Some(prefix)));
         }
-        // The bounds of a schema are those of its numbers; a text may be below them.
+        // The bounds of a schema are those of its numbers; a string may be below them.
         Condition::AtMost(_) if named.contains(&"string") => None,
         Condition::AtMost(limit) => {
             let bound = |key: &str| {

@@ -200,7 +200,7 @@ fn a_shared_budget_has_a_window_and_a_limit() {
     check(
         "[budgets.tenant]\ncalls = 1",
         value,
-        "policy, line 1, column 1: this budget has no `window`; write the period after which it starts anew, for example `window = \"1h\"`",
+        "policy, line 1, column 1: this budget has no `window`; write the period after which it starts again at zero, for example `window = \"1h\"`",
     );
     check(
         "[budgets.principal]\nwindow = '1h'",

@@ -9,7 +9,7 @@
 
 use super::*;
 
-/// Everything in an order of its own.
+/// Everything in its own order.
 ///
 /// Second paragraph.
 #[tool(

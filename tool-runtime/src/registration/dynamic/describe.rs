@@ -34,7 +34,7 @@ impl DynamicTool {
             false if reserved => Err(name::RESERVED),
             _ if forged => Err(name::GRAPH),
             _ if taken => Err(name::BUILT_IN),
-            // A namespace of its own would exempt it from every rule for discovered tools.
+            // Its own namespace would exempt it from every rule for discovered tools.
             true if !is_discovered(&written) => Err(name::DISCOVERED),
             _ => Ok(name),
         });

@@ -1,4 +1,4 @@
-//! [`CallClient`]: the client at the other end of a connection, for one call.
+//! [`CallClient`]: the MCP client that made one call.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::store::{Key, PendingCall, StoreError, Transaction};
 
 /// The client that made a call.
 pub(crate) struct CallClient {
-    /// Whether the client knows the tool by the name that it called. Otherwise there is no such tool for it.
+    /// Whether the called name is in the client's tool list. If `false`, the call is refused as an unknown tool.
     pub(crate) is_offered: bool,
     /// The capabilities of the client that the tool may use.
     pub(crate) offers: Capabilities,
     /// Fires when the client cancels the call, and when the run is cancelled.
     pub(crate) cancellation: Arc<CancellationToken>,
-    /// The server, if it keeps a call that is about to wait.
+    /// The server's hook that stores its own entry when the call is suspended.
     pub(crate) server: Option<Arc<dyn KeepsCall>>,
 }
 

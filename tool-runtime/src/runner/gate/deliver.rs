@@ -1,4 +1,4 @@
-//! [`deliver`]: the only way in which a value reaches the model.
+//! Prepares projected values for the model, and applies their evidence and labels.
 
 use crate::call::{Delivered, ToolExecResult};
 use crate::catalog::Entry;
@@ -28,8 +28,8 @@ pub(in crate::runner) fn delivered(projected: Projected) -> Delivered {
     Delivered { shown, model, warning: None, attachments }
 }
 
-/// Adds the ids in a delivered value to the run's evidence, and puts the tool's labels on the run, for each origin of
-/// the value.
+/// Adds the ids in a delivered value to the run's evidence and the tool's labels to the run, wherever the value comes
+/// from.
 #[inline]
 pub(in crate::runner) fn read(run: &Run, entry: &Entry, delivered: &Delivered) {
     evidence(run, entry.spec.name.as_str(), delivered.model.as_ref().unwrap_or(&delivered.shown).get());

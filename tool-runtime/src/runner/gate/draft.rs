@@ -25,7 +25,7 @@ use crate::tool::ToolEffect;
 /// outcome.
 #[derive(Clone)]
 pub(in crate::runner) struct Draft {
-    /// The call's own id, unless that id cannot be used.
+    /// The id in the record: that of the call, or a generated one if that is a duplicate or too long.
     pub(in crate::runner) id: CallId,
     called: Called,
     pub(in crate::runner) started_at: Timestamp,
@@ -33,18 +33,19 @@ pub(in crate::runner) struct Draft {
     /// Whether the tool began to run, here or at a client.
     executed: bool,
     /// The call, until its arguments are read. They are digested only if they are never read.
-    unseen: Option<ToolCall>,
+    unparsed_call: Option<ToolCall>,
     /// The texts that a person reads while the call waits.
-    asked: Option<Box<ApprovalTexts>>,
-    /// `None` after [`give`](Self::give): a call has exactly one record.
+    explanation: Option<Box<ApprovalTexts>>,
+    /// `None` after [`take_record`](Self::take_record): a call has exactly one record.
     record: Option<Box<ToolInvocationRecord>>,
-    /// The arguments as events show them after [`give`](Self::give). `None` if no sink listened at that time.
+    /// The arguments as events show them after [`take_record`](Self::take_record). `None` if no sink listened at that
+    /// time.
     shown: Option<JsonText>,
     /// Hashes for which the record gets digests. `None` if the arguments were read without a change.
     plain: Option<Box<Plain>>,
 }
 
-/// The called tool, or its name. A known tool is shared, and its record shares its name.
+/// The called tool, or the name if there is no such tool.
 #[derive(Clone)]
 pub(in crate::runner) enum Called {
     Tool(Arc<Entry>),
@@ -109,23 +110,23 @@ impl Draft {
 
     /// Keeps the call until its arguments are read.
     #[inline]
-    pub(in crate::runner) fn keep_unseen(&mut self, call: ToolCall) {
-        self.unseen = Some(call);
+    pub(in crate::runner) fn keep_unparsed(&mut self, call: ToolCall) {
+        self.unparsed_call = Some(call);
     }
 
     /// Sets the form in which the record may show the arguments.
     #[inline]
-    pub(in crate::runner) fn shows(&mut self, arguments: Shown) {
+    pub(in crate::runner) fn set_shown_arguments(&mut self, arguments: Shown) {
         match arguments {
             Shown::Masked(arguments) => self.note(|record| record.arguments = RecordedArguments::Masked(arguments)),
             Shown::Unread(length, hash) => self.plain.get_or_insert_default().unread = Some((length, hash)),
         }
     }
 
-    /// Takes the call out to be read. `None` if its arguments are recorded already.
+    /// Removes the call so that its arguments can be read. `None` if they are already recorded.
     #[inline]
-    pub(in crate::runner) fn take_unseen(&mut self) -> Option<ToolCall> {
-        self.unseen.take()
+    pub(in crate::runner) fn take_unparsed(&mut self) -> Option<ToolCall> {
+        self.unparsed_call.take()
     }
 
     /// Takes over the arguments for the record: masked, or a hash if they could not be read.
@@ -135,13 +136,13 @@ impl Draft {
             Ok(hydrated) => (Shown::Masked(hydrated.frozen.masked()), Ok(hydrated)),
             Err(refused) => (refused.shown, Err(refused.stop)),
         };
-        self.shows(shown);
+        self.set_shown_arguments(shown);
         read
     }
 
     /// Adds the tool and the effect that the policy gives it.
     #[inline]
-    pub(in crate::runner) fn found(&mut self, entry: &Entry, effect: ToolEffect) {
+    pub(in crate::runner) fn set_tool(&mut self, entry: &Entry, effect: ToolEffect) {
         self.effect = Some(effect);
         self.note(|record| record.definition_hash = Some(entry.spec.definition_hash));
     }
@@ -152,7 +153,7 @@ impl Draft {
     }
 
     /// Adds the key of the effect that the tool has once.
-    pub(in crate::runner) fn keyed(&mut self, key: String) {
+    pub(in crate::runner) fn set_effect_key(&mut self, key: String) {
         self.note(|record| record.effect_key = Some(key.into()));
     }
 
@@ -182,7 +183,7 @@ impl Draft {
         }
     }
 
-    /// Adds a person's part in the call.
+    /// Adds an intervention: a person's edit or answer, or the result of an earlier call.
     pub(in crate::runner) fn intervened(&mut self, intervention: Intervention) {
         self.note(|record| record.intervention = Some(Box::new(intervention)));
     }
@@ -194,7 +195,7 @@ impl Draft {
 
     /// Whether a part of the record is shown as a digest.
     pub(in crate::runner) const fn has_digests(&self) -> bool {
-        self.plain.is_some() || self.unseen.is_some()
+        self.plain.is_some() || self.unparsed_call.is_some()
     }
 
     pub(in crate::runner) fn repair(&self, digests: &Digests) -> Option<RecordedRepair> {
@@ -215,22 +216,22 @@ impl Draft {
     }
 
     /// Takes over the arguments and the texts of a call as it waits in the store.
-    pub(in crate::runner) fn waits(&mut self, pending: &PendingCall) {
-        self.shows(Shown::Masked(pending.shown_arguments.clone()));
-        self.asks(pending);
+    pub(in crate::runner) fn copy_from_pending(&mut self, pending: &PendingCall) {
+        self.set_shown_arguments(Shown::Masked(pending.shown_arguments.clone()));
+        self.set_explanation(pending);
     }
 
     /// Adds the texts that a person reads, for a call that is about to wait.
-    pub(in crate::runner) fn asks(&mut self, pending: &PendingCall) {
+    pub(in crate::runner) fn set_explanation(&mut self, pending: &PendingCall) {
         let (summary, changes, names) = pending.decided_explanation();
-        let asked =
+        let explanation =
             ApprovalTexts { summary: summary.map(str::to_owned), changes: changes.to_vec(), names: names.to_vec() };
-        self.asked = Some(Box::new(asked));
+        self.explanation = Some(Box::new(explanation));
     }
 
     /// Returns the texts that a person reads. `None` unless the call is about to wait.
-    pub(in crate::runner) fn asked(&self) -> Option<&ApprovalTexts> {
-        self.asked.as_deref()
+    pub(in crate::runner) fn explanation(&self) -> Option<&ApprovalTexts> {
+        self.explanation.as_deref()
     }
 
     /// Returns the arguments as events show them.
@@ -242,7 +243,7 @@ impl Draft {
         }
     }
 
-    /// Returns the arguments as the record shows them. `None` after [`give`](Self::give).
+    /// Returns the arguments as the record shows them. `None` after [`take_record`](Self::take_record).
     pub(in crate::runner) fn recorded_arguments(&self, digests: &Digests) -> Option<RecordedArguments> {
         match self.unread() {
             Some(unread) => Some(unread.recorded(digests)),
@@ -252,28 +253,28 @@ impl Draft {
 
     /// Returns the hash of the arguments, if they were not or could not be read.
     fn unread(&self) -> Option<Shown> {
-        match &self.unseen {
+        match &self.unparsed_call {
             Some(call) => Some(Shown::unread(call.arguments.as_str())),
             None => self.plain.as_ref()?.unread.map(|(length, hash)| Shown::Unread(length, hash)),
         }
     }
 
-    /// Returns the record for a call whose end is never observed. `None` if the call has its record already.
-    pub(in crate::runner) fn unseen(&self, digests: &Digests) -> Option<ToolInvocationRecord> {
+    /// Returns the record to write if the process dies before the call ends. `None` if the call already has a record.
+    pub(in crate::runner) fn lost_record(&self, digests: &Digests) -> Option<ToolInvocationRecord> {
         let mut stop = Stop::new(Outcome::OutcomeUnknown);
         stop.cause = Some(Cause::Lost);
         let result = stop.result(self.id.clone(), true);
-        let mut unseen = Self { executed: true, ..self.clone() };
-        unseen.give(digests, false, &result, Some(&stop), None).map(|record| *record)
+        let mut lost = Self { executed: true, ..self.clone() };
+        lost.take_record(digests, false, &result, Some(&stop), None).map(|record| *record)
     }
 
-    /// Returns the record, once. `ended_at` is `None` while the call is open; `is_heard` is `true` if a sink takes the
-    /// event that follows the record.
+    /// Returns the record, once. `ended_at` is `None` while the call is open; `has_sink` is `true` if an event sink is
+    /// registered.
     #[inline]
-    pub(in crate::runner) fn give(
+    pub(in crate::runner) fn take_record(
         &mut self,
         digests: &Digests,
-        is_heard: bool,
+        has_sink: bool,
         result: &ToolExecResult,
         stop: Option<&Stop>,
         ended_at: Option<Timestamp>,
@@ -281,7 +282,7 @@ impl Draft {
         let plain = if self.has_digests() { Some((self.unread(), self.repair(digests))) } else { None };
         let mut record = self.record.take()?;
         if let Some((unread, repair)) = plain {
-            self.unseen = None;
+            self.unparsed_call = None;
             if let Some(unread) = unread {
                 record.arguments = unread.recorded(digests);
             }
@@ -289,7 +290,7 @@ impl Draft {
                 record.repair = Some(Box::new(repair));
             }
         }
-        if is_heard && let RecordedArguments::Masked(arguments) = &record.arguments {
+        if has_sink && let RecordedArguments::Masked(arguments) = &record.arguments {
             self.shown = Some(arguments.clone());
         }
         let error = result.error();

@@ -10,7 +10,7 @@ use crate::call::{
 };
 use crate::runner::ResumeError;
 
-/// A regular end of a call at the gate.
+/// An ending that is neither a refusal nor a failure.
 pub(in crate::runner) enum Ending {
     /// A projected value for the model.
     Delivered(Delivered),
@@ -20,7 +20,8 @@ pub(in crate::runner) enum Ending {
     Elsewhere(Box<ToolExecResult>),
     /// The decision was not carried out, because the call could not be taken out of the waiting calls.
     NotTaken(ResumeError),
-    /// The decision does not count: the call still waits, with another question. This is the result of the decision.
+    /// The decision has no effect: the call still waits, now with another question. Contains the result of the
+    /// decision.
     Refused(Box<ToolExecResult>),
 }
 
@@ -43,7 +44,8 @@ impl Suspended {
 /// A call that was refused or failed. Boxed to keep it small: every stage returns it or its own value.
 pub(in crate::runner) struct Stop(Box<Refusal>);
 
-/// The reason why a call was refused or failed. Only `reason` holds values.
+/// The reason why a call was refused or failed. Only `reason`, and a `message` written by the tool's author, can
+/// contain argument or output values.
 pub(in crate::runner) struct Refusal {
     pub(in crate::runner) outcome: Outcome,
     pub(in crate::runner) message: Cow<'static, str>,
@@ -142,7 +144,7 @@ impl Stop {
     }
 }
 
-/// The maximum length in bytes of the sentence and of the code from a tool's error or a person. Without it, they would
-/// circumvent the result limit.
+/// The maximum length in bytes of an author's or a person's message. Without this limit, a message could be longer than
+/// a result may be.
 pub(in crate::runner) const MAX_MESSAGE_BYTES: usize = 2048;
 pub(in crate::runner) const MAX_CODE_BYTES: usize = 128;

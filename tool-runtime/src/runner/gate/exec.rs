@@ -1,7 +1,8 @@
 //! `exec`: the gate as a list of stages.
 //!
-//! Each stage takes a value that only the stage before it can make, so none can be skipped. A call leaves the list with
-//! a value, as a suspension, or, through `?`, with a refusal.
+//! The stages that decide and run a call pass values that only the previous stage creates. `reach`, `connect` and
+//! `recordable` return no such value; the order of this file guarantees them. A call ends with a value, a suspension,
+//! or a [`Stop`] returned through `?`.
 
 use std::future::Future;
 
@@ -22,14 +23,14 @@ use crate::runner::waiting::suspend::{Waits, suspend};
 use crate::store::{Key, StoredUnknown};
 
 impl Run {
-    /// Takes one call through the gate. The call's start is announced now; if the returned future is dropped,
-    /// polled or not, the call still gets its record and its terminal event.
+    /// Runs one call through the gate. Emits the start event at once, before the future is polled. If the future is
+    /// dropped, polled or not, the call still gets its record and its terminal event.
     ///
     /// Refusals and failures are in the result, see [`ToolExecResult::outcome`]. The future has to be polled inside a
     /// tokio runtime with its timer enabled. Before it resolves, it waits for the store to acknowledge the record,
-    /// without a timeout of its own.
+    /// without a separate timeout.
     pub fn exec(&self, call: ToolCall) -> impl Future<Output = ToolExecResult> + Send + use<> {
-        taken(OpenCall::start(self.clone(), call), from_start)
+        run_to_end(OpenCall::start(self.clone(), call), from_start)
     }
 
     /// As [`exec`](Self::exec), within the span of a model's turn.
@@ -45,10 +46,10 @@ impl Run {
         let mut open = OpenCall::start(self.clone(), call);
         open.parent = Parent::Turn(turn.clone());
         open.known = known.map(Box::new);
-        taken(open, from_start)
+        run_to_end(open, from_start)
     }
 
-    /// As [`exec`](Self::exec), for a call of a client at the other end of a connection.
+    /// As [`exec`](Self::exec), for a call that an MCP client made over a connection.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn exec_for(
         &self,
@@ -57,7 +58,7 @@ impl Run {
     ) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let mut open = OpenCall::start(self.clone(), call);
         open.client = Some(Box::new(client));
-        taken(open, from_start)
+        run_to_end(open, from_start)
     }
 
     /// Hydrates calls without running them. Each result can be executed once, by [`Run::exec_hydrated`] of this run.
@@ -70,16 +71,16 @@ impl Run {
     /// is refused as `policy_denied`.
     pub fn exec_hydrated(&self, hydrated: Hydrated) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let open = OpenCall::start_hydrated(self.clone(), &hydrated);
-        taken(open, |open| from_hydrated(open, hydrated))
+        run_to_end(open, |open| from_hydrated(open, hydrated))
     }
 }
 
-/// Takes an open call to its end. `judge` runs the stages up to the policy's decision on the arguments.
+/// Runs an open call to its end. `judge` runs the stages up to the policy's decision on the arguments.
 ///
-/// These stages are synchronous. As nested futures, each would be copied into its awaiter, which cost five hundred
-/// instructions a call.
+/// The stages before the permit are synchronous: as nested futures they would be copied into each awaiter, about 500
+/// instructions per call (design 007).
 #[expect(clippy::manual_async_fn, reason = "an `async fn` would hold the call twice")]
-fn taken(
+fn run_to_end(
     mut open: OpenCall,
     judge: impl FnOnce(&mut OpenCall) -> Result<Judged, Stop> + Send,
 ) -> impl Future<Output = ToolExecResult> + Send {
@@ -89,7 +90,7 @@ fn taken(
         }
         let permit = match judge(&mut open) {
             Ok(Judged::Permitted(permit)) => Ok(permit),
-            Ok(Judged::NeedsApproval(hydrated)) => Box::pin(from_question(&mut open, hydrated)).await,
+            Ok(Judged::NeedsApproval(hydrated)) => Box::pin(resolve_approval(&mut open, hydrated)).await,
             Err(stop) => Err(Err(stop)),
         };
         let ended = match permit {
@@ -110,7 +111,7 @@ fn from_start(open: &mut OpenCall) -> Result<Judged, Stop> {
     from_hydration(open, hydrated, decision)
 }
 
-/// Does the same for a call that [`Run::hydrate`] already parsed and validated.
+/// Runs the stages up to the decision for a call that [`Run::hydrate`] already parsed and validated.
 fn from_hydrated(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop> {
     let decision = stages::admit_hydrated(open, &hydrated)?;
     from_hydration(open, hydrated, decision)
@@ -123,8 +124,8 @@ fn from_hydration(open: &mut OpenCall, hydrated: Hydrated, decision: Option<Deci
     stages::decide(open, frozen, decision)
 }
 
-/// Handles a call that requires an approval: a grant permits it; otherwise it usually suspends for a person.
-async fn from_question(open: &mut OpenCall, hydrated: Hydrated) -> Result<Permit, Result<Ending, Stop>> {
+/// Handles a call that requires an approval: applies a matching grant, or suspends the call for a person.
+async fn resolve_approval(open: &mut OpenCall, hydrated: Hydrated) -> Result<Permit, Result<Ending, Stop>> {
     if let Some(known) = open.known.take() {
         return Err(Ok(Ending::Elsewhere(known)));
     }
@@ -188,7 +189,7 @@ async fn twins(open: &mut OpenCall, mut bound: Bound, key: Key, unknown: Vec<Sto
     suspend(open, bound.into_hydrated(), Suspension::Approval, waits).await
 }
 
-/// Lets the tool reconcile a call that has its record, under the policy as it is now. Writes nothing.
+/// Lets the tool reconcile a call that is already recorded, under the current policy. Writes nothing to the store.
 pub(in crate::runner) async fn reconcile(open: &mut OpenCall, hydrated: Hydrated) -> Result<Left, Stop> {
     stages::admit_hydrated(open, &hydrated)?;
     let hydrated = open.draft.read(Ok(hydrated))?;

@@ -8,7 +8,7 @@ use crate::runner::ledger::digests::Digests;
 use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use crate::tool::{ToolEffect, is_graph};
 
-/// The access of a graph, or of the search for tools, to the call that runs it.
+/// Gives a graph, or the tool-search tool, access to the run that called it.
 pub(crate) struct Host {
     run: Run,
     /// The id of the graph's run.
@@ -44,7 +44,7 @@ impl Host {
         &self.run
     }
 
-    /// Returns the graph that waited, once.
+    /// Returns the suspended graph to continue; `None` after the first call.
     pub(crate) fn continued(&self) -> Option<Continued> {
         self.continued.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -80,7 +80,7 @@ impl Host {
         self.options(context, worker, Arc::clone(&self.graph))
     }
 
-    /// Ties a continued run to the one that calls it.
+    /// Links a continued run to its parent run.
     pub(crate) fn work(&self, run: Run) -> Work {
         Work::new(self.run.clone(), run)
     }

@@ -42,15 +42,15 @@ type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Runs `future` to its end, or to the first of panic, timeout and cancellation.
 ///
-/// The timer is armed only after the first `Pending`, so a tool that is ready on its first poll pays for none.
-/// The token of `bounds` fires on a timeout, so that work which the tool left on another thread can stop.
+/// The timer is created after the first `Pending`, so a tool that is ready at once needs none. The token of `bounds`
+/// fires on a timeout, so that work which the tool left on another thread can stop.
 #[inline]
 pub(in crate::runner) async fn contained<T>(future: Boxed<'_, T>, bounds: Bounds<'_>) -> Result<T, Interrupted> {
     let mut tool = Contained { future: Some(future) };
     if let Poll::Ready(ended) = poll_fn(|cx| Poll::Ready(tool.poll(cx))).await {
         return ended;
     }
-    // On the heap: a timer is larger than everything that a tool needs which is ready at once.
+    // On the heap: a timer is larger than the rest of this future.
     Box::pin(waited_for(tool, bounds)).await
 }
 

@@ -26,12 +26,13 @@ use crate::store::waiting::{self, Fate};
 use crate::store::{Key, StoreError, WriteHandle};
 use crate::tool::ToolEffect;
 
-/// A call on its way through the gate. Dropping it before its end records it as cancelled.
+/// An open call. Dropping it early records it as `cancelled`, or as `outcome_unknown` if a tool with effects had begun.
 ///
 /// Fields that only some calls need are behind pointers, because this value is moved for every call.
 pub(in crate::runner) struct OpenCall {
     run: Run,
-    /// The id for the model, if the record cannot use it: the call is refused.
+    /// The call's own id, if the record has a generated one because this id is a duplicate or too long. The model gets
+    /// this id.
     id: Option<CallId>,
     taken: Taken,
     /// When the call arrived; for a call that waited, when it was reopened.
@@ -43,13 +44,13 @@ pub(in crate::runner) struct OpenCall {
     pub(in crate::runner) attempt: Option<Box<Attempt>>,
     /// The suspension that is being written to the store.
     pub(in crate::runner) suspending: Option<Box<Suspending>>,
-    /// The size of the call's result in bytes, once the call counts as spent by its run.
+    /// The bytes of the result to add to the run's totals. `None` if the call does not count against them.
     pub(in crate::runner) used: Option<u64>,
     /// The amount that the call has booked on accounts.
     pub(in crate::runner) held: Option<Box<Booking>>,
-    /// The result from another process: its record is written, and the tool does not run again.
+    /// A result that another process already recorded; the tool does not run again.
     pub(in crate::runner) known: Option<Box<ToolExecResult>>,
-    /// The waiting call that has to be claimed before anything else is written of this one.
+    /// The waiting call that must be claimed before anything else about this call is written.
     pub(in crate::runner) claim: Option<Box<Claim>>,
     /// A graph that waited, and its continuation.
     pub(in crate::runner) continued: Option<Box<Continued>>,
@@ -59,18 +60,18 @@ pub(in crate::runner) struct OpenCall {
     pub(in crate::runner) client: Option<Box<CallClient>>,
     /// Set if another process began the call and is gone: its ledger entry is open.
     pub(in crate::runner) is_taken_over: bool,
-    /// Set if the caller's future was dropped, and the call ends in a task of its own.
+    /// Set if the caller dropped the future; a background task then finishes the call.
     is_left: bool,
     phase: Phase,
 }
 
 enum Phase {
     Running,
-    /// The call waits, and still does if this is dropped.
+    /// The call is suspended. Dropping this value changes nothing.
     Waiting,
-    /// The claim is being taken before the call begins. Not yet acknowledged by the store.
+    /// The claim is sent to the store and not yet acknowledged; the call has not begun.
     Claiming,
-    /// The record is on its way; the event is not emitted yet.
+    /// The record is being written; the event has not been emitted.
     Recorded(Box<Recorded>),
     Announced,
 }
@@ -87,7 +88,7 @@ impl OpenCall {
     pub(in crate::runner) fn start(run: Run, call: ToolCall) -> Self {
         let called = Called::of(&run, &call.name);
         let mut open = Self::announced(run, &call.id, called);
-        open.draft.keep_unseen(call);
+        open.draft.keep_unparsed(call);
         open
     }
 
@@ -102,7 +103,7 @@ impl OpenCall {
         };
         let called = Called::of(&run, &call.name);
         let mut open = Self::announced(run, &call.id, called);
-        open.draft.shows(arguments);
+        open.draft.set_shown_arguments(arguments);
         open
     }
 
@@ -161,7 +162,7 @@ impl OpenCall {
         }
     }
 
-    /// Corrects the call's start by the time of the store, for the first call of a process.
+    /// Replaces the start time with the store's time, for the first call of a process.
     #[cold]
     pub(super) async fn date(&mut self) {
         let shared = Arc::clone(self.run.shared());
@@ -185,8 +186,8 @@ impl OpenCall {
         self.client.as_ref().map_or(&self.run().options().cancellation, |client| &client.cancellation)
     }
 
-    /// Returns whether the call's id was new.
-    pub(in crate::runner) const fn taken(&self) -> Taken {
+    /// Returns whether the call's id is new, repeated, or beyond the limit of the run.
+    pub(in crate::runner) const fn id_status(&self) -> Taken {
         self.taken
     }
 
@@ -195,7 +196,7 @@ impl OpenCall {
         (self.attempt, self.claim, self.phase) = (None, Some(claim), Phase::Waiting);
     }
 
-    /// Lends the call to the stages that read its arguments and make it a hydrated one.
+    /// Passes the call to the stages that hydrate it.
     ///
     /// The closure is synchronous and returns the arguments for the record, so a call never waits between the two: its
     /// arguments are either unread or recorded.
@@ -204,7 +205,7 @@ impl OpenCall {
         &mut self,
         read: impl FnOnce(&mut Self, ToolCall) -> Result<Hydrated, Refused>,
     ) -> Result<Hydrated, Stop> {
-        let Some(call) = self.draft.take_unseen() else { return Err(Stop::new(Outcome::Cancelled)) };
+        let Some(call) = self.draft.take_unparsed() else { return Err(Stop::new(Outcome::Cancelled)) };
         let read = read(self, call);
         self.draft.read(read)
     }
@@ -253,7 +254,7 @@ impl OpenCall {
             Box::pin(self.run.digests()).await;
         }
         let ended = match self.known.take() {
-            // The gate refuses the call now, but it ended before: the record has its end.
+            // The gate refuses the call now, but an earlier attempt ended it: return the recorded result.
             Some(known) => Ok(Ending::Elsewhere(known)),
             None => match ended {
                 Err(stop) if self.may_be_known(&stop) => Box::pin(self.look(stop)).await,

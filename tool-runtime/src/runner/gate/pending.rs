@@ -9,8 +9,8 @@ use crate::hydrate::Frozen;
 use crate::runner::gate::open::OpenCall;
 use crate::store::{FrozenArguments, PendingCall};
 
-/// Returns the call as it begins or waits, with every value that is compared when it is finished. If the call has
-/// digests, their key was read before.
+/// Returns the call as it begins or waits, with every value that is compared when it is finished. The digest key must
+/// have been read before this call.
 pub(in crate::runner) fn frozen_call(open: &OpenCall, frozen: &Frozen, now: Timestamp) -> PendingCall {
     let (run, spec) = (open.run(), &frozen.entry.spec);
     let options = run.options();

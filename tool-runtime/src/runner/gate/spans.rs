@@ -22,7 +22,7 @@ pub(crate) const METRICS: &str = "tool_runtime::metrics";
 pub(in crate::runner) enum Parent {
     /// The turn of a model that made the call.
     Turn(Span),
-    /// The span that is current while the tool runs. If there is none, because the call runs in a task of its own, the
+    /// The span that is current while the tool runs. If there is none, because the call runs in a separate task, the
     /// span that was current when the call was made.
     Surroundings(Span),
 }
@@ -46,7 +46,7 @@ impl Parent {
     }
 }
 
-/// The execution of a tool. Dropped before its end, it counts as cancelled.
+/// The span of a running tool. If it is dropped before `end`, the execution is recorded as cancelled.
 pub(in crate::runner) struct Execution {
     span: Span,
     shows_values: bool,
@@ -103,8 +103,8 @@ impl Execution {
         Self { span, shows_values, failed, measured }
     }
 
-    /// Whether no subscriber takes the span.
-    pub(in crate::runner) fn is_unseen(&self) -> bool {
+    /// Whether the span is disabled.
+    pub(in crate::runner) fn is_disabled(&self) -> bool {
         self.span.is_none()
     }
 

@@ -1,7 +1,8 @@
-//! The stages of the gate, one file each, in the order in which [`exec`](crate::runner::gate::exec) runs them.
+//! The stages of the gate, one file each; [`exec`](crate::runner::gate::exec) calls them in order.
 //!
-//! Each takes a value that only the stage before it can make, has one task, and stops the call with a
-//! [`Stop`](crate::runner::gate::ending::Stop) if it cannot continue.
+//! Each stage has one task, and ends the call with a [`Stop`](crate::runner::gate::ending::Stop) if it cannot continue.
+//! The stages from `admit` to `bind` pass values that only the previous one creates; `reach`, `connect` and
+//! `recordable` do not. `earlier`, `resolve` and `twins` are helpers of stages.
 
 mod admit;
 mod begin;
@@ -38,5 +39,5 @@ use std::pin::Pin;
 
 use crate::runner::gate::ending::Stop;
 
-/// A part of a stage that waits.
-type Waiting<'a, T> = Pin<Box<dyn Future<Output = Result<T, Stop>> + Send + 'a>>;
+/// The boxed future of an asynchronous part of a stage.
+type StageFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Stop>> + Send + 'a>>;

@@ -111,7 +111,7 @@ impl Unacknowledged {
 
     /// Keeps the amount that the beginning transaction booked.
     pub(in crate::runner) fn note(&self, begun: &Begun) {
-        if let Begun::Now(booked, ..) = begun {
+        if let Begun::Now { booked, .. } = begun {
             self.booked.lock().unwrap_or_else(PoisonError::into_inner).clone_from(booked);
         }
     }

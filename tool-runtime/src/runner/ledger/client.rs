@@ -310,8 +310,8 @@ impl LedgerClient<'_> {
         self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))
     }
 
-    /// Asks about a waiting call anew, in one transaction with the decision that does not count. Returns `false` if the
-    /// call has expired.
+    /// Asks about a waiting call again, in one transaction with the decision that does not count. Returns `false` if
+    /// the call has expired.
     pub(in crate::runner) async fn ask_anew(
         self,
         compared: PendingCall,
@@ -379,7 +379,7 @@ impl LedgerClient<'_> {
         let change = move |transaction: &mut Transaction| {
             ledger::check(transaction, lease.as_ref())?;
             Ok(match accounts::reserve(transaction, &bill)? {
-                Ok(booked) => Begun::Now(Some(booked), None, false),
+                Ok(booked) => Begun::Now { booked: Some(booked), graph: None, is_again: false },
                 Err(exceeded) => Begun::Exhausted(exceeded),
             })
         };

@@ -29,7 +29,7 @@ use crate::store::{
     StoredDocument, ledger,
 };
 
-/// The maximum time of a call that nobody waits for. A tool without a timeout would hold up all others.
+/// The maximum time of a call without a caller. A tool without a timeout would hold up all others.
 const MOST_TIME: Duration = Duration::from_secs(600);
 
 /// The known state of a call that was handed to a gate before. `None`: unknown. `Some(None)`: it runs in another

@@ -19,27 +19,27 @@ const RECORD_LOST: &str = "a record could not be stored";
 
 /// Emits the start of a call.
 pub(in crate::runner) fn announce_start(run: &Run, draft: &Draft) {
-    if run.is_heard() {
+    if run.has_sink() {
         run.emit(Event::ToolCallStart { id: draft.id.clone(), name: draft.name().to_owned() });
     }
 }
 
 /// Emits the end of a call, or its suspension.
 pub(in crate::runner) fn announce_end(run: &Run, draft: &Draft, result: &ToolExecResult) {
-    if !run.is_heard() {
+    if !run.has_sink() {
         return;
     }
     let (id, name, outcome) = (draft.id.clone(), draft.name().to_owned(), result.outcome());
     let (arguments, value) = (draft.masked().cloned(), result.value().cloned());
     run.emit(if outcome.is_suspension() {
-        let asked = draft.asked();
+        let explanation = draft.explanation();
         Event::ToolCallSuspended {
             id,
             name,
             arguments,
-            summary: asked.and_then(|asked| asked.summary.clone()),
-            changes: asked.map(|asked| asked.changes.clone()).unwrap_or_default(),
-            names: asked.map(|asked| asked.names.clone()).unwrap_or_default(),
+            summary: explanation.and_then(|shown| shown.summary.clone()),
+            changes: explanation.map(|shown| shown.changes.clone()).unwrap_or_default(),
+            names: explanation.map(|shown| shown.names.clone()).unwrap_or_default(),
             outcome,
             prepared: value,
             question: result.question().cloned().unwrap_or_else(|| Question::unknown(result.call_id())),

@@ -46,7 +46,7 @@ pub(in crate::runner) async fn report_counted(
             let result = ToolExecResult::noted(waiting.call.question(), (given, required));
             // The UI asks again, because the call waits for another person.
             let mut draft = Draft::reopened(run, waiting.record.clone());
-            draft.waits(&waiting.call);
+            draft.copy_from_pending(&waiting.call);
             telemetry::announce_end(run, &draft, &result);
             Ok(Err(result))
         }

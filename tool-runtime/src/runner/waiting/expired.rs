@@ -1,4 +1,4 @@
-//! Waiting calls whose time is over and whose run nobody continues.
+//! Expires waiting calls of runs that no process continues.
 
 use std::sync::Arc;
 

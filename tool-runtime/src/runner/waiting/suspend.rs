@@ -54,7 +54,7 @@ pub(in crate::runner) async fn suspend(
         (None, Suspension::Approval) => stages::required_approvals(open.run(), &hydrated),
         (None, Suspension::Client) => 1,
     };
-    // A client's payload was prepared already, and the call that a graph waits for has a world of its own.
+    // A client's payload was prepared already, and the inner call of a graph has its own precondition.
     let stated = match (suspension, &graph) {
         (Suspension::Approval, None) => Box::pin(world::shown(open, &frozen)).await,
         _ => Ok(Vec::new()),
@@ -73,7 +73,7 @@ pub(in crate::runner) async fn suspend(
     // Before a call waits for the first time, another process may have run it without an approval, or ended it.
     let is_new = graph.is_none() && open.attempt.is_none() && run.state().is_continued();
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
-    // Names are for persons only, and the call that a graph waits for has its own.
+    // Only approvals show names, and the inner call of a graph has its own.
     let is_named = suspension == Suspension::Approval && graph.is_none();
     let Explained { names, summary, changes } = explain(run, &open.draft.id, &frozen, is_named).await;
     let digests = run.digests().await;
@@ -94,10 +94,10 @@ pub(in crate::runner) async fn suspend(
     pending.explain(summary, World { stated, cut: names.cut, ..World::default() });
     pending.ask_about(unknown);
     pending.approvals = approvals;
-    open.draft.asks(&pending);
+    open.draft.set_explanation(&pending);
     let notices = notices::of_waiting(open.run(), &pending).await;
     let mut suspended = Suspended { question: Box::new(pending.question()), suspension, prepared };
-    // A call whose record is written does not wait.
+    // `None`: the record is already written, so the call must not be suspended.
     let Some(record) = open.suspended_record(&suspended) else { return Err(Stop::new(Outcome::Cancelled)) };
     let settled = open.held.take().map(|held| held.settled(0));
     // If the store's answer is lost, the record of the call withdraws the suspension.
@@ -112,7 +112,7 @@ pub(in crate::runner) async fn suspend(
             if matches!(kept, SuspendOutcome::Before)
                 && let Ok(Some(before)) = open.run().pending(&open.draft.id).await
             {
-                open.draft.waits(&before);
+                open.draft.copy_from_pending(&before);
                 *suspended.question = before.question();
             }
             Ok(Ending::Suspended(suspended))
@@ -127,7 +127,7 @@ pub(in crate::runner) async fn suspend(
         }
         (Ok(SuspendOutcome::Begun(None)), _) => {
             open.suspending = None;
-            // A call whose process is gone is taken over.
+            // A call of a dead process is taken over.
             let known = match &begun {
                 Some(key) => recover::go_on_begun(open.run(), &open.draft.id, key).await.unwrap_or_default().flatten(),
                 None => None,
@@ -198,7 +198,8 @@ pub(in crate::runner) async fn replaced(
         // Both may have the same effect key, so it still names the calls of unknown outcome.
         ..call.clone()
     };
-    // Otherwise a world that changes all the time would ask for ever, with an edit now and then.
+    // Keep the count. Otherwise an edit would reset it, and a precondition that always changes could cause questions
+    // without end.
     let renewed = call.world.as_deref().map_or(0, |world| world.renewed);
     replaced.explain(explained.summary, World { stated, cut: explained.names.cut, renewed, ..World::default() });
     replaced

@@ -1,4 +1,4 @@
-//! Sealed tokens: a waiting call as a text that a client carries, for services without a store.
+//! Sealed tokens: a waiting call as a string that a client carries, for services without a store.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Preconditions: what a waiting call depends on is read when the call is suspended, and again before it begins.
 //!
-//! Looked-up names are compared in the same way. A difference suspends the call anew, and the decision does not count.
+//! Looked-up names are compared in the same way. A difference suspends the call again, and the decision does not count.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::text::sentence;
 use crate::tool::{Digested, ToolEffect, ToolSpec};
 
 /// How many approvals of one call may not count. The next one that does not ends the call, so that a world that changes
-/// all the time does not ask for ever.
+/// all the time does not ask forever.
 const MOST: u8 = 3;
 
 /// The code of a call that ends because what it depends on changed after each approval.
@@ -46,7 +46,7 @@ pub(in crate::runner) async fn unstated(open: &mut OpenCall, frozen: &Frozen, st
             // No record has the reason.
             report(open, &stop);
             discard(stop);
-            open.draft.waits(&pending);
+            open.draft.copy_from_pending(&pending);
             let question = Box::new(pending.question());
             Ok(Ending::Suspended(Suspended { question, suspension: pending.suspension, prepared: None }))
         }
@@ -142,7 +142,7 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
     let stated = found.unwrap_or_else(|_| was.to_vec());
     shown.update(names);
     let world = World { stated, cut: shown.cut, renewed, differences, unread };
-    let renewed = anew(&pending, &entry.spec, effective.as_deref(), world, shown.shown);
+    let renewed = renewed_call(&pending, &entry.spec, effective.as_deref(), world, shown.shown);
     renew(open, renewed, &stop).await.map(Some)
 }
 
@@ -160,7 +160,7 @@ fn note(open: &mut OpenCall, begun: Option<Vec<(String, String)>>, is_refused: b
 }
 
 /// Returns the call with its new question.
-fn anew(
+fn renewed_call(
     pending: &PendingCall,
     spec: &ToolSpec,
     effective: Option<&str>,
@@ -195,7 +195,7 @@ async fn renew(open: &mut OpenCall, renewed: PendingCall, stop: &Stop) -> Result
         Err(error) => return Ok(Ending::NotTaken(error)),
     }
     telemetry::contained(&run, &open.draft, stop);
-    open.draft.waits(&renewed);
+    open.draft.copy_from_pending(&renewed);
     let (id, outcome) = (renewed.call_id.clone(), Outcome::ApprovalRequired);
     let suspended = ToolExecResult::suspended(id.clone(), outcome, None, renewed.question());
     telemetry::announce_end(&run, &open.draft, &suspended);
@@ -283,8 +283,8 @@ async fn statements(open: &OpenCall, frozen: &Frozen, precondition: &Preconditio
     Ok(stated.map(|(name, value)| Stated::new((name, value), shown, |hash| digests.of(hash))).collect())
 }
 
-/// The length from which a value of a sensitive argument is found anywhere in a text. Shorter ones occur by chance, so
-/// they are found only where no letter or digit is beside them.
+/// The length from which a value of a sensitive argument is found anywhere in a string. Shorter ones occur by chance,
+/// so they are found only where no letter or digit is next to them.
 const FOUND_INSIDE: usize = 4;
 
 /// The length of the longest text that is searched for values of sensitive arguments, in bytes. A longer one is masked.

@@ -109,7 +109,7 @@ fn data_without_a_plain_schema() {
     check::<Option<Value>>(&[("/properties/value", "says nothing")]);
     check::<Vec<Value>>(&[("/properties/value/items", "says nothing")]);
     check::<std::num::NonZeroI32>(&[("/properties/value", "`not`")]);
-    check::<Flat>(&[("/properties/value", "a map beside them")]);
+    check::<Flat>(&[("/properties/value", "a map next to them")]);
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub(super) async fn a_grant_has_so_many_uses(store: Arc<dyn Store>) {
         async move { ask(&*store, keys, move |transaction| ledger::begin(transaction, &intent)).await.expect("it answers") }
     };
     let begun = several(&store, 8, begin).await;
-    let began = begun.iter().filter(|begun| matches!(begun, Begun::Now(..))).count();
+    let began = begun.iter().filter(|begun| matches!(begun, Begun::Now { .. })).count();
     let refused = begun.iter().filter(|begun| matches!(begun, Begun::Ungranted)).count();
     assert_eq!((began, refused), (3, 5), "a grant lets as many calls begin as it has uses");
     assert!(read(&*store, &grant).await.is_none(), "a grant that is used up is gone");

@@ -16,13 +16,13 @@ pub(super) fn key() -> Key {
 }
 
 pub(super) fn intent(owner: &str, lease: Duration) -> Intent {
-    let mut unseen = record("run", "a");
-    (unseen.ended_at, unseen.outcome) = (None, Outcome::OutcomeUnknown);
+    let mut lost_record = record("run", "a");
+    (lost_record.ended_at, lost_record.outcome) = (None, Outcome::OutcomeUnknown);
     Intent {
         key: key(),
         owner: owner.into(),
         lease,
-        unseen,
+        lost_record,
         grant: None,
         repeatable: false,
         reconciles: false,
@@ -59,7 +59,7 @@ pub(super) async fn a_call_begins_once(store: Arc<dyn Store>) {
     let mut first = None;
     for (owner, begun) in several(&store, 16, begin_as).await.into_iter().enumerate() {
         match begun {
-            Begun::Now(..) => assert_eq!(first.replace(owner), None, "a call begins once"),
+            Begun::Now { .. } => assert_eq!(first.replace(owner), None, "a call begins once"),
             begun => assert!(matches!(begun, Begun::Elsewhere), "another process runs it: {begun:?}"),
         }
     }
@@ -77,9 +77,9 @@ pub(super) async fn a_call_begins_once(store: Arc<dyn Store>) {
 
 pub(super) async fn a_call_whose_owner_is_gone_is_taken_over(store: Arc<dyn Store>) {
     let store = &*store;
-    assert!(matches!(begin(store, "one", Duration::ZERO).await, Begun::Now(..)));
+    assert!(matches!(begin(store, "one", Duration::ZERO).await, Begun::Now { .. }));
     assert!(
-        matches!(begin(store, "two", LONG).await, Begun::Unseen),
+        matches!(begin(store, "two", LONG).await, Begun::Abandoned),
         "a process that takes a call over does not run it"
     );
     let late = finish(store, "one").await.expect_err("it lost the call");
@@ -90,7 +90,7 @@ pub(super) async fn a_call_whose_owner_is_gone_is_taken_over(store: Arc<dyn Stor
 }
 
 pub(super) async fn a_call_that_nobody_saw_end_is_closed_once(store: Arc<dyn Store>) {
-    assert!(matches!(begin(&*store, "one", Duration::ZERO).await, Begun::Now(..)));
+    assert!(matches!(begin(&*store, "one", Duration::ZERO).await, Begun::Now { .. }));
     let close = |store: Arc<dyn Store>, _| async move {
         let close = |transaction: &mut Transaction| ledger::close_unseen(transaction, &key(), None);
         ask(&*store, [key()], close).await.expect("it answers")

@@ -56,7 +56,7 @@ pub(super) async fn due_runs_are_listed_by_age(store: Arc<dyn Store>) {
     let first = store.due_runs(at(20), None, 2).await.expect("it lists");
     assert_eq!(ids(&first), ["early", "ours"], "at most as many as the limit");
     let of_lane = store.due_runs(at(20), Some(&listed[0].lane), 10).await.expect("it lists");
-    assert_eq!(ids(&of_lane), ["early", "late"], "a version has a lane of its own");
+    assert_eq!(ids(&of_lane), ["early", "late"], "a version has its own lane");
     let later = store.due_runs(at(30), Some(&listed[0].lane), 10).await.expect("it lists");
     assert_eq!(ids(&later), ["early", "late", "held"], "a run is due once its lease has ended");
 }

@@ -21,7 +21,7 @@ pub(crate) struct AnchoredHead {
     pub(crate) hash: Hash,
 }
 
-/// The heads of the chains of runs at one time. Anchors form a chain of their own.
+/// The heads of the chains of runs at one time. Anchors form their own chain.
 ///
 /// Export it as one line of JSON to a place that the writers of the store cannot write to; `audit verify --anchors`
 /// compares the export with the store.

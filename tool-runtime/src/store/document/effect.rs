@@ -20,7 +20,7 @@ pub(crate) struct StoredEffect {
     /// The call that holds the effect key: it executes, or its effect happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held: Option<Box<EffectHolder>>,
-    /// How many seconds the result of an effect with a key is kept. `None` if it is kept for ever.
+    /// How many seconds the result of an effect with a key is kept. `None` if it is kept forever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) keep: Option<u64>,
     /// `once` names the effect.

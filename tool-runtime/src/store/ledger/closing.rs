@@ -138,7 +138,7 @@ pub(crate) fn is_left(transaction: &mut Transaction, key: &Key, is_orphan: bool)
         }
         _ => return Ok(true),
     };
-    // An engine that was told to end a workflow never continues its run, and does not say so.
+    // An engine whose workflow was cancelled never continues the run and sends no notification.
     if run.is_driven() && now >= after(entry.until, KEPT) {
         return Ok(true);
     }

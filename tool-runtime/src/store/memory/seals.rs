@@ -13,7 +13,7 @@ use crate::store::{Chain, RecordFilter, StoreError};
 /// How many records are sealed at a time. The lock of the store is held only to take them and to put them back.
 const BATCH: usize = 64;
 
-/// The chains of the runs that have sealed records. They have a lock of their own, which is taken before that of the
+/// The chains of the runs that have sealed records. They have a separate lock, which is taken before that of the
 /// store.
 #[derive(Default)]
 pub(super) struct Seals(HashMap<Arc<str>, Run>);

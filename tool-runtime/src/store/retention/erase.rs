@@ -40,8 +40,8 @@ impl Retention<'_> {
     /// one transaction; an interrupted erasure is continued by the next one.
     ///
     /// # Errors
-    /// [`StoreError::OnHold`] if a [legal hold](Self::hold) covers the principal or the tenant; a run with a hold of its
-    /// own is kept and reported. The store cannot be reached, or its documents cannot be read.
+    /// [`StoreError::OnHold`] if a [legal hold](Self::hold) covers the principal or the tenant; a run with its own
+    /// hold is kept and reported. The store cannot be reached, or its documents cannot be read.
     pub async fn erase(&self, principal: &str, tenant: Option<&str>) -> Result<RetentionReport, StoreError> {
         self.named()?;
         let party: Party = (Some(principal.into()), tenant.map(Arc::from));

@@ -85,7 +85,7 @@ async fn messages_of_a_held_principal_stay() {
     change(&store, &[Key::run("one"), post.clone()], move |transaction| {
         // As an erasure by a library before this one could leave it.
         transaction.set(&Key::run("one"), Document::Purged { at: transaction.now() })?;
-        let document = Post { body: "{}".into(), at: transaction.now(), answers: Vec::new() };
+        let document = Post { body: "{}".into(), at: transaction.now(), answers: Vec::new(), holder: None };
         transaction.set(&place, Document::Post(Box::new(document)))
     })
     .await;
@@ -102,7 +102,7 @@ async fn nothing_of_a_closed_run_is_left_in_the_ledger() {
     let keys = [Key::call("session", Hash([1; 32])), Key::post("session", "p")];
     let [call, post] = keys.clone();
     change(&store, &keys, move |transaction| {
-        let body = Post { body: "{}".into(), at: transaction.now(), answers: Vec::new() };
+        let body = Post { body: "{}".into(), at: transaction.now(), answers: Vec::new(), holder: None };
         transaction.set(&post, Document::Post(Box::new(body)))?;
         let entry = LedgerEntry::closed("owner".into(), 1, transaction.now(), Box::new(record("session", "a")));
         transaction.set(&call, Document::Call(Box::new(entry)))

@@ -164,8 +164,8 @@ async fn no_other_contents_can_be_put_in_the_place_of_an_erased_record() {
     let forgeries = [
         ("any contents", erased(record("one", "x"))),
         ("another outcome", erased(denied(&right))),
-        ("values beside the digest", erased(crate::ToolInvocationRecord { seal: seal.clone(), ..call(&one) })),
-        ("a principal beside the digest", {
+        ("values next to the digest", erased(crate::ToolInvocationRecord { seal: seal.clone(), ..call(&one) })),
+        ("a principal next to the digest", {
             erased(crate::ToolInvocationRecord { principal: Some("bob".into()), ..call(&right) })
         }),
         ("the values with their salt", erased(call(&one))),

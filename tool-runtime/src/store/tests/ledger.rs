@@ -19,13 +19,13 @@ fn key() -> Key {
 }
 
 fn intent(owner: &str, repeatable: bool) -> Intent {
-    let mut unseen = record("run", "a");
-    (unseen.ended_at, unseen.outcome) = (None, Outcome::OutcomeUnknown);
+    let mut lost_record = record("run", "a");
+    (lost_record.ended_at, lost_record.outcome) = (None, Outcome::OutcomeUnknown);
     Intent {
         key: key(),
         owner: owner.into(),
         lease: Duration::from_secs(30),
-        unseen,
+        lost_record,
         grant: None,
         repeatable,
         worker: None,
@@ -105,7 +105,7 @@ fn a_lease_is_never_shortened() {
         assert_eq!(entry.until(), until, "renewed at {now}");
     }
     // The acknowledgement of the intent was lost, and the intent is written again.
-    assert!(matches!(entry.begin(20, "one", false), Begun::Now(None, ..)));
+    assert!(matches!(entry.begin(20, "one", false), Begun::Now { booked: None, .. }));
     assert_eq!(entry.until(), 170);
     assert!(matches!(entry.begin(169, "two", false), Begun::Elsewhere));
     assert_eq!(entry.renew(169, "two"), Err("store_fenced"));
@@ -148,8 +148,11 @@ fn what_began_before_is_not_closed_as_cancelled() {
 #[test]
 fn a_call_begins_once() {
     let mut entry = Entry::default();
-    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None, ..)));
-    assert!(matches!(entry.begin(0, "one", false), Begun::Now(None, ..)), "the first answer may have been lost");
+    assert!(matches!(entry.begin(0, "one", false), Begun::Now { booked: None, .. }));
+    assert!(
+        matches!(entry.begin(0, "one", false), Begun::Now { booked: None, .. }),
+        "the first answer may have been lost"
+    );
     assert!(matches!(entry.begin(29, "two", false), Begun::Elsewhere));
     assert!(matches!(entry.begin(29, "two", true), Begun::Elsewhere));
     assert_eq!(entry.finish(31, "one"), Ok(()));
@@ -162,7 +165,7 @@ fn a_call_begins_once() {
 fn who_lost_a_call_cannot_write() {
     let mut entry = Entry::default();
     entry.begin(0, "one", false);
-    assert!(matches!(entry.begin(30, "two", false), Begun::Unseen));
+    assert!(matches!(entry.begin(30, "two", false), Begun::Abandoned));
     assert_eq!(entry.finish(31, "one"), Err("store_fenced"));
     let renewed = entry.at(31, |transaction| ledger::renew(transaction, &key(), "one", Duration::from_secs(30)));
     assert_eq!(renewed, Err("store_fenced"));
@@ -189,7 +192,7 @@ fn a_renewed_call_is_not_taken_over() {
 fn what_may_be_repeated_begins_again() {
     let mut entry = Entry::default();
     entry.begin(0, "one", true);
-    assert!(matches!(entry.begin(30, "two", true), Begun::Now(None, ..)));
+    assert!(matches!(entry.begin(30, "two", true), Begun::Now { booked: None, .. }));
     assert_eq!(entry.finish(31, "one"), Err("store_fenced"));
 }
 
@@ -215,9 +218,9 @@ fn a_new_worker_takes_over_what_the_one_before_it_began() {
         let mut entry = Entry::default();
         assert!(matches!(
             entry.at(0, |transaction| ledger::begin(transaction, &held("a", before))).unwrap(),
-            Begun::Now(..)
+            Begun::Now { .. }
         ));
         let begun = entry.at(1, |transaction| ledger::begin(transaction, &held("b", now))).unwrap();
-        assert_eq!(matches!(begun, Begun::Unseen), expected, "{before:?} {now:?} {begun:?}");
+        assert_eq!(matches!(begun, Begun::Abandoned), expected, "{before:?} {now:?} {begun:?}");
     }
 }

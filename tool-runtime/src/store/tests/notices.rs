@@ -45,12 +45,12 @@ fn a_notice_wakes_no_task() {
 #[test]
 fn a_take_over_keeps_the_contents_of_the_first_attempt() {
     let key = Key::call("run", Hash([1; 32]));
-    let unseen = ToolInvocationRecord { ended_at: None, outcome: Outcome::OutcomeUnknown, ..record("run", "a") };
+    let lost_record = ToolInvocationRecord { ended_at: None, outcome: Outcome::OutcomeUnknown, ..record("run", "a") };
     let intent = |owner: &str, notices| Intent {
         key: key.clone(),
         owner: owner.into(),
         lease: Duration::from_secs(30),
-        unseen: unseen.clone(),
+        lost_record: lost_record.clone(),
         grant: None,
         repeatable: false,
         worker: None,
@@ -77,7 +77,7 @@ fn a_take_over_keeps_the_contents_of_the_first_attempt() {
         }
         let now = Timestamp::from_second(32).unwrap();
         let mut transaction = Transaction::over(now, [(key.clone(), call)]);
-        let ended = ToolInvocationRecord { ended_at: Some(now), ..unseen.clone() };
+        let ended = ToolInvocationRecord { ended_at: Some(now), ..lost_record.clone() };
         let terms = takes_over.as_deref();
         ledger::finish(&mut transaction, &key, &"two".into(), &ended, None, terms).unwrap();
         let notices = found(transaction).0;

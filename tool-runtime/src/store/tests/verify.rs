@@ -43,7 +43,7 @@ fn change(sealed: &mut SealedRecord) {
     record.outcome = Outcome::PolicyDenied;
 }
 
-/// Seals a run anew from an index of the list on.
+/// Seals a run again from an index of the list on.
 fn reseal(records: &mut [SealedRecord], from: usize) {
     let run = Arc::clone(records[from].record.run_id());
     let mut chain = match records[..from].iter().rev().find(|sealed| *sealed.record.run_id() == run) {
@@ -205,7 +205,7 @@ async fn a_history_that_was_made_anew_is_found_by_what_was_exported() {
     }
     (&anew as &dyn Store).anchor(|_| {}).await.unwrap();
     let found = verified(&anew, &exported).await.unwrap_err();
-    assert_eq!(found, "anchor 0: it is not the one that was exported: the anchors were made anew");
+    assert_eq!(found, "anchor 0: it is not the one that was exported: the anchors were recreated");
 }
 
 /// The lost tail of a log takes the last records and their anchors with it.
@@ -282,7 +282,7 @@ async fn forged_anchors_end_nothing_and_are_named() {
     let forge = |last: Option<&Anchor>, position, number| {
         let mut forged = Anchor::after(last, jiff::Timestamp::MAX, position, Vec::new()).unwrap();
         forged.number = number;
-        // Sealed anew, as anyone can who writes to the store.
+        // Sealed again, as anyone can who writes to the store.
         let sealed = Anchor { number: number.saturating_sub(1), hash: forged.previous, ..forged.clone() };
         Anchor::after(Some(&sealed), jiff::Timestamp::MAX, position, Vec::new()).unwrap()
     };
@@ -312,7 +312,7 @@ async fn forged_anchors_end_nothing_and_are_named() {
     assert!(verified(&store, &foreign).await.is_err());
     let both: Vec<_> = exported.iter().chain(&foreign).cloned().collect();
     let (_, found) = all(&store, &both).await;
-    let anew = "it is not the one that was exported: the anchors were made anew";
+    let anew = "it is not the one that was exported: the anchors were recreated";
     for number in [0, 1] {
         assert!(found.contains(&format!("anchor {number}: {anew}")), "{found:?}");
     }
@@ -375,7 +375,7 @@ impl Store for Torn {
     }
 }
 
-/// Returns a store with this many anchors, each over one more record of a run of its own.
+/// Returns a store with this many anchors, each over one more record of a separate run.
 async fn long(anchors: u64) -> (MemoryStore, Vec<Anchor>) {
     let (store, mut made) = (MemoryStore::with_limits(10_000, 10_000), Vec::new());
     for number in 0..anchors {

@@ -1,4 +1,4 @@
-//! Erasures beside other writers, and how much they read.
+//! Erasures at the same time as other writers, and how much they read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -49,7 +49,7 @@ pub(super) async fn anchors(
                 continue;
             }
             verifier.expect(kept);
-            let wrong = "it is not the one that was exported: the anchors were made anew";
+            let wrong = "it is not the one that was exported: the anchors were recreated";
             lost.push(Wrong::Anchor { number, wrong }.into());
         }
         verifier.expect(&anchor);
@@ -90,7 +90,7 @@ pub(super) async fn anchors(
 }
 
 /// Groups exported anchors by their numbers. Equal ones count once. Different ones of one number remain: the store went
-/// back to an earlier state and its anchors were made anew, which an export that was continued shows.
+/// back to an earlier state and its anchors were recreated, which an export that was continued shows.
 fn exported(kept: &[Anchor]) -> BTreeMap<u64, Vec<&Anchor>> {
     let mut exported = BTreeMap::<_, Vec<_>>::new();
     for anchor in kept {

@@ -1,4 +1,4 @@
-//! The names that a parser knows, as serde's derives state them, beside those of the schema.
+//! The names that a parser knows, as serde's derives state them, compared with those of the schema.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

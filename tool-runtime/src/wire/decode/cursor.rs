@@ -153,7 +153,7 @@ impl<'a> Json<'a> {
     /// An integer; `None` for another number.
     pub(crate) fn integer(&mut self) -> Result<Option<i64>, Invalid> {
         let start = self.at;
-        // Most are indices of one digit, which is found without parsing a text.
+        // Most are indices of one digit, which is found without parsing a string.
         if let Some([digit @ b'0'..=b'9', next, ..]) = self.text.as_bytes().get(start..)
             && !matches!(next, b'0'..=b'9' | b'.' | b'e' | b'E')
         {

@@ -203,7 +203,7 @@ impl DecodedCall {
         }
     }
 
-    /// Replaces the arguments by a text as it arrived, for models that are not read by a decoder. The
+    /// Replaces the arguments by a string as it arrived, for models that are not read by a decoder. The
     /// [status](Self::status) is that of the text.
     ///
     /// ```
@@ -270,8 +270,8 @@ pub(crate) enum CallStatus {
 }
 
 impl CallStatus {
-    /// Whether a text is one JSON object, by the rules of the gate, or no text at all; no repair (R8). The gate checks
-    /// length, depth and the size of numbers, because its error messages are better for the model.
+    /// Whether a string is one JSON object, by the rules of the gate, or no text at all; no repair (R8). The gate
+    /// checks length, depth and the size of numbers, because its error messages are better for the model.
     pub(crate) fn of_arguments(text: &str, clean: bool) -> Self {
         let text = object_text(text);
         let kind = match json::parse(text, &Limits::UNBOUNDED) {

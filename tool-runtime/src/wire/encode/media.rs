@@ -37,7 +37,7 @@ impl<'a> Messages<'a> {
         format!("[The user sent a file ({}) that cannot be passed on to this model.]", media.label())
     }
 
-    /// The text of a result and the blocks of its files. Files that the format cannot carry are in the text: a text
+    /// The text of a result and the blocks of its files. Files that the format cannot carry are in the text: a string
     /// file as it is, any other as a sentence.
     pub(crate) fn result_of(&mut self, result: &Cow<'a, ResultMessage>, block: Block) -> (String, Vec<Object<'a>>) {
         let (mut text, mut blocks) = (result.content.clone(), Vec::new());

@@ -199,7 +199,7 @@ impl Call {
     }
 }
 
-/// Whether the tool was discovered at run time: a UI has no type of its own for it.
+/// Whether the tool was discovered at run time: a UI has no specific type for it.
 pub(super) fn is_discovered(name: &str) -> bool {
     name.starts_with("mcp__")
 }

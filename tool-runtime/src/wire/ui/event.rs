@@ -75,7 +75,7 @@ pub enum UiEvent {
         name: String,
         /// The call of the sub-agent that makes this one, where the protocol has a place for it.
         parent_id: Option<String>,
-        /// The tool was discovered at run time, so that the UI has no type of its own for it.
+        /// The tool was discovered at run time, so that the UI has no specific type for it.
         dynamic: bool,
     },
     /// Argument text while the model writes it.
@@ -126,7 +126,7 @@ pub enum UiEvent {
     ToolResult {
         /// The id of the call.
         id: String,
-        /// The output; for a failure an object with `message`, or a text.
+        /// The output; for a failure an object with `message`, or a string.
         result: JsonText,
         /// Whether the call failed.
         is_error: bool,

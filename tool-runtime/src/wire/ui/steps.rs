@@ -134,7 +134,7 @@ impl Steps {
     }
 }
 
-/// The omitted parts of a result. They are data of the message, because no protocol has a place for them beside an
+/// The omitted parts of a result. They are data of the message, because no protocol has a place for them next to an
 /// output.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -42,7 +42,7 @@ impl Imports {
 
 impl Visit<'_> for Imports {
     fn visit_item(&mut self, item: &Item) {
-        // An inline module has a scope of its own.
+        // An inline module has its own scope.
         if !matches!(item, Item::Mod(_)) && !is_test(attributes(item)) {
             visit::visit_item(self, item);
         }

@@ -13,7 +13,7 @@ fn leased(run: &StoredDocument, until: &str) -> StoredDocument {
     StoredDocument::from_json(run.key.clone(), &json.to_string()).unwrap()
 }
 
-/// Returns a text like a conversation's: a policy that never changes, and a history that grows.
+/// Returns a string like a conversation's: a policy that never changes, and a history that grows.
 fn conversation(turns: usize) -> String {
     let rule = |tool: usize| format!("{{\"tool\":\"name__{tool}\",\"limits\":{{\"calls\":{tool}}}}},");
     let message = |turn: usize| format!("{{\"role\":\"tool\",\"text\":\"{}\"}},", Hash::sha256(turn.to_be_bytes()));

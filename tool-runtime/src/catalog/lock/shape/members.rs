@@ -55,7 +55,7 @@ impl<'a> Comparison<'a, '_> {
         self.others(one, other, is_input);
     }
 
-    /// Members without a schema of their own.
+    /// Members without their own schema.
     fn others(&mut self, one: &View<'a>, other: &View<'a>, is_input: bool) {
         let of = |view: &View<'a>| view.get("additionalProperties").unwrap_or(&ANYTHING);
         let (old, new) = (of(one), of(other));
@@ -83,8 +83,8 @@ impl<'a> Comparison<'a, '_> {
         }
     }
 
-    /// Whether the old schema is one of several alternatives now, or the other way round. This is a difference of its
-    /// own.
+    /// Whether the old schema is one of several alternatives now, or the other way round. This is a separate
+    /// difference.
     pub(super) fn is_alternative(&mut self, one: &View<'a>, other: &View<'a>) -> bool {
         let (shift, message) = match (one.alternatives(), other.alternatives()) {
             (None, Some(now))

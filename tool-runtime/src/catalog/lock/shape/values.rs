@@ -126,7 +126,7 @@ impl<'a> Comparison<'a, '_> {
             };
             let shift = match (old, new) {
                 (old, new) if old == new => continue,
-                // A format of numbers only describes the type; its bounds are keywords of their own.
+                // A format of numbers only describes the type; its bounds are separate keywords.
                 (old, new) if is_number(old) || is_number(new) => Shift::Text,
                 (None, _) => Shift::Narrower,
                 (_, None) => Shift::Wider,

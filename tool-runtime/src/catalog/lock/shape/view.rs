@@ -51,7 +51,7 @@ impl<'a> View<'a> {
             match members.get("$ref") {
                 None => return view.checked(),
                 Some(reference) => match resolve(root, reference).filter(|_| view.chain.len() < MAX_CHAIN) {
-                    // Rules beside a reference apply together with those of its target, which this chain cannot
+                    // Rules next to a reference apply together with those of its target, which this chain cannot
                     // express.
                     Some(target) if !has_rules(members) => schema = target,
                     _ => {
@@ -82,7 +82,7 @@ impl<'a> View<'a> {
 
     /// The keyword, where it is written nearest.
     pub(super) fn get(&self, keyword: &str) -> Option<&'a Value> {
-        // The chain continues inside such an `anyOf`, so it is not a rule of its own.
+        // The chain continues inside such an `anyOf`, so it is not a separate rule.
         let is_followed = |members: &Map<String, Value>| keyword == "anyOf" && without_null(members).is_some();
         self.chain.iter().filter(|members| !is_followed(members)).find_map(|members| members.get(keyword))
     }
@@ -97,7 +97,7 @@ impl<'a> View<'a> {
         rules.filter(|key| *key != "default").collect()
     }
 
-    /// Whether both or neither of them are written as one of two branches beside `null`.
+    /// Whether both or neither of them are written as one of two branches next to `null`.
     pub(super) const fn has_null_of(&self, other: &Self) -> bool {
         self.or_null == other.or_null
     }
@@ -147,7 +147,7 @@ impl<'a> View<'a> {
         Some(values)
     }
 
-    /// A text for a type, as `string` or `string, null`.
+    /// A string for a type, as `string` or `string, null`.
     pub(super) fn type_text(&self) -> String {
         let types = self.types();
         if types == ANY {
@@ -169,7 +169,7 @@ pub(super) fn resolve<'a>(root: &'a Value, reference: &Value) -> Option<&'a Valu
     (path.is_empty() || path.starts_with('/')).then(|| root.pointer(&path)).flatten()
 }
 
-/// The schema behind references that have no keywords of their own.
+/// The schema behind references that have no other keywords.
 pub(super) fn behind<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut found = schema;
     for _ in 0..MAX_CHAIN {
@@ -199,7 +199,7 @@ fn without_null(members: &Map<String, Value>) -> Option<&Value> {
     members.keys().filter(is_rule).all(|key| key == "anyOf" || key == "default").then_some(inner)
 }
 
-/// Whether a schema that refers to another has rules of its own.
+/// Whether a schema that refers to another adds rules.
 fn has_rules(members: &Map<String, Value>) -> bool {
     members.keys().any(|key| key != "default" && (RULES.contains(&&**key) || WHOLE.contains(&&**key)))
 }

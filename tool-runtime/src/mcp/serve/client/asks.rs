@@ -1,5 +1,5 @@
 //! Questions to the client of a call, in revisions that allow server requests while the client's request is open.
-#![expect(deprecated, reason = "sampling is part of every revision that is spoken here")]
+#![expect(deprecated, reason = "sampling is part of every revision that this server supports")]
 
 use async_trait::async_trait;
 use rmcp::model::{

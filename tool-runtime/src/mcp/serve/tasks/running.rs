@@ -21,10 +21,10 @@ use crate::mcp::serve::tasks::{Tasks, Ticket, task_id, task_runner};
 use crate::runner::ServedRuns;
 use crate::runner::{Run, RunOptions};
 
-/// How long the task of a running call can be queried at most; the call has limits of its own.
+/// How long the task of a running call can be queried at most; the call has other limits.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A call that runs in a task of its own, so that it outlives its request.
+/// A call that runs in a separate task, so that it outlives its request.
 pub(in crate::mcp::serve) struct Running {
     pub(in crate::mcp::serve) run: Run,
     pub(in crate::mcp::serve) party: RunOptions,

@@ -24,7 +24,7 @@ pub(super) fn start(server: &McpServer, run_tasks: &Arc<RunTasks>) {
 }
 
 async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
-    // A message stays in the post until it has had its effect. A task of its own carries it out meanwhile.
+    // A message stays in the post until it has had its effect. A separate task carries it out meanwhile.
     let (mut deciding, mut taken) = (JoinSet::new(), HashSet::new());
     let mut owner = None;
     loop {

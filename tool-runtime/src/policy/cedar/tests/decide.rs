@@ -213,7 +213,7 @@ fn asking(scope: &str, deciders: &serde_json::Value) -> ToolPolicy {
     ToolPolicy::from_json(&written.to_string()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Each policy that asks can require a number of approvals of its own, so an explanation names all of them.
+/// Each policy that asks can require its own number of approvals, so an explanation names all of them.
 #[test]
 fn every_policy_that_asks_is_named() {
     let (policy, specs) = (asking("", &serde_json::json!({})), specs());

@@ -8,9 +8,9 @@ use crate::call::{ArgumentDigest, CallId, LeftOut, Outcome, RecordedArguments, T
 use crate::runner::Run;
 use crate::runner::gate::draft::{Called, Draft};
 
-/// The placeholder in a record until its arguments are read or digested: `OpenCall::read` reads them, [`Draft::give`]
-/// digests them.
-const UNSEEN: RecordedArguments = RecordedArguments::Unread { length: 0, digest: ArgumentDigest::NONE };
+/// The placeholder in a record until its arguments are read or digested: `OpenCall::read` reads them,
+/// [`Draft::take_record`] digests them.
+const UNPARSED: RecordedArguments = RecordedArguments::Unread { length: 0, digest: ArgumentDigest::NONE };
 
 impl Draft {
     #[inline]
@@ -20,7 +20,7 @@ impl Draft {
             tool_call_id: id,
             name: Arc::clone(called.name()),
             definition_hash: None,
-            arguments: UNSEEN,
+            arguments: UNPARSED,
             changes: Vec::new(),
             result: None,
             left_out: LeftOut::default(),
@@ -68,8 +68,7 @@ impl Draft {
         Self::of(Called::Unknown(Arc::clone(&record.name)), record)
     }
 
-    #[inline]
-    /// Corrects the start of the call, once the time of the store is known.
+    /// Replaces the start of the call with the store's time.
     #[cold]
     pub(in crate::runner) fn starts(&mut self, now: Timestamp) {
         self.started_at = now;
@@ -78,6 +77,7 @@ impl Draft {
         }
     }
 
+    #[inline]
     fn of(called: Called, record: Box<ToolInvocationRecord>) -> Self {
         Self {
             id: record.tool_call_id.clone(),
@@ -85,8 +85,8 @@ impl Draft {
             started_at: record.started_at,
             effect: None,
             executed: false,
-            unseen: None,
-            asked: None,
+            unparsed_call: None,
+            explanation: None,
             record: Some(record),
             shown: None,
             plain: None,

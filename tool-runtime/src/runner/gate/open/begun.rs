@@ -22,7 +22,7 @@ impl OpenCall {
         open
     }
 
-    /// Opens a call that has its record: whatever happens to it now, no second record and no event follows.
+    /// Opens a call that already has its record. No further record or event is written for it.
     pub(in crate::runner) fn recorded(run: Run, record: ToolInvocationRecord) -> Self {
         let mut open = Self::taken_over(run, record);
         open.phase = Phase::Announced;
@@ -69,7 +69,7 @@ impl OpenCall {
         }
     }
 
-    /// Returns the result of the call in another process; `None` if no other process is known to have had it.
+    /// Returns the result if another process has handled the call; otherwise `None`.
     async fn known_elsewhere(&self, stop: &Stop) -> Result<Option<ToolExecResult>, StoreError> {
         let is_of_this_call = |record: &ToolInvocationRecord| self.is_of_this_call(record, stop);
         let known = LedgerClient(&self.run).look_up(&self.draft.id, Some(self.draft.name()), is_of_this_call).await?;

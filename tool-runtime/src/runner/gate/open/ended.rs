@@ -19,7 +19,7 @@ impl OpenCall {
     pub(in crate::runner) fn suspended_record(&self, suspended: &Suspended) -> Option<ToolInvocationRecord> {
         let (prepared, question) = (suspended.prepared.clone(), (*suspended.question).clone());
         let result = ToolExecResult::suspended(self.id().clone(), suspended.outcome(), prepared, question);
-        self.draft.clone().give(&self.run.shared().digests, false, &result, None, None).map(|record| *record)
+        self.draft.clone().take_record(&self.run.shared().digests, false, &result, None, None).map(|record| *record)
     }
 
     /// Returns the id for the model.
@@ -52,7 +52,7 @@ impl OpenCall {
     #[inline]
     pub(super) fn record(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> Option<Box<ToolInvocationRecord>> {
         self.ended = (!result.outcome().is_suspension()).then(|| self.run.shared().clock.now());
-        self.draft.give(&self.run.shared().digests, self.run.is_heard(), result, stop, self.ended)
+        self.draft.take_record(&self.run.shared().digests, self.run.has_sink(), result, stop, self.ended)
     }
 
     /// Writes the record to the store, together with the other writes of the call's end.
@@ -63,7 +63,7 @@ impl OpenCall {
         LedgerClient(&self.run).put(record, self.attempt.as_deref(), settled, self.suspending.take())
     }
 
-    /// Emits the last event of the call, accounts it, and reports a failure once.
+    /// Emits the terminal event, adds the call to the run's totals, and reports a failure once.
     #[inline]
     pub(super) fn close(&mut self, result: &ToolExecResult, stop: Option<&Stop>) {
         self.phase = Phase::Announced;
@@ -94,8 +94,8 @@ impl OpenCall {
         u64::try_from(ended.duration_since(self.started).as_millis()).unwrap_or(0)
     }
 
-    /// Notes that the caller has the result, so that `may_have_begun` is `false` from now on. A call that only reads
-    /// was never noted.
+    /// Marks the result as handed out: `Run::may_have_begun` returns `false` from now on. `read_only` calls are never
+    /// marked as begun, so they are skipped.
     #[inline]
     pub(super) fn handed_out(&self) {
         if self.draft.effect() != Some(ToolEffect::ReadOnly) {
@@ -167,7 +167,7 @@ impl OpenCall {
         telemetry::await_receipt(&self.run, &self.draft, receipt);
     }
 
-    /// Ends a call in a task of its own, which reads from the store whether another process began it. Without a tokio
+    /// Ends a call in a separate task, which reads from the store whether another process began it. Without a tokio
     /// runtime for that task, the outcome of the call is unknown.
     fn end_later(&mut self) {
         let runtime = Handle::try_current().ok().filter(|_| !self.is_left);
@@ -197,7 +197,8 @@ impl OpenCall {
     }
 }
 
-/// The code of a call in a run that was purged or erased, as [`StoreError::code`](crate::store::StoreError::code) says it.
+/// The code of a call in a purged or erased run, equal to that of
+/// [`StoreError::RunPurged`](crate::store::StoreError::RunPurged).
 const RUN_PURGED: &str = "run_purged";
 
 fn cancelled(outcome: Outcome) -> Stop {
@@ -206,7 +207,8 @@ fn cancelled(outcome: Outcome) -> Stop {
     stop
 }
 
-/// Returns the end of a call in a run that takes no record any more. No call with an effect begins in it.
+/// Returns the end of a call in a purged or erased run, which accepts no further record. No call with effects can begin
+/// in it.
 pub(super) fn run_purged() -> Stop {
     let mut stop = Stop::new(Outcome::Cancelled);
     stop.tool_code = Some(RUN_PURGED.to_owned());

@@ -25,7 +25,8 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     if !call.is_complete() {
         return Err(Stop::new(Outcome::IncompleteCall));
     }
-    match open.taken() {
+    // Before the tool is looked up: a repeated id is refused even if its tool is gone.
+    match open.id_status() {
         Taken::First => {}
         Taken::Again => {
             let message = "This call id was already used in this run. The call did not run again.";
@@ -39,6 +40,7 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     if open.cancellation().is_cancelled() {
         return Err(Stop::new(Outcome::Cancelled));
     }
+    // The answer of an unknown tool, so that a client cannot probe for tools outside its list.
     if open.client.as_ref().is_some_and(|client| !client.is_offered) {
         return Err(Stop::new(Outcome::Unavailable));
     }
@@ -48,7 +50,8 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     })?;
     let terms = open.run().policy().terms_of(entry.spec.name.as_str(), entry.spec.effect);
     let Terms { effect, limits, has_argument_rules } = terms;
-    open.draft.found(&entry, effect);
+    open.draft.set_tool(&entry, effect);
+    // Checked before the tool runs: afterwards its effect would have happened without a visible result.
     if open.run().shared().compiled.projector(&entry).is_none() {
         let message = "The tool has no redaction allowlist, so its output could not be shown. It did not run.";
         return Err(Stop::new(Outcome::RedactionFailed).message(message));
@@ -60,6 +63,7 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
 /// [`Admitted::decision`].
 pub(in crate::runner) fn admit_hydrated(open: &mut OpenCall, hydrated: &Hydrated) -> Result<Option<Decision>, Stop> {
     let admitted = admit(open, hydrated.call())?;
+    // The pointer identifies the run: evidence and limits were checked for that run only.
     if Arc::ptr_eq(open.run().fields(), &hydrated.frozen.run) {
         open.hydrated(&hydrated.frozen.treatment);
         return Ok(admitted.decision);

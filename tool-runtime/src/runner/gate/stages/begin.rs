@@ -1,6 +1,6 @@
 //! Begin: enters a call that may have an effect into the ledger before the effect.
 //!
-//! The file is long because each answer of the store to an intent has its consequence here.
+//! The file is long because it handles every variant of [`Begun`], the store's answer to an intent.
 
 use std::sync::Arc;
 
@@ -39,19 +39,20 @@ pub(in crate::runner) enum Beginning {
     Twins(Key, Vec<StoredUnknown>),
 }
 
-/// A bound call that is in the ledger if it has to be. Only [`begin`] and [`enter`] make one.
+/// A bound call that may run: it has a ledger entry if it needs one. Made only in this file and in
+/// [`twins`](super::twins).
 pub(in crate::runner) struct Entered {
     pub(super) purpose: Purpose,
 }
 
-/// Begins a call that the store need not know. `None` for any other: it is to be [entered](enter).
+/// Begins a call that needs no ledger entry. Returns `None` for any other call: pass it to [`enter`].
 ///
-/// A tool that only reads, or that only prepares a payload for a client, has no effect that could happen twice. Its
-/// call is entered only if it was approved, so that an approval is never lost; a process that takes the call over
-/// closes the entry. A call that is booked on the accounts of its principal and tenant is booked first.
+/// A tool that only reads, or that only prepares a payload for a client, has no effect that could happen twice. Such a
+/// call gets a ledger entry only if it was approved, so that a crash does not lose the approval; a process that takes
+/// the call over closes the entry. If the principal or the tenant has a budget, [`enter`] books it first.
 #[inline]
 pub(in crate::runner) fn begin(open: &mut OpenCall, bound: &Bound) -> Option<Entered> {
-    if is_harmless(open, bound) && !was_approved(open) && bound.reserved.bill.is_none() {
+    if has_no_own_effect(open, bound) && !was_approved(open) && bound.reserved.bill.is_none() {
         open.begin();
         return Some(Entered { purpose: Purpose::Work });
     }
@@ -59,7 +60,7 @@ pub(in crate::runner) fn begin(open: &mut OpenCall, bound: &Bound) -> Option<Ent
 }
 
 /// Whether the call has no effect that could happen twice.
-fn is_harmless(open: &OpenCall, bound: &Bound) -> bool {
+fn has_no_own_effect(open: &OpenCall, bound: &Bound) -> bool {
     let spec = &bound.reserved.hydrated.frozen.entry.spec;
     let effect = open.draft.effect().unwrap_or(spec.effect);
     effect == ToolEffect::ReadOnly || spec.execution == Execution::Client
@@ -71,14 +72,14 @@ const fn was_approved(open: &OpenCall) -> bool {
 }
 
 /// Enters the call into the ledger, and removes it from the waiting calls if it was approved. Both happen in one
-/// transaction. An approved call begins only in the world that its approver was shown.
+/// transaction. An approved call begins only if its precondition still has the values that the approver was shown.
 pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> Result<Beginning, Stop> {
     if open.claim.is_some()
         && let Some(ending) = Box::pin(world::changed(open, &bound.connections)).await?
     {
         return Ok(Beginning::End(ending));
     }
-    let harmless = is_harmless(open, bound);
+    let harmless = has_no_own_effect(open, bound);
     let spec = Arc::clone(&bound.reserved.hydrated.frozen.entry.spec);
     let is_unentered = harmless && !was_approved(open);
     let claim = open.claim.take();
@@ -86,18 +87,18 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     let (run, bill) = (open.run().clone(), bound.reserved.bill.take());
     if is_unentered {
         let begun = match bill {
-            None => Ok(Begun::Now(None, None, false)),
+            None => Ok(Begun::Now { booked: None, graph: None, is_again: false }),
             Some(bill) => LedgerClient(&run).book(*bill).await,
         };
-        return begun_with(open, begun, None);
+        return continue_with(open, begun, None);
     }
     let is_graph = is_graph(spec.name.as_str());
     if is_graph || open.draft.has_digests() {
         run.digests().await;
     }
     let effect = effect_of(open, claim.as_deref(), bound, harmless);
-    // A call whose record is written does not begin.
-    let Some(unseen) = open.draft.unseen(&open.run().shared().digests) else {
+    // If the record was already written, the call must not begin.
+    let Some(lost_record) = open.draft.lost_record(&open.run().shared().digests) else {
         return Err(Stop::new(Outcome::Cancelled));
     };
     let attempt = Attempt {
@@ -109,12 +110,12 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         notices: notices::of_begun(&run, &bound.reserved.hydrated.frozen),
         is_again: false,
     };
-    let (waited, reconciles) = begins_as(open, claim.as_deref(), bound, harmless);
+    let (waited, reconciles) = takeover_document(open, claim.as_deref(), bound, harmless);
     let intent = Intent {
         key: attempt.key.clone(),
         owner: Arc::clone(&attempt.owner),
         lease: run.shared().lease,
-        unseen,
+        lost_record,
         grant: grant.as_deref().map(|(key, _)| key.clone()),
         repeatable: harmless || spec.idempotent,
         reconciles,
@@ -129,7 +130,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     };
     // From here on the ledger may know the attempt, so the record of the call closes it there too.
     open.attempt = Some(Box::new(attempt.clone()));
-    let (asked, key) = (Instant::now(), attempt.key.clone());
+    let (requested_at, key) = (Instant::now(), attempt.key.clone());
     let begun = match claim {
         None => LedgerClient(&run).enter(intent, attempt).await,
         Some(claim) => match take(open, bound, *claim, intent, attempt).await {
@@ -145,38 +146,38 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     if matches!(begun, Ok(Begun::Rekeyed)) {
         let closed = Box::pin(LedgerClient(&run).close_begun(&open.draft.id, &key)).await;
         let closed = closed.map_err(|error| discard(run.store_unread(error))).ok().flatten();
-        // Until then, a drop leaves the record to the call that began.
+        // `attempt` is cleared only here, so that a dropped future writes no second record for the call that began.
         open.attempt = None;
-        let result = closed.unwrap_or_else(|| elsewhere(open));
+        let result = closed.unwrap_or_else(|| running_in_another_process(open));
         return Ok(Beginning::End(Ending::Elsewhere(Box::new(result))));
     }
     let begun = match (begun, open.attempt.as_deref()) {
-        (Ok(begun @ (Begun::Now(..) | Begun::Unseen)), Some(attempt)) => {
-            LedgerClient(&run).confirm(attempt, asked).await.map(|()| begun)
+        (Ok(begun @ (Begun::Now { .. } | Begun::Abandoned)), Some(attempt)) => {
+            LedgerClient(&run).confirm(attempt, requested_at).await.map(|()| begun)
         }
         (begun, _) => begun,
     };
-    if matches!(begun, Ok(Begun::Unseen)) {
+    if matches!(begun, Ok(Begun::Abandoned)) {
         // Without a limit, a reconciliation that never ends would hold the run forever.
         bound.reserved.timeout.get_or_insert(run.shared().lease);
     }
-    let beginning = begun_with(open, begun, grant.and_then(|grant| grant.1))?;
+    let beginning = continue_with(open, begun, grant.and_then(|grant| grant.1))?;
     let is_unused = matches!(
         beginning,
         Beginning::Ask | Beginning::Twins(..) | Beginning::End(Ending::Suspended(_) | Ending::Delivered(_))
     );
     if is_unused {
-        // A waiting call counts once its claim is taken.
+        // A waiting call counts against the budgets only when its decision is carried out.
         bound.reserved.set_used(open, false);
     }
     Ok(beginning)
 }
 
-/// The code of a call whose effect another call has now.
+/// The tool code of a call that is refused because another call with the same effect key is running.
 const IN_PROGRESS: &str = "in_progress";
 
-/// Returns the end of a call whose effect an earlier call had: the result of that call.
-fn had_before(open: &mut OpenCall, holder: EffectHolder) -> Result<Ending, Stop> {
+/// Returns the result of the earlier call that already caused this effect.
+fn earlier_result(open: &mut OpenCall, holder: EffectHolder) -> Result<Ending, Stop> {
     let EffectHolder { run_id, call_id, record, .. } = holder;
     let Some(record) = record.map(|record| *record) else { return Err(Stop::new(Outcome::Cancelled)) };
     if *record.name != *open.draft.name() {
@@ -186,7 +187,7 @@ fn had_before(open: &mut OpenCall, holder: EffectHolder) -> Result<Ending, Stop>
     }
     let entry = open.run().shared().catalog.entry(&record.name);
     if record.definition_hash != entry.map(|entry| entry.spec.definition_hash) {
-        // The result was made for the fields that the earlier definition let out.
+        // The recorded result was projected with the allowlist of the earlier definition.
         let message =
             "An earlier call of another version of this tool already caused this effect. This call did not run.";
         return Err(Stop::new(Outcome::Cancelled).message(message));
@@ -204,7 +205,8 @@ fn had_before(open: &mut OpenCall, holder: EffectHolder) -> Result<Ending, Stop>
         }
         // A purge or an erasure removed the result.
         None if record.outcome == Outcome::Ok => {
-            let message = "An earlier call had this effect, and its result is no longer kept. This call did not run.";
+            let message =
+                "An earlier call already caused this effect, but its result has been deleted. This call did not run.";
             Err(Stop::new(Outcome::Cancelled).message(message))
         }
         _ => {
@@ -214,8 +216,8 @@ fn had_before(open: &mut OpenCall, holder: EffectHolder) -> Result<Ending, Stop>
     }
 }
 
-/// Returns the effect of the call. `None` if no other call of it has to wait: a call without an effect, or one that may
-/// run again. A graph's effects are those of its calls, and each of them is an effect of its own.
+/// Returns the key under which calls of this effect exclude each other. `None` for a call without an effect, for one
+/// that may run again, and for a graph, whose inner calls have their own keys.
 fn effect_of(open: &mut OpenCall, claim: Option<&Claim>, bound: &Bound, harmless: bool) -> Option<EffectClaim> {
     let frozen = &bound.reserved.hydrated.frozen;
     let spec = &frozen.entry.spec;
@@ -231,7 +233,7 @@ fn effect_of(open: &mut OpenCall, claim: Option<&Claim>, bound: &Bound, harmless
         return Some(EffectClaim { key, shown, once: None });
     };
     let EffectKey { parts, shown: text } = effect_key(once, frozen.effective());
-    open.draft.keyed(text);
+    open.draft.set_effect_key(text);
     let scope: &[_] = match once.scope {
         OnceScope::Tenant => &[tenant],
         OnceScope::Principal => &[tenant, principal],
@@ -241,8 +243,8 @@ fn effect_of(open: &mut OpenCall, claim: Option<&Claim>, bound: &Bound, harmless
     Some(EffectClaim { key, shown, once: Some(OnceClaim { keep: once.keep }) })
 }
 
-/// Returns the id of the run to which the run of a graph or of a script belongs. A graph calls no graph, and a process
-/// that takes a call over has only the caller.
+/// Returns the id of the outermost run. Graphs cannot nest, so the caller is the outermost run; a process that took the
+/// call over has no parent run, only the caller's id.
 fn outermost(run: &Run) -> &str {
     match &run.options().caller {
         Caller::Graph { run, .. } => run,
@@ -250,8 +252,8 @@ fn outermost(run: &Run) -> &str {
     }
 }
 
-/// Takes an approved call out of the waiting calls. A call that does not begin stays among them; it ends together with
-/// its suspension, or waits with another question.
+/// Removes an approved call from the waiting calls. If the call cannot begin, it keeps waiting: it is then closed
+/// together with its suspension, or asks a new question.
 async fn take(
     open: &mut OpenCall,
     bound: &mut Bound,
@@ -294,9 +296,9 @@ async fn take(
     }
 }
 
-/// Returns the call as it begins, for a process that takes it over, and whether its tool reconciles. `None` if the call
-/// was not approved and its tool neither reconciles nor repeats it: no process could continue it.
-fn begins_as(
+/// Returns the document from which another process can continue the call, and whether the tool can reconcile it. `None`
+/// if no process could continue it: the call was not approved, and its tool neither reconciles nor repeats it.
+fn takeover_document(
     open: &OpenCall,
     claim: Option<&Claim>,
     bound: &Bound,
@@ -318,14 +320,14 @@ fn begins_as(
     (waited.map(Box::new), reconciles)
 }
 
-/// Continues with the store's answer. `asked` is the policy's decision before a grant permitted the call.
-fn begun_with(
+/// Continues with the store's answer. `before_grant` is the policy's decision before a grant permitted the call.
+fn continue_with(
     open: &mut OpenCall,
     begun: Result<Begun, StoreError>,
-    asked: Option<Decision>,
+    before_grant: Option<Decision>,
 ) -> Result<Beginning, Stop> {
     match begun {
-        Ok(Begun::Now(booked, graph, is_again)) => {
+        Ok(Begun::Now { booked, graph, is_again }) => {
             open.held = booked.map(|booked| Box::new(Booking::new(booked)));
             if let Some(attempt) = &mut open.attempt {
                 (attempt.unheard, attempt.graph, attempt.is_again) = (None, graph, is_again);
@@ -333,7 +335,7 @@ fn begun_with(
             open.begin();
             Ok(Beginning::Run(Entered { purpose: Purpose::Work }))
         }
-        Ok(Begun::Unseen) => {
+        Ok(Begun::Abandoned) => {
             if let Some(attempt) = &mut open.attempt {
                 attempt.is_again = true;
             }
@@ -341,13 +343,13 @@ fn begun_with(
             Ok(Beginning::Run(Entered { purpose: Purpose::Reconcile }))
         }
         Ok(Begun::Finished(record)) => Ok(Beginning::End(Ending::Elsewhere(Box::new(look_up::result(*record))))),
-        // The last two cannot occur here: `enter` handles them.
+        // `Replaced` and `Rekeyed` cannot occur here: `enter` handles them.
         Ok(Begun::Elsewhere | Begun::Replaced | Begun::Rekeyed) => {
-            Ok(Beginning::End(Ending::Elsewhere(Box::new(elsewhere(open)))))
+            Ok(Beginning::End(Ending::Elsewhere(Box::new(running_in_another_process(open)))))
         }
         Ok(Begun::Waits(call)) => {
             open.attempt = None;
-            open.draft.waits(&call);
+            open.draft.copy_from_pending(&call);
             Ok(Beginning::End(Ending::Suspended(Suspended {
                 question: Box::new(call.question()),
                 suspension: call.suspension,
@@ -356,7 +358,7 @@ fn begun_with(
         }
         Ok(Begun::Blocked(Blocked::Had(holder))) => {
             open.attempt = None;
-            had_before(open, *holder).map(Beginning::End)
+            earlier_result(open, *holder).map(Beginning::End)
         }
         Ok(Begun::Blocked(Blocked::Runs)) => {
             open.attempt = None;
@@ -372,15 +374,15 @@ fn begun_with(
                 return Err(Stop::new(Outcome::Cancelled));
             };
             // A grant allows calls like this one, but not a call that may repeat an effect.
-            if asked.is_some() {
-                open.draft.decided(asked);
+            if before_grant.is_some() {
+                open.draft.decided(before_grant);
             }
             Ok(Beginning::Twins(key, unknown))
         }
         Ok(Begun::Ungranted) => {
             open.attempt = None;
             // Another call took the grant's last use, so this one waits for a person.
-            open.draft.decided(asked);
+            open.draft.decided(before_grant);
             Ok(Beginning::Ask)
         }
         Ok(Begun::Exhausted(exceeded)) => {
@@ -388,7 +390,7 @@ fn begun_with(
             Err(exhausted(exceeded))
         }
         Err(StoreError::RunPurged) => {
-            // The ledger refused the attempt. Its record is refused, too, where it is appended.
+            // The ledger refused the attempt; `append` will refuse its record as well.
             open.attempt = None;
             Err(Stop::new(Outcome::Cancelled).message("This run was purged or erased. The call did not run."))
         }
@@ -396,12 +398,12 @@ fn begun_with(
             open.attempt = None;
             Err(Stop::new(Outcome::ApprovalExpired))
         }
-        Err(error) => Err(not_entered(open, error)),
+        Err(error) => Err(ledger_failure(open, error)),
     }
 }
 
 /// Returns the result of a call that runs in another process.
-fn elsewhere(open: &OpenCall) -> ToolExecResult {
+fn running_in_another_process(open: &OpenCall) -> ToolExecResult {
     let message = "This call is still running in another process. Do not repeat it.";
     ToolExecResult::unfinished(open.draft.id.clone(), Outcome::OutcomeUnknown, true, message)
 }
@@ -410,15 +412,15 @@ fn elsewhere(open: &OpenCall) -> ToolExecResult {
 pub(in crate::runner) async fn replaced(open: &OpenCall) -> ToolExecResult {
     match LedgerClient(open.run()).look_up(&open.draft.id, None, |_| true).await {
         Ok(Some(Some(result))) => result,
-        Ok(_) => elsewhere(open),
+        Ok(_) => running_in_another_process(open),
         Err(error) => {
             discard(open.run().store_unread(error));
-            elsewhere(open)
+            running_in_another_process(open)
         }
     }
 }
 
-fn not_entered(open: &OpenCall, error: StoreError) -> Stop {
+fn ledger_failure(open: &OpenCall, error: StoreError) -> Stop {
     telemetry::not_entered(open.run(), &open.draft, &error);
     discard(error);
     if open.run().state().is_continued() {

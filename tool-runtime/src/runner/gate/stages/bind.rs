@@ -13,7 +13,7 @@ use crate::hydrate::Hydrated;
 use crate::runner::gate::ending::Stop;
 use crate::runner::gate::invoke;
 use crate::runner::gate::open::OpenCall;
-use crate::runner::gate::stages::Waiting;
+use crate::runner::gate::stages::StageFuture;
 use crate::runner::gate::stages::earlier::EarlierCall;
 use crate::runner::gate::stages::reserve::Reserved;
 use crate::tool::ToolSpec;
@@ -73,7 +73,7 @@ pub(in crate::runner) fn connect<'a>(
     open: &'a OpenCall,
     entry: &'a Entry,
     timeout: Option<Duration>,
-) -> Option<Waiting<'a, Connections>> {
+) -> Option<StageFuture<'a, Connections>> {
     let any = entry.requirements.iter().any(Requirement::is_connection);
     any.then(|| Box::pin(resolve_all(open, entry, timeout)) as _)
 }

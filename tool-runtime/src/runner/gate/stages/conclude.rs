@@ -30,7 +30,9 @@ pub(in crate::runner) fn conclude(open: &mut OpenCall, bound: Bound, left: Left)
         }
     };
     match hydrated.frozen.entry.spec.execution {
+        // A client would execute a truncated payload as if it were complete.
         Execution::Client if !projected.left_out().is_none() => Err(Stop::new(Outcome::ResultTooLarge)),
+        // The tool ran here only to prepare the payload; the effect happens at the client.
         Execution::Client => {
             open.had_no_effect();
             Ok(Concluded::NeedsClient(Box::new(hydrated), projected.shown))

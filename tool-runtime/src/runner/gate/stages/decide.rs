@@ -29,6 +29,7 @@ pub(in crate::runner) fn decide(
     admitted: Option<Decision>,
 ) -> Result<Judged, Stop> {
     let FrozenCall { hydrated } = frozen;
+    // A repair happens after admission, and a policy can decide differently on repaired arguments.
     let is_final = |_: &Decision| !hydrated.repaired();
     let decision = admitted.filter(is_final).unwrap_or_else(|| judge(open.run(), &hydrated));
     let verdict = open.run().shared().effective(decision.verdict);
@@ -47,6 +48,7 @@ pub(in crate::runner) fn is_denied(run: &Run, hydrated: &Hydrated) -> bool {
 
 /// Returns how many different deciders have to approve a call with these arguments.
 pub(in crate::runner) fn required_approvals(run: &Run, hydrated: &Hydrated) -> u32 {
+    // Most policies never require several, so the rules need not be evaluated.
     if !run.policy().can_require_several() {
         return 1;
     }
@@ -68,6 +70,7 @@ pub(in crate::runner) fn decide_granted(
     grant: Key,
     decision: Decision,
 ) -> Result<Permit, Stop> {
+    // If another call takes the grant's last use, this one waits under the policy's own rule.
     let asked = open.draft.decision().cloned();
     let is_allowed = decision.verdict == Verdict::Allow;
     open.draft.decided(Some(decision));
@@ -83,6 +86,7 @@ pub(in crate::runner) fn decide_granted(
 pub(in crate::runner) fn decide_approved(open: &mut OpenCall, frozen: FrozenCall) -> Result<Permit, Stop> {
     match decide(open, frozen, None)? {
         Judged::Permitted(permit) => Ok(permit),
+        // The approval that this asks for has been given.
         Judged::NeedsApproval(hydrated) => Ok(Permit { hydrated }),
     }
 }

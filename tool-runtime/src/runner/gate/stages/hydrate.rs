@@ -25,6 +25,7 @@ pub(in crate::runner) fn hydrate(
     let Admitted { entry, limits, .. } = match admitted {
         Ok(admitted) => admitted,
         Err(stop) => {
+            // A refused call is recorded by a hash: only the tool's definition tells which arguments are sensitive.
             let shown = Shown::unread(call.arguments.as_str());
             return Err(Refused { stop, shown });
         }
@@ -61,6 +62,7 @@ fn hydrate_again(run: &Run, pending: &PendingCall, call: ToolCall, proves: bool)
     let Some(entry) = run.shared().catalog.entry(pending.tool.as_str()) else {
         return Err(Refused { stop: Stop::new(Outcome::ApprovalMismatch), shown: shown() });
     };
+    // The current limits apply, not those of the suspension.
     let limits = run.policy().limits_of(entry.spec.name.as_str());
     hydrate::hydrate(call, Arc::clone(entry), &Hydrator { proves, ..asked(run) }.settings(limits, false)).map_err(
         |unhydrated| {
@@ -72,7 +74,7 @@ fn hydrate_again(run: &Run, pending: &PendingCall, call: ToolCall, proves: bool)
     )
 }
 
-/// Reads the arguments of a call again, for a typed value of their own.
+/// Reads the arguments of a call again, for their own typed value.
 pub(in crate::runner) fn read_again(
     run: &Run,
     entry: &Arc<Entry>,
@@ -107,6 +109,7 @@ pub(in crate::runner) fn hydrate_only(run: &Run, call: ToolCall) -> HydrationRes
         }
         Err(unresolved) => {
             let stop = unresolved.stop;
+            // A hidden tool gets the message of an unknown one here as well.
             let concealed = stop.concealed.then(|| stop.message.to_string());
             HydrationResult::refused(&call, FailedStage::Resolve, stop.outcome, concealed)
         }

@@ -8,7 +8,7 @@ use crate::registration::{NotReady, Published};
 use crate::runner::gate::ending::Stop;
 use crate::runner::gate::invoke;
 use crate::runner::gate::open::OpenCall;
-use crate::runner::gate::stages::Waiting;
+use crate::runner::gate::stages::StageFuture;
 
 /// Checks the tool's server before the call begins. `None` for a tool without a server.
 #[inline]
@@ -16,7 +16,7 @@ pub(in crate::runner) fn reach<'a>(
     open: &'a mut OpenCall,
     entry: &'a Entry,
     timeout: Option<Duration>,
-) -> Option<Waiting<'a, ()>> {
+) -> Option<StageFuture<'a, ()>> {
     let server = entry.published.as_deref()?;
     Some(Box::pin(look_at(server, open, entry, timeout)))
 }
@@ -37,6 +37,7 @@ async fn look_at(
         Err(interrupted) if interrupted.cause == Cause::Cancelled => return Err(Stop::new(Outcome::Cancelled)),
         Err(interrupted) => return failed(format!("the check of the server did not end: {interrupted}")),
     }
+    // Read after `ready`: connecting again can replace the published definition.
     if entry.subject().pin.is_some() {
         return Ok(());
     }

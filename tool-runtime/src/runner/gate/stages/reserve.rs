@@ -64,6 +64,7 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     let waits = open.claim.is_some();
     let verdict = match open.continued {
         Some(_) => LoopVerdict::Go,
+        // `foresee` does not count the call: a decision can still be refused.
         None if waits => run.loop_guard().foresee(&*hydrated.frozen),
         None => run.loop_guard().observe(Arc::clone(&hydrated.frozen) as _),
     };
@@ -80,6 +81,7 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     let wanted = [entry.timeout, limits.runtime].into_iter().flatten().min();
     let bytes = entry.result_bytes(&limits);
     let reservation = run.spending().reserve(Spend::call(wanted, bytes)).map_err(exhausted)?.map(Box::new);
+    // A call of a graph spends the budgets of the calling run too.
     let carved = match run.parent() {
         Some(parent) => parent.spending().carve(bytes).map_err(exhausted)?.map(Box::new),
         None => None,
@@ -87,6 +89,7 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     let left = reservation.as_ref().and_then(|reservation| reservation.time());
     let timeout = wanted.into_iter().chain(left).min();
     let bill = Bill::call(run.accounts().all(), timeout, bytes);
+    // The accounts book the time of a graph once, so the bill of an inner call has none.
     let bill = if run.parent().is_some() { bill.map(Bill::within_graph) } else { bill };
     let bill = bill.map(Box::new);
     let mut reserved = Reserved { hydrated, reservation, carved, bill, timeout, max_bytes: bytes, warning };

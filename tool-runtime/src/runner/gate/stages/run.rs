@@ -43,18 +43,20 @@ type Ended = Result<Result<Projected, RunFailure>, Interrupted>;
 /// that are not `async`, and the call is borrowed: a future that owns the call stores it twice.
 pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, entered: Entered) -> Result<Left, Stop> {
     if is_graph(bound.tool()) {
+        // The id of a graph's run is made with the digest key, and `start` cannot wait for the store.
         Box::pin(open.run().digests()).await;
     }
     let Started { future, execution, orphans } = start(open, bound, &entered)?;
     let bounds = bound.bounds(open);
     let running = invoke::contained(future, bounds);
     let ended = match open.attempt.as_deref() {
-        None if execution.is_unseen() => running.await,
+        None if execution.is_disabled() => running.await,
         // On the heap, as everything that only some calls need: inline, it would enlarge the future of every call.
         None => Box::pin(running.instrument(execution.span())).await,
         Some(attempt) => {
             let running = running.instrument(execution.span());
             Box::pin(LedgerClient(open.run()).hold(attempt, running)).await.unwrap_or_else(|| {
+                // The lease is lost: another process may take the call over, so this attempt has to stop.
                 bounds.token().cancel();
                 Err(Interrupted::lost())
             })
@@ -135,13 +137,14 @@ fn end(
         Ok(Ok(projected)) => projected.shown.get().len(),
         _ => 0,
     };
+    // The share is settled however the tool ended.
     bound.reserved.settle(open, bytes as u64);
     let entry = &bound.reserved.hydrated.frozen.entry;
     let effect = effect(open, entry);
     let ended = match ended {
         Ok(Ok(projected)) => Ok(Left::Output(projected)),
         Ok(Err(failure)) => ended_by_itself(open.run(), entry, effect, purpose, failure),
-        Err(interrupted) if purpose == Purpose::Reconcile => Err(unseen(&interrupted.to_string())),
+        Err(interrupted) if purpose == Purpose::Reconcile => Err(outcome_unknown(&interrupted.to_string())),
         Err(interrupted) => Err(stopped(&interrupted, effect)),
     };
     execution.end(match &ended {
@@ -150,6 +153,7 @@ fn end(
         Err(stop) => Err(stop),
     });
     let did_nothing = |stop: &Stop| match stop.outcome {
+        // A reconciliation ends as `cancelled` only if the outside system refuses the key.
         Outcome::Cancelled => purpose == Purpose::Reconcile,
         outcome => outcome == Outcome::ConnectionUnavailable,
     };
@@ -171,8 +175,9 @@ fn ended_by_itself(
     Err(match failure {
         RunFailure::Waits(pending) => return Ok(Left::Waits(pending)),
         RunFailure::Prevented => prevented(),
-        RunFailure::Unknown => unseen("the end of an earlier attempt is unknown"),
-        failure if purpose == Purpose::Reconcile => unseen(&why(failure)),
+        RunFailure::Unknown => outcome_unknown("the end of an earlier attempt is unknown"),
+        // A reconciliation that fails tells nothing about the earlier attempt.
+        failure if purpose == Purpose::Reconcile => outcome_unknown(&why(failure)),
         RunFailure::Lost(error) => broken_off(error, effect),
         RunFailure::Unauthorized(error) => Stop::new(Outcome::ConnectionUnavailable).reason(error.detail(), None),
         failure => {
@@ -183,7 +188,7 @@ fn ended_by_itself(
     })
 }
 
-/// An earlier attempt had no effect and can have none any more, so the call did nothing.
+/// An earlier attempt had no effect, and the outside system now refuses its key, so the call did nothing.
 fn prevented() -> Stop {
     let message = "An earlier attempt at this call broke off and had no effect. It may be made again.";
     let mut stop = Stop::new(Outcome::Cancelled).message(message);
@@ -193,7 +198,7 @@ fn prevented() -> Stop {
 
 /// Returns the stop for an earlier attempt whose outcome is unknown.
 #[cold]
-fn unseen(why: &str) -> Stop {
+fn outcome_unknown(why: &str) -> Stop {
     let mut stop = Stop::new(Outcome::OutcomeUnknown).reason(why, None);
     stop.cause = Some(Cause::Lost);
     stop
@@ -247,7 +252,7 @@ fn failed(failure: RunFailure) -> Stop {
         }
         RunFailure::Output(error) => unprojected(&error),
         RunFailure::Prevented => prevented(),
-        RunFailure::Unknown | RunFailure::Waits(_) => unseen(""),
+        RunFailure::Unknown | RunFailure::Waits(_) => outcome_unknown(""),
     }
 }
 

@@ -75,5 +75,5 @@ async fn a_decision_answers_the_question_that_the_call_asks_now() {
     let refused = records
         .iter()
         .filter(|sealed| matches!(&sealed.record, AuditRecord::Decision(decision) if decision.refused.is_some()));
-    assert_eq!(refused.count(), 2 * others.len(), "each has a record of its own");
+    assert_eq!(refused.count(), 2 * others.len(), "each has a separate record");
 }

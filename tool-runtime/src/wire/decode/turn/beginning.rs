@@ -35,7 +35,7 @@ impl Call {
     }
 }
 
-/// Cuts a text, and returns how many bytes are gone.
+/// Cuts a string, and returns how many bytes are gone.
 fn shorten(text: &mut String, most: usize) -> usize {
     let (before, kept) = (text.len(), cut(text, most).len());
     text.truncate(kept);

@@ -20,7 +20,7 @@ pub(super) struct Block {
 enum Kind {
     /// A call, and the input of its start until the deltas or the end decide which one counts (A2).
     Call(usize, Option<String>),
-    /// Text: its part, the members of its start beside the text, and the citations of its deltas.
+    /// Text: its part, the members of its start other than the text, and the citations of its deltas.
     Text { part: usize, rest: Option<String>, citations: String },
     /// Thinking: its part, its start and its signature.
     Thinking { part: usize, start: String, signature: String },

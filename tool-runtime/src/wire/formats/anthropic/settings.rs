@@ -23,7 +23,7 @@ pub(super) const VOCABULARY: Vocabulary = Vocabulary {
 /// The fewest tokens that a model may think for ("Extended thinking", budget rules).
 const LEAST_BUDGET: u32 = 1024;
 
-/// The least `top_p` beside thinking ("Thinking", sampling parameters).
+/// The least `top_p` with thinking ("Thinking", sampling parameters).
 const LEAST_TOP_P: f64 = 0.95;
 
 /// The limit of tokens with which to begin for the two highest levels, by the documentation of the effort.

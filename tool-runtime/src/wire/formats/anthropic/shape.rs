@@ -160,7 +160,7 @@ pub(super) fn rewritten(object: &str, without: &[&str], mut set: Vec<(&str, Stri
     (!out.is_empty()).then(|| out + "}")
 }
 
-/// A text as JSON.
+/// A string as JSON.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     quote(&mut out, text);

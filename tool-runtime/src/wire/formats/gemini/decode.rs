@@ -105,7 +105,7 @@ impl Gemini {
                 return;
             }
         }
-        // Sources are beside the content, so none goes back.
+        // Sources are next to the content, so none goes back.
         if let Some(grounding) = &candidate.grounding.0 {
             grounding.chunks.iter().filter_map(Chunk::source).for_each(|source| self.cite(source, turn));
         }

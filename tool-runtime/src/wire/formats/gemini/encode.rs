@@ -28,7 +28,7 @@ impl Dialect for Gemini {
         &CARRIES
     }
 
-    // Models before Gemini 3 refuse a schema beside tools.
+    // Models before Gemini 3 refuse a schema together with tools.
     fn answer(&self, _name: &str, schema: Value, with_tools: bool) -> Option<(&'static str, Value)> {
         let config = json!({ "responseMimeType": "application/json", "responseJsonSchema": schema });
         (!with_tools).then_some(("generationConfig", config))

@@ -28,8 +28,8 @@ impl Parts {
         self.open.is_some()
     }
 
-    /// Adds a part of the response; `None` if the turn failed. Unsigned text and unsigned thoughts are joined with those
-    /// before them; a part with a signature stays one of its own.
+    /// Adds a part of the response; `None` if the turn failed. Unsigned text and unsigned thoughts are joined with
+    /// those before them; a part with a signature stays separate.
     pub(super) fn add(&mut self, part: &Part<'_>, turn: &mut Writer<'_>) -> Option<()> {
         let is_thought = part.thought.0;
         if let Some(call) = &part.call.0 {
@@ -122,7 +122,7 @@ impl Parts {
             self.open = Some(Open { call: at, arguments: PartialArguments::default() });
         }
         let open = self.open.as_mut()?;
-        // Whole arguments beside pieces: it is undefined which of them count.
+        // Whole arguments next to pieces: it is undefined which of them count.
         let is_whole = !matches!(call.args, Piece::Nothing | Piece::Object("{}"));
         if is_whole || call.partial_args.iter().try_for_each(|value| open.arguments.add(value)).is_err() {
             return broken(turn);

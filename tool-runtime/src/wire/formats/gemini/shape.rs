@@ -189,7 +189,7 @@ impl<'a> Chunk<'a> {
 
 impl Tokens {
     /// The tokens read and written; `None` without a count. The prompt includes the tokens from the cache, and the
-    /// candidates do not include the thoughts. Results of the provider's own tools are read in a pass of their own.
+    /// candidates do not include the thoughts. Results of the provider's own tools are read in a separate pass.
     pub(super) fn usage(&self) -> Option<Usage> {
         let counts = [self.prompt, self.candidates, self.thoughts, self.tool_use_prompt];
         let [prompt, candidates, thoughts, tool_use_prompt] = counts.map(|count| count.count().unwrap_or(0));

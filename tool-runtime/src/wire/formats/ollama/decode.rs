@@ -12,7 +12,7 @@ use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::decode::{Dialect, Framing};
 use crate::wire::{Finish, Format, Usage, WireErrorKind};
 
-/// The members of a response beside its text and its calls; otherwise lines are independent of each other.
+/// The members of a response other than its text and its calls; otherwise lines are independent of each other.
 #[derive(Default)]
 pub(crate) struct Ollama(Members);
 

@@ -18,7 +18,7 @@ pub(crate) struct Chat {
     /// The one call of the legacy `function_call` deltas (R9).
     legacy: Option<usize>,
     members: MessageMembers,
-    /// Sources that some servers list beside the message, in every chunk anew, and their addresses alone.
+    /// Sources that some servers list next to the message, again in every chunk, and their addresses alone.
     sources: String,
     addresses: String,
 }
@@ -81,7 +81,7 @@ impl Dialect for Chat {
 }
 
 impl Chat {
-    /// Reads the lists beside the message.
+    /// Reads the lists next to the message.
     fn beside(&mut self, chunk: &Chunk<'_>) {
         for (list, kept) in [(chunk.sources, &mut self.sources), (chunk.addresses, &mut self.addresses)] {
             if let Some(list) = list.0 {
@@ -142,7 +142,7 @@ impl Chat {
         }
     }
 
-    /// Keeps the members of a call beside its name and its arguments.
+    /// Keeps the members of a call other than its name and its arguments.
     fn kept(&mut self, call: usize, part: &ToolDelta<'_>, is_custom: bool) {
         if is_custom {
             self.members.custom(call);

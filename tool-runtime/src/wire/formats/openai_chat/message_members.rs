@@ -1,4 +1,5 @@
-//! [`MessageMembers`]: the members of a message beside its text and its calls, and those of them that go back to the provider.
+//! [`MessageMembers`]: the members of a message other than its text and its calls, and those of them that go back to
+//! the provider.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +57,7 @@ struct Chunk {
     fragments: usize,
 }
 
-/// The members of a message beside its text and its calls.
+/// The members of a message other than its text and its calls.
 #[derive(Default)]
 pub(super) struct MessageMembers {
     /// Which of `reasoning_content` and `reasoning` came, and the parts that they began.

@@ -118,7 +118,7 @@ impl<'a> Turn<'a> {
         self.content.push(Node::Raw(Cow::Borrowed(json)));
     }
 
-    /// Returns whether the reasoning has a place of its own.
+    /// Returns whether the reasoning has its own place.
     fn reason(&mut self, text: &str, kept: &ProviderData<'a>) -> bool {
         if let Some(json) = kept.content.0 {
             self.piece(json);

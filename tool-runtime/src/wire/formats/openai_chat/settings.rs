@@ -12,7 +12,7 @@ pub(super) const VOCABULARY: Vocabulary = Vocabulary {
     legacy_limit: Some("max_tokens"),
     stop: Some(("stop", 4)),
     seed: Some(i64::MAX),
-    // Compatible servers have words of their own.
+    // Compatible servers have their own words.
     tier: Some(("service_tier", &[])),
     metadata: Some("metadata"),
     cache_key: Some("prompt_cache_key"),

@@ -1,4 +1,4 @@
-//! Sources of a message, in it and beside it.
+//! Sources of a message, in it and next to it.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ impl Source<'_> {
     }
 }
 
-/// Writes the sources that some servers list beside the message, or else their addresses: older answers of Perplexity,
+/// Writes the sources that some servers list next to the message, or else their addresses: older answers of Perplexity,
 /// and Grok, have `citations` only (`perplexityResponseSchema` in `@ai-sdk/perplexity`). No server takes them back.
 pub(super) fn beside(list: &str, addresses: &str, turn: &mut Writer<'_>) {
     let list: List<Source<'_>> = read(list).unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::wire::formats::openai_responses::item::{self, Item};
 use crate::wire::formats::openai_responses::places::{ItemPlace, Key, Places};
 use crate::wire::history::Media;
 
-/// How a text comes.
+/// How the text of an item arrives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Piece by piece.

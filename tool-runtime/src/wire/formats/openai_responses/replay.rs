@@ -1,4 +1,4 @@
-//! A turn of the model as items: those that came from the provider as they came, others written anew.
+//! A turn of the model as items: those that came from the provider as they came, others written again.
 //!
 //! The provider refuses reasoning without an item after it, and an item that came with reasoning without that reasoning.
 
@@ -127,7 +127,7 @@ impl<'o, 'a> Replay<'o, 'a> {
         self.out.push(item);
     }
 
-    /// The item after some reasoning is gone or written anew, so the reasoning is refused.
+    /// The item after some reasoning is gone or written again, so the reasoning is refused.
     fn drop_held(&mut self) {
         for came in std::mem::take(&mut self.held) {
             self.reasoning.remove(came.item.id.get());

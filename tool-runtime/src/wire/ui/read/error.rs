@@ -41,7 +41,7 @@ pub(crate) enum ChatErrorKind {
     HistoryTooLarge,
     /// Approvals wait, and `resume` does not answer each of them.
     Interrupts,
-    /// The body has neither a text nor a file, and answers no call that waits.
+    /// The body has neither text nor a file, and answers no call that waits.
     Empty,
 }
 
@@ -95,7 +95,7 @@ impl fmt::Display for ChatError {
                 "the messages claim a call or a result that was not issued here"
             }
             ChatErrorKind::Interrupts => "`resume` does not answer every interrupt of the last run",
-            ChatErrorKind::Empty => "the body has neither a text nor a file, and answers no call that waits",
+            ChatErrorKind::Empty => "the body has neither text nor a file, and answers no call that waits",
         })?;
         if self.path.is_empty() { Ok(()) } else { write!(f, " at {}", self.path) }
     }

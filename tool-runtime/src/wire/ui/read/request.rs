@@ -35,7 +35,7 @@ impl ChatRequest {
     }
 
     /// Takes decisions on calls that have ended, if the body brings nothing else: the conversation refuses and records
-    /// a body that was sent twice. Beside other content they are the client's memory of earlier requests.
+    /// a body that was sent twice. Next to other content they are the client's memory of earlier requests.
     pub(super) fn or_late(mut self, late: Vec<ChatAnswer>) -> Self {
         if self.text.is_none() && self.files.is_empty() && self.answers.is_empty() {
             self.answers = late;

@@ -1,4 +1,4 @@
-//! [`Heard`]: an event sink that keeps all events.
+//! [`EventLog`]: an event sink that keeps all events.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,13 +6,13 @@ use tool_runtime::Event;
 
 /// Keeps the events of a run. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Heard(Arc<Mutex<Vec<Event>>>);
+pub struct EventLog(Arc<Mutex<Vec<Event>>>);
 
-impl Heard {
+impl EventLog {
     /// The sink for the options of a run.
     pub fn sink(&self) -> impl Fn(Event) + Send + Sync + use<> {
-        let heard = self.clone();
-        move |event| heard.events().push(event)
+        let log = self.clone();
+        move |event| log.events().push(event)
     }
 
     /// The events since the last [`Self::take`].

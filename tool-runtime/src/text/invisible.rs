@@ -2,7 +2,7 @@
 
 /// The kind of an invisible character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unseen {
+pub(crate) enum InvisibleKind {
     /// A control character: a terminal may obey it. Ends of lines and tabs are among them.
     Control,
     /// It has no width, or changes the direction of the text around it.
@@ -22,9 +22,9 @@ pub(crate) enum Unseen {
 }
 
 /// Returns the kind of an invisible character. `None` if it is visible, or a common space.
-pub(crate) const fn unseen(character: char) -> Option<Unseen> {
+pub(crate) const fn invisible_kind(character: char) -> Option<InvisibleKind> {
     Some(match character {
-        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => Unseen::Control,
+        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => InvisibleKind::Control,
         '\u{ad}'
         | '\u{61c}'
         | '\u{180e}'
@@ -36,20 +36,22 @@ pub(crate) const fn unseen(character: char) -> Option<Unseen> {
         | '\u{feff}'
         | '\u{fff0}'..='\u{fffb}'
         | '\u{1bca0}'..='\u{1bca3}'
-        | '\u{1d173}'..='\u{1d17a}' => Unseen::Mark,
-        '\u{2028}' | '\u{2029}' => Unseen::Break,
-        '\u{34f}' | '\u{200c}' | '\u{200d}' => Unseen::Joiner,
-        '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => Unseen::Variation,
-        '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}' => Unseen::Filler,
-        '\u{2800}' => Unseen::Blank,
-        '\u{e0000}'..='\u{e00ff}' | '\u{e01f0}'..='\u{e0fff}' => Unseen::Tag,
+        | '\u{1d173}'..='\u{1d17a}' => InvisibleKind::Mark,
+        '\u{2028}' | '\u{2029}' => InvisibleKind::Break,
+        '\u{34f}' | '\u{200c}' | '\u{200d}' => InvisibleKind::Joiner,
+        '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => {
+            InvisibleKind::Variation
+        }
+        '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}' => InvisibleKind::Filler,
+        '\u{2800}' => InvisibleKind::Blank,
+        '\u{e0000}'..='\u{e00ff}' | '\u{e01f0}'..='\u{e0fff}' => InvisibleKind::Tag,
         _ => return None,
     })
 }
 
 /// Whether the character is invisible and, unlike white space, does not end a line.
 pub(crate) const fn is_invisible(character: char) -> bool {
-    !matches!(unseen(character), None | Some(Unseen::Break))
+    !matches!(invisible_kind(character), None | Some(InvisibleKind::Break))
 }
 
 /// Whether a name identifies its bearer to a reader: it is not blank and has no invisible character.
@@ -57,18 +59,18 @@ pub(crate) fn is_name(name: &str) -> bool {
     !name.trim().is_empty() && !name.chars().any(|character| character.is_control() || is_invisible(character))
 }
 
-/// Returns a text without its invisible characters, except control characters that `keeps` accepts. Scripts and emoji
+/// Returns a string without its invisible characters, except control characters that `keeps` accepts. Scripts and emoji
 /// need joiners and variation selectors after the characters that they join or change, so one of each stays there.
 pub(crate) fn seen(text: &str, keeps: impl Fn(char) -> bool) -> String {
     let mut last = None;
     let kept = text.chars().filter(|one| {
-        let kind = unseen(*one);
+        let kind = invisible_kind(*one);
         let stays = match kind {
-            None | Some(Unseen::Break | Unseen::Blank) => true,
-            Some(Unseen::Control) => keeps(*one),
-            Some(Unseen::Variation) => last == Some(None),
-            Some(Unseen::Joiner) => matches!(last, Some(None | Some(Unseen::Variation))),
-            Some(Unseen::Mark | Unseen::Filler | Unseen::Tag) => false,
+            None | Some(InvisibleKind::Break | InvisibleKind::Blank) => true,
+            Some(InvisibleKind::Control) => keeps(*one),
+            Some(InvisibleKind::Variation) => last == Some(None),
+            Some(InvisibleKind::Joiner) => matches!(last, Some(None | Some(InvisibleKind::Variation))),
+            Some(InvisibleKind::Mark | InvisibleKind::Filler | InvisibleKind::Tag) => false,
         };
         if stays {
             last = Some(kind);
@@ -85,7 +87,11 @@ mod tests {
     #[test]
     fn what_the_standard_library_calls_a_control_character_is_one() {
         for character in '\0'..=char::MAX {
-            assert_eq!(unseen(character) == Some(Unseen::Control), character.is_control(), "{character:?}");
+            assert_eq!(
+                invisible_kind(character) == Some(InvisibleKind::Control),
+                character.is_control(),
+                "{character:?}"
+            );
         }
     }
 
@@ -107,18 +113,18 @@ mod tests {
     #[test]
     fn text_is_seen_and_tricks_are_not() {
         for character in "aß日é \u{a0}\u{3000}👩❤".chars() {
-            assert_eq!(unseen(character), None, "{character:?}");
+            assert_eq!(invisible_kind(character), None, "{character:?}");
         }
         for (character, kind) in [
-            ('\u{200d}', Unseen::Joiner),
-            ('\u{202e}', Unseen::Mark),
-            ('\u{fe0f}', Unseen::Variation),
-            ('\u{e0100}', Unseen::Variation),
-            ('\u{e0041}', Unseen::Tag),
-            ('\u{e0fff}', Unseen::Tag),
-            ('\u{3164}', Unseen::Filler),
+            ('\u{200d}', InvisibleKind::Joiner),
+            ('\u{202e}', InvisibleKind::Mark),
+            ('\u{fe0f}', InvisibleKind::Variation),
+            ('\u{e0100}', InvisibleKind::Variation),
+            ('\u{e0041}', InvisibleKind::Tag),
+            ('\u{e0fff}', InvisibleKind::Tag),
+            ('\u{3164}', InvisibleKind::Filler),
         ] {
-            assert_eq!(unseen(character), Some(kind), "{character:?}");
+            assert_eq!(invisible_kind(character), Some(kind), "{character:?}");
             assert!(is_invisible(character));
         }
         assert!(!is_invisible('\u{2028}'), "white space, and trimmed as that");

@@ -20,7 +20,7 @@ use crate::terminal;
 /// The interval at which a waiting conversation looks for a decision.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// What a conversation needs to be read again after another process continued it.
+/// The data needed to read a conversation again after another process continued it.
 pub(super) struct Restoring {
     pub(super) agent: Agent,
     pub(super) options: RunOptions,
