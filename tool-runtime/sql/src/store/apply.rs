@@ -255,12 +255,12 @@ async fn head(connection: &mut Connection, run: &str) -> Result<Chain, Failed> {
     last.first().map_or(Ok(Chain::new()), |(sequence, hash)| after(*sequence, hash))
 }
 
-/// Reads the end of a run's chain, and the mark of a run that was purged or erased, in one statement. A mark is never due
-/// and has no parts, so the conversation of a run is not read.
+/// Reads the end of a run's chain, and the mark of a run that was purged or erased, in one statement. A mark has no
+/// lane, so the conversation of a run is not read.
 async fn end(connection: &mut Connection, key: &Key) -> Result<(Chain, Option<StoredDocument>), Failed> {
     let sql = "SELECT sequence, hash FROM (SELECT sequence, hash FROM tool_runtime_records WHERE run_id = $1 \
                ORDER BY sequence DESC LIMIT 1) AS last UNION ALL SELECT NULL, body FROM tool_runtime_documents \
-               WHERE space = 'run' AND scope = $1 AND id = '' AND due IS NULL AND parts IS NULL";
+               WHERE space = 'run' AND scope = $1 AND id = '' AND lane IS NULL";
     let rows = connection.rows::<(Option<i64>, String)>(sql, [clipped(key.scope()).into()]).await?;
     let (mut chain, mut mark) = (Chain::new(), None);
     for (sequence, text) in rows {

@@ -60,8 +60,8 @@ async fn an_unreadable_document_stops_no_other_run() {
 #[tokio::test]
 async fn a_record_alone_is_refused_by_a_mark() {
     let (_folder, store) = new().await;
-    for (run, text) in [("talk", "a talk"), ("engine", "")] {
-        let document = StoredDocument::example(run, text, None);
+    for (run, text) in [("talk", "a talk".to_owned()), ("engine", String::new())] {
+        let document = StoredDocument::example(run, &text, None);
         let write = move |transaction: &mut Transaction| transaction.put(document.clone());
         store.update(vec![Key::run(run)], Box::new(write)).await.unwrap();
         for _ in 0..2 {
