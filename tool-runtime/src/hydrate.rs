@@ -263,7 +263,8 @@ fn validate(
 fn instantiate(tree: &Tree<'_>, entry: &Entry) -> Result<Box<dyn Instance>, HydrationError> {
     caught(|| {
         let has_schema = entry.spec.no_schema.is_none();
-        let instance = entry.behaviour.instantiate(tree).map_err(|error| HydrationError::unbuilt(&error, has_schema))?;
+        let instance =
+            entry.behaviour.instantiate(tree).map_err(|error| HydrationError::unbuilt(&error, has_schema))?;
         instance.validate().map_err(|violation| HydrationError::invalid(vec![located(violation, entry)]))?;
         Ok(instance)
     })

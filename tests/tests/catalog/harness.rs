@@ -198,7 +198,8 @@ async fn a_failed_assertion_prints_what_all_readers_see() {
     let read = sheets.call("stock__sheet", json!({})).await;
     read.assert_value(json!({ "name": "nut" }));
     let printed = read.to_string();
-    let both = "the model reads: {\"name\":\"nut\",\"owner\":\"ada\"}\nthe value, which all readers see: {\"name\":\"nut\"}\n";
+    let both =
+        "the model reads: {\"name\":\"nut\",\"owner\":\"ada\"}\nthe value, which all readers see: {\"name\":\"nut\"}\n";
     assert!(printed.contains(both), "{printed}");
 }
 

@@ -78,9 +78,8 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
         let format = endpoint.format.unwrap_or(Format::OpenAiChat);
         return recorded::chat(cli, format, transcript, &prompts.join("\n")).await;
     }
-    let agent = agent(&endpoint)?.ok_or_else(|| {
-        Failure::usage(format!("give `--transcript FILE` or {}", places::model_url(cli.app.name)))
-    })?;
+    let agent = agent(&endpoint)?
+        .ok_or_else(|| Failure::usage(format!("give `--transcript FILE` or {}", places::model_url(cli.app.name))))?;
     let answers = answers(&chat.answer)?;
     let interactive = prompts.is_empty() && std::io::stdin().is_terminal();
     if prompts.is_empty() && !interactive && !chat.file.is_empty() {

@@ -246,7 +246,9 @@ impl Maker<'_> {
         let items = match schema.get("items") {
             // An array that may be empty ends a schema that comes back to itself.
             Some(items) => match self.inside("0", items) {
-                Err(_) if low == 0 && (self.ends() || self.depth >= MAX_DEPTH / 2) => return Ok(Just(Value::Array(Vec::new())).boxed()),
+                Err(_) if low == 0 && (self.ends() || self.depth >= MAX_DEPTH / 2) => {
+                    return Ok(Just(Value::Array(Vec::new())).boxed());
+                }
                 items => items?,
             },
             None => anything(),
