@@ -191,7 +191,7 @@ fn sheet() -> Result<Sheet, ToolError> {
     Ok(Sheet { name: "nut".to_owned(), owner: "ada".to_owned() })
 }
 
-/// What only the model sees is no part of the value, and a failed assertion shows both.
+/// The value lacks the fields that only the model sees. A failed assertion shows both.
 #[tokio::test]
 async fn a_failed_assertion_prints_what_all_readers_see() {
     let sheets = harness(ToolCatalog::builder().tool::<sheet>().build().expect("a catalog"));

@@ -13,10 +13,10 @@ use tool_runtime::capability::{ConnectionBroker, ConnectionId, NameLookup};
 /// use std::sync::Arc;
 ///
 /// use async_trait::async_trait;
-/// use tool_runtime::Capabilities;
 /// use tool_runtime::capability::{
-///     ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest, capability,
+///     ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest,
 /// };
+/// use tool_runtime::{Capabilities, capability};
 /// use tool_runtime_cli::Adapters;
 ///
 /// /// Reads a mailbox.
