@@ -84,5 +84,5 @@ async fn the_browser_gets_the_question_only() {
     let (service, _) = service();
     let asked = service.call("browser__locate", json!({ "reason": "For the weather." })).await;
     asked.assert_outcome("client_required").assert_capability_calls([]);
-    assert_eq!(asked.value().map(|payload| payload.get()), Some(r#"{"question":"For the weather."}"#));
+    assert_eq!(asked.value().map(tool_runtime::call::JsonText::get), Some(r#"{"question":"For the weather."}"#));
 }

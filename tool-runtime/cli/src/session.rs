@@ -101,7 +101,9 @@ impl Cli<'_> {
             ("--tenant", settings.tenant.clone()),
         ];
         let given = options.into_iter().filter_map(|(option, value)| Some((option, value?)));
-        given.map(|(option, value)| format!(" {option} {}", shell_word(&terminal::safe(&value)))).collect()
+        given.fold(String::new(), |options, (option, value)| {
+            options + " " + option + " " + &shell_word(&terminal::safe(&value))
+        })
     }
 
     /// The decider of this command line: the one that `--as` names, or the principal itself.

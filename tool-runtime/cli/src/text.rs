@@ -85,7 +85,7 @@ impl Why {
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, nearest, on_one_line};
+    use super::{cut, nearest, on_one_line, shell_word};
 
     #[test]
     fn the_nearest_name_is_found() {
