@@ -116,6 +116,7 @@ pub(crate) fn check_methods(block: &Methods, errors: &mut Errors) -> Option<Call
     methods::impl_of_a_trait(block, errors);
     methods::generic_impl(block, errors);
     methods::impl_without_run(block, errors);
+    methods::misspelt_method(block, errors);
     methods::generic_method(block, errors);
     methods::qualified_method(block, errors);
     methods::receiver_by_value(block, errors);

@@ -262,7 +262,9 @@ fn validate(
 /// Builds the typed value and asks the author's hook. Both are the author's code, so a panic in them is contained.
 fn instantiate(tree: &Tree<'_>, entry: &Entry) -> Result<Box<dyn Instance>, HydrationError> {
     caught(|| {
-        let instance = entry.behaviour.instantiate(tree).map_err(|error| HydrationError::unbuilt(&error))?;
+        let has_schema = entry.spec.no_schema.is_none();
+        let instance =
+            entry.behaviour.instantiate(tree).map_err(|error| HydrationError::unbuilt(&error, has_schema))?;
         instance.validate().map_err(|violation| HydrationError::invalid(vec![located(violation, entry)]))?;
         Ok(instance)
     })

@@ -110,8 +110,58 @@ impl Outgoing for Outbox {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::json;
+    use tool_runtime::ToolCatalog;
+    use tool_runtime::testing::{Fault, Harness, harness};
+
+    use super::{Outgoing, Stock};
+
+    /// An outside system in memory.
+    #[derive(Default)]
+    struct Sent(Mutex<Vec<String>>);
+
+    impl Outgoing for Sent {
+        fn send(&self, line: &str) -> std::io::Result<()> {
+            self.0.lock().map_err(|_| std::io::Error::other("poisoned"))?.push(line.to_owned());
+            Ok(())
+        }
+    }
+
+    impl Stock for Sent {
+        fn missing(&self) -> Vec<u32> {
+            vec![7]
+        }
+    }
+
+    fn parts() -> Harness {
+        let sent = std::sync::Arc::new(Sent::default());
+        let catalog = ToolCatalog::collect().expect("the tools fit together");
+        harness(catalog).with::<dyn Outgoing>(sent.clone()).with::<dyn Stock>(sent)
+    }
+
     #[test]
     fn schemas_and_parsers_agree() {
         tool_runtime::assert_catalog_ok!();
+    }
+
+    #[tokio::test]
+    async fn an_order_is_sent_once() {
+        let parts = parts();
+        parts.call("parts__list", json!({})).await.assert_value(json!([7]));
+        let ordered = parts.call("parts__order", json!({ "part": 7 })).await;
+        ordered.assert_value(json!("ordered part 7")).assert_capability_calls(["Outgoing::send"]);
+        parts.call("parts__scan", json!({ "part": 7 })).await.assert_outcome("client_required");
+    }
+
+    /// A payment whose tool panicked may have been made: a person decides on the next one.
+    #[tokio::test]
+    async fn a_payment_after_a_fault_waits_for_a_person() {
+        let parts = parts().fault("parts__pay", Fault::Panic);
+        let paid = parts.call("parts__pay", json!({ "cents": 100 })).await;
+        paid.assert_outcome("outcome_unknown").assert_capability_calls([]);
+        parts.heal("parts__pay");
+        parts.call("parts__pay", json!({ "cents": 100 })).await.assert_outcome("approval_required");
     }
 }

@@ -106,8 +106,32 @@ async fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use tool_runtime::assert_catalog_ok;
+    use tool_runtime::media::Media;
+    use tool_runtime::testing::{Fault, harness};
+
+    use super::catalog;
+
     #[test]
     fn schemas_and_parsers_agree() {
-        tool_runtime::assert_catalog_ok!(super::catalog().expect("a catalog"));
+        assert_catalog_ok!(catalog().expect("a catalog"));
+    }
+
+    #[tokio::test]
+    async fn a_tool_returns_its_text_and_its_files() {
+        let fixtures = harness(catalog().expect("a catalog"));
+        let text = fixtures.call("fixtures__simple_text", json!({})).await;
+        text.assert_value(json!("This is a simple text response for testing."));
+        let mixed = fixtures.call("fixtures__mixed", json!({})).await;
+        let types: Vec<_> = mixed.media().iter().map(Media::media_type).collect();
+        assert_eq!(types, ["image/png", "application/json"], "{mixed}");
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_one_call() {
+        let fixtures = harness(catalog().expect("a catalog")).fault("fixtures__image", Fault::Panic);
+        fixtures.call("fixtures__image", json!({})).await.assert_outcome("panicked");
+        fixtures.call("fixtures__audio", json!({})).await.assert_outcome("ok");
     }
 }

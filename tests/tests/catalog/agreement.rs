@@ -269,6 +269,31 @@ fn a_recursive_schema_is_tried_as_far_as_it_ends() {
     assert!(line.ends_with("the schema nests too deep, or comes back to itself"), "{line}");
 }
 
+/// A tree has several members that come back to it. Each level doubles the places, so the rounds are few.
+#[test]
+fn a_tree_is_tried_as_far_as_it_ends() {
+    let tree = |children: Value| {
+        json!({
+            "type": "object", "properties": { "root": { "$ref": "#/$defs/node" } }, "required": ["root"],
+            "$defs": { "node": {
+                "type": "object", "properties": children, "required": ["name"], "additionalProperties": false,
+            } },
+        })
+    };
+    let (name, node) = (json!({ "type": "string" }), json!({ "$ref": "#/$defs/node" }));
+    let list = json!({ "type": "array", "items": node });
+    let either = json!({ "anyOf": [node, { "type": "null" }] });
+    let trees = [
+        json!({ "name": name, "left": node, "right": node }),
+        json!({ "name": name, "next": node, "children": list }),
+        json!({ "name": name, "children": { "type": "object", "additionalProperties": node }, "parent": either }),
+    ];
+    for children in trees {
+        let catalog = ToolCatalog::builder().dynamic(dynamic("odd__tree", &tree(children.clone()))).build();
+        assert_eq!(disagreements(&catalog.expect("a catalog"), |_, _| {}), [""; 0], "{children}");
+    }
+}
+
 /// An enormous schema is refused by the catalog, or named by the check.
 #[test]
 fn an_enormous_schema_is_named() {

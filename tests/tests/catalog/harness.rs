@@ -178,3 +178,58 @@ async fn a_call_that_waits_or_fails_has_what_it_did() {
 async fn a_failed_assertion_prints_them() {
     house().call("stock__one", json!({ "name": "nut" })).await.assert_capability_calls(["Stock::find"]);
 }
+
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Sheet {
+    name: String,
+    owner: String,
+}
+
+/// Reads a sheet.
+#[tool(name = "stock__sheet", effect = read_only, redact = ["name"], model = ["owner"])]
+fn sheet() -> Result<Sheet, ToolError> {
+    Ok(Sheet { name: "nut".to_owned(), owner: "ada".to_owned() })
+}
+
+/// The value lacks the fields that only the model sees. A failed assertion shows both.
+#[tokio::test]
+async fn a_failed_assertion_prints_what_all_readers_see() {
+    let sheets = harness(ToolCatalog::builder().tool::<sheet>().build().expect("a catalog"));
+    let read = sheets.call("stock__sheet", json!({})).await;
+    read.assert_value(json!({ "name": "nut" }));
+    let printed = read.to_string();
+    let both =
+        "the model reads: {\"name\":\"nut\",\"owner\":\"ada\"}\nthe value, which all readers see: {\"name\":\"nut\"}\n";
+    assert!(printed.contains(both), "{printed}");
+}
+
+#[derive(serde::Deserialize)]
+struct Note {
+    text: String,
+    #[serde(default)]
+    pages: u32,
+}
+
+/// Reads a note.
+#[tool(name = "stock__note", effect = read_only, redact = ["$"], allow_no_schema, no_schema_mode = reject_effects)]
+fn note(
+    /// The note.
+    note: Note,
+) -> Result<String, ToolError> {
+    Ok(format!("{} {}", note.text, note.pages))
+}
+
+/// Without a schema the type is the only check, so the model reads what the type refuses.
+#[tokio::test]
+async fn arguments_without_a_schema_are_refused_at_their_place() {
+    let notes = harness(ToolCatalog::builder().tool::<note>().build().expect("a catalog"));
+    notes.call("stock__note", json!({ "note": { "text": "a" } })).await.assert_value(json!("a 0"));
+    let refused = notes.call("stock__note", json!({ "note": { "pages": 1 } })).await;
+    refused.assert_outcome("validation_error").assert_violation("/note");
+    let expected = r#"{"pointer":"/note","keyword":"required","expected":"the property `text`"}"#;
+    assert!(refused.to_model().contains(expected), "{refused}");
+    let refused = notes.call("stock__note", json!({ "note": { "text": "a", "pages": "SECRET" } })).await;
+    refused.assert_outcome("validation_error").assert_violation("/note/pages");
+    assert!(!refused.to_model().contains("SECRET"), "{refused}");
+    notes.call("stock__note", json!({ "text": "a" })).await.assert_outcome("validation_error");
+}

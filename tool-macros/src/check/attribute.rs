@@ -42,29 +42,34 @@ fn missing(tool: &Tool, is_absent: bool, message: impl Display, errors: &mut Err
 pub(super) fn name_without_namespace(tool: &Tool, errors: &mut Errors) {
     with_name(tool, |name, text| {
         if !text.contains("__") {
-            if let Some(name_of_two) = of_two_parts(text) {
-                errors.at(name, format_args!("tool name `{text}` has no namespace; write `{name_of_two}`"));
-                return;
-            }
-            let legal = |letter| if is_name_character(letter) { letter } else { '_' };
-            let part = if text.is_empty() { snake(&tool.ident) } else { text.chars().map(legal).collect() };
-            errors.at(name, format_args!("tool name `{text}` has no namespace; write `core__{part}`"));
+            let legal = of_two_parts(text).unwrap_or_else(|| match legal(text) {
+                part if part.is_empty() => format!("core__{}", snake(&tool.ident)),
+                part => format!("core__{part}"),
+            });
+            errors.at(name, format_args!("tool name `{text}` has no namespace; write `{legal}`"));
         }
     });
 }
 
-/// Returns `stock__count` for `stock.count`: other libraries separate the parts of a name so.
+/// Returns `stock__count` for `stock.count`, and `stock__a_b` for `stock.a.b`: other libraries separate the parts of a
+/// name so.
 fn of_two_parts(text: &str) -> Option<String> {
     let (namespace, part) = text.split_once(['.', '/', ':'])?;
-    let part = part.trim_start_matches(':');
-    let is_legal = |part: &str| !part.is_empty() && part.chars().all(is_name_character);
-    (is_legal(namespace) && is_legal(part)).then(|| format!("{namespace}__{part}"))
+    let part = legal(part);
+    let is_legal = !namespace.is_empty() && namespace.chars().all(is_name_character);
+    (is_legal && !part.is_empty()).then(|| format!("{namespace}__{part}"))
+}
+
+/// Returns the words of a name, joined by single underscores.
+fn legal(text: &str) -> String {
+    let words = text.split(|letter| !is_name_character(letter)).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("_")
 }
 
 pub(super) fn name_character(tool: &Tool, errors: &mut Errors) {
     with_name(tool, |name, text| {
-        // The namespace is reported already, with a name that has legal characters.
-        let is_reported = !text.contains("__") && of_two_parts(text).is_some();
+        // A name without a namespace is reported already, with a name that has legal characters.
+        let is_reported = !text.contains("__");
         if let Some(bad) = text.chars().find(|&letter| !is_name_character(letter)).filter(|_| !is_reported) {
             errors.at(
                 name,

@@ -11,6 +11,7 @@ use crate::errors::Errors;
 use crate::item::Methods;
 use crate::methods::{Called, Method, Passed, borrowed, passed};
 use crate::model::peel;
+use crate::names::{nearest, plain};
 
 pub(super) fn impl_of_a_trait(block: &Methods, errors: &mut Errors) {
     if let Some(path) = &block.of_trait {
@@ -35,6 +36,21 @@ pub(super) fn generic_impl(block: &Methods, errors: &mut Errors) {
 pub(super) fn impl_without_run(block: &Methods, errors: &mut Errors) {
     if block.of_trait.is_none() && run(block).is_none() {
         errors.at(&block.ty, "there is no `run` here; write `async fn run(self) -> Result<Output, ToolError>`");
+    }
+}
+
+/// An `async` method that takes `self` and has almost the name of an optional method is that one, misspelt: the runtime
+/// would never call it. Other methods are helpers and may have any name.
+pub(super) fn misspelt_method(block: &Methods, errors: &mut Errors) {
+    // A block without `run` is reported as such.
+    let absent: Vec<_> = CALLED.into_iter().skip(1).filter(|name| named(block, name).is_none()).collect();
+    for (_, sig) in &block.signatures {
+        let moves = matches!(sig.inputs.first(), Some(FnArg::Receiver(me)) if matches!(me.kind, ReceiverKind::Value));
+        let written = plain(&sig.ident);
+        let is_another = !CALLED.contains(&&*written) && sig.asyncness.is_some() && moves;
+        if let Some(meant) = nearest(&written, &absent).filter(|_| is_another) {
+            errors.at(&sig.ident, format_args!("the runtime does not call `{written}`; did you mean `{meant}`?"));
+        }
     }
 }
 

@@ -8,6 +8,41 @@ use tool_runtime::Capabilities;
 use tool_runtime::capability::{ConnectionBroker, ConnectionId, NameLookup};
 
 /// The adapters of an application, bound to its data folder.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use async_trait::async_trait;
+/// use tool_runtime::capability::{
+///     ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest,
+/// };
+/// use tool_runtime::{Capabilities, capability};
+/// use tool_runtime_cli::Adapters;
+///
+/// /// Reads a mailbox.
+/// #[capability(effect = read_only, kind = "mail")]
+/// trait Mailbox {
+///     /// How many mails are unread.
+///     fn unread(&self) -> u32;
+/// }
+///
+/// struct Local;
+///
+/// impl Mailbox for Local {
+///     fn unread(&self) -> u32 { 7 }
+/// }
+///
+/// #[async_trait]
+/// impl ConnectionBroker for Local {
+///     async fn resolve(&self, _: ConnectionRequest<'_>) -> Result<ConnectionHandle, ConnectionError> {
+///         Ok(ConnectionHandle::new::<dyn Mailbox>(Arc::new(Self)))
+///     }
+/// }
+///
+/// let accounts = [("mail", ConnectionId::new("mine"))];
+/// let adapters = Adapters::new(Capabilities::new()).connections(Arc::new(Local), accounts);
+/// assert!(adapters.broker.is_some());
+/// ```
 #[derive(Default)]
 #[non_exhaustive]
 pub struct Adapters {
@@ -28,15 +63,16 @@ impl Adapters {
         Self { capabilities, ..Self::default() }
     }
 
-    /// Adds connections: the broker that resolves them and the account of each kind.
+    /// Adds connections: the broker that resolves them, and the account of each kind that the runs of a command use. A
+    /// tool borrows them as `&Connection<dyn Trait>`.
     #[must_use]
     pub fn connections(
         mut self,
         broker: Arc<dyn ConnectionBroker>,
-        connections: impl IntoIterator<Item = (String, ConnectionId)>,
+        connections: impl IntoIterator<Item = (impl Into<String>, ConnectionId)>,
     ) -> Self {
         self.broker = Some(broker);
-        self.connections.extend(connections);
+        self.connections.extend(connections.into_iter().map(|(kind, id)| (kind.into(), id)));
         self
     }
 

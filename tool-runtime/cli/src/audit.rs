@@ -89,7 +89,7 @@ pub(crate) struct Source {
     pub(crate) records: Option<PathBuf>,
 }
 
-/// RecordArgs records.
+/// The records to take.
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
     /// Only records of this run

@@ -22,6 +22,9 @@ pub(crate) struct Call {
     pub(crate) name: String,
     /// The arguments as JSON, `-` for standard input, `@FILE` for a file; {} by default
     pub(crate) arguments: Option<String>,
+    /// The arguments as an option, as `policy explain` takes them
+    #[arg(long = "arguments", value_name = "JSON", conflicts_with = "arguments", hide = true)]
+    pub(crate) named_arguments: Option<String>,
     /// The view of the result to print
     #[arg(long, value_enum)]
     pub(crate) view: Option<View>,
@@ -47,7 +50,8 @@ fn to_stderr(event: &Event) {
 }
 
 pub(super) async fn call(cli: &Cli<'_>, call: Call) -> Result<Exit, Failure> {
-    let arguments = input::json_text(call.arguments.as_deref().unwrap_or_default())?;
+    let arguments = call.arguments.or(call.named_arguments);
+    let arguments = input::json_text(arguments.as_deref().unwrap_or_default())?;
     let answer = call.answer.as_deref().map(input::json_value).transpose()?;
     let sink = call.events.then(|| -> Sink { Arc::new(|event| to_stderr(&event)) });
     let session = cli.start(call.user_text.as_deref(), sink).await?;

@@ -35,7 +35,7 @@ use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::session::{Cli, Gate, Sink};
 use crate::text::Why;
-use crate::{input, recorded, table, terminal, values};
+use crate::{input, places, recorded, table, terminal, values};
 
 #[derive(Debug, Args)]
 pub(crate) struct Chat {
@@ -78,7 +78,8 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
         let format = endpoint.format.unwrap_or(Format::OpenAiChat);
         return recorded::chat(cli, format, transcript, &prompts.join("\n")).await;
     }
-    let agent = agent(&endpoint)?.ok_or_else(|| Failure::usage("give `--transcript FILE` or `--model-url URL`"))?;
+    let agent = agent(&endpoint)?
+        .ok_or_else(|| Failure::usage(format!("give `--transcript FILE` or {}", places::model_url(cli.app.name))))?;
     let answers = answers(&chat.answer)?;
     let interactive = prompts.is_empty() && std::io::stdin().is_terminal();
     if prompts.is_empty() && !interactive && !chat.file.is_empty() {

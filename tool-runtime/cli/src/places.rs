@@ -34,7 +34,12 @@ pub(super) fn prefix(app: &str) -> String {
     app.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' }).collect()
 }
 
-/// The default place of the configuration file, as text for the help.
+/// How a command gets a model, for the error of a command that has none.
+pub(super) fn model_url(app: &str) -> String {
+    format!("`--model-url URL`, or set {}_MODEL_URL", prefix(app))
+}
+
+/// The default place of the configuration file, as a text for the help.
 pub(super) fn usual_place(app: &str) -> String {
     if cfg!(windows) { format!("%APPDATA%\\{app}\\config.toml") } else { format!("~/.config/{app}/config.toml") }
 }

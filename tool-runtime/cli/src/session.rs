@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
@@ -20,7 +21,7 @@ use crate::config::Settings;
 use crate::exit::Failure;
 #[cfg(feature = "mcp-client")]
 use crate::mcp::settings;
-use crate::text::nearest;
+use crate::text::{nearest, shell_word};
 use crate::{input, log, private_file, terminal};
 
 /// The command line of a running command: the application and the settings of the command.
@@ -100,6 +101,24 @@ impl Cli<'_> {
             Failure::usage(format!("{shown}: write the key as 64 hexadecimal digits")).code("unreadable_input")
         })?;
         Ok(Some(key))
+    }
+
+    /// The options without which a command in another terminal would act under another policy, for other files or for
+    /// another party. They begin with a space.
+    pub(super) fn same_options(&self) -> String {
+        let path = |path: &Path| path.to_string_lossy().into_owned();
+        let settings = &self.settings;
+        let is_own = |data: &&Path| self.app.data.as_deref().unwrap_or(Path::new("data")) != *data;
+        let options = [
+            ("--policy", settings.policy.as_deref().map(path)),
+            ("--data", Some(&*settings.data).filter(is_own).map(path)),
+            ("--principal", settings.principal.clone()),
+            ("--tenant", settings.tenant.clone()),
+        ];
+        let given = options.into_iter().filter_map(|(option, value)| Some((option, value?)));
+        given.fold(String::new(), |options, (option, value)| {
+            options + " " + option + " " + &shell_word(&terminal::safe(&value))
+        })
     }
 
     /// The decider of this command line: the one that `--as` names, or the principal itself.
@@ -243,7 +262,11 @@ impl Cli<'_> {
         for ((tool, argument), lookup) in adapters.names {
             builder = builder.names(tool, argument, lookup);
         }
-        let runner = builder.build().map_err(|error| Failure::usage(error.to_string()).code(error.code()))?;
+        let runner = builder.build().map_err(|error| {
+            let is_unbound = error.problems().iter().any(|problem| problem.code() == "capability_unbound");
+            let hint = if is_unbound { UNBOUND } else { "" };
+            Failure::usage(format!("{error}{hint}")).code(error.code())
+        })?;
         Ok(Gate { runner, store, connections: adapters.connections, party: self.party() })
     }
 
@@ -270,6 +293,10 @@ fn key_of(text: &str) -> Option<DigestKey> {
     }
     Some(DigestKey::new(bytes))
 }
+
+/// Follows an error about adapters that are not bound: a command line has no builder of its own.
+const UNBOUND: &str = "\nthis program binds them in `App::adapters`: `Adapters::new(capabilities)`, and \
+                       `.connections(broker, [(kind, account)])` for accounts";
 
 /// Takes the events of a run.
 pub(crate) type Sink = Arc<dyn Fn(Event) + Send + Sync>;

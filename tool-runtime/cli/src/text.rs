@@ -37,6 +37,16 @@ pub(crate) fn on_one_line(text: &str) -> String {
     words.replace(['"', '\u{201c}', '\u{201d}'], "'")
 }
 
+/// A word of a command that a person can paste into a POSIX shell.
+pub(crate) fn shell_word(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@=+,".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 /// Returns the longest start of `text` that has at most `bytes` bytes and ends between characters.
 pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
@@ -75,7 +85,7 @@ impl Why {
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, nearest, on_one_line};
+    use super::{cut, nearest, on_one_line, shell_word};
 
     #[test]
     fn the_nearest_name_is_found() {
@@ -84,6 +94,12 @@ mod tests {
         assert_eq!(nearest("zone", ["title", "timezone"]), Some("timezone"));
         assert_eq!(nearest("zebra", ["mail", "money"]), None);
         assert_eq!(nearest(&"a".repeat(200), ["a"]), None);
+    }
+
+    #[test]
+    fn a_word_is_quoted_for_a_shell() {
+        assert_eq!(shell_word("ada@example.org"), "ada@example.org");
+        assert_eq!(shell_word("ada's file; rm"), r"'ada'\''s file; rm'");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure};
 use crate::session::{Cli, DeciderArgs};
 use crate::terminal::json;
 use crate::values::at_least_one;
-use crate::{approvals, attend, chat, input, terminal, values};
+use crate::{approvals, attend, chat, input, places, terminal, values};
 
 fn lease(text: &str) -> Result<Duration, String> {
     let lease = values::time(text)?;
@@ -113,7 +113,8 @@ fn missing() -> Failure {
 /// Works until a signal ends the process; then finishes the steps that have begun, and releases its leases.
 async fn work(cli: &Cli<'_>, command: WorkerArgs) -> Result<Exit, Failure> {
     let agent = chat::agent(&cli.settings.endpoint(&command.endpoint))?;
-    let agent = agent.ok_or_else(|| Failure::usage("a worker needs a model: give `--model-url URL`"))?;
+    let agent = agent
+        .ok_or_else(|| Failure::usage(format!("a worker needs a model: give {}", places::model_url(cli.app.name))))?;
     let Some(opened) = crate::store::opened(cli, command.wait_for_store, attend::told_to_end()).await else {
         return Ok(Exit::Done);
     };

@@ -111,7 +111,7 @@ pub struct ToolInvocationRecord {
     /// The grant that would have let it run if its decider could still decide; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) void_grant: Option<Box<VoidGrant>>,
-    /// How the record is sealed. `None` until it is, and for a record that is sealed as one text. It is no part of the
+    /// How the record is sealed. `None` until it is, and for a record that is sealed as one text. It is not part of the
     /// record: an [`AuditRecord`](crate::store::AuditRecord) is written with it.
     #[serde(skip)]
     pub(crate) seal: Option<Box<RecordSeal>>,

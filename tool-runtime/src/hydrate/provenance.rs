@@ -229,10 +229,11 @@ impl HydrationError {
         }
     }
 
-    /// A type that is narrower than any schema refuses like a schema; any other refusal is a defect of the tool.
+    /// A type that is narrower than any schema refuses like a schema, and so does the type of a tool without one; any
+    /// other refusal is a defect of the tool.
     #[cold]
-    pub(super) fn unbuilt(error: &json::DeError) -> Self {
-        if error.is_narrower() {
+    pub(super) fn unbuilt(error: &json::DeError, has_schema: bool) -> Self {
+        if error.is_narrower() || !has_schema {
             return Self::invalid(vec![error.violation()]);
         }
         Self::instantiate(Outcome::InstantiateFailed.safe_message())

@@ -31,12 +31,12 @@ pub(crate) struct ArgumentRule {
     pub verdict: RuleVerdict,
 }
 
-/// Fires a rule fires.
+/// When a rule fires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fires {
-    /// ArgumentRuleTable as `then = ..`.
+    /// Written as `then = ..`.
     Match,
-    /// ArgumentRuleTable as `otherwise = ..`.
+    /// Written as `otherwise = ..`.
     Mismatch,
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::tool::{Digested, Hash};
 
-/// The repetitions at which a call is warned about and refused. LoopGuardTable as `[loop_guard]`; 0 means never.
+/// The repetitions at which a call is warned about and refused. Written as `[loop_guard]`; 0 means never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "LoopGuardTable")]
 pub(crate) struct LoopThresholds {

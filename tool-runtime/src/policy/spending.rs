@@ -171,13 +171,13 @@ impl Spending {
         self.0.budgets.iter().any(|(_, budget)| is(budget))
     }
 
-    /// Totals usage that was not reserved, such as a model's turn.
+    /// Books usage that was not reserved, such as a model's turn.
     pub(crate) fn charge(&self, used: Spend) {
         let mut books = self.0.books();
         books.spent = books.spent.plus(used);
     }
 
-    /// Totals the amounts that a run spent in an earlier process.
+    /// Books the amounts that a run spent in an earlier process.
     pub(crate) fn restore(&self, spent: Spend) {
         let mut books = self.0.books();
         books.spent = books.spent.plus(spent);

@@ -68,7 +68,7 @@ pub struct DecisionRecord {
     pub(crate) world: Option<Box<RecordedWorld>>,
     /// The masked arguments: as suspended, or as edited.
     pub(crate) arguments: RecordedArguments,
-    /// How the record is sealed. `None` until it is, and for a record that is sealed as one text. It is no part of the
+    /// How the record is sealed. `None` until it is, and for a record that is sealed as one text. It is not part of the
     /// record: an [`AuditRecord`] is written with it.
     #[serde(skip)]
     pub(crate) seal: Option<Box<RecordSeal>>,

@@ -2,6 +2,7 @@
 
 mod fields;
 mod mutants;
+mod texts;
 mod values;
 
 use std::collections::BTreeSet;

@@ -64,7 +64,8 @@ impl TestCall {
         self
     }
 
-    /// Asserts that the call ended with this output, as everyone may see it.
+    /// Asserts that the call ended with this output, as everyone may see it: without the fields of `model`, which
+    /// [`to_model`](ToolExecResult::to_model) has.
     ///
     /// # Panics
     /// It did not.
@@ -112,6 +113,10 @@ impl fmt::Display for TestCall {
         write!(f, "outcome: {}\nthe model reads: {}", self.result.outcome().code(), self.result.to_model())?;
         if let Some(detail) = self.result.detail() {
             write!(f, "\nfor operators: {detail}")?;
+        }
+        // What only the model sees is not part of the value.
+        if let Some(value) = self.result.value().filter(|value| self.result.to_model() != value.get()) {
+            write!(f, "\nthe value, which all readers see: {}", value.get())?;
         }
         for call in &self.capability_calls {
             write!(f, "\ncapability: {call}")?;

@@ -219,11 +219,21 @@ fn an_approval_counts_only_for_the_file_that_was_shown() {
 }
 
 #[test]
+fn arguments_may_be_an_option() {
+    let rig = Rig::new();
+    let listed = rig.run(&["call", "tasks__list_tasks", "--arguments", "{}"]).code(0).stdout;
+    assert_eq!(listed, rig.run(&["call", "tasks__list_tasks", "{}"]).code(0).stdout);
+    rig.run(&["call", "tasks__list_tasks", "{}", "--arguments", "{}"]).code(2);
+}
+
+#[test]
 fn only_the_party_of_a_call_continues_it() {
     let rig = Rig::new();
     let id = delete(&rig);
     let other = rig.run(&["--json", "--principal", "mallory", "approvals", "approve", &id]).code(3);
     assert_eq!(other.error(), "other_principal");
+    let told = rig.run(&["--principal", "mallory", "approvals", "approve", &id]).code(3).stderr;
+    assert!(told.contains("name the decider with --as: --principal ada"), "{told}");
     assert_eq!(rig.waiting().len(), 1);
 }
 

@@ -226,7 +226,8 @@ fn waits_for_another(rig: &Rig, words: &[&str]) -> Session {
     session.type_in(&format!("Delete {TASK}\r"));
     session.expect("waits for another decider: any principal of example-org with the role approver, but not ada");
     session.expect("Onboarding of the new colleague");
-    session.expect("toolbox approvals approve c1 --as NAME --role approver");
+    // The policy is another one than that of the application, so the other command needs it, too.
+    session.expect("toolbox approvals approve c1 --as NAME --role approver --policy strict.toml");
     session.expect("waiting for the decision");
     session
 }

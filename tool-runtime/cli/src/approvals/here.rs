@@ -16,6 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::saved::{Document, OpenDocument};
 use crate::session::Cli;
 use crate::terminal;
+use crate::text::shell_word;
 
 /// Decides a call of a document, and lets its conversation continue.
 pub(super) async fn decide(
@@ -26,6 +27,7 @@ pub(super) async fn decide(
     decider: &Decider,
     endpoint: &Endpoint,
 ) -> Result<Exit, Failure> {
+    same_party(cli, pending)?;
     let saved = match document {
         Document::Call(snapshot) => {
             return finish_call(cli, kept, *snapshot, (pending, question), decision, decider).await;
@@ -97,6 +99,27 @@ async fn finish_call(
         kept.finish()?;
     }
     posted::done(cli, denies, &result)
+}
+
+/// Fails for the call of another party. The person at the keyboard may read whose it is, as `approvals list` prints it.
+fn same_party(cli: &Cli<'_>, call: &PendingCall) -> Result<(), Failure> {
+    let party = cli.party();
+    let differs = |option: &str, mine: Option<&str>, its: Option<&str>| match its {
+        _ if mine == its => None,
+        Some(name) => Some(format!("{option} {}", shell_word(&terminal::safe(name)))),
+        None => Some(format!("no {option}")),
+    };
+    let principal = differs("--principal", party.principal.as_deref(), call.principal.as_deref());
+    let wanted: Vec<_> =
+        principal.into_iter().chain(differs("--tenant", party.tenant.as_deref(), call.tenant.as_deref())).collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let text = format!(
+        "the call belongs to another principal or tenant; give its own, and name the decider with --as: {}",
+        wanted.join(" and ")
+    );
+    Err(Failure { exit: Exit::Denied, code: ResumeError::OtherPrincipal.code(), message: text })
 }
 
 /// The failure for a call that another process carries out, or began to carry out before it died.

@@ -287,7 +287,8 @@ impl<'c> Talk<'c> {
             let (who, options) = who_decides((catalog, policy), &pending, is_run);
             terminal::note(&format!("{name} waits for another decider: {who}"));
             describe(catalog, &pending, false).iter().for_each(|line| terminal::note(line));
-            terminal::note(&format!("   decide it in another terminal: {app} approvals approve {id}{options}"));
+            let same = self.cli.same_options();
+            terminal::note(&format!("   decide it in another terminal: {app} approvals approve {id}{options}{same}"));
         }
         Ok(())
     }

@@ -78,7 +78,14 @@ impl DeError {
     /// Converts into a violation, for the model.
     #[must_use]
     pub fn violation(&self) -> Violation {
-        Violation::new(self.pointer(), "format", self.expected())
+        let keyword = match self.0.kind {
+            DeErrorKind::Type => "type",
+            DeErrorKind::Value => "format",
+            DeErrorKind::Property(_) => "additionalProperties",
+            DeErrorKind::Word(_) => "enum",
+            DeErrorKind::Count => "required",
+        };
+        Violation::new(self.pointer(), keyword, self.expected())
     }
 }
 

@@ -10,10 +10,14 @@ use proptest::string::string_regex;
 use serde_json::{Map, Value};
 
 use crate::testing::agreement::mutants::{required, resolved, types};
+use crate::testing::agreement::texts::{ascii, examples, formatted};
 use crate::text::pointer;
 
 /// How deep a schema may nest.
 const MAX_DEPTH: usize = 24;
+
+/// How often a reference may lead back into itself on one path. A tree with two children doubles with each level.
+const MAX_ROUNDS: usize = 2;
 
 /// The maximum number of places of a schema for which values are made.
 const MAX_PLACES: usize = 20_000;
@@ -26,7 +30,7 @@ const SPREAD: u64 = 6;
 /// # Errors
 /// The place for which none can be made, and why.
 pub(super) fn values(schema: &Value) -> Result<BoxedStrategy<Value>, String> {
-    Maker { root: schema, at: String::new(), depth: 0, places: 0 }.of(schema)
+    Maker { root: schema, at: String::new(), depth: 0, places: 0, open: Vec::new(), is_endless: false }.of(schema)
 }
 
 struct Maker<'a> {
@@ -34,6 +38,10 @@ struct Maker<'a> {
     at: String,
     depth: usize,
     places: usize,
+    /// The references that the current place is within.
+    open: Vec<String>,
+    /// Whether the last refusal was that of a schema without an end: what may be absent ends it.
+    is_endless: bool,
 }
 
 impl Maker<'_> {
@@ -49,13 +57,35 @@ impl Maker<'_> {
         made
     }
 
+    /// A refusal that whatever may be absent ends.
+    fn endless<T>(&mut self) -> Result<T, String> {
+        self.is_endless = true;
+        self.refuse("the schema nests too deep, or comes back to itself")
+    }
+
+    /// Returns whether a refusal inside of what may be absent is ended by its absence.
+    fn ends(&mut self) -> bool {
+        std::mem::take(&mut self.is_endless)
+    }
+
     fn of(&mut self, schema: &Value) -> Result<BoxedStrategy<Value>, String> {
+        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return self.place(schema) };
+        if self.open.iter().filter(|open| *open == reference).count() > MAX_ROUNDS {
+            return self.endless();
+        }
+        self.open.push(reference.to_owned());
+        let made = self.place(schema);
+        self.open.pop();
+        made
+    }
+
+    fn place(&mut self, schema: &Value) -> Result<BoxedStrategy<Value>, String> {
         self.places += 1;
         if self.places > MAX_PLACES {
             return self.refuse("the schema has too many places");
         }
         if self.depth > MAX_DEPTH {
-            return self.refuse("the schema nests too deep, or comes back to itself");
+            return self.endless();
         }
         let Some(schema) = resolved(self.root, schema) else {
             return match schema {
@@ -73,14 +103,9 @@ impl Maker<'_> {
         for alternatives in ["oneOf", "anyOf"] {
             if let Some(Value::Array(branches)) = schema.get(alternatives) {
                 self.depth += 1;
-                let made: Result<Vec<_>, _> = branches.iter().map(|branch| self.of(branch)).collect();
+                let made = self.alternatives(branches);
                 self.depth -= 1;
-                let made = made?;
-                return if made.is_empty() {
-                    self.refuse("there is no alternative")
-                } else {
-                    Ok(Union::new(made).boxed())
-                };
+                return made;
             }
         }
         let types = types(schema);
@@ -92,6 +117,25 @@ impl Maker<'_> {
         let made: Result<Vec<_>, _> = types.iter().map(|name| self.of_type(name, schema)).collect();
         self.depth -= 1;
         Ok(Union::new(made?).boxed())
+    }
+
+    /// An alternative without an end is left out if another one has values.
+    fn alternatives(&mut self, branches: &[Value]) -> Result<BoxedStrategy<Value>, String> {
+        let (mut made, mut endless) = (Vec::new(), None);
+        for branch in branches {
+            match self.of(branch) {
+                Err(refused) if self.ends() => endless = Some(refused),
+                branch => made.push(branch?),
+            }
+        }
+        match endless {
+            _ if !made.is_empty() => Ok(Union::new(made).boxed()),
+            Some(refused) => {
+                self.is_endless = true;
+                Err(refused)
+            }
+            None => self.refuse("there is no alternative"),
+        }
     }
 
     fn of_type(&mut self, name: &str, schema: &Map<String, Value>) -> Result<BoxedStrategy<Value>, String> {
@@ -202,7 +246,9 @@ impl Maker<'_> {
         let items = match schema.get("items") {
             // An array that may be empty ends a schema that comes back to itself.
             Some(items) => match self.inside("0", items) {
-                Err(_) if low == 0 && self.depth >= MAX_DEPTH / 2 => return Ok(Just(Value::Array(Vec::new())).boxed()),
+                Err(_) if low == 0 && (self.ends() || self.depth >= MAX_DEPTH / 2) => {
+                    return Ok(Just(Value::Array(Vec::new())).boxed());
+                }
                 items => items?,
             },
             None => anything(),
@@ -226,7 +272,7 @@ impl Maker<'_> {
             let is_required = required.contains(&name.as_str());
             let value = match self.inside(name, property) {
                 // A member that may be absent ends a schema that comes back to itself.
-                Err(_) if !is_required && self.depth >= MAX_DEPTH / 2 => continue,
+                Err(_) if !is_required && (self.ends() || self.depth >= MAX_DEPTH / 2) => continue,
                 value => value?,
             };
             let name = name.clone();
@@ -268,7 +314,7 @@ impl Maker<'_> {
                 };
                 let key = key.prop_map(|key| key.as_str().unwrap_or_default().to_owned());
                 match self.inside("*", more) {
-                    Err(_) if low == 0 && self.depth >= MAX_DEPTH / 2 => None,
+                    Err(_) if low == 0 && (self.ends() || self.depth >= MAX_DEPTH / 2) => None,
                     value => Some(btree_map(key, value?, low..=low + 2).boxed()),
                 }
             }
@@ -315,56 +361,4 @@ fn whole(value: &Value) -> Option<i128> {
 
 fn integer(value: i128) -> Value {
     i64::try_from(value).map(Value::from).or_else(|_| u64::try_from(value).map(Value::from)).unwrap_or_default()
-}
-
-/// The pattern with classes of ASCII, as validators read `\d` and `\w`.
-fn ascii(pattern: &str) -> String {
-    let (mut written, mut letters) = (String::new(), pattern.chars());
-    while let Some(letter) = letters.next() {
-        if letter != '\\' {
-            written.push(letter);
-            continue;
-        }
-        match letters.next() {
-            Some('d') => written.push_str("[0-9]"),
-            Some('D') => written.push_str("[^0-9]"),
-            Some('w') => written.push_str("[A-Za-z0-9_]"),
-            Some('W') => written.push_str("[^A-Za-z0-9_]"),
-            escaped => written.extend([Some('\\'), escaped].into_iter().flatten()),
-        }
-    }
-    written
-}
-
-/// Formats of which there are many values.
-fn formatted(format: &str) -> Option<BoxedStrategy<Value>> {
-    let pattern = match format {
-        "uuid" => "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",
-        "date" => "20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])",
-        "date-time" => "20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z",
-        "email" => "[a-z]{1,8}@[a-z]{1,8}\\.example",
-        "ipv4" => "(1[0-9]{2}|[1-9])\\.(1[0-9]{2}|[0-9])\\.(1[0-9]{2}|[0-9])\\.(1[0-9]{2}|[0-9])",
-        "uri" | "iri" => "https://[a-z]{1,8}\\.example/[a-z0-9]{0,8}",
-        "hostname" => "[a-z]{1,8}\\.example",
-        _ => return None,
-    };
-    string_regex(pattern).ok().map(|texts| texts.prop_map(Value::from).boxed())
-}
-
-/// Values of the formats that JSON Schema defines.
-fn examples(format: &str) -> Option<Vec<&'static str>> {
-    Some(match format {
-        "date" | "date-time" | "email" | "hostname" | "ipv4" | "iri" | "uri" | "uuid" => Vec::new(),
-        "time" => vec!["12:30:00Z", "00:00:00+02:00"],
-        "duration" => vec!["PT15M", "P1D", "PT1H30M"],
-        "idn-email" => vec!["ada@example.org"],
-        "idn-hostname" => vec!["example.org"],
-        "ipv6" => vec!["::1", "2001:db8::1"],
-        "iri-reference" | "uri-reference" => vec!["/a/b", "c?d=1"],
-        "uri-template" => vec!["/a/{b}"],
-        "json-pointer" => vec!["", "/a/0"],
-        "relative-json-pointer" => vec!["0", "1/a"],
-        "regex" => vec!["^a+$", "[0-9]"],
-        _ => return None,
-    })
 }

@@ -20,7 +20,7 @@ pub(super) enum ItemPlace {
 /// The places of the items that are known.
 #[derive(Default)]
 pub(super) struct Places {
-    /// RequestInput for each delta: a turn has few items, and the hash of an index would cost more than finding it.
+    /// Searched for each delta: a turn has few items, and the hash of an index would cost more than finding it.
     by_index: BTreeMap<i64, ItemPlace>,
     by_id: HashMap<Box<str>, (Option<i64>, ItemPlace)>,
 }
