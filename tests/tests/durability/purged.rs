@@ -107,7 +107,7 @@ async fn no_table_of_the_policy_names_who_was_erased() {
         let of = RunOptions::new().run_id("run-1").principal(NAME).tenant("acme").role("nurse");
         let run = runner.run(of.attribute("ward", "oncology"));
         for (id, text) in [("c1", "for quilla"), ("c2", "fail")] {
-            let ended = run.exec(ToolCall::text(id, "purged__note", &format!("{{\"text\":\"{text}\"}}"))).await;
+            let ended = run.exec(ToolCall::text(id, "purged__note", format!("{{\"text\":\"{text}\"}}"))).await;
             assert_eq!(ended.executed(), allows, "{table}: {}", ended.to_model());
         }
         let rules = async || {

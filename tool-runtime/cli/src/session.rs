@@ -116,9 +116,8 @@ impl Cli<'_> {
             ("--tenant", settings.tenant.clone()),
         ];
         let given = options.into_iter().filter_map(|(option, value)| Some((option, value?)));
-        given.fold(String::new(), |options, (option, value)| {
-            options + " " + option + " " + &shell_word(&terminal::safe(&value))
-        })
+        let written = |(option, value): (_, String)| format!(" {option} {}", shell_word(&terminal::safe(&value)));
+        given.map(written).collect()
     }
 
     /// The decider of this command line: the one that `--as` names, or the principal itself.

@@ -310,7 +310,7 @@ fn killed_decision(rig: &Rig, has_begun: impl Fn(&Rig) -> bool) -> (String, std:
         let claims = || std::fs::metadata(&lock).map_or(0, |lock| lock.len()) > 0;
         // On a busy machine, the tool may stop waiting for its database before this test has looked: another attempt.
         let mut ended = false;
-        while !ended && !(claims() && has_begun(rig)) {
+        while !(ended || claims() && has_begun(rig)) {
             std::thread::sleep(Duration::from_millis(10));
             ended = first.try_wait().unwrap().is_some();
         }

@@ -215,7 +215,7 @@ fn a_call_that_is_left_blocks_its_twin() {
             leave(&rig, &broker, way).await;
             assert_eq!(unsettled(&rig).await, ["c"], "{way}");
             let result = repeated(&rig, &broker, "d").await;
-            assert_eq!(result.value().map(|value| value.get()), Some(r#""found rent""#), "{way}");
+            assert_eq!(result.value().map(tool_runtime::call::JsonText::get), Some(r#""found rent""#), "{way}");
             assert_eq!(result.earlier_call().map(|(_, call)| call.as_str()), Some("c"), "{way}");
             assert!(!is_open(&rig).await && unsettled(&rig).await.is_empty(), "{way}");
             let known = restored(&rig, &broker).await.exec(call()).await;
@@ -263,7 +263,10 @@ fn a_call_that_is_left_gives_up_its_effect_key() {
             let expected = if is_approved { Outcome::OutcomeUnknown } else { Outcome::Ok };
             assert_eq!(ended.outcome(), expected, "{is_approved}");
             if !is_approved {
-                assert_eq!(approve().await.expect("it waits").value().map(|value| value.get()), Some(r#""done""#));
+                assert_eq!(
+                    approve().await.expect("it waits").value().map(tool_runtime::call::JsonText::get),
+                    Some(r#""done""#)
+                );
             }
         });
         assert_eq!(rig.effects(), [1], "{is_approved}: it happens once");
@@ -323,7 +326,7 @@ fn a_sweep_leaves_a_graph_whose_tools_borrow_connections() {
         runner(&rig, &broker).sweep().await.expect("swept");
         assert!(is_open(&rig).await);
         let result = restored(&rig, &broker).await.exec(task()).await;
-        assert_eq!(result.value().map(|value| value.get()), Some(REPORT));
+        assert_eq!(result.value().map(tool_runtime::call::JsonText::get), Some(REPORT));
         let records = rig.store.calls(&RecordFilter::default()).await.expect("records");
         let ends: Vec<_> = records.iter().map(|record| (&*record.name, record.outcome)).collect();
         assert_eq!(ends, [("recovered__linked", Outcome::Ok), ("graph__payer", Outcome::Ok)]);

@@ -126,10 +126,10 @@ fn whole(checked: &Verification) -> String {
         text.push_str(&removed);
     }
     if checked.erased_unlisted != 0 {
-        text.push_str(&format!(
-            "\nrecords that are erased, without the record of their erasure in this part: {}",
-            checked.erased_unlisted
-        ));
+        let unlisted = checked.erased_unlisted;
+        let unlisted =
+            format!("\nrecords that are erased, without the record of their erasure in this part: {unlisted}");
+        text.push_str(&unlisted);
     }
     if !unchecked_keys.is_empty() {
         let keys = unchecked_keys.iter().map(String::as_str).collect::<Vec<_>>().join(", ");

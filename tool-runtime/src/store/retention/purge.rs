@@ -80,11 +80,10 @@ impl Retention<'_> {
                     Ok(sealed) if sealed.sequence == 0 => {
                         self.purge_into(&mut report, sealed.record.run_id(), kept_for, &key).await?;
                     }
-                    Ok(_) => {}
                     Err(finding) if finding.record().is_some_and(|(_, sequence)| sequence == 0) => {
                         report.keep_broken(&finding);
                     }
-                    Err(_) => {}
+                    Ok(_) | Err(_) => {}
                 }
             }
         }

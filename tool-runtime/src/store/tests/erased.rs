@@ -24,8 +24,9 @@ async fn a_shared_run_keeps_its_calls() {
     let keys = [Key::call("one", Hash([1; 32])), Key::call("one", Hash([2; 32]))];
     for (key, principal) in keys.iter().zip(["ada", "bob"]) {
         store.append(of(principal, "a").into()).await.unwrap();
-        let key = key.clone();
-        change(&store, &[key.clone()], move |transaction| {
+        let keys = [key.clone()];
+        let [key] = keys.clone();
+        change(&store, &keys, move |transaction| {
             let ended = Box::new(of(principal, "a"));
             let entry = LedgerEntry::closed("owner".into(), 1, transaction.now(), ended);
             transaction.set(&key, Document::Call(Box::new(entry)))
