@@ -101,8 +101,11 @@ impl Cli<'_> {
             ("--tenant", settings.tenant.clone()),
         ];
         let given = options.into_iter().filter_map(|(option, value)| Some((option, value?)));
-        given.fold(String::new(), |options, (option, value)| {
-            options + " " + option + " " + &shell_word(&terminal::safe(&value))
+        let words = given.flat_map(|(option, value)| [option.to_owned(), shell_word(&terminal::safe(&value))]);
+        words.fold(String::new(), |mut options, word| {
+            options.push(' ');
+            options.push_str(&word);
+            options
         })
     }
 
