@@ -116,8 +116,12 @@ impl Cli<'_> {
             ("--tenant", settings.tenant.clone()),
         ];
         let given = options.into_iter().filter_map(|(option, value)| Some((option, value?)));
-        let written = |(option, value): (_, String)| format!(" {option} {}", shell_word(&terminal::safe(&value)));
-        given.map(written).collect()
+        let words = given.flat_map(|(option, value)| [option.to_owned(), shell_word(&terminal::safe(&value))]);
+        words.fold(String::new(), |mut options, word| {
+            options.push(' ');
+            options.push_str(&word);
+            options
+        })
     }
 
     /// The decider of this command line: the one that `--as` names, or the principal itself.

@@ -108,6 +108,7 @@ impl IdScan {
 mod tests {
     use super::*;
 
+    #[cfg(feature = "mcp-client")]
     #[test]
     fn the_id_is_found_wherever_it_is() {
         for (text, id) in [
