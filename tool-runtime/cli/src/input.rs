@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use tool_runtime::call::DigestKey;
+
 use crate::exit::{Exit, Failure};
 
 /// The largest file or standard input that is read whole, in bytes.
@@ -95,6 +97,18 @@ pub fn json_value(given: &str) -> Result<String, Failure> {
 /// A library's message without its quotations, such as the value of a setting.
 pub(super) fn unquoted(message: &str) -> String {
     message.split('"').step_by(2).collect::<Vec<_>>().join("..")
+}
+
+/// Reads a key for digests, written as 64 hexadecimal digits.
+pub(crate) fn digest_key(text: &str) -> Option<DigestKey> {
+    let (mut bytes, text) = ([0; 32], text.trim());
+    if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(DigestKey::new(bytes))
 }
 
 #[cfg(test)]

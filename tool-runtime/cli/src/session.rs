@@ -97,7 +97,7 @@ impl Cli<'_> {
         }
         let shown = path.display().to_string();
         let text = input::text(input::file(path)?, &shown)?;
-        let key = key_of(text.trim()).ok_or_else(|| {
+        let key = input::digest_key(&text).ok_or_else(|| {
             Failure::usage(format!("{shown}: write the key as 64 hexadecimal digits")).code("unreadable_input")
         })?;
         Ok(Some(key))
@@ -283,18 +283,6 @@ impl Cli<'_> {
         let run = gate.runner.run(options);
         Ok(Session { gate, run })
     }
-}
-
-/// Reads 64 hexadecimal digits.
-fn key_of(text: &str) -> Option<DigestKey> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    }
-    Some(DigestKey::new(bytes))
 }
 
 /// Follows an error about adapters that are not bound: a command line has no builder of its own.

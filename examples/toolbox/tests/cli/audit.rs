@@ -174,7 +174,7 @@ fn every_change_of_a_database_is_named() {
             "record_changed",
         ),
         (
-            "UPDATE tool_runtime_records SET body = replace(body, 'ada', 'eve'), principal = 'eve' WHERE number = 1".to_owned(),
+            "UPDATE tool_runtime_records SET body = replace(body, '\"ada\"', '\"eve\"'), principal = 'eve' WHERE number = 1".to_owned(),
             "record_changed",
         ),
         ("UPDATE tool_runtime_records SET body = substr(body, 1, 40) WHERE number = 1".to_owned(), "record_unreadable"),

@@ -40,7 +40,7 @@ async fn a_purged_effect_happens_once() {
         assert_eq!((again.executed(), rig.shared.effects()), (false, 1), "{}", again.to_model());
         if results {
             assert_eq!(again.outcome(), Outcome::Cancelled);
-            assert!(again.to_model().contains("its result is no longer kept"), "{}", again.to_model());
+            assert!(again.to_model().contains("its result has been deleted"), "{}", again.to_model());
         } else {
             assert_eq!(again.earlier_call(), Some(("run-1", &CallId::new("c1"))));
             assert!(again.to_model().starts_with("7 of p-1"), "{}", again.to_model());

@@ -173,7 +173,7 @@ impl Retention<'_> {
             }
             let place = Key::run(Arc::clone(&run_id));
             if matches!(transaction.get(&place), Some(Document::Run(run)) if run.is_name() && read.records == 0) {
-                // A mark would refuse the same call of its client for ever.
+                // A mark would refuse the same call of its client forever.
                 if !dry_run {
                     transaction.remove(&place)?;
                 }

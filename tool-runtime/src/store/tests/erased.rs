@@ -1,4 +1,4 @@
-//! Erasures beside other parties, names of calls and other writers.
+//! Erasures in runs of several parties, of names of calls, and with other writers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +59,7 @@ async fn put(store: &MemoryStore, run: StoredRun) {
     .await;
 }
 
-/// A mark in the place of a name would refuse the same call of the client for ever.
+/// A mark in the place of a name would refuse the same call of the client forever.
 #[tokio::test]
 async fn the_name_of_a_call_is_removed() {
     for erases in [true, false] {

@@ -1,4 +1,4 @@
-//! Purges and erasures beside damaged rows, and records of a closed run.
+//! Purges and erasures in a store with damaged rows, and records of a closed run.
 
 use std::time::Duration;
 
