@@ -193,7 +193,8 @@ macro_rules! definition {
 ///
 /// /// Finds parts.
 /// #[tool(name = "parts__find", effect = read_only, redact = ["$"])]
-/// fn find( A part of the name.
+/// fn find(
+///     /// A part of the name.
 ///     #[schemars(length(min = 1, max = 40))]
 ///     text: String,
 /// ) -> Result<u32, ToolError> {

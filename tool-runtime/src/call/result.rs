@@ -187,7 +187,7 @@ impl ToolExecResult {
     /// let read = r#"{"toolCallId":"c1","ok":true,"outcome":"ok","value":3,"executed":false,"intervention":"answered"}"#;
     /// let result: ToolExecResult = serde_json::from_str(read)?;
     /// assert!(result.is_answered() && result.edits().is_empty());
-    /// assert_eq!(result.to_model(), "3\n\nThe tool did not run: a person gave this result in its place.");
+    /// assert_eq!(result.to_model(), "3\n\nThe tool did not run: a person provided this result instead.");
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     #[must_use]
