@@ -78,8 +78,13 @@ pub(crate) fn hold(
 
 /// Whether another call has had the effect key of a call since that call began: the call does not run again.
 pub(crate) fn is_superseded(transaction: &Transaction, claim: &EffectClaim, call: &Key) -> bool {
-    matches!(transaction.get(&claim.key), Some(Document::Effect(effect))
-        if claim.once.is_some() && effect.held.as_ref().is_some_and(|held| *held.ledger_key().id() != *call.id()))
+    let Some(Document::Effect(effect)) = transaction.get(&claim.key).filter(|_| claim.once.is_some()) else {
+        return false;
+    };
+    let is_its = |key: &Key| *key.id() == *call.id();
+    // A later call whose outcome is unknown has given the key up. The list has the order in which they were lost.
+    let later = effect.unknown.iter().rev().take_while(|unknown| !is_its(&unknown.call.ledger_key())).count();
+    effect.held.as_ref().is_some_and(|held| !is_its(&held.ledger_key())) || (later > 0 && later < effect.unknown.len())
 }
 
 /// Returns the calls of the effect whose outcome is unknown, unless each of them was shown to the person who approved
@@ -116,6 +121,16 @@ pub(crate) fn ended(
     } else if is_holder {
         // It failed without the effect, or its outcome is unknown.
         effect.held = None;
+    } else if effect.is_once
+        && listed.is_some()
+        && took_effect(record.outcome)
+        && effect.held.as_ref().is_none_or(|held| held.record.is_none())
+    {
+        // It was left open, and a person may have approved a second call, which runs now. Its end then does not free the
+        // effect.
+        let (run_id, call_id, key) = (Arc::clone(call.scope()), record.tool_call_id.clone(), idempotency_key);
+        effect.held = Some(Box::new(EffectHolder { run_id, call_id, key, record: None, until: None }));
+        had(&mut effect, transaction.now(), record);
     }
     match listed {
         // It was left open until now.

@@ -4,6 +4,7 @@ mod accounts;
 mod chain;
 mod clocks;
 mod documents;
+mod effects;
 mod erased;
 mod forged;
 mod ledger;

@@ -1,0 +1,61 @@
+//! Effect keys of calls that were left open.
+
+use jiff::Timestamp;
+
+use crate::call::{CallId, Outcome, ToolInvocationRecord};
+use crate::store::conformance::record;
+use crate::store::effects::{self, EffectClaim, OnceClaim};
+use crate::store::{Document, Key, StoredEffect, Transaction};
+use crate::tool::Hash;
+
+const FIRST: Hash = Hash([1; 32]);
+const SECOND: Hash = Hash([2; 32]);
+
+fn effect() -> Key {
+    Key::effect("digest".into())
+}
+
+fn ends(transaction: &mut Transaction, call: Hash, outcome: Outcome) {
+    let id = if call == FIRST { "first" } else { "second" };
+    let record = ToolInvocationRecord { outcome, ..record("run", id) };
+    effects::ended(transaction, &effect(), &Key::call("run", call), &record, None).expect("it is locked");
+}
+
+fn stored(transaction: &Transaction) -> Option<StoredEffect> {
+    match transaction.get(&effect()) {
+        Some(Document::Effect(effect)) => Some((**effect).clone()),
+        _ => None,
+    }
+}
+
+/// The first call has the key and is left open; the second one begins with a person's approval.
+fn second_begins() -> (Transaction, EffectClaim) {
+    let mut transaction = Transaction::over(Timestamp::UNIX_EPOCH, [(effect(), None)]);
+    let claim = EffectClaim { key: effect(), shown: vec![FIRST], once: Some(OnceClaim { keep: None }) };
+    effects::hold(&mut transaction, &claim, &Key::call("run", FIRST), &CallId::new("first")).expect("it is locked");
+    ends(&mut transaction, FIRST, Outcome::OutcomeUnknown);
+    effects::hold(&mut transaction, &claim, &Key::call("run", SECOND), &CallId::new("second")).expect("it is locked");
+    (transaction, claim)
+}
+
+#[test]
+fn a_left_call_that_took_effect_keeps_the_key_though_the_second_call_fails() {
+    let (mut transaction, _) = second_begins();
+    ends(&mut transaction, FIRST, Outcome::Ok);
+    ends(&mut transaction, SECOND, Outcome::ExecutionError);
+    let held = stored(&transaction).and_then(|effect| effect.held).expect("the effect happened");
+    assert_eq!((held.key, held.record.map(|record| record.outcome)), (FIRST, Some(Outcome::Ok)));
+}
+
+#[test]
+fn a_left_call_is_not_repeated_while_a_later_one_is_unknown() {
+    let (mut transaction, claim) = second_begins();
+    let first = Key::call("run", FIRST);
+    assert!(effects::is_superseded(&transaction, &claim, &first), "the second one runs");
+    ends(&mut transaction, SECOND, Outcome::OutcomeUnknown);
+    assert!(effects::is_superseded(&transaction, &claim, &first), "the second one may have had the effect");
+    assert!(
+        !effects::is_superseded(&transaction, &claim, &Key::call("run", SECOND)),
+        "its approver was shown the first"
+    );
+}
