@@ -72,7 +72,13 @@ impl<'r> ServedRun<'r> {
             let mut roles: Vec<_> = options.roles.iter().collect();
             roles.sort_unstable();
             let party = (&options.tenant, &options.principal, roles, &options.attributes);
-            serde_json::to_vec(&(party, tool, json::canonical::to_text(&arguments))).ok()?
+            let call = (party, tool, json::canonical::to_text(&arguments));
+            match &options.tools {
+                None => serde_json::to_vec(&call),
+                // A session with fewer tools does not find the call.
+                Some(tools) => serde_json::to_vec(&(call, tools)),
+            }
+            .ok()?
         };
         // The id is derived from sensitive arguments and is stored, so it is made with the digest key.
         Some(format!("{}{}", served::NAME, self.0.digests().await.asked(&of)).into())

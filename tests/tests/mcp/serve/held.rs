@@ -20,13 +20,13 @@ use rmcp::service::{
 use serde_json::{Value, json};
 use tool_runtime::agent::Input;
 use tool_runtime::call::Decider;
-use tool_runtime::capability::Elicit;
-use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder};
+use tool_runtime::capability::{ConnectionId, Elicit};
+use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder, Peer};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{
     DecisionKind, DecisionRecord, DocumentKind, ManualClock, MemoryStore, PendingCall, Query, RecordFilter, Store,
 };
-use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::serve::http::{listening, transport};
@@ -407,6 +407,57 @@ async fn a_client_decides_on_its_own_calls_only_where_both_say_so() {
         }
         assert!(waiting(&*store).await.is_empty());
     }
+}
+
+/// Each session of Ada has a connection with another id, and the one of `narrow` may only read.
+fn by_session(peer: &Peer<'_>) -> Option<RunOptions> {
+    let session = peer.header("x-user")?;
+    let options = RunOptions::new().principal("ada").tenant("acme");
+    let options = options.connection("mail", ConnectionId::new(session));
+    Some(if session == "narrow" { options.tools(["notes__read"]) } else { options })
+}
+
+fn served_by_session(store: &Arc<MemoryStore>) -> McpServer {
+    let catalog = ToolCatalog::builder().tool::<send>().tool::<read>().build().unwrap();
+    let policy = "allowed_tools = [\"letters__send\", \"notes__read\"]\nrequire_approval_for_tools = [\"letters__send\"]\n\
+                  [approvals]\nown_calls = true\n";
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).unwrap()).approvals(true);
+    let runner = runner.store(Arc::clone(store)).build().unwrap();
+    McpServer::builder(runner, by_session).ask_clients(true).build().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_decided_in_another_session_of_its_party() {
+    let store = Arc::<MemoryStore>::default();
+    let served = served_by_session(&store);
+    let approves = Some(json!({"approve": true}));
+    let first = posting(&served, "first", approves.clone()).await;
+    // Its user does not answer the question.
+    *first.service().before.lock().unwrap() = Some(Box::pin(std::future::pending()));
+    let unanswered = tokio::spawn(async move { letter(&first, "sessions").await.map(drop) });
+    let call = one_waiting(&*store).await.call_id;
+    let second = posting(&served, "second", approves).await;
+    let done = letter(&second, "sessions").await.unwrap();
+    unanswered.abort();
+    assert_eq!((text(&done), sent("sessions")), ("sent at 1", 1));
+    let records = store.calls(&RecordFilter::default()).await.unwrap();
+    assert_eq!(records.iter().map(|record| &record.tool_call_id).collect::<Vec<_>>(), [&call], "one call");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_without_the_tool_finds_no_call_of_it() {
+    let store = Arc::<MemoryStore>::default();
+    let served = served_by_session(&store);
+    let (all, narrow) = (posting(&served, "first", NOBODY).await, posting(&served, "narrow", NOBODY).await);
+    waits(&letter(&all, "narrow").await.unwrap());
+    let call = one_waiting(&*store).await;
+    let stranger = letter(&narrow, "narrow").await;
+    assert!(stranger.as_ref().is_err_and(|error| !error.to_string().contains("approval")), "{stranger:?}");
+    post(&store, &call, ApprovalDecision::Approve).await;
+    let stranger = letter(&narrow, "narrow").await;
+    assert!(stranger.is_err() && sent("narrow") == 0, "{stranger:?}");
+    assert_eq!(text(&letter(&all, "narrow").await.unwrap()), "sent at 1");
+    assert_eq!(sent("narrow"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

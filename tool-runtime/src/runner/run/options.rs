@@ -232,10 +232,16 @@ impl RunOptions {
     /// Whether both act for the same party with the same properties and permissions.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn is_party_of(&self, other: &Self) -> bool {
+        self.has_rights_of(other) && self.connections == other.connections
+    }
+
+    /// Whether both act for the same principal with the same properties and tools. The ids of connections can differ
+    /// between the sessions of a principal.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn has_rights_of(&self, other: &Self) -> bool {
         self.is_principal_of(other)
             && are_same(&self.roles, &other.roles)
             && are_same(&self.attributes, &other.attributes)
-            && self.connections == other.connections
             && self.tools == other.tools
     }
 

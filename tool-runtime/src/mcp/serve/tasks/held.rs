@@ -124,9 +124,7 @@ impl Tasks {
         let known = ServedRuns(runner).document(asked_as, party).await.map_err(|error| failed(&error))?;
         let Some(known) = known else { return Ok(None) };
         // A store that cannot be read says nothing about the call, which must not be made a second time.
-        // The id names the party with its roles and attributes. Its connections can have other names in each session.
-        let found = self.found_for(server, party.clone(), &known, RunOptions::is_principal_of).await;
-        let found = found.map_err(|error| failed(&error))?;
+        let found = self.found(server, party.clone(), &known).await.map_err(|error| failed(&error))?;
         if let Some((run_tasks, call)) = found {
             if !run_tasks.has(&call)
                 && let Some(pending) = run_tasks.run.pending(&call).await.map_err(|error| failed(&error))?

@@ -184,23 +184,12 @@ impl Tasks {
         party: RunOptions,
         id: &str,
     ) -> Result<Option<(Arc<RunTasks>, CallId)>, StoreError> {
-        self.found_for(server, party, id, RunOptions::is_party_of).await
-    }
-
-    /// As [`found`](Self::found), for a party that `is_same` compares with the owner of the task.
-    pub(super) async fn found_for(
-        &self,
-        server: &McpServer,
-        party: RunOptions,
-        id: &str,
-        is_same: fn(&RunOptions, &RunOptions) -> bool,
-    ) -> Result<Option<(Arc<RunTasks>, CallId)>, StoreError> {
         let is_id = id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
         let Some((run_id, call)) = id.rsplit_once('.').filter(|_| is_id) else { return Ok(None) };
         let call = CallId::new(call);
         let known = self.by_run().get(run_id).cloned();
         if let Some(run_tasks) = known {
-            return Ok(is_same(&run_tasks.party, &party).then_some((run_tasks, call)));
+            return Ok(run_tasks.party.has_rights_of(&party).then_some((run_tasks, call)));
         }
         let runner = &server.0.runner;
         let Some(document) = ServedRuns(runner).document(run_id, &party).await? else { return Ok(None) };
@@ -217,7 +206,7 @@ impl Tasks {
         run_tasks.restored(document);
         let mut by_run = self.by_run();
         if let Some(faster) = by_run.get(run_id) {
-            return Ok(is_same(&faster.party, &run_tasks.party).then(|| (Arc::clone(faster), call)));
+            return Ok(faster.party.has_rights_of(&run_tasks.party).then(|| (Arc::clone(faster), call)));
         }
         by_run.insert(run_id.to_owned(), Arc::clone(&run_tasks));
         drop(by_run);
