@@ -1,4 +1,4 @@
-//! What the macros refuse, word for word: each case with the answer of the pinned compiler next to it.
+//! Programs that the macros refuse, each with the exact messages of the pinned compiler.
 //!
 //! `TRYBUILD=overwrite` writes the answers again; read the diff. The package depends on what authors depend on and on
 //! the runtime without features, so that no command line and no HTTP client is compiled for the cases. Other compilers

@@ -140,8 +140,8 @@ fn encode(link: &mut String, text: &str) {
     }
 }
 
-/// What the notices about one call contain, as a policy sets it. The documents of the call have a copy, so that every
-/// process that ends the call writes the same notices.
+/// The contents of the notices about one call, which the policy sets. The documents of the call have a copy, so that
+/// every process that ends the call writes the same notices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoticeTerms {

@@ -106,31 +106,14 @@ fn named(written: &mut String, place: &str, names: &[NamedArgument]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::{Execution, Hash, Redaction, Schema, ToolEffect, ToolName};
 
     /// The attribute and the catalog refuse such a sentence. If one got here, no value would be in it.
     #[test]
     fn a_sensitive_argument_is_masked() {
         let spec = ToolSpec {
-            name: ToolName::foreign("doors__unlock").unwrap(),
-            title: None,
-            description: "Unlocks.".into(),
-            input_schema: Schema::from_text("{}"),
-            output_schema: Schema::from_text("{}"),
             summary: vec!["Unlocks {door} with {pin}".into()],
-            effect: ToolEffect::StateChange,
-            redaction: Redaction::default(),
-            execution: Execution::Server,
-            tags: Vec::new(),
-            also: Vec::new(),
             sensitive: vec!["pin".into()],
-            evidence: std::collections::BTreeMap::new(),
-            require_any: Vec::new(),
-            idempotent: false,
-            once: None,
-            no_schema: None,
-            pin: None,
-            definition_hash: Hash([0; 32]),
+            ..ToolSpec::plain("doors__unlock")
         };
         let sentence = summary(&spec, r#"{"door":"north","pin":"4711"}"#, &[]);
         assert_eq!(sentence.as_deref(), Some("Unlocks “north” with [sensitive]"));

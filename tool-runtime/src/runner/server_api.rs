@@ -1,11 +1,10 @@
 //! The interface of the gate for a server of tools: the party of a run, and runs whose calls outlive their requests.
 
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tokio::time::timeout;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Decider;
@@ -193,13 +192,16 @@ impl ServedRuns<'_> {
         if !claim().await {
             return None;
         }
-        let mut work = pin!(work);
-        loop {
-            match timeout(by / 3, &mut work).await {
-                Ok(done) => return Some(done),
-                // A call that runs for long keeps its post.
-                Err(_) => drop(claim().await),
+        // A call that runs for long keeps its post. It goes on while the claim is renewed.
+        let renewal = async {
+            loop {
+                sleep(by / 3).await;
+                claim().await;
             }
+        };
+        tokio::select! {
+            done = work => Some(done),
+            () = renewal => None,
         }
     }
 

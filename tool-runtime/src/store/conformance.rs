@@ -16,6 +16,9 @@ mod runs;
 mod sizes;
 mod sweeping;
 
+#[cfg(test)]
+pub(in crate::store) use ledger::{intent, key};
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Notices: a webhook is told of the events of calls. The transaction that changes a call writes its notice, so that
 //! neither happens without the other. A process sends it later.
 //!
-//! Only this file decides which changes of a call are events. An approval that does not suffice is none.
+//! Only this file decides which changes of a call are events. The first of two required approvals is not an event.
 
 #[cfg(any(test, feature = "http", feature = "testing"))]
 mod delivery;

@@ -113,10 +113,14 @@ impl<'s> Retention<'s> {
     /// same data are independent of each other.
     ///
     /// # Errors
-    /// [`StoreError::Full`] at 64 holds on the same subject; the decider has no readable name; the store cannot be
-    /// reached.
+    /// [`StoreError::Full`] at 64 holds on the same subject; an id of the scope is empty; the decider has no readable
+    /// name; the store cannot be reached.
     pub async fn hold(&self, scope: HoldScope) -> Result<LegalHold, StoreError> {
         self.named()?;
+        if scope.is_empty() {
+            let problem = "an id of the legal hold is empty: name a run, a principal or a tenant".to_owned();
+            return Err(StoreError::Misconfigured { problem, source: None });
+        }
         let key = self.key().await?;
         let (id, by): (Arc<str>, _) = (uuid::Uuid::new_v4().simple().to_string().into(), self.by.clone());
         let place = Key::hold(&scope);

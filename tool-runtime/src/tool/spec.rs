@@ -245,3 +245,31 @@ impl NoSchemaMode {
         }
     }
 }
+
+#[cfg(test)]
+impl ToolSpec {
+    /// Returns a read-only definition with empty schemas, for tests of single fields.
+    pub(crate) fn plain(name: &str) -> Self {
+        Self {
+            name: ToolName::foreign(name).expect("a name"),
+            title: None,
+            description: "A tool.".into(),
+            input_schema: Schema::from_text("{}"),
+            output_schema: Schema::from_text("{}"),
+            summary: Vec::new(),
+            effect: ToolEffect::ReadOnly,
+            redaction: Redaction::default(),
+            execution: Execution::Server,
+            tags: Vec::new(),
+            also: Vec::new(),
+            sensitive: Vec::new(),
+            evidence: BTreeMap::new(),
+            require_any: Vec::new(),
+            idempotent: false,
+            once: None,
+            no_schema: None,
+            pin: None,
+            definition_hash: Hash([0; 32]),
+        }
+    }
+}

@@ -278,7 +278,7 @@ fn a_worker_that_stops_ends_the_call_that_its_sweep_has() {
     rig.holds("stopped while it sweeps", Dies::After);
 }
 
-/// A run of another tenant has the same id: it is no owner of the call.
+/// A run of another tenant with the same id does not own the call.
 #[test]
 fn a_run_of_another_tenant_keeps_no_call_open() {
     let rig = died("plain", Dies::After);

@@ -80,7 +80,8 @@ impl WrittenRows {
             return Ok(!connection.rows::<(i64,)>(sql, arguments).await?.is_empty());
         }
         if self.changes {
-            // Without a record there is no proof. The change runs again, under its condition.
+            // Without a record, the database does not show that the change was committed. It runs again: it checks its
+            // own condition.
             return Ok(false);
         }
         let keys: Vec<_> = self.documents.iter().map(|(key, _)| key.clone()).collect();

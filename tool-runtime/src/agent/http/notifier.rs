@@ -29,16 +29,16 @@ use crate::text::random_id;
 /// How many notices are sent at the same time.
 const AT_ONCE: usize = 8;
 
-/// How often the store is asked for notices that are due.
+/// The pause between two searches for due notices.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How much longer than its attempt a process has a notice, to record the result.
+/// The time to record the result: the lease of a notice is longer than its attempt by this.
 const MARGIN: Duration = Duration::from_secs(30);
 
 /// The longest time limit of an attempt.
 const LONGEST_LIMIT: Duration = Duration::from_secs(3600);
 
-/// How long nothing is sent after the receiver answered that it is gone.
+/// The pause after the receiver answered with the status 410 (gone).
 const PAUSE: Duration = Duration::from_secs(3600);
 
 /// The longest wait that a receiver can ask for with `retry-after`.
@@ -84,8 +84,8 @@ impl Notifier {
     /// that a receiver accepts the old and the new one while they are exchanged.
     ///
     /// # Errors
-    /// The URL does not begin with `https://` (a loopback address may have `http://`), or a secret is no secret of
-    /// Standard Webhooks. The message contains neither.
+    /// The URL does not begin with `https://` (a loopback address may have `http://`), or a secret does not have the
+    /// form of Standard Webhooks. The message contains neither.
     pub fn new(
         store: Arc<dyn Store>,
         url: &str,

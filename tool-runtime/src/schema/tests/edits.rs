@@ -1,6 +1,5 @@
 //! Edits of compiled schemas, and the hash of a definition.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -31,25 +30,11 @@ fn require_any_is_published_when_it_names_every_optional_argument() {
 
 fn spec() -> ToolSpec {
     ToolSpec {
-        name: ToolName::parse("core__now").unwrap(),
-        title: None,
         description: "Now.".into(),
         input_schema: schema(&json!({"type": "object", "properties": {"n": {"maximum": u64::MAX}}})),
         output_schema: schema(&json!({"type": "string"})),
-        summary: Vec::new(),
-        effect: ToolEffect::ReadOnly,
         redaction: Redaction { allow: vec!["$".to_owned()], ..Redaction::default() },
-        execution: Execution::Server,
-        tags: Vec::new(),
-        also: Vec::new(),
-        sensitive: Vec::new(),
-        evidence: BTreeMap::new(),
-        require_any: Vec::new(),
-        idempotent: false,
-        once: None,
-        no_schema: None,
-        pin: None,
-        definition_hash: Hash([0; 32]),
+        ..ToolSpec::plain("core__now")
     }
 }
 

@@ -11,11 +11,11 @@ use crate::tool::Hash;
 
 pub(super) const LONG: Duration = Duration::from_secs(600);
 
-pub(super) fn key() -> Key {
+pub(in crate::store) fn key() -> Key {
     Key::call("run", Hash([1; 32]))
 }
 
-pub(super) fn intent(owner: &str, lease: Duration) -> Intent {
+pub(in crate::store) fn intent(owner: &str, lease: Duration) -> Intent {
     let mut lost_record = record("run", "a");
     (lost_record.ended_at, lost_record.outcome) = (None, Outcome::OutcomeUnknown);
     Intent {

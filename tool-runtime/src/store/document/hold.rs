@@ -28,6 +28,18 @@ pub enum HoldScope {
     Tenant(Arc<str>),
 }
 
+impl HoldScope {
+    /// Whether one of its ids is empty, so that it covers no data.
+    pub(in crate::store) fn is_empty(&self) -> bool {
+        match self {
+            Self::Run(id) | Self::Tenant(id) => id.is_empty(),
+            Self::Principal { principal, tenant } => {
+                principal.is_empty() || tenant.as_ref().is_some_and(|tenant| tenant.is_empty())
+            }
+        }
+    }
+}
+
 /// Data that [`Retention::purge`](crate::store::Retention::purge) and
 /// [`Retention::erase`](crate::store::Retention::erase) may not remove until the hold is lifted.
 ///

@@ -179,6 +179,8 @@ pub(crate) fn leave_or_close(
     (entry.owner, entry.epoch, entry.until) = ("".into(), entry.epoch + 1, entry.until.min(now));
     let record = ToolInvocationRecord { ended_at: Some(now), ..(*entry.record).clone() };
     effects::ended(transaction, &effect, key, &record, entry.waited.clone())?;
+    // Its notice is sent now, not when it is closed.
+    notices::ended(transaction, entry.notices.take().as_deref(), &record)?;
     transaction.set(key, Document::Call(entry))?;
     Ok(false)
 }

@@ -5,39 +5,16 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::call::{Cause, Outcome, ToolInvocationRecord};
-use crate::store::conformance::record;
+use crate::store::conformance::{self, key, record};
 use crate::store::ledger::{self, Begun, Intent};
-use crate::store::{Document, Key, StoreError, Transaction};
-use crate::tool::Hash;
+use crate::store::{Document, StoreError, Transaction};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
 }
 
-fn key() -> Key {
-    Key::call("run", Hash([1; 32]))
-}
-
 fn intent(owner: &str, repeatable: bool) -> Intent {
-    let mut lost_record = record("run", "a");
-    (lost_record.ended_at, lost_record.outcome) = (None, Outcome::OutcomeUnknown);
-    Intent {
-        key: key(),
-        owner: owner.into(),
-        lease: Duration::from_secs(30),
-        lost_record,
-        grant: None,
-        repeatable,
-        worker: None,
-        reconciles: false,
-        ends_with_process: false,
-        graph: None,
-        waited: None,
-        bill: None,
-        waits: None,
-        effect: None,
-        notices: None,
-    }
+    Intent { repeatable, ..conformance::intent(owner, Duration::from_secs(30)) }
 }
 
 /// One entry, changed by successive transactions.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::call::{Outcome, ToolInvocationRecord};
+use crate::call::ToolInvocationRecord;
 use crate::policy::{NoticeEvent, NoticeTerms};
-use crate::store::conformance::{record, waiting};
+use crate::store::conformance::{self, waiting};
+use crate::store::effects::EffectClaim;
 use crate::store::ledger::{self, Intent};
 use crate::store::{Document, Key, StoredNotice, Transaction, Waiting, notices};
-use crate::tool::Hash;
 
 /// The contents of a notice of a call that waits.
 pub(super) fn waiting_terms(sentence: &str) -> Arc<NoticeTerms> {
@@ -44,24 +44,11 @@ fn a_notice_wakes_no_task() {
 /// The process that takes a call over has another policy. The contents with which the call began hold.
 #[test]
 fn a_take_over_keeps_the_contents_of_the_first_attempt() {
-    let key = Key::call("run", Hash([1; 32]));
-    let lost_record = ToolInvocationRecord { ended_at: None, outcome: Outcome::OutcomeUnknown, ..record("run", "a") };
+    let key = conformance::key();
     let intent = |owner: &str, notices| Intent {
-        key: key.clone(),
-        owner: owner.into(),
-        lease: Duration::from_secs(30),
-        lost_record: lost_record.clone(),
-        grant: None,
-        repeatable: false,
-        worker: None,
         reconciles: true,
-        ends_with_process: false,
-        graph: None,
-        waited: None,
-        bill: None,
-        waits: None,
-        effect: None,
         notices,
+        ..conformance::intent(owner, Duration::from_secs(30))
     };
     let first = || Some(terms(NoticeEvent::Unknown, "First."));
     let other = || Some(terms(NoticeEvent::Unknown, "Other."));
@@ -77,11 +64,45 @@ fn a_take_over_keeps_the_contents_of_the_first_attempt() {
         }
         let now = Timestamp::from_second(32).unwrap();
         let mut transaction = Transaction::over(now, [(key.clone(), call)]);
-        let ended = ToolInvocationRecord { ended_at: Some(now), ..lost_record.clone() };
+        let ended = ToolInvocationRecord { ended_at: Some(now), ..intent("two", None).lost_record };
         let terms = takes_over.as_deref();
         ledger::finish(&mut transaction, &key, &"two".into(), &ended, None, terms).unwrap();
         let notices = found(transaction).0;
         let are_first: Vec<_> = notices.iter().map(|notice| notice.payload().contains("First.")).collect();
         assert_eq!(are_first, expected);
     }
+}
+
+/// A call that is left open for another process can stay open for a week.
+#[test]
+fn a_call_that_is_left_open_has_its_notice_once() {
+    let (key, effect) = (conformance::key(), Key::effect("digest".into()));
+    let claim = EffectClaim { key: effect.clone(), shown: Vec::new(), once: None };
+    let intent = Intent {
+        waited: Some(Box::new(waiting("run", "a", 10).call)),
+        effect: Some(claim),
+        notices: Some(terms(NoticeEvent::Unknown, "First.")),
+        reconciles: true,
+        ..conformance::intent("one", Duration::from_secs(30))
+    };
+    let mut documents = [(key.clone(), None), (effect, None)];
+    let mut noticed = Vec::new();
+    // It begins, is left after its lease, and closed after a week.
+    for second in [0, 31, 40, 31 + 8 * 86_400] {
+        let mut transaction = Transaction::over(Timestamp::from_second(second).unwrap(), documents.clone());
+        if second == 0 {
+            ledger::begin(&mut transaction, &intent).unwrap();
+        } else {
+            ledger::leave_or_close(&mut transaction, &key, None).unwrap();
+        }
+        let mut count = 0;
+        for (key, stored) in transaction.into_writes().0 {
+            match documents.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, document)) => *document = stored.map(|stored| stored.document),
+                None => count += 1,
+            }
+        }
+        noticed.push(count);
+    }
+    assert_eq!(noticed, [0, 1, 0, 0]);
 }

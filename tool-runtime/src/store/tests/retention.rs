@@ -88,6 +88,22 @@ async fn a_purge_is_accepted_and_a_removal_is_found() {
 }
 
 #[tokio::test]
+async fn a_hold_names_its_data() {
+    let (store, _) = history().await;
+    let principal = |principal: &str, tenant: Option<&str>| HoldScope::Principal {
+        principal: principal.into(),
+        tenant: tenant.map(Into::into),
+    };
+    for scope in
+        [HoldScope::Run("".into()), HoldScope::Tenant("".into()), principal("", None), principal("a", Some(""))]
+    {
+        let refused = retention(&store).hold(scope).await;
+        assert!(matches!(refused, Err(StoreError::Misconfigured { .. })), "{refused:?}");
+    }
+    assert!(retention(&store).holds().await.unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn a_hold_stops_purge_and_erasure() {
     let principal = || HoldScope::Principal { principal: "ada".into(), tenant: None };
     for scope in [HoldScope::Run("one".into()), principal()] {

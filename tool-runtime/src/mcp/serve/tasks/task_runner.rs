@@ -102,8 +102,9 @@ async fn was_carried_out(served: &Served, run_tasks: &RunTasks, key: Key, post: 
     match serde_json::from_str::<Input>(&post.body) {
         Ok(input) => {
             for (question, decision, decider) in input.into_decisions() {
-                let call = run_tasks.run.pending(question.call_id()).await;
-                let asks = call.is_ok_and(|call| call.is_some_and(|call| call.question() == question));
+                // A store that cannot be read does not show that the decision was carried out.
+                let Ok(call) = run_tasks.run.pending(question.call_id()).await else { return false };
+                let asks = call.is_some_and(|call| call.question() == question);
                 if !asks
                     && let Ok(true) =
                         is_recorded(served, ServedRun(&run_tasks.run).stored_id(), &question, &decider, post).await
