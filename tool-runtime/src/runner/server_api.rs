@@ -192,7 +192,7 @@ impl ServedRuns<'_> {
         if !claim().await {
             return None;
         }
-        // A call that runs for long keeps its post. It goes on while the claim is renewed.
+        // A call that runs for long keeps its post. The call runs while the claim is renewed.
         let renewal = async {
             loop {
                 sleep(by / 3).await;

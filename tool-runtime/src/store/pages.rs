@@ -1,6 +1,7 @@
 //! [`Query::next_page`]: the loop over the documents that a query lists.
 
-use crate::store::{Query, Store, StoreError, StoredDocument};
+use crate::store::verify::unreadable;
+use crate::store::{Finding, Query, Store, StoreError, StoredDocument};
 
 impl Query {
     /// Returns the next page of the documents that the query lists, oldest first, and moves past it. `None` at the end.
@@ -29,6 +30,30 @@ impl Query {
         let Some(last) = page.last() else { return Ok(None) };
         self.after = last.position;
         Ok(Some(page))
+    }
+
+    /// Returns the next page without documents that cannot be read, so that one of them stops no other. Each is passed
+    /// to `broken`.
+    pub(crate) async fn next_readable(
+        &mut self,
+        store: &dyn Store,
+        broken: impl FnOnce(&Finding),
+    ) -> Result<Option<Vec<StoredDocument>>, StoreError> {
+        let (finding, end) = match self.next_page(store).await {
+            Ok(page) => return Ok(page),
+            Err(error) => unreadable(error)?,
+        };
+        broken(&finding);
+        // The documents before it are read one by one.
+        let (mut read, mut one) = (Vec::new(), Self { limit: 1, ..self.clone() });
+        while let Ok(Some(page)) = one.next_page(store).await {
+            read.extend(page.into_iter().filter(|listed| listed.position < end));
+            if one.after >= end {
+                break;
+            }
+        }
+        self.after = end;
+        Ok(Some(read))
     }
 }
 

@@ -42,3 +42,26 @@ async fn two_processes_share_the_notices_of_a_database() {
         assert_eq!((notice.state(), notice.attempts().len()), ("delivered", 1));
     }
 }
+
+/// One damaged row stops no other notice.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unreadable_notice_stops_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("notices.db");
+    let store: Arc<dyn Store> = Arc::new(SqlStore::sqlite(&path, SqlOptions::new()).await.expect("a store"));
+    let policy = ToolPolicy::from_toml(&format!("{POLICY}{ASKS}[notices]\n")).expect("a policy");
+    let builder = ToolRunner::builder(catalog(), policy).capabilities(processes(0).capabilities()).approvals(true);
+    let run = builder.store(Arc::clone(&store)).build().expect("a runner").run(ada());
+    for id in ["c1", "c2", "c3"] {
+        let waits = run.exec(ToolCall::text(id, "notices__refund", ARGUMENTS)).await;
+        assert_eq!(waits.outcome(), Outcome::ApprovalRequired);
+    }
+    let file = rusqlite::Connection::open(&path).expect("a database");
+    let damage = "UPDATE tool_runtime_documents SET body = '{' WHERE number = \
+                  (SELECT number FROM tool_runtime_documents WHERE space = 'notice' ORDER BY number LIMIT 1 OFFSET 1)";
+    assert_eq!(file.execute(damage, []).expect("it is written"), 1);
+    let server = Server::start([Reply::body("200 OK", "", b"")]).expect("a free port");
+    let notifier = Notifier::new(store, &server.url(), [SECRET]).expect("a webhook");
+    assert_eq!(notifier.send_due().await.expect("a store"), 2);
+    assert_eq!(server.asked().len(), 2);
+}

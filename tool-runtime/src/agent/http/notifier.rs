@@ -21,8 +21,8 @@ use crate::error::ParseError;
 use crate::store::ledger::after;
 use crate::store::notices::{self, Tried, WAITS};
 use crate::store::{
-    Document, DocumentKind, Key, NoticeAttempt, Query, Store, StoreError, StoredDocument, StoredNotice, Transaction,
-    remove_over,
+    Document, DocumentKind, Finding, Key, NoticeAttempt, Query, Store, StoreError, StoredDocument, StoredNotice,
+    Transaction, remove_over,
 };
 use crate::text::random_id;
 
@@ -166,7 +166,8 @@ impl Notifier {
         let store = &self.endpoint.store;
         let now = store.now().await?;
         let mut query = Query { due: Some(now), ..Query::new(DocumentKind::Notice) };
-        while let Some(page) = query.next_page(&**store).await? {
+        let broken = |found: &Finding| tracing::warn!(code = found.code(), "a notice cannot be read");
+        while let Some(page) = query.next_readable(&**store, broken).await? {
             let is_pending =
                 |listed: &StoredDocument| matches!(&listed.document, Document::Notice(notice) if notice.next.is_some());
             let (pending, over): (Vec<_>, Vec<_>) = page.into_iter().partition(is_pending);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::call::DigestKey;
 use crate::store::kept::{self, Erasure};
 use crate::store::retention::Retention;
-use crate::store::retention::guards::{BATCH, Party, hold_keys, is_in_progress, next_page, refuse_held};
+use crate::store::retention::guards::{BATCH, Party, hold_keys, is_in_progress, refuse_held};
 use crate::store::retention::redacted::{Without, run_of, without};
 use crate::store::retention::report::RetentionReport;
 use crate::store::retention_record::{Act, RetentionRecord};
@@ -80,7 +80,7 @@ impl Retention<'_> {
             }
         }
         let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Run) };
-        while let Some(page) = next_page(&mut query, self.store, &mut report).await? {
+        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
             let runs = page.iter().filter_map(|listed| listed.as_run());
             for run in runs.filter(|run| (&run.principal, &run.tenant) == (&party.0, &party.1)) {
                 // A run with such records was met above.
@@ -137,7 +137,7 @@ impl Retention<'_> {
         }
         let now = self.store.now().await?;
         let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Run) };
-        while let Some(page) = next_page(&mut query, self.store, report).await? {
+        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
             let runs = page.iter().filter_map(|listed| listed.as_run());
             let runs = runs.filter(|run| (&run.principal, &run.tenant) == (&party.0, &party.1));
             for run in runs.filter(|run| is_in_progress(run, now)) {
@@ -299,7 +299,7 @@ impl Retention<'_> {
         party: &Party,
     ) -> Result<(), StoreError> {
         query.limit = BATCH;
-        while let Some(page) = next_page(&mut query, self.store, report).await? {
+        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
             for StoredDocument { key, document, .. } in page {
                 if without(&document, party).is_none() {
                     continue;

@@ -5,36 +5,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::store::retention::RetentionReport;
-use crate::store::verify::unreadable;
-use crate::store::{Document, HoldScope, Key, Query, Store, StoreError, StoredDocument, StoredRun, Transaction};
+use crate::store::{Document, HoldScope, Key, StoreError, StoredRun, Transaction};
 
 /// How many documents are read at a time. A run has a conversation, which can be long.
 pub(super) const BATCH: usize = 64;
-
-/// Returns the next page of documents like [`Query::next_page`], without those that cannot be read, which the report
-/// keeps as broken.
-pub(super) async fn next_page(
-    query: &mut Query,
-    store: &dyn Store,
-    report: &mut RetentionReport,
-) -> Result<Option<Vec<StoredDocument>>, StoreError> {
-    let (finding, end) = match query.next_page(store).await {
-        Ok(page) => return Ok(page),
-        Err(error) => unreadable(error)?,
-    };
-    report.keep_broken(&finding);
-    // The documents before it are read one by one.
-    let (mut read, mut one) = (Vec::new(), Query { limit: 1, ..query.clone() });
-    while let Ok(Some(page)) = one.next_page(store).await {
-        read.extend(page.into_iter().filter(|listed| listed.position < end));
-        if one.after >= end {
-            break;
-        }
-    }
-    query.after = end;
-    Ok(Some(read))
-}
 
 /// A principal and a tenant for which a run acts.
 pub(in crate::store) type Party = (Option<Arc<str>>, Option<Arc<str>>);

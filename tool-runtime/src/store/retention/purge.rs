@@ -7,9 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::call::{DigestKey, Outcome};
-use crate::store::retention::guards::{
-    BATCH, Party, before, hold_keys, is_held, is_in_progress, next_page, refuse_held,
-};
+use crate::store::retention::guards::{BATCH, Party, before, hold_keys, is_held, is_in_progress, refuse_held};
 use crate::store::retention::report::RetentionReport;
 use crate::store::retention::{Retention, redacted};
 use crate::store::retention_record::{Act, RetentionRecord};
@@ -89,7 +87,7 @@ impl Retention<'_> {
         }
         // Runs without records: conversations that called no tool.
         let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Run) };
-        while let Some(page) = next_page(&mut query, self.store, &mut report).await? {
+        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
             for run in page.iter().filter_map(|listed| listed.as_run()) {
                 let filter = RecordFilter { limit: Some(1), ..RecordFilter::run(Arc::clone(&run.run_id)) };
                 if filter.clone().next_page(self.store).await?.is_none() {
@@ -249,7 +247,7 @@ impl Retention<'_> {
     /// Removes the results of effect keys whose calls ended before this moment.
     async fn purge_results(&self, report: &mut RetentionReport, until: Timestamp) -> Result<(), StoreError> {
         let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Effect) };
-        while let Some(page) = next_page(&mut query, self.store, report).await? {
+        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
             for listed in page {
                 let Document::Effect(effect) = listed.document else { continue };
                 let Some(record) = effect.held.and_then(|held| held.record) else { continue };

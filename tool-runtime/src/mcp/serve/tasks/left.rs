@@ -77,7 +77,7 @@ impl Left {
         let (store, mut found, mut runs) = (&**served.runner.store(), HashSet::new(), HashMap::new());
         let owner = Arc::clone(self.owner.get_or_insert_with(|| ServedRuns(&served.runner).owner()));
         let mut posts = Query::new(DocumentKind::Post);
-        while let Some(page) = posts.next_page(store).await? {
+        while let Some(page) = posts.next_readable(store, |_| ()).await? {
             for StoredDocument { key, document, .. } in page {
                 let Document::Post(post) = document else { continue };
                 // The text of a run is long, so it is read once.
@@ -168,7 +168,7 @@ async fn take(
 async fn forget_runs(served: &Served) -> Result<(), StoreError> {
     let store = &**served.runner.store();
     let (now, mut runs) = (store.now().await?, Query { limit: PAGE, ..Query::new(DocumentKind::Run) });
-    while let Some(page) = runs.next_page(store).await? {
+    while let Some(page) = runs.next_readable(store, |_| ()).await? {
         for StoredDocument { document, .. } in page {
             let Document::Run(run) = document else { continue };
             if !run.is_served() || served.tasks.continues(&run.run_id) {
