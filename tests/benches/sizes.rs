@@ -14,9 +14,10 @@ use std::time::Instant;
 use serde_json::Value;
 use tests::postgres::Postgres;
 use tests::stored::{document, json_of};
+use tool_runtime::call::CallId;
 use tool_runtime::store::{AuditRecord, DocumentKind, Key, Query, RecordFilter, Store, Transaction, Verification};
 use tool_runtime::tool::Hash;
-use tool_runtime::{CallId, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 /// How many calls each run has.

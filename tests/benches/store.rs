@@ -62,7 +62,7 @@ async fn rate<F: Future<Output = ()> + Send>(
 
 /// Records of 16 writers on this many runs.
 async fn records(store: &Arc<dyn Store>, runs: usize) -> f64 {
-    let (store, name) = (Arc::clone(store), tool_runtime::CallId::generate());
+    let (store, name) = (Arc::clone(store), tool_runtime::call::CallId::generate());
     rate(16, move |task, number| {
         let (store, run) = (Arc::clone(&store), format!("{name} {}", task % runs));
         async move { store.append(record(&run, &format!("{task}-{number}"))).await.expect("it keeps records") }
@@ -73,7 +73,7 @@ async fn records(store: &Arc<dyn Store>, runs: usize) -> f64 {
 /// Documents that are due, as the runs that wait for a worker: each of 16 writers writes one of its own. With PostgreSQL
 /// each of these writes wakes other processes.
 async fn due(store: &Arc<dyn Store>) -> f64 {
-    let (store, name) = (Arc::clone(store), tool_runtime::CallId::generate());
+    let (store, name) = (Arc::clone(store), tool_runtime::call::CallId::generate());
     rate(16, move |task, number| {
         let (store, run) = (Arc::clone(&store), format!("{name} {task}"));
         async move {
@@ -151,7 +151,7 @@ async fn conversations(store: &Arc<dyn Store>) -> f64 {
     let catalog = ToolCatalog::builder().tool::<count>().build().expect("a catalog");
     let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["bench__count"]));
     let runner = runner.store(Arc::clone(store)).build().expect("a runner");
-    let (queue, name) = (RunQueue::new(&runner), tool_runtime::CallId::generate());
+    let (queue, name) = (RunQueue::new(&runner), tool_runtime::call::CallId::generate());
     for number in 0..MANY {
         let mut conversation =
             Agent::new(Asks).converse(runner.run(RunOptions::new().run_id(format!("{name} {number}"))));

@@ -10,10 +10,10 @@
 use std::future::Future;
 
 use tool_runtime::agent::{Conversation, Input, RunQueue, TurnOutcome};
-use tool_runtime::call::{Decider, Question, ToolExecResult};
+use tool_runtime::call::{CallId, Decider, Question};
 use tool_runtime::runner::{ApprovalDecision, Grant, ResumeError};
 use tool_runtime::store::{Store, StoredGrant};
-use tool_runtime::{CallId, Run, ToolCatalog, ToolPolicy, ToolRunner};
+use tool_runtime::{Run, ToolCatalog, ToolExecResult, ToolPolicy, ToolRunner};
 
 /// A question that no call asks.
 ///

@@ -15,9 +15,10 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tool_runtime::capability::Capabilities;
 use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store};
-use tool_runtime::{ToolCatalog, ToolExecResult, ToolInvocationRecord, ToolPolicy, ToolRunner, capability};
+use tool_runtime::{
+    Capabilities, ToolCatalog, ToolExecResult, ToolInvocationRecord, ToolPolicy, ToolRunner, capability,
+};
 
 pub use effects::Effects;
 pub use event_log::EventLog;

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use tests::grace;
 use tests::spans::Traced;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
-use tool_runtime::runner::{ApprovalDecision, Run, SealingKeys};
+use tool_runtime::runner::{ApprovalDecision, SealingKeys};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
-    Call, Event, RunOptions, Secret, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError,
+    Call, Event, Run, RunOptions, Secret, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError,
     ToolPolicy, ToolRunner, tool,
 };
 use tool_runtime_sql::{SqlOptions, SqlStore};

@@ -15,10 +15,12 @@ use tests::Shown as _;
 
 use tokio::task::JoinSet;
 use tool_runtime::call::{Decider, DecisionError};
-use tool_runtime::capability::Capabilities;
-use tool_runtime::runner::{ApprovalDecision, ResumeError, RunOptions, ToolRunner};
+use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{Chain, RecordFilter, Store};
-use tool_runtime::{Outcome, ToolCall, ToolCatalog, ToolContext, ToolError, ToolPolicy, capability, tool};
+use tool_runtime::{
+    Capabilities, Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner,
+    capability, tool,
+};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 /// A file outside of every store.

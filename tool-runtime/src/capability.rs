@@ -8,31 +8,31 @@
 #[cfg(feature = "mcp-client")]
 mod bearer;
 mod broker;
-mod cap;
-mod capabilities;
+pub(crate) mod cap;
+pub(crate) mod capabilities;
 mod client;
-mod connection;
+pub(crate) mod connection;
 pub(crate) mod injected;
 mod names;
 pub(crate) mod recording;
 pub(crate) mod requirement;
-mod secret;
+pub(crate) mod secret;
 
 #[cfg(feature = "mcp-client")]
 #[cfg(feature = "mcp-client")]
 pub(crate) use bearer::BearerToken;
 pub use broker::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
-pub use cap::Cap;
+pub(crate) use cap::Cap;
 pub(crate) use cap::bound;
 pub(crate) use capabilities::Bindable;
-pub use capabilities::Capabilities;
+pub(crate) use capabilities::Capabilities;
 pub(crate) use client::without_client;
 pub use client::{ClientError, Elicit, Notices, Progress, Sample};
+pub use connection::ConnectionId;
 #[doc(hidden)]
 pub use connection::ConnectionKind;
-pub use connection::{Connection, ConnectionId};
 pub(crate) use injected::Bind;
 pub use names::{NameLookup, NameRequest};
 pub(crate) use recording::Recorder;
 pub(crate) use requirement::{Requirement, Source};
-pub use secret::Secret;
+pub(crate) use secret::Secret;

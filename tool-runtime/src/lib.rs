@@ -43,10 +43,10 @@
 //! | [`ToolRunner`] | catalog, policy and adapters together; makes runs |
 //! | [`Run`] | the gate for one principal: the only way to run a tool |
 //! | [`ToolCall`] | a call as the model wrote it |
-//! | [`HydrationResult`] | the same call, parsed and validated, or the reason why not |
+//! | [`HydrationResult`](hydrate::HydrationResult) | the same call, parsed and validated, or the reason why not |
 //! | [`ToolExecResult`] | the end of a call, with an [`Outcome`] and its code |
 //! | [`ToolInvocationRecord`] | the record of a call in the [`store`] |
-//! | [`Agent`] | the loop in which a model and a run take turns (feature `agent`) |
+//! | [`Agent`](agent::Agent) | the loop in which a model and a run take turns (feature `agent`) |
 //!
 //! The modules, in the order in which a call passes them:
 //!
@@ -123,35 +123,31 @@ pub use private::definition_of as __definition_of;
 pub use attributes::tool;
 
 #[doc(inline)]
-pub use tool::{ToolEffect, ToolName, ToolSpec};
+pub use tool::{effect::ToolEffect, name::ToolName, spec::ToolSpec};
 
 #[doc(inline)]
-pub use catalog::ToolCatalog;
+pub use catalog::tool_catalog::ToolCatalog;
 
 #[doc(inline)]
-pub use policy::ToolPolicy;
+pub use policy::tool_policy::ToolPolicy;
 
 #[doc(inline)]
-pub use runner::{Run, RunOptions, ToolRunner};
+pub use runner::{run::Run, run::options::RunOptions, tool_runner::ToolRunner};
 
 #[doc(inline)]
-pub use call::{CallId, Event, Outcome, ToolCall, ToolContext, ToolExecResult, ToolInvocationRecord};
+pub use call::{
+    context::ToolContext, event::Event, outcome::Outcome, record::ToolInvocationRecord, result::ToolExecResult,
+    tool_call::ToolCall,
+};
 
 #[doc(inline)]
-pub use hydrate::HydrationResult;
-
-#[cfg(feature = "agent")]
-#[doc(inline)]
-pub use agent::Agent;
-
-#[doc(inline)]
-pub use error::ToolError;
+pub use error::tool_error::ToolError;
 
 #[doc(inline)]
 pub use attributes::capability;
 
 #[doc(inline)]
-pub use capability::{Cap, Capabilities, Connection, Secret};
+pub use capability::{cap::Cap, capabilities::Capabilities, connection::Connection, secret::Secret};
 
 #[doc(inline)]
 pub use component::{Call, Precondition, Reconciled, ToolComponent, ToolOutput, WithMedia};

@@ -41,7 +41,7 @@ mod subject;
 mod terms;
 #[cfg(feature = "toml")]
 mod toml_text;
-mod tool_policy;
+pub(crate) mod tool_policy;
 mod unready;
 mod window;
 
@@ -65,7 +65,7 @@ pub(crate) use spending::{Reservation, Spend, Spending};
 pub(crate) use subject::Standing;
 pub use subject::{PolicyContext, Subject};
 pub(crate) use terms::Terms;
-pub use tool_policy::ToolPolicy;
+pub(crate) use tool_policy::ToolPolicy;
 pub(crate) use unready::Unready;
 pub(crate) use window::Window;
 

@@ -9,17 +9,12 @@ mod gate;
 mod ledger;
 mod report;
 mod resumption;
-mod run;
+pub(crate) mod run;
 #[cfg(feature = "mcp-server")]
 mod server_api;
 mod shared;
+pub(crate) mod tool_runner;
 mod waiting;
-
-use std::fmt;
-use std::future::{Ready, ready};
-use std::sync::Arc;
-
-use jiff::Timestamp;
 
 pub use builder::RunnerBuilder;
 #[cfg(feature = "mcp-server")]
@@ -30,135 +25,14 @@ pub(crate) use gate::spans::METRICS;
 pub use ledger::engine_lease::EngineLease;
 pub(crate) use ledger::recover::{Known, shows};
 pub use report::failure::Failure;
-pub use run::Run;
-pub use run::options::RunOptions;
+pub(crate) use run::Run;
+pub(crate) use run::options::RunOptions;
 pub use run::snapshot::RunSnapshot;
 #[cfg(feature = "mcp-server")]
 pub(crate) use server_api::{ServedRun, ServedRuns};
+pub(crate) use tool_runner::ToolRunner;
 pub use waiting::decision::ApprovalDecision;
 pub use waiting::grant::Grant;
 pub use waiting::resume_error::ResumeError;
 #[cfg(feature = "tokens")]
 pub use waiting::tokens::SealingKeys;
-
-use crate::call::ToolExecResult;
-use crate::catalog::ToolCatalog;
-use crate::error::BuildError;
-use crate::policy::{RunPolicy, ToolPolicy};
-use crate::runner::shared::{OfARun, Shared};
-use crate::runner::waiting::approval_rules;
-use crate::store::{Store, StoreError};
-#[cfg(feature = "agent")]
-use crate::tool::Hash;
-
-/// Runs tools: one catalog, one policy, the adapters of one application. Cheap to clone.
-///
-/// Made by [`ToolRunner::builder`] and [`RunnerBuilder::build`]; each conversation gets a [`Run`].
-///
-/// ```
-/// use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
-///
-/// /// Rolls a die.
-/// #[tool(name = "games__roll", effect = read_only, redact = ["$"])]
-/// fn roll() -> Result<u32, ToolError> {
-///     Ok(4)
-/// }
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-/// let catalog = ToolCatalog::builder().tool::<roll>().build()?;
-/// let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["games__roll"])).build()?;
-/// let run = runner.run(RunOptions::new().principal("ada"));
-/// let result = run.exec(ToolCall::text("call_1", "games__roll", "{}")).await;
-/// assert_eq!(result.to_model(), "4");
-/// # Ok(()) })
-/// # }
-/// ```
-#[derive(Clone)]
-pub struct ToolRunner {
-    shared: Arc<Shared>,
-}
-
-impl ToolRunner {
-    /// Returns a builder of a runner. The catalog and the policy have no safe default.
-    pub fn builder(catalog: impl Into<Arc<ToolCatalog>>, policy: ToolPolicy) -> RunnerBuilder {
-        RunnerBuilder::new(catalog.into(), policy)
-    }
-
-    /// Starts a run: one conversation or one task of an agent.
-    #[must_use]
-    pub fn run(&self, options: RunOptions) -> Run {
-        Run::start(Arc::clone(&self.shared), RunPolicy::new(self.shared.policy.clone()), options)
-    }
-
-    /// Never runs: no type is an [`OfARun`]. It exists for the compiler's message about a forgotten `run`.
-    #[doc(hidden)]
-    pub fn exec<C: OfARun>(&self, call: C) -> Ready<ToolExecResult> {
-        ready(call.never())
-    }
-
-    /// Compiles every validator now, so that no call has to compile one.
-    ///
-    /// # Errors
-    /// The schemas that do not compile.
-    pub fn warm(&self) -> Result<(), BuildError> {
-        self.shared.compiled.warm(&self.shared.catalog)
-    }
-
-    /// Returns the catalog.
-    #[must_use]
-    pub fn catalog(&self) -> &ToolCatalog {
-        &self.shared.catalog
-    }
-
-    /// Returns the policy.
-    #[must_use]
-    pub fn policy(&self) -> &ToolPolicy {
-        &self.shared.policy
-    }
-
-    /// Returns the schema of the tool's output as everyone may see it; `None` if the tool declares no output schema.
-    #[cfg(feature = "mcp-server")]
-    pub(crate) fn shown_schema(&self, entry: &crate::catalog::Entry) -> Option<serde_json::Value> {
-        let projector = self.shared.compiled.projector(entry)?;
-        Some(projector.shown_schema(&entry.payload.as_ref()?.to_value()))
-    }
-
-    /// Returns the store's time, which decides when runs are due, leases end and calls expire.
-    pub(crate) async fn store_time(&self) -> Result<Timestamp, StoreError> {
-        self.shared.store.now().await
-    }
-
-    /// Returns the hash of catalog and policy.
-    #[cfg(feature = "agent")]
-    pub(crate) fn version(&self) -> Hash {
-        self.shared.version()
-    }
-
-    /// Logs a failure that belongs to no run, and reports it to the operators' sink.
-    #[cfg(feature = "agent")]
-    pub(crate) fn report(&self, what: &'static str, code: &str, text: &str) {
-        self.shared.failures.report(format_args!("{what}"), &Failure::of_none(code, text));
-    }
-
-    /// Returns the policy rules under which a client's call can wait for a person; an empty list if there are none.
-    /// With `own` set to `true`, returns only the rules of calls that the policy does not let their own principal
-    /// decide. A server whose store no approver can reach checks that this list is empty.
-    #[must_use]
-    pub fn asking_rules(&self, own: bool) -> Vec<String> {
-        let Shared { catalog, policy, approvals, .. } = &*self.shared;
-        if *approvals { approval_rules::of_clients(policy, catalog, own) } else { Vec::new() }
-    }
-
-    /// Returns the store that keeps records and pending calls.
-    #[must_use]
-    pub fn store(&self) -> &Arc<dyn Store> {
-        &self.shared.store_of_application
-    }
-}
-
-impl fmt::Debug for ToolRunner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolRunner").field("tools", &self.shared.catalog.len()).finish_non_exhaustive()
-    }
-}

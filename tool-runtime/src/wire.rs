@@ -78,5 +78,5 @@ pub(crate) use encode::{AnswerMode, OfferedTools, SentSchema};
 pub use encode::{EncodeError, EncodeOptions, Encoded, Loss, ToolChoice, WireTool};
 pub(crate) use encode::{Request, RequestInput};
 pub use format::Format;
-pub use history::Message;
+pub use history::message::Message;
 pub use settings::{Effort, RequestSettings};

@@ -25,9 +25,9 @@ use std::io::Write;
 use std::sync::Arc;
 
 use tool_runtime::agent::{Agent, ModelClient, RunQueue, Worker};
-use tool_runtime::runner::{Failure, ToolRunner};
+use tool_runtime::runner::Failure;
 use tool_runtime::store::Store;
-use tool_runtime::{Capabilities, ToolCatalog, ToolPolicy};
+use tool_runtime::{Capabilities, ToolCatalog, ToolPolicy, ToolRunner};
 
 pub use routes::router;
 

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use tool_runtime::hydrate::HydrationResult;
-use tool_runtime::runner::{RunOptions, ToolRunner};
-use tool_runtime::{Outcome, ToolCall, ToolCatalog, ToolPolicy};
+use tool_runtime::{Outcome, RunOptions, ToolCall, ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::composition;
 

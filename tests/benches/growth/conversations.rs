@@ -6,8 +6,8 @@ use tests::server::{Reply, Server};
 use tool_runtime::RunOptions;
 use tool_runtime::agent::http::HttpModel;
 use tool_runtime::agent::{Agent, DisplayFn, ModelClient, ModelError, ModelRequest, TurnOutcome};
-use tool_runtime::wire::history::{CallMessage, Message, Part, ResultMessage};
-use tool_runtime::wire::{Decoded, Format};
+use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
+use tool_runtime::wire::{Decoded, Format, Message};
 
 use crate::{ANSWER, runner, runtime};
 

@@ -8,8 +8,7 @@ use tests::server::{Reply, Server};
 use tool_runtime::agent::http::HttpModel;
 use tool_runtime::agent::{ModelClient, ModelRequest};
 use tool_runtime::policy::{PolicyContext, Subject};
-use tool_runtime::wire::history::Message;
-use tool_runtime::wire::{EncodeOptions, Format, RequestSettings};
+use tool_runtime::wire::{EncodeOptions, Format, Message, RequestSettings};
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::{ANSWER, catalog, runner, runtime, tool};

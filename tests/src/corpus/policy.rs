@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tool_runtime::call::Verdict;
-use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
+use tool_runtime::policy::{PolicyContext, Subject};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
-use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
+use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy};
 
 #[derive(Deserialize)]
 struct Row {

@@ -19,13 +19,13 @@ use tool_runtime::agent::{
     Agent, Conversation, DisplayFn, Graph, ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn,
     TurnOutcome,
 };
-use tool_runtime::call::{Caller, ToolInvocationRecord};
-use tool_runtime::runner::Run;
+use tool_runtime::call::Caller;
 use tool_runtime::store::{DocumentKind, MemoryStore, PendingCall, Query, RecordFilter, Store};
 use tool_runtime::wire::history::Content;
 use tool_runtime::wire::{Decoded, Message};
 use tool_runtime::{
-    Capabilities, Event, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolExecResult, ToolPolicy, ToolRunner,
+    Capabilities, Event, Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolError, ToolExecResult,
+    ToolInvocationRecord, ToolPolicy, ToolRunner,
 };
 
 const TOOLS: [&str; 6] = ["notes__list", "notes__page", "notes__delete", "notes__count", "notes__hang", "notes__panic"];

@@ -10,12 +10,11 @@ use tests::world::EventLog;
 use tool_runtime::agent::{Agent, SavedConversation, ScriptedModel, ScriptedTurn, TurnOutcome};
 use tool_runtime::media::Media;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
-use tool_runtime::runner::{Run, RunOptions, ToolRunner};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::wire::Message;
 use tool_runtime::{
-    Call, Event, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError, ToolExecResult, ToolPolicy,
-    WithMedia, tool,
+    Call, Event, Run, RunOptions, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError,
+    ToolExecResult, ToolPolicy, ToolRunner, WithMedia, tool,
 };
 
 /// In Base64 it begins with `iVBORw0KGgoAAAANSUhEUmNhbmFyeQ`.

@@ -6,9 +6,10 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tests::world;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
-use tool_runtime::runner::Run;
 use tool_runtime::store::{ManualClock, MemoryStore, RecordFilter, Store};
-use tool_runtime::{Connection, Outcome, RunOptions, ToolCall, ToolError, ToolPolicy, ToolRunner, capability, tool};
+use tool_runtime::{
+    Connection, Outcome, Run, RunOptions, ToolCall, ToolError, ToolPolicy, ToolRunner, capability, tool,
+};
 
 /// Someone's calendar.
 #[capability(effect = read_only, kind = "calendar")]

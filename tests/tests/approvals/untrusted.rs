@@ -9,9 +9,9 @@ use office_tools::mail::{Mail, Mailer};
 use office_tools::time::Clock;
 use office_tools::{Failure, docs, mail, time};
 use tests::grace;
-use tool_runtime::call::{Caller, ToolCall};
-use tool_runtime::runner::{ApprovalDecision, Run};
-use tool_runtime::{Capabilities, Outcome, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+use tool_runtime::call::Caller;
+use tool_runtime::runner::ApprovalDecision;
+use tool_runtime::{Capabilities, Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolPolicy, ToolRunner};
 
 const POLICY: &str = include_str!("../../../examples/toolbox/untrusted.toml");
 const MAIL: &str = r#"{"to":["ada@example.com"],"subject":"Hello","body":"It is done."}"#;

@@ -22,12 +22,12 @@ use tests::DecideShown as _;
 use tests::Shown as _;
 
 use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn, TurnOutcome};
-use tool_runtime::call::{CallId, Caller, Decider, ToolCall};
-use tool_runtime::runner::{ApprovalDecision, ResumeError, Run, RunSnapshot};
+use tool_runtime::call::{CallId, Caller, Decider};
+use tool_runtime::runner::{ApprovalDecision, ResumeError, RunSnapshot};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
-    Call, Outcome, RunOptions, ToolCatalog, ToolComponent, ToolError, ToolInvocationRecord, ToolPolicy, ToolRunner,
-    tool,
+    Call, Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolInvocationRecord, ToolPolicy,
+    ToolRunner, tool,
 };
 
 /// Changes something important.

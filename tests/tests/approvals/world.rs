@@ -15,11 +15,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tests::world::{EventLog, Processes, World};
-use tool_runtime::call::{CallId, Decider, DecisionError, Event, Question};
-use tool_runtime::capability::Capabilities;
-use tool_runtime::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, ToolRunner};
+use tool_runtime::call::{CallId, Decider, DecisionError, Question};
+use tool_runtime::runner::{ApprovalDecision, Grant, ResumeError};
 use tool_runtime::store::{Chain, DecisionKind, DecisionRecord, GrantScope, PendingCall, RecordFilter, Store};
-use tool_runtime::{Outcome, Precondition, ToolCall, ToolContext, ToolError, ToolExecResult, capability, tool};
+use tool_runtime::{
+    Capabilities, Event, Outcome, Precondition, Run, RunOptions, ToolCall, ToolContext, ToolError, ToolExecResult,
+    ToolRunner, capability, tool,
+};
 
 /// Reads accounts.
 #[capability(effect = read_only)]

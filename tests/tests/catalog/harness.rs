@@ -5,10 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 use tool_runtime::call::Decider;
-use tool_runtime::policy::ToolPolicy;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::testing::{Fault, Harness, harness};
-use tool_runtime::{Connection, RunOptions, ToolCatalog, ToolError, capability, tool};
+use tool_runtime::{Connection, RunOptions, ToolCatalog, ToolError, ToolPolicy, capability, tool};
 
 /// It has no `Debug`.
 struct Part(String);

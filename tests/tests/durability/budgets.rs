@@ -9,10 +9,10 @@ use tests::Shown as _;
 use serde_json::Value;
 use tests::world::{Door, Happened, HookAction, HookedStore, Processes, World};
 use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn, StopReason, TurnOutcome};
-use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
+use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{DocumentKind, Query, Store, StoreError};
 use tool_runtime::wire::Usage;
-use tool_runtime::{Outcome, ToolCall, ToolError, ToolExecResult, capability, tool};
+use tool_runtime::{Outcome, Run, RunOptions, ToolCall, ToolError, ToolExecResult, ToolRunner, capability, tool};
 
 /// A read-only view of the world.
 #[capability(effect = read_only)]

@@ -17,10 +17,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tests::world::{HookAction, HookedStore, Processes, World};
-use tool_runtime::call::{CallId, Event};
-use tool_runtime::runner::{Run, RunOptions, ToolRunner};
+use tool_runtime::call::CallId;
 use tool_runtime::store::{DocumentKind, Key, MemoryStore, Query, RecordFilter, Store};
-use tool_runtime::{Call, Outcome, ToolCall, ToolComponent, ToolError, ToolInvocationRecord, tool};
+use tool_runtime::{
+    Call, Event, Outcome, Run, RunOptions, ToolCall, ToolComponent, ToolError, ToolInvocationRecord, ToolRunner, tool,
+};
 
 /// Has an effect.
 #[tool(name = "cut__change", effect = state_change, redact = ["$"])]

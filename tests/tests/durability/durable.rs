@@ -11,11 +11,12 @@ use tool_runtime::agent::{
     Agent, Conversation, DisplayFn, Durable, Input, ModelClient, ModelError, ModelRequest, SavedConversation,
     ScriptedModel, ScriptedTurn, Step, StepError, StepFuture, TurnOutcome,
 };
-use tool_runtime::runner::{ApprovalDecision, RunnerBuilder, ToolRunner};
+use tool_runtime::runner::{ApprovalDecision, RunnerBuilder};
 use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store, StoreError};
 use tool_runtime::wire::{Decoded, Message};
 use tool_runtime::{
-    Capabilities, Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolError, ToolPolicy, capability, tool,
+    Capabilities, Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner,
+    capability, tool,
 };
 
 /// The world outside.

@@ -8,10 +8,13 @@ use std::time::Duration;
 use tests::Shown as _;
 
 use tests::world::{EventLog, HookAction, HookedStore, Processes, World};
-use tool_runtime::call::{CallId, Event};
-use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
+use tool_runtime::call::CallId;
+use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{Key, RecordFilter, Store, StoreError};
-use tool_runtime::{Call, Cap, Outcome, Reconciled, ToolCall, ToolComponent, ToolError, capability, tool};
+use tool_runtime::{
+    Call, Cap, Event, Outcome, Reconciled, Run, RunOptions, ToolCall, ToolComponent, ToolError, ToolRunner, capability,
+    tool,
+};
 
 /// An outside system that knows the keys of calls.
 #[capability(effect = state_change)]

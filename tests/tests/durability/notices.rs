@@ -14,9 +14,9 @@ use tests::world::{LEASE, Processes, World};
 use tests::{DecideShown as _, Shown as _};
 use tool_runtime::agent::{Agent, RunQueue, ScriptedModel, ScriptedTurn, TurnOutcome, Worker};
 use tool_runtime::call::{CallId, Decider};
-use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
+use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{DocumentKind, Query, Store, StoredNotice};
-use tool_runtime::{Outcome, ToolCall, ToolCatalog, ToolError, ToolPolicy, tool};
+use tool_runtime::{Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// Pays a payment back.
 #[tool(name = "notices__refund", effect = external_side_effect, redact = ["$"], summary = "Refunds {payment}")]

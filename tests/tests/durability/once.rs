@@ -11,14 +11,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use tests::world::{EventLog, Processes, World};
-use tool_runtime::call::{CallId, Decider, Event};
-use tool_runtime::capability::Capabilities;
+use tool_runtime::call::{CallId, Decider};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
-use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
+use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{DocumentKind, Query, Store};
 use tool_runtime::{
-    Call, Cap, Outcome, Reconciled, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError,
-    ToolExecResult, ToolSpec, capability, definition, tool,
+    Call, Cap, Capabilities, Event, Outcome, Reconciled, Run, RunOptions, ToolCall, ToolCatalog, ToolComponent,
+    ToolContext, ToolEffect, ToolError, ToolExecResult, ToolRunner, ToolSpec, capability, definition, tool,
 };
 use tool_runtime_sql::{SqlOptions, SqlStore};
 

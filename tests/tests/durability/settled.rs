@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tests::world::{Processes, World};
 use tool_runtime::agent::RunQueue;
 use tool_runtime::call::{CallId, Decider};
-use tool_runtime::capability::Capabilities;
-use tool_runtime::runner::{ResumeError, Run, RunOptions, ToolRunner};
+use tool_runtime::runner::ResumeError;
 use tool_runtime::store::{Chain, DecisionKind, DecisionRecord, MemoryStore, RecordFilter, Store};
-use tool_runtime::{Outcome, Reconciled, ToolCall, ToolError, ToolExecResult, capability, tool};
+use tool_runtime::{
+    Capabilities, Outcome, Reconciled, Run, RunOptions, ToolCall, ToolError, ToolExecResult, ToolRunner, capability,
+    tool,
+};
 
 /// A bank, which may know what was paid.
 #[capability(effect = external_side_effect)]

@@ -6,13 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tests::world::{EventLog, Processes, World};
-use tool_runtime::call::{CallId, Decider, Event, Question};
-use tool_runtime::capability::Capabilities;
-use tool_runtime::runner::{ApprovalDecision, ResumeError, Run, RunOptions, ToolRunner};
+use tool_runtime::call::{CallId, Decider, Question};
+use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{Chain, DecisionKind, DocumentKind, Query, RecordFilter, Store};
 use tool_runtime::{
-    Call, Cap, Outcome, Reconciled, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolExecResult, ToolPolicy,
-    capability, tool,
+    Call, Cap, Capabilities, Event, Outcome, Reconciled, Run, RunOptions, ToolCall, ToolCatalog, ToolComponent,
+    ToolError, ToolExecResult, ToolPolicy, ToolRunner, capability, tool,
 };
 
 /// A bank that looks refunds up by their key.

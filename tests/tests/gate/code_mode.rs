@@ -14,11 +14,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tests::world::{Happened, World};
 use tool_runtime::agent::CodeMode;
-use tool_runtime::call::{Caller, ToolInvocationRecord};
-use tool_runtime::runner::Run;
+use tool_runtime::call::Caller;
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
-    Capabilities, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolExecResult, ToolPolicy, ToolRunner, tool,
+    Capabilities, Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolError, ToolExecResult, ToolInvocationRecord,
+    ToolPolicy, ToolRunner, tool,
 };
 
 const POLICY: &str = r#"

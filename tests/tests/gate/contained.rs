@@ -12,12 +12,12 @@ use tests::grace;
 use tests::world::{HookAction, HookedStore};
 use tool_runtime::call::CallId;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
-use tool_runtime::runner::{ApprovalDecision, Failure, Run};
+use tool_runtime::runner::{ApprovalDecision, Failure};
 use tool_runtime::store::{Clock, MemoryStore};
 use tool_runtime::wire::Usage;
 use tool_runtime::{
-    Capabilities, Connection, Event, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner,
-    capability, tool,
+    Capabilities, Connection, Event, Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy,
+    ToolRunner, capability, tool,
 };
 
 /// Adds one.

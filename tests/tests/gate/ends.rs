@@ -11,13 +11,12 @@ use tests::Shown as _;
 use serde_json::{Value, json};
 use tests::grace;
 use tests::world::EventLog;
-use tool_runtime::Call;
 use tool_runtime::call::Verdict;
-use tool_runtime::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
+use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::{
-    Event, Outcome, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError, ToolExecResult,
-    ToolPolicy, tool,
+    Call, Event, Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError,
+    ToolExecResult, ToolPolicy, ToolRunner, tool,
 };
 
 /// Adds two numbers.

@@ -8,10 +8,9 @@ use tests::world::EventLog;
 use tool_runtime::agent::{Agent, Conversation, Graph, ScriptedModel, ScriptedTurn, StopReason, TurnOutcome};
 use tool_runtime::call::Violation;
 use tool_runtime::mcp::serve::{McpServer, Peer};
-use tool_runtime::runner::Run;
 use tool_runtime::wire::ui::{Protocol, UiEncoder};
 use tool_runtime::wire::{Format, Message};
-use tool_runtime::{Event, Outcome, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime::{Event, Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// Lists trains.
 #[tool(name = "probe__list", effect = read_only, redact = ["$"])]

@@ -9,13 +9,12 @@ use tests::Shown as _;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tests::world::{Cursor, EventLog};
-use tool_runtime::call::Decider;
-use tool_runtime::call::Violation;
+use tool_runtime::call::{Decider, Violation};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
-use tool_runtime::runner::{ApprovalDecision, Run};
+use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{Clock, ManualClock, MemoryStore};
 use tool_runtime::{
-    Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner, tool,
+    Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner, tool,
 };
 
 /// Finds a task.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tool_runtime::call::CallId;
-use tool_runtime::wire::history::{CallMessage, Message, ResultMessage};
+use tool_runtime::wire::history::{CallMessage, ResultMessage};
 use tool_runtime::wire::ui::{Answer, HistoryLimits};
-use tool_runtime::wire::{EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
+use tool_runtime::wire::{EncodeOptions, Format, Message, RequestSettings, ToolChoice, WireTool};
 
 /// The closed copy, or the pointer to the part that cannot be closed.
 #[track_caller]

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use tests::wire::{cases, decode, each_case, expected, fixtures, input, raw, read_json, recorded, result, turn};
-use tool_runtime::wire::history::{CallMessage, Message, ResultMessage};
-use tool_runtime::wire::{DecodedCall, EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
+use tool_runtime::wire::history::{CallMessage, ResultMessage};
+use tool_runtime::wire::{DecodedCall, EncodeOptions, Format, Message, RequestSettings, ToolChoice, WireTool};
 
 #[test]
 fn streams_decode_the_same_in_every_cut() {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use tool_runtime::catalog::ToolCatalog;
+use tool_runtime::ToolCatalog;
 use tool_runtime::error::BuildError;
 use tracing_subscriber::{Layer, Registry};
 

@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use tool_runtime::runner::Run;
+use tool_runtime::Run;
 
 use crate::terminal;
 

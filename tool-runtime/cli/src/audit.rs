@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use tool_runtime::call::Outcome;
+use tool_runtime::Outcome;
 use tool_runtime::store::{Anchor, AuditRecord, DecisionKind, Finding, RecordFilter, SealedRecord, Store};
 
 use crate::audit::lines::lines;

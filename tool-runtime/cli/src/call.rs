@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
-use tool_runtime::call::{Event, Outcome, ToolCall, ToolExecResult};
 use tool_runtime::store::AuditRecord;
+use tool_runtime::{Event, Outcome, ToolCall, ToolExecResult};
 
 use crate::attend::cancellable;
 use crate::exit::{Exit, Failure};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tool_runtime::call::{Decision, Verdict};
-use tool_runtime::catalog::{Pick, PickIndex, PickOptions, ToolCatalog};
-use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
-use tool_runtime::tool::ToolSpec;
+use tool_runtime::catalog::{Pick, PickIndex, PickOptions};
+use tool_runtime::policy::{PolicyContext, Subject};
 use tool_runtime::wire::{EncodeOptions, Format};
+use tool_runtime::{ToolCatalog, ToolPolicy, ToolSpec};
 
 use crate::exit::{Exit, Failure};
 use crate::session::{Cli, Party};

@@ -26,8 +26,9 @@ use std::time::Duration;
 use clap::Args;
 use restoring::Restoring;
 use serde::Serialize;
+use tool_runtime::Outcome;
 use tool_runtime::agent::{ClientAnswer, Input, ModelTurn};
-use tool_runtime::call::{Outcome, RunSummary};
+use tool_runtime::call::RunSummary;
 use tool_runtime::wire::{Format, Message};
 
 use crate::accounts::Account;

@@ -7,10 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
-use tool_runtime::call::ToolContext;
-use tool_runtime::error::ToolError;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
-use tool_runtime::tool::{ToolEffect, ToolSpec};
+use tool_runtime::{ToolContext, ToolEffect, ToolError, ToolSpec};
 
 use crate::exit::Failure;
 use crate::text::cut;

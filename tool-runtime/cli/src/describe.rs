@@ -1,9 +1,8 @@
 //! Describes a waiting call for an approver: its effect, its arguments, its principal and the rule that applies.
 
 use tool_runtime::call::{ArgumentChange, JsonText, NamedArgument, Suspension};
-use tool_runtime::catalog::ToolCatalog;
 use tool_runtime::store::PendingCall;
-use tool_runtime::tool::ToolEffect;
+use tool_runtime::{ToolCatalog, ToolEffect};
 
 use crate::fold::{INDENT, Room, fields, folded};
 use crate::terminal;

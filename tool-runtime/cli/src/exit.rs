@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use tool_runtime::call::Outcome;
+use tool_runtime::Outcome;
 use tool_runtime::store::StoreError;
 
 /// The exit code of a command. The order is by severity.

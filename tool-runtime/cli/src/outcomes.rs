@@ -3,10 +3,10 @@
 use clap::{ArgGroup, Args, Subcommand};
 use serde::Serialize;
 use tool_runtime::agent::RunQueue;
-use tool_runtime::call::{Outcome, ToolExecResult};
+use tool_runtime::call::CallId;
 use tool_runtime::runner::ResumeError;
 use tool_runtime::store::RecordFilter;
-use tool_runtime::{CallId, Reconciled, ToolInvocationRecord};
+use tool_runtime::{Outcome, Reconciled, ToolExecResult, ToolInvocationRecord};
 
 use crate::exit::{Exit, Failure};
 use crate::session::{Cli, DeciderArgs};

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
-use tool_runtime::call::{JsonText, ToolExecResult, ToolInvocationRecord};
-use tool_runtime::wire::history::{CallMessage, Message, Part};
-use tool_runtime::wire::{Decoded, DecodedCall, Format, WireError};
+use tool_runtime::call::JsonText;
+use tool_runtime::wire::history::{CallMessage, Part};
+use tool_runtime::wire::{Decoded, DecodedCall, Format, Message, WireError};
+use tool_runtime::{ToolExecResult, ToolInvocationRecord};
 
 use crate::exit::{Exit, Failure};
 use crate::http_record::HttpRecord;

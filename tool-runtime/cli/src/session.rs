@@ -8,13 +8,13 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use tokio::sync::OnceCell;
-use tool_runtime::call::{Decider, DigestKey, Event, ToolInvocationRecord};
+use tool_runtime::call::{Decider, DigestKey};
 use tool_runtime::capability::ConnectionId;
 #[cfg(feature = "mcp-client")]
 use tool_runtime::mcp::source::ToolSource;
-use tool_runtime::runner::{Run, RunOptions, ToolRunner};
 use tool_runtime::store::{PendingCall, RecordFilter, SealedRecord, Store};
-use tool_runtime::{ToolCatalog, ToolPolicy};
+use tool_runtime::{Event, ToolInvocationRecord};
+use tool_runtime::{Run, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::app::App;
 use crate::config::Settings;

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use tool_runtime::call::Outcome;
-use tool_runtime::runner::ToolRunner;
+use tool_runtime::{Outcome, ToolRunner};
 
 /// Longer names are not compared, because the comparison is quadratic.
 const LONGEST_NAME: usize = 128;

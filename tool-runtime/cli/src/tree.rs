@@ -1,7 +1,8 @@
 //! A definition as a tree for a person: the arguments, and the output with what is shown to whom.
 
 use serde_json::Value;
-use tool_runtime::tool::{Redaction, ToolSpec};
+use tool_runtime::ToolSpec;
+use tool_runtime::tool::Redaction;
 
 use crate::terminal;
 
@@ -211,10 +212,8 @@ mod tests {
 
     use async_trait::async_trait;
     use serde_json::{Value, json};
-    use tool_runtime::call::ToolContext;
-    use tool_runtime::error::ToolError;
     use tool_runtime::registration::{DynamicHandler, DynamicTool};
-    use tool_runtime::tool::{ToolEffect, ToolSpec};
+    use tool_runtime::{ToolContext, ToolEffect, ToolError, ToolSpec};
 
     use super::{arguments, output};
 

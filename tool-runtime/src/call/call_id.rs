@@ -15,7 +15,7 @@ use crate::text::random_id;
 /// run, and the same from the model's call to its result.
 ///
 /// ```
-/// use tool_runtime::CallId;
+/// use tool_runtime::call::CallId;
 ///
 /// let id = CallId::new("call_1");
 /// assert_eq!(id.as_str(), "call_1");

@@ -48,7 +48,7 @@ impl ArgumentDigest {
 
     /// Returns the id of the key, eight hexadecimal digits that do not reveal the key. `None` for a plain hash in a
     /// record that was written before digests had keys, and in a
-    /// [`HydrationResult`](crate::HydrationResult).
+    /// [`HydrationResult`](crate::hydrate::HydrationResult).
     #[must_use]
     pub fn key_id(&self) -> Option<String> {
         self.key.map(|id| KeyId(id).to_string())

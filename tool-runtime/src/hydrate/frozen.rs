@@ -15,7 +15,7 @@ use crate::tool::{Digested, Hash, ToolName};
 /// A call whose arguments were parsed, validated and built into the tool's type. Opaque: only
 /// [`Run::exec_hydrated`](crate::runner::Run::exec_hydrated) can run it.
 ///
-/// [`HydrationResult`](crate::HydrationResult) has an example.
+/// [`HydrationResult`](crate::hydrate::HydrationResult) has an example.
 pub struct Hydrated {
     /// Behind a pointer, because every stage of the gate moves it.
     pub(crate) frozen: Arc<Frozen>,

@@ -28,9 +28,9 @@ impl ToolPolicy {
     /// Decides on a call with its arguments, as JSON text. Arguments that the policy cannot read are denied.
     ///
     /// ```
-    /// use tool_runtime::ToolEffect;
     /// use tool_runtime::call::Verdict;
-    /// use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
+    /// use tool_runtime::policy::{PolicyContext, Subject};
+    /// use tool_runtime::{ToolEffect, ToolPolicy};
     ///
     /// let policy = ToolPolicy::allow(["core__add"]);
     /// let remove = Subject::new("core__remove", ToolEffect::StateChange);
@@ -46,8 +46,8 @@ impl ToolPolicy {
     /// the call or required an approval. Without `arguments` it is the decision before they are read.
     ///
     /// ```
-    /// use tool_runtime::ToolEffect;
-    /// use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
+    /// use tool_runtime::policy::{PolicyContext, Subject};
+    /// use tool_runtime::{ToolEffect, ToolPolicy};
     ///
     /// let policy = ToolPolicy::from_toml(
     ///     r#"

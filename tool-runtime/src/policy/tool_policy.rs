@@ -27,7 +27,7 @@ const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 /// Data that decides which tools run, which wait for a person, and the budgets of a run. Cheap to clone.
 ///
 /// ```
-/// use tool_runtime::policy::ToolPolicy;
+/// use tool_runtime::ToolPolicy;
 ///
 /// let policy = ToolPolicy::from_toml(r#"
 ///     allowed_tools = ["core__get_current_time", "tasks__update_task"]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Named, Visitor, blocking};
+use crate::call::CallId;
 use crate::call::{Ends, HydratedCall, RunFields, Violation, context_of};
 use crate::capability::Source;
 use crate::component::ToolOutput as _;
@@ -19,7 +20,7 @@ use crate::component::{Bindings, CapabilityList, Tool};
 use crate::registration::Registration;
 use crate::tool::level::EffectLevel;
 use crate::tool::{Digested, Execution, Hash, NoSchemaMode};
-use crate::{Call, CallId, Cap, Capabilities, ToolComponent, ToolContext, ToolEffect, ToolError, ToolName};
+use crate::{Call, Cap, Capabilities, ToolComponent, ToolContext, ToolEffect, ToolError, ToolName};
 use crate::{capability, definition, tool};
 
 mod authored;

@@ -9,7 +9,9 @@ use serde_json::Value;
 use crate::call::ToolContext;
 use crate::capability::Requirement;
 #[cfg(feature = "mcp-client")]
-use crate::capability::{BearerToken, Connection, Secret, Source};
+use crate::capability::connection::Connection;
+#[cfg(feature = "mcp-client")]
+use crate::capability::{BearerToken, Secret, Source};
 use crate::component::{Bindings, WithMedia};
 use crate::error::{ErrorKind, ToolError};
 use crate::json::{DeError, Tree};

@@ -198,8 +198,7 @@ impl RunnerBuilder {
     /// The sink is called inline: hand the text on and do not block. A panic in it is contained.
     ///
     /// ```
-    /// use tool_runtime::runner::ToolRunner;
-    /// use tool_runtime::{ToolCatalog, ToolPolicy};
+    /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
     /// # use tool_runtime::{ToolError, tool};
     /// # /// Adds.
     /// # #[tool(name = "math__add", effect = read_only, redact = ["$"])]

@@ -8,7 +8,7 @@ pub(super) mod call_ids;
 pub(super) mod listener;
 pub(super) mod mistakes;
 pub(super) mod offer;
-pub(super) mod options;
+pub(crate) mod options;
 pub(super) mod problem;
 pub(super) mod restore;
 #[cfg(feature = "picking")]

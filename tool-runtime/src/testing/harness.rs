@@ -189,8 +189,7 @@ impl Harness {
     ///
     /// ```
     /// use serde_json::json;
-    /// use tool_runtime::capability::Capabilities;
-    /// use tool_runtime::{ToolCatalog, ToolError, capability, testing, tool};
+    /// use tool_runtime::{Capabilities, ToolCatalog, ToolError, capability, testing, tool};
     ///
     /// /// Counts parts.
     /// #[capability(effect = read_only)]

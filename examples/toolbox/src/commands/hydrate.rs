@@ -8,10 +8,10 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tool_runtime::call::Arguments;
+use tool_runtime::call::{Arguments, CallId};
 use tool_runtime::catalog::CatalogBuilder;
 use tool_runtime::hydrate::HydrationResult;
-use tool_runtime::{CallId, Outcome, RunOptions, ToolCall, ToolCatalog, ToolPolicy, ToolRunner};
+use tool_runtime::{Outcome, RunOptions, ToolCall, ToolCatalog, ToolPolicy, ToolRunner};
 use tool_runtime_cli::{AppCommand, Cli, Definition, Exit, Failure, Progress, input, read_definitions, terminal};
 
 /// Hydrate calls against tool definitions, JSON lines in and out; executes nothing

@@ -5,9 +5,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tool_runtime::wire::history::{CallMessage, Message, Part, ResultMessage};
+use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
-use tool_runtime::wire::{EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
+use tool_runtime::wire::{EncodeOptions, Format, Message, RequestSettings, ToolChoice, WireTool};
 use tool_runtime_cli::{AppCommand, Cli, Exit, Failure, formats, input, terminal};
 
 /// Translate between a provider's bytes and this project's types, from stdin to stdout

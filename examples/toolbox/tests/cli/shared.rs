@@ -7,10 +7,12 @@ use async_trait::async_trait;
 use office_tools::Failure;
 use office_tools::mail::{Mail, Mailer, send_email};
 use serde_json::{Value, json};
-use tool_runtime::call::{Decider, Outcome, ToolCall};
+use tool_runtime::call::Decider;
 use tool_runtime::runner::{ApprovalDecision, Grant};
 use tool_runtime::store::{GrantScope, Key, RecordFilter, Store, Transaction};
-use tool_runtime::{Capabilities, Run, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
+use tool_runtime::{
+    Capabilities, Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool,
+};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::endpoint::{Endpoint, call, held, text};

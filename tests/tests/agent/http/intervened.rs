@@ -113,7 +113,7 @@ async fn a_result_from_a_record_says_it_too() {
     assert_eq!(recorded.edits().len(), 3);
     // A document of a result keeps it, for engines that pass results on.
     let document = serde_json::to_string(&result).unwrap();
-    let read: tool_runtime::call::ToolExecResult = serde_json::from_str(&document).unwrap();
+    let read: tool_runtime::ToolExecResult = serde_json::from_str(&document).unwrap();
     assert_eq!(read.to_model(), result.to_model());
     assert!(!document.contains("secret"), "{document}");
 }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
+use tool_runtime::Event;
 use tool_runtime::agent::{Agent, Conversation, Prices, StopReason};
-use tool_runtime::call::Event;
 use tool_runtime::wire::Usage;
 
 use super::*;

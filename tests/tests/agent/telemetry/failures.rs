@@ -136,7 +136,7 @@ impl Rig {
         Self { tree: Tree::default(), told, store, runner }
     }
 
-    fn run(&self) -> tool_runtime::runner::Run {
+    fn run(&self) -> tool_runtime::Run {
         self.runner.run(options().connection("failing_mail", ConnectionId::new("ada")))
     }
 

@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tests::spans::Traced;
-use tool_runtime::ToolEffect;
-use tool_runtime::call::{DecisionError, Event, ToolContext};
+use tool_runtime::call::DecisionError;
 use tool_runtime::capability::{NameLookup, NameRequest};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::RunnerBuilder;
 use tool_runtime::store::{Key, PendingCall};
+use tool_runtime::{Event, ToolContext, ToolEffect};
 
 use super::*;
 

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use tool_runtime::agent::{ClientAnswer, Input, RunQueue};
-use tool_runtime::call::{DecisionError, Event, Question, ToolExecResult};
+use tool_runtime::call::{DecisionError, Question};
 use tool_runtime::runner::Grant;
 use tool_runtime::store::{Clock as _, DecisionRecord, GrantScope, ManualClock, PendingCall};
-use tool_runtime::tool::ToolEffect;
+use tool_runtime::{Event, ToolEffect, ToolExecResult};
 
 use super::*;
 

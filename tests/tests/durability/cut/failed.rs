@@ -1,7 +1,7 @@
 //! Stores that fail before or after they have written.
 
 use tests::Shown as _;
-use tool_runtime::call::ToolExecResult;
+use tool_runtime::ToolExecResult;
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::StoreError;
 

@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tests::world::{Door, LEASE, World as _};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
-use tool_runtime::runner::ToolRunner;
-use tool_runtime::{Outcome, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolExecResult, ToolPolicy};
+use tool_runtime::{
+    Outcome, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolExecResult, ToolPolicy, ToolRunner,
+};
 
 use super::{Rig, of};
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tool_runtime::agent::CodeMode;
 use tool_runtime::call::{CallId, Decider};
-use tool_runtime::runner::{ApprovalDecision, Run, ToolRunner};
+use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::MemoryStore;
-use tool_runtime::{Outcome, Reconciled, ToolCall, ToolCatalog, ToolPolicy};
+use tool_runtime::{Outcome, Reconciled, Run, ToolCall, ToolCatalog, ToolPolicy, ToolRunner};
 
 use super::{Rig, call, of};
 

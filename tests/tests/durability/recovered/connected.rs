@@ -2,10 +2,10 @@
 //! for a moment.
 
 use tool_runtime::agent::Graph;
-use tool_runtime::call::{Decider, ToolExecResult};
+use tool_runtime::call::Decider;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::{Connection, ToolCall};
+use tool_runtime::{Connection, ToolCall, ToolExecResult};
 
 use super::inside::{Calls, REPORT};
 use super::*;

@@ -147,7 +147,7 @@ async fn approvals_of_several_people_are_noted_together() {
     let all = approvals(&worlds, &questions);
     let queue = worlds[0].queue();
     let by = |name: &str| Decider::new(name).tenant("acme");
-    let noted = |results: Vec<Option<tool_runtime::call::ToolExecResult>>| -> Vec<_> {
+    let noted = |results: Vec<Option<tool_runtime::ToolExecResult>>| -> Vec<_> {
         results.into_iter().map(|result| result.and_then(|result| result.approvals())).collect()
     };
     assert_eq!(noted(queue.decide_all(&all[..1], &by("grace")).await.expect("noted")), [Some((1, 2))]);

@@ -4,8 +4,8 @@
 use std::sync::Mutex;
 
 use serde_json::Value;
+use tool_runtime::Event;
 use tool_runtime::agent::{Conversation, LeasedRun, SavedConversation, TurnOutcome};
-use tool_runtime::call::Event;
 use tool_runtime::store::StoredDocument;
 
 use super::*;

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use tool_runtime::call::ToolInvocationRecord;
-use tool_runtime::{Outcome, ToolExecResult};
+use tool_runtime::{Outcome, ToolExecResult, ToolInvocationRecord};
 
 use crate::code_mode::{HANGING, Rig, call, code};
 

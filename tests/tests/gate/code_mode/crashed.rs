@@ -9,9 +9,9 @@ use tests::world::{HookAction, HookedStore};
 use tokio::sync::Notify;
 use tool_runtime::agent::CodeMode;
 use tool_runtime::call::Decider;
-use tool_runtime::runner::{ApprovalDecision, Run, RunSnapshot};
+use tool_runtime::runner::{ApprovalDecision, RunSnapshot};
 use tool_runtime::store::{AuditRecord, DocumentKind, ManualClock, MemoryStore, Query, RecordFilter, Store};
-use tool_runtime::{Capabilities, Outcome, ToolCatalog, ToolPolicy, ToolRunner};
+use tool_runtime::{Capabilities, Outcome, Run, ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::code_mode::waits::{SCRIPT, with_effects};
 use crate::code_mode::{POLICY, Rig, World, call, code, options};

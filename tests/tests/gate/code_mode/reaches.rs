@@ -1,7 +1,6 @@
 //! A script never has more rights than the run that calls it. Its labels, evidence and policies come back to the run.
 
-use tool_runtime::runner::Run;
-use tool_runtime::{Outcome, RunOptions, ToolCall, ToolError, tool};
+use tool_runtime::{Outcome, Run, RunOptions, ToolCall, ToolError, tool};
 
 use crate::code_mode::{Rig, World, call, code, options, read};
 

@@ -5,10 +5,12 @@ use tests::Shown as _;
 
 use tests::world::Processes;
 use tool_runtime::agent::CodeMode;
-use tool_runtime::call::{Decider, DecisionError, Question, Suspension, ToolCall};
-use tool_runtime::runner::{ApprovalDecision, Grant, Run, RunSnapshot};
+use tool_runtime::call::{Decider, DecisionError, Question, Suspension};
+use tool_runtime::runner::{ApprovalDecision, Grant, RunSnapshot};
 use tool_runtime::store::{GrantScope, ManualClock, RecordFilter, Store};
-use tool_runtime::{Capabilities, Outcome, ToolCatalog, ToolError, ToolExecResult, ToolPolicy, ToolRunner, tool};
+use tool_runtime::{
+    Capabilities, Outcome, Run, ToolCall, ToolCatalog, ToolError, ToolExecResult, ToolPolicy, ToolRunner, tool,
+};
 
 use crate::code_mode::{POLICY, Rig, World, call, code, options};
 

@@ -6,9 +6,11 @@ use tests::Shown as _;
 
 use tests::world::EventLog;
 use tool_runtime::call::Decider;
-use tool_runtime::runner::{ApprovalDecision, RunOptions, ToolRunner};
+use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
-use tool_runtime::{Event, Outcome, ToolCall, ToolCatalog, ToolContext, ToolError, ToolPolicy, tool};
+use tool_runtime::{
+    Event, Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, tool,
+};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 /// Tells the id of its call.

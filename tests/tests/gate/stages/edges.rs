@@ -9,12 +9,12 @@ use tests::grace;
 use tool_runtime::call::Violation;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};
 use tool_runtime::registration::DynamicTool;
-use tool_runtime::runner::{ApprovalDecision, Run};
+use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::MemoryStore;
 use tool_runtime::wire::Usage;
 use tool_runtime::{
-    Connection, Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner,
-    capability, tool,
+    Connection, Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy,
+    ToolRunner, capability, tool,
 };
 
 use crate::stages::{Echo, check, exec, rig, rig_over};

@@ -14,13 +14,13 @@ use rmcp::model::{
 use rmcp::service::{ClientLifecycleMode, RunningService, ServiceError, ServiceExt as _};
 use serde_json::{Value, json};
 use tool_runtime::agent::{CodeMode, Input};
-use tool_runtime::call::{Decider, DecisionError, Outcome};
+use tool_runtime::call::{Decider, DecisionError};
 use tool_runtime::capability::Elicit;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder, Peer};
 use tool_runtime::media::Media;
 use tool_runtime::runner::{ApprovalDecision, Failure, ResumeError};
 use tool_runtime::store::{ManualClock, MemoryStore, PendingCall, RecordFilter, Store};
-use tool_runtime::{RunOptions, ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, WithMedia, tool};
+use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, WithMedia, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::serve::http::{listening, transport};

@@ -6,7 +6,8 @@ use adapter_world::{PAGE_AS_TEXT, outcomes, pages, run};
 use async_openai::types::chat::CreateChatCompletionResponse;
 use async_openai::types::responses::{InputItem, Item, Response};
 use serde_json::{Value, json};
-use tool_runtime::{CallId, ToolCall, ToolExecResult};
+use tool_runtime::call::CallId;
+use tool_runtime::{ToolCall, ToolExecResult};
 use tool_runtime_async_openai::{
     chat_message, chat_tools, decode_chat, decode_response, response_item, response_tools,
 };

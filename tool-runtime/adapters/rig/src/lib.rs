@@ -35,7 +35,8 @@ use rig_core::message::ToolName;
 use rig_core::tool::{DynamicTool, ToolErrorKind, ToolExecutionError, ToolOutput};
 use serde_json::Value;
 
-use tool_runtime::{CallId, Outcome, Run, ToolCall, ToolExecResult, ToolSpec};
+use tool_runtime::call::CallId;
+use tool_runtime::{Outcome, Run, ToolCall, ToolExecResult, ToolSpec};
 
 /// Returns the tools that the run may use. Every call of one passes the run's gate.
 #[must_use]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use tool_runtime::call::Outcome;
+use tool_runtime::Outcome;
 use tool_runtime::runner::ApprovalDecision;
 
 use crate::exit::Exit;

@@ -1,7 +1,8 @@
 //! Decisions on calls of the data folder, which this process carries out.
 
+use tool_runtime::Outcome;
 use tool_runtime::agent::ClientAnswer;
-use tool_runtime::call::{Decider, Outcome, Question};
+use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::{ResumeError, RunSnapshot};
 use tool_runtime::store::PendingCall;
 

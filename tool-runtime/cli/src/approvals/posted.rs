@@ -6,11 +6,12 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 use tool_runtime::agent::{ClientAnswer, Input, RunQueue};
-use tool_runtime::call::{CallId, DecisionError, Outcome, Question, ToolExecResult, Violation};
-use tool_runtime::runner::{ApprovalDecision, ResumeError, RunOptions};
+use tool_runtime::call::{CallId, DecisionError, Question, Violation};
+use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{
     AuditRecord, DecisionKind, DecisionRecord, Key, PendingCall, RecordFilter, Store, StoredDocument, StoredRun,
 };
+use tool_runtime::{Outcome, RunOptions, ToolExecResult};
 
 use crate::approvals::decision::{By, Decision, exit_of};
 use crate::approvals::waiting;

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tool_runtime::call::{ArgumentChange, ArgumentDigest, Decider, JsonText, NamedArgument, Question, Suspension};
-use tool_runtime::catalog::ToolCatalog;
-use tool_runtime::policy::ToolPolicy;
 use tool_runtime::store::PendingCall;
-use tool_runtime::tool::ToolEffect;
+use tool_runtime::{ToolCatalog, ToolEffect, ToolPolicy};
 
 use crate::approvals::waiting;
 use crate::approvals::waiting::{DecidedIn, Found};

@@ -1,6 +1,6 @@
 //! The prompt loop of `chat`: the greeting, the lines that are commands, and the wait for decisions of others.
 
-use tool_runtime::tool::ToolSpec;
+use tool_runtime::ToolSpec;
 
 use crate::chat::Talk;
 use crate::chat::line::Line;

@@ -1,6 +1,6 @@
 //! The question whether a waiting call may run, asked at the keyboard.
 
-use tool_runtime::catalog::ToolCatalog;
+use tool_runtime::ToolCatalog;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::PendingCall;
 

@@ -1,6 +1,7 @@
 //! Prints the events of a conversation, for a person or for a program.
 
-use tool_runtime::call::{Event, JsonText, Outcome};
+use tool_runtime::call::JsonText;
+use tool_runtime::{Event, Outcome};
 
 use crate::fold::{Room, fields};
 use crate::terminal;

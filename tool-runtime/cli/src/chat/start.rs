@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
+use tool_runtime::RunOptions;
 use tool_runtime::agent::{Agent, Conversation, LeasedRun, RunQueue, SavedConversation};
-use tool_runtime::runner::{ResumeError, RunOptions};
+use tool_runtime::runner::ResumeError;
 use tool_runtime::store::{DocumentKind, Key, Query, Store as _, StoredDocument, StoredRun};
 
 use crate::chat::Chat;

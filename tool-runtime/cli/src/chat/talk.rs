@@ -5,11 +5,12 @@ use std::future::Future;
 use std::io::IsTerminal as _;
 
 use tool_runtime::agent::{ClientAnswer, Conversation, Input, TurnOutcome, WaitingCall};
-use tool_runtime::call::{Decider, Outcome, Question, Suspension};
+use tool_runtime::call::{Decider, Question, Suspension};
 use tool_runtime::error::Problem;
 use tool_runtime::media::Media;
-use tool_runtime::runner::{ApprovalDecision, ResumeError, Run};
+use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::StoreError;
+use tool_runtime::{Outcome, Run};
 
 use crate::approvals::who_decides;
 use crate::attend::{cancellable, interruptible};

@@ -10,9 +10,8 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
-use tool_runtime::capability::{
-    ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest, Secret,
-};
+use tool_runtime::Secret;
+use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 
 use crate::adapters::Adapters;
 use crate::exit::Failure;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tool_runtime::policy::ToolPolicy;
+use tool_runtime::ToolPolicy;
 use tool_runtime::tool::Hash;
 
 use crate::written::PolicyFile;

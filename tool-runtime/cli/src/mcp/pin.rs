@@ -5,8 +5,8 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 
 use serde_json::Value;
+use tool_runtime::ToolPolicy;
 use tool_runtime::mcp::source::McpTool;
-use tool_runtime::policy::ToolPolicy;
 use tool_runtime::tool::Hash;
 
 use crate::exit::{Exit, Failure};

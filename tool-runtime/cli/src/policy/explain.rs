@@ -6,8 +6,8 @@ use std::sync::Arc;
 use clap::Args;
 use serde::Serialize;
 use tool_runtime::call::{Caller, Decision, Verdict};
-use tool_runtime::catalog::ToolCatalog;
-use tool_runtime::policy::{PolicyContext, ToolPolicy};
+use tool_runtime::policy::PolicyContext;
+use tool_runtime::{ToolCatalog, ToolPolicy};
 
 use crate::exit::{Exit, Failure};
 use crate::frozen::frozen;

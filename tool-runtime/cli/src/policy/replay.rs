@@ -7,9 +7,9 @@ use std::sync::Arc;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tool_runtime::ToolCatalog;
 use tool_runtime::call::{Caller, Decision, JsonText};
-use tool_runtime::policy::{PolicyContext, Subject, ToolPolicy};
+use tool_runtime::policy::{PolicyContext, Subject};
+use tool_runtime::{ToolCatalog, ToolPolicy};
 
 use crate::exit::{Exit, Failure};
 use crate::session::{Cli, Party};

@@ -1,9 +1,8 @@
 //! A sentence on why a rule of a policy applies. It names keys, labels and pointers, never the value of an argument.
 
-use tool_runtime::ToolSpec;
 use tool_runtime::call::{Decision, Verdict};
 use tool_runtime::error::Problem;
-use tool_runtime::policy::ToolPolicy;
+use tool_runtime::{ToolPolicy, ToolSpec};
 
 use crate::policy::explain::Explain;
 use crate::written::PolicyFile;

@@ -23,7 +23,8 @@ impl Message {
     /// checks first, and by `cancelled` otherwise.
     ///
     /// ```
-    /// use tool_runtime::wire::history::{CallMessage, Message, Part};
+    /// use tool_runtime::wire::Message;
+    /// use tool_runtime::wire::history::{CallMessage, Part};
     ///
     /// let call = CallMessage::new("call_1", "mail__send", "{}");
     /// let history = [Message::Assistant(vec![Part::Call(call)])];

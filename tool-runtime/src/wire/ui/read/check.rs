@@ -11,7 +11,7 @@ use crate::wire::ui::read::{ChatError, ChatErrorKind};
 ///
 /// ```
 /// use std::collections::BTreeMap;
-/// use tool_runtime::CallId;
+/// use tool_runtime::call::CallId;
 /// use tool_runtime::wire::Message;
 /// use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
 /// use tool_runtime::wire::ui::{Answer, HistoryLimits};
