@@ -13,8 +13,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tool_runtime::agent::{Agent, Input, SavedConversation, ScriptedModel};
+use tool_runtime::agent::{Agent, Input, SavedConversation};
 use tool_runtime::store::{Chain, Key, MemoryStore, RecordFilter, Store};
+use tool_runtime::testing::ScriptedModel;
 use tool_runtime::{
     Call, Outcome, Reconciled, RunOptions, ToolCatalog, ToolComponent, ToolContext, ToolError, ToolPolicy, ToolRunner,
     tool,

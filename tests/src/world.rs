@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store};
+use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
+use tool_runtime::testing::ManualClock;
 use tool_runtime::{
     Capabilities, ToolCatalog, ToolExecResult, ToolInvocationRecord, ToolPolicy, ToolRunner, capability,
 };

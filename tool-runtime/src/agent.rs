@@ -6,7 +6,8 @@
 //! [`Conversation::ask`] returns an answer of a type, [`Agent::settings`] sets temperature, reasoning and limits.
 //!
 //! ```
-//! use tool_runtime::agent::{Agent, TurnOutcome, ScriptedModel, ScriptedTurn};
+//! use tool_runtime::agent::{Agent, TurnOutcome};
+//! use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 //! use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 //!
 //! /// Adds two numbers.
@@ -51,7 +52,6 @@ mod outcome;
 mod picking;
 mod prices;
 mod saved;
-mod scripted;
 mod shown;
 mod stream;
 mod telemetry;
@@ -76,7 +76,6 @@ pub(crate) use model_error::ModelErrorKind;
 pub use outcome::{StopReason, TurnOutcome, WaitingCall};
 pub use prices::Prices;
 pub use saved::SavedConversation;
-pub use scripted::{ScriptedModel, ScriptedTurn};
 pub use stream::UiStream;
 pub use turns::step::Step;
 pub use worker::{LeasedRun, RunQueue, Worker};
@@ -88,7 +87,8 @@ use crate::wire::RequestSettings;
 /// A model plus the settings of the loop that drives it. Cheap to clone.
 ///
 /// ```
-/// use tool_runtime::agent::{Agent, Prices, ScriptedModel};
+/// use tool_runtime::agent::{Agent, Prices};
+/// use tool_runtime::testing::ScriptedModel;
 ///
 /// let model = ScriptedModel::new([]);
 /// let agent = Agent::new(model).instructions("Be brief.").max_turns(8).prices(Prices::new(3.0, 15.0));
@@ -159,7 +159,8 @@ impl Agent {
     /// like any other: to refuse tools, leave them out of [`RunOptions::tools`](crate::RunOptions::tools).
     ///
     /// ```
-    /// use tool_runtime::agent::{Agent, ScriptedModel};
+    /// use tool_runtime::agent::Agent;
+    /// use tool_runtime::testing::ScriptedModel;
     /// use tool_runtime::wire::{Effort, RequestSettings, ToolChoice};
     ///
     /// let settings = RequestSettings::new().temperature(0.2).reasoning(Effort::Low).tool_choice(ToolChoice::Required);

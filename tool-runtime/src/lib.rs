@@ -150,7 +150,11 @@ pub use attributes::capability;
 pub use capability::{cap::Cap, capabilities::Capabilities, connection::Connection, secret::Secret};
 
 #[doc(inline)]
-pub use component::{Call, Precondition, Reconciled, ToolComponent, ToolOutput, WithMedia};
+pub use component::{Call, Precondition, Reconciled, ToolComponent, WithMedia};
+
+// A bound that every suitable type meets. Compiler messages print its name alone only if it can be named.
+#[doc(hidden)]
+pub use component::ToolOutput;
 
 /// Reads the definition of a tool without a catalog: `definition!(path::to::tool)`.
 ///

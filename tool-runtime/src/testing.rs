@@ -1,5 +1,6 @@
 //! Tests of tools through the gate: [`harness`] presets everything that a runner needs, records what calls do with
-//! capabilities, injects faults, and prints the record of a call that ends otherwise than a test expects. `conformance` (feature `testing`)
+//! capabilities, injects faults, and prints the record of a call that ends otherwise than a test expects. `ScriptedModel`
+//! (feature `agent`) takes the place of a model, [`ManualClock`] that of the wall clock. `conformance` (feature `testing`)
 //! tests stores.
 
 #[cfg(feature = "testing")]
@@ -7,6 +8,9 @@ mod agreement;
 mod capability_calls;
 mod fault;
 mod harness;
+mod manual_clock;
+#[cfg(feature = "agent")]
+mod scripted_model;
 mod test_call;
 
 // `assert_catalog_ok!` expands to a call of it.
@@ -15,6 +19,9 @@ mod test_call;
 pub use agreement::disagreements;
 pub use fault::Fault;
 pub use harness::{Harness, harness};
+pub use manual_clock::ManualClock;
+#[cfg(feature = "agent")]
+pub use scripted_model::{ScriptedModel, ScriptedTurn};
 pub use test_call::TestCall;
 
 /// The promises of every [`Store`](crate::store::Store), as cases that any implementation can run.

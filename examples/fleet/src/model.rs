@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tool_runtime::agent::{DisplayFn, ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn};
+use tool_runtime::agent::{DisplayFn, ModelClient, ModelError, ModelRequest};
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 use tool_runtime::wire::history::Content;
 use tool_runtime::wire::{Decoded, Message};
 

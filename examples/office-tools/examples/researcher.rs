@@ -8,7 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use office_tools::Failure;
 use office_tools::docs::{DocumentIndex, Hit, search};
-use tool_runtime::agent::{Agent, Graph, ScriptedModel, ScriptedTurn, TurnOutcome};
+use tool_runtime::agent::{Agent, Graph, TurnOutcome};
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 use tool_runtime::{Capabilities, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 struct Library;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tests::grace;
 use tests::world::{Cursor, EventLog};
-use tool_runtime::agent::{Agent, Conversation, Input, ScriptedModel, ScriptedTurn, TurnOutcome};
+use tool_runtime::agent::{Agent, Conversation, Input, TurnOutcome};
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
 use tool_runtime::{Event, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 

@@ -15,12 +15,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use notes::{Happened, Seats, Table, World};
 use tokio::sync::Barrier;
-use tool_runtime::agent::{
-    Agent, Conversation, DisplayFn, Graph, ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn,
-    TurnOutcome,
-};
+use tool_runtime::agent::{Agent, Conversation, DisplayFn, Graph, ModelClient, ModelError, ModelRequest, TurnOutcome};
 use tool_runtime::call::Caller;
 use tool_runtime::store::{DocumentKind, MemoryStore, PendingCall, Query, RecordFilter, Store};
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 use tool_runtime::wire::history::Content;
 use tool_runtime::wire::{Decoded, Message};
 use tool_runtime::{

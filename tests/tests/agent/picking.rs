@@ -8,13 +8,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tool_runtime::agent::{
-    Agent, DisplayFn, ModelClient, ModelError, ModelRequest, SavedConversation, ScriptedModel, ScriptedTurn,
-    TurnOutcome,
-};
+use tool_runtime::agent::{Agent, DisplayFn, ModelClient, ModelError, ModelRequest, SavedConversation, TurnOutcome};
 use tool_runtime::catalog::{CatalogBuilder, PickOptions, Scorer};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::Failure;
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 use tool_runtime::wire::{Decoded, EncodeOptions, Format, Message};
 use tool_runtime::{
     Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner, ToolSpec,

@@ -10,10 +10,9 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tests::grace;
 use tests::tree::{Fields, Seen, Tree};
-use tool_runtime::agent::{
-    Agent, Conversation, DisplayFn, Graph, ModelClient, ModelError, ModelRequest, ScriptedModel, ScriptedTurn,
-};
+use tool_runtime::agent::{Agent, Conversation, DisplayFn, Graph, ModelClient, ModelError, ModelRequest};
 use tool_runtime::runner::{ApprovalDecision, RunnerBuilder};
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 use tool_runtime::wire::{Decoded, Format, RequestSettings};
 use tool_runtime::{Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, tool};
 use tracing::Instrument;

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tests::world::EventLog;
-use tool_runtime::agent::{Agent, SavedConversation, ScriptedModel, ScriptedTurn, TurnOutcome};
+use tool_runtime::agent::{Agent, SavedConversation, TurnOutcome};
 use tool_runtime::media::Media;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 use tool_runtime::wire::Message;
 use tool_runtime::{
     Call, Event, Run, RunOptions, ToolCall, ToolCatalog, ToolComponent, ToolContext, ToolEffect, ToolError,

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tests::world;
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
-use tool_runtime::store::{ManualClock, MemoryStore, RecordFilter, Store};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+use tool_runtime::testing::ManualClock;
 use tool_runtime::{
     Connection, Outcome, Run, RunOptions, ToolCall, ToolError, ToolPolicy, ToolRunner, capability, tool,
 };

@@ -21,10 +21,11 @@ use std::sync::Arc;
 use tests::DecideShown as _;
 use tests::Shown as _;
 
-use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn, TurnOutcome};
+use tool_runtime::agent::{Agent, TurnOutcome};
 use tool_runtime::call::{CallId, Caller, Decider};
 use tool_runtime::runner::{ApprovalDecision, ResumeError, RunSnapshot};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 use tool_runtime::{
     Call, Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolComponent, ToolError, ToolInvocationRecord, ToolPolicy,
     ToolRunner, tool,

@@ -8,9 +8,10 @@ use tests::Shown as _;
 
 use serde_json::Value;
 use tests::world::{Door, Happened, HookAction, HookedStore, Processes, World};
-use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn, StopReason, TurnOutcome};
+use tool_runtime::agent::{Agent, StopReason, TurnOutcome};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{DocumentKind, Query, Store, StoreError};
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 use tool_runtime::wire::Usage;
 use tool_runtime::{Outcome, Run, RunOptions, ToolCall, ToolError, ToolExecResult, ToolRunner, capability, tool};
 

@@ -8,11 +8,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tool_runtime::agent::{
-    Agent, Conversation, DisplayFn, Durable, Input, ModelClient, ModelError, ModelRequest, SavedConversation,
-    ScriptedModel, ScriptedTurn, Step, StepError, StepFuture, TurnOutcome,
+    Agent, Conversation, DisplayFn, Durable, Input, ModelClient, ModelError, ModelRequest, SavedConversation, Step,
+    StepError, StepFuture, TurnOutcome,
 };
 use tool_runtime::runner::{ApprovalDecision, RunnerBuilder};
-use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store, StoreError};
+use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store, StoreError};
+use tool_runtime::testing::{ManualClock, ScriptedModel, ScriptedTurn};
 use tool_runtime::wire::{Decoded, Message};
 use tool_runtime::{
     Capabilities, Outcome, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner,

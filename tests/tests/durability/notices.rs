@@ -12,10 +12,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tests::world::{LEASE, Processes, World};
 use tests::{DecideShown as _, Shown as _};
-use tool_runtime::agent::{Agent, RunQueue, ScriptedModel, ScriptedTurn, TurnOutcome, Worker};
+use tool_runtime::agent::{Agent, RunQueue, TurnOutcome, Worker};
 use tool_runtime::call::{CallId, Decider};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{DocumentKind, Query, Store, StoredNotice};
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 use tool_runtime::{Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// Pays a payment back.

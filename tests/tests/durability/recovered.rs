@@ -17,7 +17,8 @@ use tokio::sync::Notify;
 use tool_runtime::agent::{
     Agent, Conversation, DisplayFn, Input, ModelClient, ModelError, ModelRequest, RunQueue, Step, Worker,
 };
-use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store};
+use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
+use tool_runtime::testing::ManualClock;
 use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{Decoded, Finish, Message};
 use tool_runtime::{

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tests::world::{self, Effects, EventLog};
-use tool_runtime::agent::{
-    Agent, ClientAnswer, Conversation, Input, ModelError, SavedConversation, ScriptedModel, ScriptedTurn, Step,
-};
+use tool_runtime::agent::{Agent, ClientAnswer, Conversation, Input, ModelError, SavedConversation, Step};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 use tool_runtime::wire::{Finish, Message};
 use tool_runtime::{Outcome, RunOptions, ToolContext, ToolError, ToolPolicy, ToolRunner, tool};
 

@@ -25,8 +25,9 @@ use tool_runtime::agent::{Agent, DisplayFn, Input, ModelClient, ModelError, Mode
 use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{
-    Anchor, Chain, DocumentKind, Key, ManualClock, MemoryStore, Query, RecordFilter, Store, StoreError, Transaction,
+    Anchor, Chain, DocumentKind, Key, MemoryStore, Query, RecordFilter, Store, StoreError, Transaction,
 };
+use tool_runtime::testing::ManualClock;
 use tool_runtime::tool::Hash;
 use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{Decoded, Finish, Message};

@@ -12,7 +12,8 @@ use tests::world::{Cursor, EventLog};
 use tool_runtime::call::{Decider, Violation};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{Clock, ManualClock, MemoryStore};
+use tool_runtime::store::{Clock, MemoryStore};
+use tool_runtime::testing::ManualClock;
 use tool_runtime::{
     Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner, tool,
 };

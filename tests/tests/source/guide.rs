@@ -6,7 +6,8 @@ use std::path::Path;
 
 use office_tools as _;
 use serde_json::Value;
-use tool_runtime::agent::{Agent, Graph, ScriptedModel};
+use tool_runtime::agent::{Agent, Graph};
+use tool_runtime::testing::ScriptedModel;
 use tool_runtime::{Outcome, ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::{read, root};

@@ -1,11 +1,9 @@
 //! Strict copies, null removal, history and recorded responses beyond the fixtures.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
-use tool_runtime::call::CallId;
+use tool_runtime::call::{CallId, Suspension};
 use tool_runtime::wire::history::{CallMessage, ResultMessage};
-use tool_runtime::wire::ui::{Answer, HistoryLimits};
+use tool_runtime::wire::ui::ChatReader;
 use tool_runtime::wire::{EncodeOptions, Format, Message, RequestSettings, ToolChoice, WireTool};
 
 /// The closed copy, or the pointer to the part that cannot be closed.
@@ -141,12 +139,11 @@ fn answer(id: &str) -> Message {
 
 #[test]
 fn client_history_is_checked() {
-    let given = Answer::Given(ResultMessage::new("s", "result of s"));
-    let issued: BTreeMap<CallId, (CallMessage, Answer)> =
-        [("c", Answer::Client), ("d", Answer::Client), ("s", given), ("p", Answer::Pending)]
-            .into_iter()
-            .map(|(id, answer)| (CallId::new(id), (call(id), answer)))
-            .collect();
+    let own = [turn(&["c", "d", "s", "p"]), answer("s")];
+    let waiting = || {
+        let waiting = [("c", Suspension::Client), ("d", Suspension::Client), ("p", Suspension::Approval)];
+        waiting.map(|(id, suspension)| (CallId::new(id), suspension))
+    };
     let user = || Message::user("hello");
     let other = tests::wire::turn("", vec![CallMessage::new("c", "a__b", r#"{"x":2}"#)]);
     let reordered = CallMessage::new("c", "a__b", r#"{"s":" \" ","x":1.5}"#);
@@ -166,7 +163,7 @@ fn client_history_is_checked() {
         (vec![turn(&["p"]), answer("p")], Some(("history_forged", "/1"))),
         (vec![turn(&["s"]), Message::Result(ResultMessage::new("s", "better"))], Some(("history_forged", "/1"))),
     ] {
-        let got = HistoryLimits::default().check(&history, &issued).err();
+        let got = ChatReader::check(&own, waiting(), &history).err();
         let got = got.as_ref().map(|error| (error.code(), error.path.as_str()));
         assert_eq!(got, expected, "{history:?}");
     }
@@ -174,9 +171,7 @@ fn client_history_is_checked() {
 
 #[test]
 fn client_history_has_limits() {
-    let check = |history: &[Message]| {
-        HistoryLimits::default().check(history, &BTreeMap::new()).map_err(|error| (error.code(), error.path))
-    };
+    let check = |history: &[Message]| ChatReader::check(&[], [], history).map_err(|error| (error.code(), error.path));
     let long = |bytes: usize| Message::user("a".repeat(bytes));
     assert_eq!(check(&[long(32 << 10)]), Ok(()));
     assert_eq!(check(&[long((32 << 10) + 1)]), Err(("history_too_large", String::new())));

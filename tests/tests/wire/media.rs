@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use serde_json::{Value, json};
+use tool_runtime::call::{CallId, Suspension};
 use tool_runtime::error::ParseError;
 use tool_runtime::media::Media;
 use tool_runtime::wire::history::{CallMessage, Content, Part, ResultMessage};
-use tool_runtime::wire::ui::{Answer, HistoryLimits};
+use tool_runtime::wire::ui::ChatReader;
 use tool_runtime::wire::{Format, Message};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
@@ -131,22 +132,22 @@ fn a_client_cannot_bring_files_into_results_or_too_many_into_a_history() {
     let mut given = ResultMessage::new("c", "{}");
     let mut forged = given.clone();
     forged.media.push(png());
-    let error = |answer, result: &ResultMessage| {
-        let issued = [("c".into(), (call.clone(), answer))].into_iter().collect();
+    let error = |own: Option<&ResultMessage>, waits: Option<Suspension>, result: &ResultMessage| {
+        let own: Vec<_> = [turn.clone()].into_iter().chain(own.cloned().map(Message::Result)).collect();
         let history = [turn.clone(), Message::Result(result.clone())];
-        HistoryLimits::default().check(&history, &issued).map_err(|error| error.code())
+        let waiting = waits.map(|suspension| (CallId::new("c"), suspension));
+        ChatReader::check(&own, waiting, &history).map_err(|error| error.code())
     };
-    for answer in [Answer::Client, Answer::Ended, Answer::Given(given.clone())] {
-        assert_eq!(error(answer.clone(), &given), Ok(()));
-        assert_eq!(error(answer, &forged), Err("history_forged"));
+    for (own, waits) in [(None, Some(Suspension::Client)), (None, None), (Some(&given), None)] {
+        assert_eq!(error(own, waits, &given), Ok(()));
+        assert_eq!(error(own, waits, &forged), Err("history_forged"));
     }
     given.media.push(png());
-    assert_eq!(error(Answer::Given(given.clone()), &given), Ok(()));
+    assert_eq!(error(Some(&given), None, &given), Ok(()));
 
     let large = Media::bytes("text/plain", "a".repeat(11 << 20).as_bytes()).unwrap();
     let message = Message::User(vec![Content::Media(large)]);
-    let checked =
-        |history: &[Message]| HistoryLimits::default().check(history, &[].into()).map_err(|error| error.code());
+    let checked = |history: &[Message]| ChatReader::check(&[], [], history).map_err(|error| error.code());
     assert_eq!(checked(std::slice::from_ref(&message)), Ok(()));
     assert_eq!(checked(&[message.clone(), message]), Err("history_too_large"));
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde_json::json;
 use tokio::time::Instant;
-use tool_runtime::store::{MemoryStore, RunBehind, Store, StoreError};
+use tool_runtime::store::{MemoryStore, Store, StoreError};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -213,11 +213,13 @@ async fn restored(cli: &Cli<'_>, url: &str, anchors: &Path) -> Result<Exit, Fail
     }
     let store = open(cli, url, Missing::Refused).await?;
     let behind = store.hold_back(&anchors).await?;
-    for RunBehind { run_id, anchored, found, held_back, .. } in &behind {
+    for finding in &behind {
+        let (Some((run_id, last)), Some((found, held_back))) = (finding.record(), finding.behind()) else { continue };
+        let anchored = last + 1;
         terminal::line(&if cli.settings.json {
-            json!({"run": **run_id, "anchored": anchored, "found": found, "held_back": held_back}).to_string()
+            json!({"run": run_id, "anchored": anchored, "found": found, "held_back": held_back}).to_string()
         } else {
-            let what = if *held_back { "held back until `store release`" } else { "not in the store" };
+            let what = if held_back { "held back until `store release`" } else { "not in the store" };
             format!("{}  records {found} of {anchored}; {what}", terminal::safe(run_id))
         });
     }

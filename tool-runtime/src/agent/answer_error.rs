@@ -11,7 +11,8 @@ use crate::runner::ResumeError;
 /// ```
 /// use schemars::JsonSchema;
 /// use serde::Deserialize;
-/// use tool_runtime::agent::{Agent, AnswerError, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::agent::{Agent, AnswerError};
+/// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///
 /// #[derive(Deserialize, JsonSchema)]

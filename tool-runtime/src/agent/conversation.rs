@@ -42,9 +42,10 @@ use crate::wire::{Message, RequestSettings};
 /// request gets a separate stream with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
 ///
 /// ```
-/// use tool_runtime::agent::{Agent, TurnOutcome, Input, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::agent::{Agent, Input, TurnOutcome};
 /// use tool_runtime::call::Decider;
 /// use tool_runtime::runner::ApprovalDecision;
+/// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 ///
 /// /// Deletes a note.
@@ -183,7 +184,8 @@ impl Conversation {
     /// ```
     /// use schemars::JsonSchema;
     /// use serde::Deserialize;
-    /// use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn};
+    /// use tool_runtime::agent::Agent;
+    /// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
     /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
     ///
     /// #[derive(Deserialize, JsonSchema)]
@@ -240,7 +242,8 @@ impl Conversation {
     /// input, the next step returns the same again. After an error of the model, it asks the model again.
     ///
     /// ```
-    /// use tool_runtime::agent::{Agent, Input, ScriptedModel, ScriptedTurn, Step};
+    /// use tool_runtime::agent::{Agent, Input, Step};
+    /// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
     /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -28,8 +28,8 @@ pub type StepFuture<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, 
 ///
 /// ```
 /// use async_trait::async_trait;
-/// use tool_runtime::agent::{Agent, Conversation, Durable, Input, SavedConversation, ScriptedModel, ScriptedTurn, Step};
-/// use tool_runtime::agent::{StepError, StepFuture};
+/// use tool_runtime::agent::{Agent, Conversation, Durable, Input, SavedConversation, Step, StepError, StepFuture};
+/// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///
 /// /// Keeps nothing.

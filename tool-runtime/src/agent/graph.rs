@@ -24,7 +24,8 @@ use crate::registration::{Behaviour, DynamicTool, GraphDeclaration, Instance};
 /// decision on the inner call, and the graph continues.
 ///
 /// ```
-/// use tool_runtime::agent::{Agent, TurnOutcome, Graph, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::agent::{Agent, Graph, TurnOutcome};
+/// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 ///
 /// /// Looks up a word.

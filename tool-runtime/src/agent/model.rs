@@ -133,7 +133,8 @@ impl<'a> ModelRequest<'a> {
 /// The account of one turn of a model.
 ///
 /// ```
-/// use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::agent::Agent;
+/// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {

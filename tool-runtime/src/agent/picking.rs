@@ -26,8 +26,9 @@ impl Agent {
     /// provider's cache. The set of offered tools is part of the run and its snapshot.
     ///
     /// ```
-    /// use tool_runtime::agent::{Agent, ScriptedModel};
+    /// use tool_runtime::agent::Agent;
     /// use tool_runtime::catalog::PickOptions;
+    /// use tool_runtime::testing::ScriptedModel;
     ///
     /// let agent = Agent::new(ScriptedModel::new([])).pick(PickOptions::new(10).always(["tasks__list"]));
     /// # let _ = agent;

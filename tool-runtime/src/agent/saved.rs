@@ -20,7 +20,8 @@ const VERSION: u32 = 1;
 /// Keep it where clients cannot change it, see [`RunSnapshot`].
 ///
 /// ```
-/// use tool_runtime::agent::{Agent, SavedConversation, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::agent::{Agent, SavedConversation};
+/// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {

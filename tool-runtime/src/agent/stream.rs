@@ -28,7 +28,8 @@ const FULL: usize = 4 * BACKLOG;
 /// end of each call, the end of the turn, and a final `error` that reports an omission are always written.
 ///
 /// ```
-/// use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::agent::Agent;
+/// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 /// use tool_runtime::wire::ui::Protocol;
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///

@@ -1,9 +1,8 @@
 //! The time of day, as records and pending calls need it. No other file reads the wall clock.
 
-use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
@@ -19,7 +18,8 @@ use crate::store::{
 /// ```
 /// use std::sync::Arc;
 /// use std::time::Duration;
-/// use tool_runtime::store::{Clock, ManualClock};
+/// use tool_runtime::store::Clock;
+/// use tool_runtime::testing::ManualClock;
 ///
 /// let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse()?));
 /// clock.advance(Duration::from_secs(60));
@@ -233,45 +233,12 @@ pub(crate) fn is_before(now: Timestamp, made: Timestamp) -> bool {
     now < made.checked_sub(SKEW).unwrap_or(made)
 }
 
-/// A clock for tests and replays that shows one time until it is moved.
-///
-/// [`Clock`] has an example.
-pub struct ManualClock(Mutex<Timestamp>);
-
-impl ManualClock {
-    /// Creates a clock that shows `now`.
-    #[must_use]
-    pub const fn at(now: Timestamp) -> Self {
-        Self(Mutex::new(now))
-    }
-
-    /// Moves the clock forward, at most to the last representable timestamp.
-    pub fn advance(&self, by: Duration) {
-        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *now = now.saturating_add(by).unwrap_or(Timestamp::MAX);
-    }
-
-    /// Sets the clock.
-    pub fn set(&self, now: Timestamp) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
-    }
-}
-
-impl Clock for ManualClock {
-    fn now(&self) -> Timestamp {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for ManualClock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ManualClock({})", self.now())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::testing::ManualClock;
 
     #[test]
     fn a_clock_is_put_right_however_long_the_answer_took() {

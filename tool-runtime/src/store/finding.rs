@@ -32,6 +32,8 @@ pub(super) enum Wrong {
     NotAnchored { run_id: Arc<str>, sequence: u64, anchor: u64 },
     /// The records from this place up to an anchored one are gone.
     Cut { run_id: Arc<str>, sequence: u64, anchor: u64 },
+    /// The run has fewer records than an exported anchor, or others.
+    Behind { run_id: Arc<str>, sequence: u64, found: u64, held_back: bool },
     /// A document cannot be read.
     Document { kind: &'static str, scope: Arc<str> },
     /// An anchor is broken.
@@ -89,7 +91,8 @@ impl Finding {
         match &self.wrong {
             Wrong::Record { run_id, sequence, .. }
             | Wrong::NotAnchored { run_id, sequence, .. }
-            | Wrong::Cut { run_id, sequence, .. } => Some((run_id, *sequence)),
+            | Wrong::Cut { run_id, sequence, .. }
+            | Wrong::Behind { run_id, sequence, .. } => Some((run_id, *sequence)),
             Wrong::Document { .. } | Wrong::Anchor { .. } => None,
         }
     }
@@ -97,19 +100,32 @@ impl Finding {
     /// Returns the run of the record, or the owner of the document; `None` for a finding about an anchor.
     pub(super) const fn scope(&self) -> Option<&Arc<str>> {
         match &self.wrong {
-            Wrong::Record { run_id, .. } | Wrong::NotAnchored { run_id, .. } | Wrong::Cut { run_id, .. } => {
-                Some(run_id)
-            }
+            Wrong::Record { run_id, .. }
+            | Wrong::NotAnchored { run_id, .. }
+            | Wrong::Cut { run_id, .. }
+            | Wrong::Behind { run_id, .. } => Some(run_id),
             Wrong::Document { scope, .. } => Some(scope),
             Wrong::Anchor { .. } => None,
         }
     }
 
-    /// Returns the number of the anchor that shows the defect; `None` if the chain alone shows it.
+    /// Returns how many records the store has of a run that is behind an exported anchor, and whether
+    /// [`hold_back`](trait@crate::store::Store#method.hold_back) held the run back: a run that the store does not have
+    /// cannot be held back. `None` for every other finding.
+    #[must_use]
+    pub const fn behind(&self) -> Option<(u64, bool)> {
+        match &self.wrong {
+            Wrong::Behind { found, held_back, .. } => Some((*found, *held_back)),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of the anchor that shows the defect; `None` if the chain alone shows it, and for a run that is
+    /// behind an exported anchor.
     #[must_use]
     pub const fn anchor(&self) -> Option<u64> {
         match &self.wrong {
-            Wrong::Record { .. } | Wrong::Document { .. } => None,
+            Wrong::Record { .. } | Wrong::Behind { .. } | Wrong::Document { .. } => None,
             Wrong::NotAnchored { anchor, .. } | Wrong::Cut { anchor, .. } => Some(*anchor),
             Wrong::Anchor { number, .. } => Some(*number),
         }
@@ -117,7 +133,7 @@ impl Finding {
 
     /// Returns a stable code for each kind: `records_missing`, `record_repeated`, `record_unlinked`, `record_changed`,
     /// `record_misfiled`, `record_unreadable`, `removal_forged`, `removal_unchecked`, `erasure_unlisted`,
-    /// `erasure_undone`, `record_not_anchored`, `records_cut`, `document_unreadable` or `anchor_broken`.
+    /// `erasure_undone`, `record_not_anchored`, `records_cut`, `run_behind`, `document_unreadable` or `anchor_broken`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match &self.wrong {
@@ -133,6 +149,7 @@ impl Finding {
             Wrong::Record { broken: Broken::Undone, .. } => "erasure_undone",
             Wrong::NotAnchored { .. } => "record_not_anchored",
             Wrong::Cut { .. } => "records_cut",
+            Wrong::Behind { .. } => "run_behind",
             Wrong::Document { .. } => "document_unreadable",
             Wrong::Anchor { .. } => "anchor_broken",
         }
@@ -152,6 +169,9 @@ impl fmt::Display for Finding {
             Wrong::Cut { run_id, sequence, anchor } => {
                 write!(f, "run {run_id:?}, record {sequence}: it is missing, and what anchor {anchor} holds: ")?;
                 f.write_str("the end of the chain was removed, or lost")
+            }
+            Wrong::Behind { run_id, sequence, .. } => {
+                write!(f, "run {run_id:?}, record {sequence}: an exported anchor holds it, and the store does not")
             }
             Wrong::Document { kind, scope } => write!(f, "a document ({kind}) of {scope:?} cannot be read"),
             Wrong::Anchor { number, wrong } => write!(f, "anchor {number}: {wrong}"),

@@ -4,27 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::store::{Anchor, Document, Key, RecordFilter, RetentionRecord, Store, StoreError, Transaction};
+use crate::store::finding::Wrong;
+use crate::store::{Anchor, Document, Finding, Key, RecordFilter, RetentionRecord, Store, StoreError, Transaction};
 use crate::tool::Hash;
 
 /// How many records are read at a time.
 const PAGE: usize = 500;
-
-/// A run whose records are fewer than in an exported anchor, or differ from it.
-///
-/// [`hold_back`](trait@Store#method.hold_back) returns it. [`Anchor`] has an example of the export.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RunBehind {
-    /// The run.
-    pub run_id: Arc<str>,
-    /// The smallest number of records that it had when the last of the anchors was made.
-    pub anchored: u64,
-    /// How many of its records the store has.
-    pub found: u64,
-    /// Whether the store has the run itself and held it back. If `false`, no worker could continue it anyway.
-    pub held_back: bool,
-}
 
 /// The end that a chain must have reached.
 struct Expected {
@@ -37,7 +22,7 @@ struct Expected {
 impl dyn Store + '_ {
     /// Compares a restored store with anchors that were exported before the restore, and holds back each run that is
     /// behind: no worker continues it before [`release_run`](trait@Store#method.release_run). Call it before workers
-    /// start.
+    /// start. Each [`Finding`] names the anchored record and [the number that the store has](Finding::behind).
     ///
     /// Calls of such a run after the backup may have taken effect without a trace in the store: a worker would query
     /// the model again, and the calls would get new ids and new idempotency keys. Runs whose later records are in no
@@ -60,7 +45,7 @@ impl dyn Store + '_ {
     /// # Errors
     /// [`StoreError::Corrupt`] if an anchor was changed after it was made; the store cannot be reached, or its
     /// documents cannot be read. Runs that were held back before the error stay held back.
-    pub async fn hold_back(&self, anchors: &[Anchor]) -> Result<Vec<RunBehind>, StoreError> {
+    pub async fn hold_back(&self, anchors: &[Anchor]) -> Result<Vec<Finding>, StoreError> {
         let mut expected: BTreeMap<Arc<str>, Expected> = BTreeMap::new();
         for anchor in anchors {
             if !anchor.is_whole() {
@@ -97,7 +82,7 @@ impl dyn Store + '_ {
             expected.into_iter().filter(|(_, expected)| !expected.is_there)
         {
             let held_back = mark(self, &run_id, true).await?;
-            behind.push(RunBehind { run_id, anchored: sequence + 1, found, held_back });
+            behind.push(Wrong::Behind { run_id, sequence, found, held_back }.into());
         }
         Ok(behind)
     }

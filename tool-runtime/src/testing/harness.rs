@@ -18,7 +18,8 @@ use crate::capability::{
 use crate::catalog::ToolCatalog;
 use crate::policy::ToolPolicy;
 use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
-use crate::store::{ManualClock, MemoryStore, RecordFilter, Store};
+use crate::store::{MemoryStore, RecordFilter, Store};
+use crate::testing::ManualClock;
 use crate::testing::capability_calls::CapabilityCalls;
 use crate::testing::fault::{Fault, Faults};
 use crate::testing::test_call::TestCall;

@@ -39,7 +39,7 @@ mod steps;
 
 pub use event::UiEvent;
 pub use protocol::Protocol;
-pub use read::{Answer, ChatAnswer, ChatError, ChatReader, ChatRequest, HistoryLimits};
+pub use read::{ChatAnswer, ChatError, ChatReader, ChatRequest};
 
 use std::fmt;
 

@@ -7,7 +7,8 @@ use tokio::sync::Notify;
 use tool_runtime::agent::{Input, SavedConversation, Step};
 use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{AuditRecord, Key, ManualClock, Transaction};
+use tool_runtime::store::{AuditRecord, Key, Transaction};
+use tool_runtime::testing::ManualClock;
 
 const RULES: &str = "require_approval_for_tools = ['notes__delete', 'notes__page']";
 

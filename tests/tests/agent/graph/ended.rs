@@ -2,7 +2,7 @@
 
 use super::*;
 use tool_runtime::agent::StopReason;
-use tool_runtime::store::ManualClock;
+use tool_runtime::testing::ManualClock;
 
 #[tokio::test]
 async fn what_goes_wrong_in_a_child_is_one_safe_sentence() {

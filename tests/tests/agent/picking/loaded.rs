@@ -1,7 +1,8 @@
 //! When a tool is loaded, and the result that a model reads if it calls the tool before.
 
-use tool_runtime::agent::{Agent, Conversation, Input, ModelTurn, ScriptedTurn};
+use tool_runtime::agent::{Agent, Conversation, Input, ModelTurn};
 use tool_runtime::catalog::PickOptions;
+use tool_runtime::testing::ScriptedTurn;
 use tool_runtime::wire::{Message, RequestSettings, ToolChoice};
 use tool_runtime::{Outcome, RunOptions, ToolCall, ToolCatalog, ToolEffect, ToolPolicy, ToolRunner};
 

@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde_json::json;
 use tests::spans::Traced;
 use tests::world::EventLog;
-use tool_runtime::agent::{Agent, Input, ScriptedModel, ScriptedTurn};
+use tool_runtime::agent::{Agent, Input};
 use tool_runtime::media::Media;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 use tool_runtime::wire::Format;
 use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
 use tool_runtime::{

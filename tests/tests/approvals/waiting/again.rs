@@ -2,7 +2,8 @@
 
 use tool_runtime::agent::{ClientAnswer, Input, RunQueue};
 use tool_runtime::call::{DecisionError, Question};
-use tool_runtime::store::{Chain, DecisionRecord, ManualClock};
+use tool_runtime::store::{Chain, DecisionRecord};
+use tool_runtime::testing::ManualClock;
 
 use super::*;
 

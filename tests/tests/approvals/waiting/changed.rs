@@ -8,7 +8,7 @@ use tests::Shown as _;
 use serde_json::{Value, json};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::runner::SealingKeys;
-use tool_runtime::store::ManualClock;
+use tool_runtime::testing::ManualClock;
 use tool_runtime::{ToolContext, ToolEffect};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 

@@ -8,7 +8,8 @@ use tests::Shown as _;
 use tests::grace as outsider;
 use tool_runtime::call::{ArgumentChange, DecisionError};
 use tool_runtime::runner::ResumeError;
-use tool_runtime::store::{Clock as _, DecisionKind, DecisionRecord, Key, ManualClock};
+use tool_runtime::store::{Clock as _, DecisionKind, DecisionRecord, Key};
+use tool_runtime::testing::ManualClock;
 
 use super::*;
 

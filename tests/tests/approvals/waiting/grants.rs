@@ -5,7 +5,8 @@ use tests::Shown as _;
 
 use tool_runtime::call::DecisionError;
 use tool_runtime::runner::{Grant, ResumeError};
-use tool_runtime::store::{Chain, Clock, DecisionKind, DecisionRecord, GrantScope, Key, ManualClock, RecordFilter};
+use tool_runtime::store::{Chain, Clock, DecisionKind, DecisionRecord, GrantScope, Key, RecordFilter};
+use tool_runtime::testing::ManualClock;
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use super::*;

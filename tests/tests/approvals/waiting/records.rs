@@ -6,7 +6,7 @@ use tests::Shown as _;
 
 use serde_json::Value;
 use tool_runtime::call::DigestKey;
-use tool_runtime::store::ManualClock;
+use tool_runtime::testing::ManualClock;
 
 use super::*;
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tool_runtime::runner::{ResumeError, SealingKeys};
-use tool_runtime::store::ManualClock;
+use tool_runtime::testing::ManualClock;
 
 use tool_runtime::store::RecordFilter;
 

@@ -2,11 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use tool_runtime::agent::{
-    Agent, CodeMode, Conversation, Graph, RunQueue, ScriptedModel, ScriptedTurn, TurnOutcome, Worker,
-};
+use tool_runtime::agent::{Agent, CodeMode, Conversation, Graph, RunQueue, TurnOutcome, Worker};
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::store::MemoryStore;
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 use tool_runtime::{Connection, ToolCatalog, ToolPolicy};
 
 use super::*;

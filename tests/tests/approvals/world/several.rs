@@ -1,6 +1,7 @@
 //! Preconditions of calls that need several approvals.
 
-use tool_runtime::agent::{Agent, Input, RunQueue, ScriptedModel, ScriptedTurn, TurnOutcome, Worker};
+use tool_runtime::agent::{Agent, Input, RunQueue, TurnOutcome, Worker};
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 
 use super::*;
 

@@ -4,10 +4,10 @@
 use std::sync::PoisonError;
 
 use tool_runtime::agent::{
-    Agent, Conversation, Durable, Input, RunQueue, SavedConversation, ScriptedModel, ScriptedTurn, Step, StepError,
-    StepFuture, TurnOutcome, Worker,
+    Agent, Conversation, Durable, Input, RunQueue, SavedConversation, Step, StepError, StepFuture, TurnOutcome, Worker,
 };
 use tool_runtime::runner::SealingKeys;
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 
 use super::*;
 

@@ -2,8 +2,9 @@
 
 use tests::world::{HookAction, HookedStore};
 use tool_runtime::ToolCall;
-use tool_runtime::agent::{Graph, ScriptedModel, ScriptedTurn};
+use tool_runtime::agent::Graph;
 use tool_runtime::store::{DocumentKind, Query, StoreError, Transaction};
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 
 use super::*;
 

@@ -10,7 +10,8 @@ use tokio::sync::Notify;
 use tool_runtime::agent::CodeMode;
 use tool_runtime::call::Decider;
 use tool_runtime::runner::{ApprovalDecision, RunSnapshot};
-use tool_runtime::store::{AuditRecord, DocumentKind, ManualClock, MemoryStore, Query, RecordFilter, Store};
+use tool_runtime::store::{AuditRecord, DocumentKind, MemoryStore, Query, RecordFilter, Store};
+use tool_runtime::testing::ManualClock;
 use tool_runtime::{Capabilities, Outcome, Run, ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::code_mode::waits::{SCRIPT, with_effects};

@@ -7,7 +7,8 @@ use tests::world::Processes;
 use tool_runtime::agent::CodeMode;
 use tool_runtime::call::{Decider, DecisionError, Question, Suspension};
 use tool_runtime::runner::{ApprovalDecision, Grant, RunSnapshot};
-use tool_runtime::store::{GrantScope, ManualClock, RecordFilter, Store};
+use tool_runtime::store::{GrantScope, RecordFilter, Store};
+use tool_runtime::testing::ManualClock;
 use tool_runtime::{
     Capabilities, Outcome, Run, ToolCall, ToolCatalog, ToolError, ToolExecResult, ToolPolicy, ToolRunner, tool,
 };

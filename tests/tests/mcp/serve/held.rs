@@ -24,8 +24,9 @@ use tool_runtime::capability::{ConnectionId, Elicit};
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder, Peer};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{
-    DecisionKind, DecisionRecord, DocumentKind, ManualClock, MemoryStore, PendingCall, Query, RecordFilter, Store,
+    DecisionKind, DecisionRecord, DocumentKind, MemoryStore, PendingCall, Query, RecordFilter, Store,
 };
+use tool_runtime::testing::ManualClock;
 use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 

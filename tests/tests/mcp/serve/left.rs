@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{DocumentKind, ManualClock, MemoryStore, Query, RecordFilter, Store as _};
+use tool_runtime::store::{DocumentKind, MemoryStore, Query, RecordFilter, Store as _};
+use tool_runtime::testing::ManualClock;
 
 use crate::serve::held::{NOBODY, builder, letter, one_waiting, piped, post, sent, waiting, waits};
 

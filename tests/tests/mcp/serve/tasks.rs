@@ -19,7 +19,8 @@ use tool_runtime::capability::Elicit;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder, Peer};
 use tool_runtime::media::Media;
 use tool_runtime::runner::{ApprovalDecision, Failure, ResumeError};
-use tool_runtime::store::{ManualClock, MemoryStore, PendingCall, RecordFilter, Store};
+use tool_runtime::store::{MemoryStore, PendingCall, RecordFilter, Store};
+use tool_runtime::testing::ManualClock;
 use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, WithMedia, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 

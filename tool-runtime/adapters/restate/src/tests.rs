@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use restate_sdk::errors::TerminalError;
-use tool_runtime::agent::{ScriptedModel, ScriptedTurn, StepFuture, WaitingCall};
+use tool_runtime::agent::{StepFuture, WaitingCall};
 use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::MemoryStore;
+use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 use tool_runtime::{ToolCatalog, ToolPolicy};
 
 use crate::engine::Arrived;

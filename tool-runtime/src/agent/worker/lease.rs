@@ -197,7 +197,8 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::store::{ManualClock, MemoryStore, StoredRun};
+    use crate::store::{MemoryStore, StoredRun};
+    use crate::testing::ManualClock;
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_was_not_renewed_in_time_is_looked_at() {

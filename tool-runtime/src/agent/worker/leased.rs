@@ -31,9 +31,10 @@ const LEASE: Duration = Duration::from_secs(30);
 /// request: after a decision that was posted, and when a process died during a turn.
 ///
 /// ```
-/// use tool_runtime::agent::{Agent, Conversation, Input, LeasedRun, RunQueue, ScriptedModel, ScriptedTurn, TurnOutcome};
+/// use tool_runtime::agent::{Agent, Conversation, Input, LeasedRun, RunQueue, TurnOutcome};
 /// use tool_runtime::call::Decider;
 /// use tool_runtime::runner::{ApprovalDecision, ResumeError};
+/// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 ///
 /// /// Deletes a note.

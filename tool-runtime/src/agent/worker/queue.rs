@@ -16,8 +16,9 @@ use crate::store::{DecisionKind, Document, Key, QueueDepth, Store, StoreError, S
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tool_runtime::agent::{Agent, Input, RunQueue, ScriptedModel, ScriptedTurn, Worker};
+/// use tool_runtime::agent::{Agent, Input, RunQueue, Worker};
 /// use tool_runtime::store::MemoryStore;
+/// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -17,8 +17,9 @@ use crate::store::{Document, DocumentKind, Key, Query, RunLease, StoreError, Sto
 /// lease in the transaction of each write. A lease has no end; it holds until the next attempt takes the run.
 ///
 /// ```
-/// use tool_runtime::agent::{Agent, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::agent::Agent;
 /// use tool_runtime::store::StoreError;
+/// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -137,7 +138,7 @@ impl ToolRunner {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use tool_runtime::store::ManualClock;
+    /// use tool_runtime::testing::ManualClock;
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

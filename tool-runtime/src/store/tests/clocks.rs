@@ -8,9 +8,10 @@ use jiff::Timestamp;
 use crate::store::conformance::record;
 use crate::store::runs::{self, Taker};
 use crate::store::{
-    Clock, Document, DocumentKind, Key, ManualClock, MemoryStore, Query, RunLease, Store, StoreError, StoredRun,
-    Transaction, Verification,
+    Clock, Document, DocumentKind, Key, MemoryStore, Query, RunLease, Store, StoreError, StoredRun, Transaction,
+    Verification,
 };
+use crate::testing::ManualClock;
 
 const LEASE: Duration = Duration::from_secs(30);
 

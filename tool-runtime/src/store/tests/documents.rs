@@ -3,7 +3,8 @@
 use tokio::sync::oneshot;
 
 use crate::store::conformance::waiting;
-use crate::store::{Clock, ManualClock, PendingCall, StoreError, WriteHandle};
+use crate::store::{Clock, PendingCall, StoreError, WriteHandle};
+use crate::testing::ManualClock;
 
 #[test]
 fn a_pending_call_is_a_versioned_document() {

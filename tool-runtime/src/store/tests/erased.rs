@@ -8,9 +8,10 @@ use crate::store::conformance::record;
 use crate::store::retention_record::{Act, RetentionRecord};
 use crate::store::tests::retention::{DAY, change, found, history, retention, store_key};
 use crate::store::{
-    Document, DocumentKind, HoldScope, Key, LedgerEntry, ManualClock, MemoryStore, Post, Query, RecordFilter,
-    Retention, SealedRecord, Store, StoredRun, Verification,
+    Document, DocumentKind, HoldScope, Key, LedgerEntry, MemoryStore, Post, Query, RecordFilter, Retention,
+    SealedRecord, Store, StoredRun, Verification,
 };
+use crate::testing::ManualClock;
 use crate::tool::Hash;
 
 fn of(principal: &str, call: &str) -> crate::ToolInvocationRecord {

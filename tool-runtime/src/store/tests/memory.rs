@@ -8,10 +8,10 @@ use crate::store::conformance::{self, record, waiting};
 use crate::store::runs;
 use crate::store::transaction::returning;
 use crate::store::{
-    AuditRecord, Chain, ChangeFn, Document, DocumentKind, Key, LedgerEntry, ManualClock, MemoryStore, Query,
-    RecordFilter, SealedRecord, Store, StoreError, StoredDocument, StoredRun, Transaction, Waiting, WriteHandle,
-    notices,
+    AuditRecord, Chain, ChangeFn, Document, DocumentKind, Key, LedgerEntry, MemoryStore, Query, RecordFilter,
+    SealedRecord, Store, StoreError, StoredDocument, StoredRun, Transaction, Waiting, WriteHandle, notices,
 };
+use crate::testing::ManualClock;
 use crate::tool::Hash;
 
 fn small() -> MemoryStore {

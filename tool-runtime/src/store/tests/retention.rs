@@ -7,9 +7,10 @@ use crate::call::{Decider, DigestKey};
 use crate::store::conformance::{record, waiting};
 use crate::store::retention_record::{Act, RetentionRecord};
 use crate::store::{
-    Anchor, Chain, Document, GrantScope, HoldScope, Key, ManualClock, MemoryStore, Post, RecordFilter, Retention,
-    Store, StoreError, StoredGrant, StoredRun, Transaction, Verification, Waiting, grants, notices,
+    Anchor, Chain, Document, GrantScope, HoldScope, Key, MemoryStore, Post, RecordFilter, Retention, Store, StoreError,
+    StoredGrant, StoredRun, Transaction, Verification, Waiting, grants, notices,
 };
+use crate::testing::ManualClock;
 use crate::tool::Hash;
 
 pub(super) const DAY: Duration = Duration::from_secs(86_400);

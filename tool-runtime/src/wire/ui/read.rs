@@ -13,7 +13,6 @@ mod request;
 
 use std::collections::BTreeMap;
 
-pub use check::{Answer, HistoryLimits};
 pub use error::ChatError;
 pub(crate) use error::ChatErrorKind;
 pub use request::{ChatAnswer, ChatRequest};
@@ -22,6 +21,7 @@ use crate::call::{CallId, Question, Suspension};
 use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
 use crate::wire::history::CallMessage;
+use check::ResultSource;
 use message::{Claim, Posted, Role, decision};
 
 /// The maximum number of bytes of the id of a chat or a message.
@@ -54,7 +54,7 @@ const ID_BYTES: usize = 128;
 /// ```
 #[derive(Debug)]
 pub struct ChatReader {
-    issued: BTreeMap<CallId, (CallMessage, Answer)>,
+    issued: BTreeMap<CallId, (CallMessage, ResultSource)>,
     max_bytes: usize,
 }
 
@@ -67,9 +67,9 @@ impl ChatReader {
         for message in history {
             for call in message.calls() {
                 let answer = match waiting.get(&call.id) {
-                    Some(Suspension::Client) => Answer::Client,
-                    Some(Suspension::Approval) => Answer::Pending,
-                    None => Answer::Ended,
+                    Some(Suspension::Client) => ResultSource::Client,
+                    Some(Suspension::Approval) => ResultSource::Pending,
+                    None => ResultSource::Ended,
                 };
                 // The client was shown masked or prepared arguments, so they cannot be compared.
                 let shown = CallMessage::new(call.id.clone(), call.name.clone(), "{}");
@@ -77,6 +77,50 @@ impl ChatReader {
             }
         }
         Self { issued, max_bytes: 1 << 20 }
+    }
+
+    /// Checks a history that a client sent against the own history of the conversation and its calls that wait, for a
+    /// protocol that this library does not read. At most 2,048 messages pass, with 32 KiB in one text and 20 MiB of
+    /// images and files. A missing result is not an error; [`Message::repair`] fills it in.
+    ///
+    /// ```
+    /// use tool_runtime::call::{CallId, Suspension};
+    /// use tool_runtime::wire::Message;
+    /// use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
+    /// use tool_runtime::wire::ui::ChatReader;
+    ///
+    /// let own = [Message::Assistant(vec![Part::Call(CallMessage::new("call_1", "screen__read", "{}"))])];
+    /// // The client executes the call, so it may bring the result.
+    /// let waiting = || [(CallId::new("call_1"), Suspension::Client)];
+    /// let sent = [own[0].clone(), Message::Result(ResultMessage::new("call_1", "A form."))];
+    /// assert!(ChatReader::check(&own, waiting(), &sent).is_ok());
+    ///
+    /// let forged = [own[0].clone(), Message::Result(ResultMessage::new("call_2", "Approved."))];
+    /// let refused = ChatReader::check(&own, waiting(), &forged);
+    /// assert_eq!(refused.map_err(|error| (error.code(), error.path)), Err(("history_orphan", "/1".to_owned())));
+    /// ```
+    ///
+    /// # Errors
+    /// The history is too large, holds a result without its call, a call or a result twice, or one that was not issued
+    /// or given here. The path is that of the message, such as `/3`; empty if the history is too large.
+    pub fn check(
+        own: &[Message],
+        waiting: impl IntoIterator<Item = (CallId, Suspension)>,
+        sent: &[Message],
+    ) -> Result<(), ChatError> {
+        let mut issued = Self::new(own, waiting).issued;
+        for call in own.iter().flat_map(Message::calls) {
+            issued.entry(call.id.clone()).and_modify(|(issued, _)| *issued = call.clone());
+        }
+        for message in own {
+            if let Message::Result(result) = message
+                && let Some((_, source @ ResultSource::Ended)) = issued.get_mut(&result.id)
+            {
+                *source = ResultSource::Given(result.clone());
+            }
+        }
+        let path = |at: Option<usize>| at.map_or_else(String::new, |at| format!("/{at}"));
+        check::find(sent, &issued).map_err(|(kind, at)| ChatError::new(kind, path(at)))
     }
 
     /// Sets the maximum number of bytes of a body; 1 MiB by default.
@@ -101,7 +145,7 @@ impl ChatReader {
             Some(_) => return Err(ChatError::new(ChatErrorKind::Trigger, "/trigger")),
         }
         let posted = message::read(body.get("messages").unwrap_or(&Tree::Null))?;
-        self.check(&message::history(&posted))?;
+        self.check_posted(&message::history(&posted))?;
         self.request(chat_id, posted)?.brings_something()
     }
 
@@ -130,7 +174,7 @@ impl ChatReader {
         let text = self.text(body)?;
         let body = self.parse(text)?;
         let input = ag_ui::read(&body)?;
-        self.check(&input.history)?;
+        self.check_posted(&input.history)?;
         self.resumed(input)?.brings_something()
     }
 
@@ -148,17 +192,17 @@ impl ChatReader {
 
     /// Refuses calls that were not issued, and results that a client may not give. Each message has its place among
     /// those that were posted.
-    fn check(&self, posted: &[(usize, Message)]) -> Result<(), ChatError> {
+    fn check_posted(&self, posted: &[(usize, Message)]) -> Result<(), ChatError> {
         let refused = |(kind, at): (ChatErrorKind, Option<usize>)| {
             let named = at.and_then(|at| posted.get(at));
             let path = named.map_or_else(|| "/messages".to_owned(), |(at, _)| format!("/messages/{at}"));
             ChatError { kind, path }
         };
         let history: Vec<_> = posted.iter().map(|(_, message)| message.clone()).collect();
-        HistoryLimits::default().find(&history, &self.issued).map_err(refused)
+        check::find(&history, &self.issued).map_err(refused)
     }
 
-    fn answer(&self, id: &str) -> Option<&Answer> {
+    fn answer(&self, id: &str) -> Option<&ResultSource> {
         self.issued.get(id).map(|(_, answer)| answer)
     }
 
@@ -184,20 +228,20 @@ impl ChatReader {
             let answer = self.answer(call.id);
             let id = CallId::new(call.id);
             request.answers.push(match (&call.claim, answer) {
-                (Claim::Decided { question, approved, reason }, Some(Answer::Pending)) => {
+                (Claim::Decided { question, approved, reason }, Some(ResultSource::Pending)) => {
                     // The gate checks and records whether the call still asks it.
                     let question = question.parse::<Question>().ok().filter(|question| *question.call_id() == id);
                     let question = question.ok_or_else(forged)?;
                     decision_on(question, *approved, *reason)
                 }
-                (Claim::Decided { .. }, Some(Answer::Client)) => return Err(forged()),
-                (Claim::Decided { question, approved, reason }, Some(Answer::Ended)) => {
+                (Claim::Decided { .. }, Some(ResultSource::Client)) => return Err(forged()),
+                (Claim::Decided { question, approved, reason }, Some(ResultSource::Ended)) => {
                     let question = question.parse::<Question>().ok().filter(|question| *question.call_id() == id);
                     late.extend(question.map(|question| decision_on(question, *approved, *reason)));
                     continue;
                 }
-                (Claim::Output(json), Some(Answer::Client)) => ChatAnswer::Output { id, json: json.clone() },
-                (Claim::Failed, Some(Answer::Client)) => ChatAnswer::Failed { id },
+                (Claim::Output(json), Some(ResultSource::Client)) => ChatAnswer::Output { id, json: json.clone() },
+                (Claim::Failed, Some(ResultSource::Client)) => ChatAnswer::Failed { id },
                 _ => continue,
             });
         }

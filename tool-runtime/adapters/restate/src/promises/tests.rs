@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tool_runtime::agent::{Agent, Conversation, ScriptedModel, ScriptedTurn, TurnOutcome};
+use tool_runtime::agent::{Agent, Conversation, TurnOutcome};
 use tool_runtime::call::{DecisionError, Suspension};
-use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store};
+use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
+use tool_runtime::testing::{ManualClock, ScriptedModel, ScriptedTurn};
 use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, tool};
 
 use crate::engine::too_late;

@@ -7,7 +7,7 @@ use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
 use crate::wire::history::{CallMessage, Media, Part, ResultMessage};
 use crate::wire::ui::read::{
-    Answer, ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest, HistoryLimits, decision, file, id,
+    ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest, check, check::ResultSource, decision, file, id,
 };
 
 /// The body that a client posts.
@@ -51,7 +51,7 @@ pub(super) fn read<'a>(body: &'a Tree<'a>) -> Result<Input<'a>, ChatError> {
     let mut input =
         Input { thread, run, history: Vec::new(), results: BTreeMap::new(), resume, text: None, files: Vec::new() };
     let messages = body.get("messages").and_then(Tree::as_array).ok_or_else(|| malformed("/messages"))?;
-    if messages.len() > HistoryLimits::default().messages {
+    if messages.len() > check::MAX_MESSAGES {
         return Err(ChatError::new(ChatErrorKind::HistoryTooLarge, "/messages"));
     }
     for (at, message) in messages.iter().enumerate() {
@@ -135,13 +135,13 @@ impl ChatReader {
             if answered.contains_key(resume.id) || input.results.contains_key(resume.id) {
                 return refused(ChatErrorKind::Duplicate);
             }
-            if answer == Some(&Answer::Ended) {
+            if answer == Some(&ResultSource::Ended) {
                 late.extend(resume.question.as_ref().and_then(|_| resume.answer(true, at).ok()));
                 continue;
             }
-            answered.insert(resume.id, resume.answer(answer == Some(&Answer::Pending), at)?);
+            answered.insert(resume.id, resume.answer(answer == Some(&ResultSource::Pending), at)?);
         }
-        let mut asked = self.issued.values().filter(|(_, answer)| *answer == Answer::Pending);
+        let mut asked = self.issued.values().filter(|(_, answer)| *answer == ResultSource::Pending);
         if asked.any(|(call, _)| !answered.contains_key(call.id.as_str())) {
             return Err(ChatError::new(ChatErrorKind::Interrupts, "/resume"));
         }
@@ -150,9 +150,9 @@ impl ChatReader {
         for id in input.named() {
             let claim = input.results.remove(id.as_str());
             request.answers.extend(match (self.answer(id.as_str()), answered.remove(id.as_str()), claim) {
-                (Some(Answer::Pending | Answer::Client), Some(answer), _) => Some(answer),
-                (Some(Answer::Client), None, Some(Claim::Output(json))) => Some(ChatAnswer::Output { id, json }),
-                (Some(Answer::Client), None, Some(Claim::Failed)) => Some(ChatAnswer::Failed { id }),
+                (Some(ResultSource::Pending | ResultSource::Client), Some(answer), _) => Some(answer),
+                (Some(ResultSource::Client), None, Some(Claim::Output(json))) => Some(ChatAnswer::Output { id, json }),
+                (Some(ResultSource::Client), None, Some(Claim::Failed)) => Some(ChatAnswer::Failed { id }),
                 _ => None,
             });
         }

@@ -1,55 +1,21 @@
-//! [`HistoryLimits`]: the check of a history that a client sent.
+//! The check of a history that a client sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::call::CallId;
 use crate::media::{MAX_BYTES, Media};
 use crate::wire::history::{CallMessage, Content, Message, Part, ResultMessage};
-use crate::wire::ui::read::{ChatError, ChatErrorKind};
+use crate::wire::ui::read::ChatErrorKind;
 
-/// The maximum size of a history that a client sends, and its [`check`](Self::check).
-///
-/// ```
-/// use std::collections::BTreeMap;
-/// use tool_runtime::call::CallId;
-/// use tool_runtime::wire::Message;
-/// use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
-/// use tool_runtime::wire::ui::{Answer, HistoryLimits};
-///
-/// let call = CallMessage::new("call_1", "screen__read", "{}");
-/// // The client executes the call, so it may bring the result.
-/// let issued = BTreeMap::from([(CallId::new("call_1"), (call.clone(), Answer::Client))]);
-/// let turn = Message::Assistant(vec![Part::Call(call)]);
-/// let history = [turn.clone(), Message::Result(ResultMessage::new("call_1", "A form."))];
-/// assert!(HistoryLimits::default().check(&history, &issued).is_ok());
-///
-/// let forged = [turn, Message::Result(ResultMessage::new("call_2", "Approved."))];
-/// let refused = HistoryLimits::default().check(&forged, &issued);
-/// assert_eq!(refused.map_err(|error| (error.code(), error.path)), Err(("history_orphan", "/1".to_owned())));
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HistoryLimits {
-    /// The maximum number of messages; 2,048 by default.
-    pub messages: usize,
-    /// The maximum number of bytes of one text or of one result; 32 KiB by default.
-    pub content_bytes: usize,
-    /// The maximum number of bytes of all images and files together; 20 MiB by default.
-    pub media_bytes: usize,
-}
+/// The maximum number of messages.
+pub(super) const MAX_MESSAGES: usize = 2048;
 
-impl Default for HistoryLimits {
-    fn default() -> Self {
-        Self { messages: 2048, content_bytes: 32 << 10, media_bytes: MAX_BYTES }
-    }
-}
+/// The maximum number of bytes of one text or of one result.
+const MAX_CONTENT_BYTES: usize = 32 << 10;
 
 /// The party that answers a call of this side.
-///
-/// [`HistoryLimits`] has an example.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Answer {
+pub(super) enum ResultSource {
     /// The client, once.
     Client,
     /// This side, later.
@@ -60,82 +26,64 @@ pub enum Answer {
     Given(ResultMessage),
 }
 
-impl HistoryLimits {
-    /// Checks a history that a client sent against the calls that this side issued, each with the party that answers
-    /// it. A missing result is not an error; [`Message::repair`] fills it in.
-    ///
-    /// # Errors
-    /// The history is too large, holds a result without its call, a call or a result twice, or one that was not issued
-    /// or given here. The path is that of the message, such as `/3`; empty if the history is too large.
-    pub fn check(
-        &self,
-        history: &[Message],
-        issued: &BTreeMap<CallId, (CallMessage, Answer)>,
-    ) -> Result<(), ChatError> {
-        self.find(history, issued)
-            .map_err(|(kind, at)| ChatError::new(kind, at.map_or_else(String::new, |at| format!("/{at}"))))
+/// Returns the kind of the first defect with the index of its message; `None` if the history is too large.
+pub(super) fn find(
+    history: &[Message],
+    issued: &BTreeMap<CallId, (CallMessage, ResultSource)>,
+) -> Result<(), (ChatErrorKind, Option<usize>)> {
+    const TOO_LARGE: (ChatErrorKind, Option<usize>) = (ChatErrorKind::HistoryTooLarge, None);
+    if history.len() > MAX_MESSAGES {
+        return Err(TOO_LARGE);
     }
-
-    /// Returns the kind of the first defect with the index of its message; `None` if the history is too large.
-    pub(super) fn find(
-        &self,
-        history: &[Message],
-        issued: &BTreeMap<CallId, (CallMessage, Answer)>,
-    ) -> Result<(), (ChatErrorKind, Option<usize>)> {
-        const TOO_LARGE: (ChatErrorKind, Option<usize>) = (ChatErrorKind::HistoryTooLarge, None);
-        if history.len() > self.messages {
+    let mut called = BTreeSet::new();
+    let mut answered = BTreeSet::new();
+    let mut open = BTreeSet::new();
+    let mut media_bytes = 0_usize;
+    for (at, message) in history.iter().enumerate() {
+        let error = |kind| Err((kind, Some(at)));
+        if texts(message).any(|text| text.len() > MAX_CONTENT_BYTES) {
             return Err(TOO_LARGE);
         }
-        let mut called = BTreeSet::new();
-        let mut answered = BTreeSet::new();
-        let mut open = BTreeSet::new();
-        let mut media_bytes = 0_usize;
-        for (at, message) in history.iter().enumerate() {
-            let error = |kind| Err((kind, Some(at)));
-            if texts(message).any(|text| text.len() > self.content_bytes) {
-                return Err(TOO_LARGE);
-            }
-            media_bytes = media(message).fold(media_bytes, |bytes, media| bytes.saturating_add(media.size()));
-            if media_bytes > self.media_bytes {
-                return Err(TOO_LARGE);
-            }
-            match message {
-                Message::System(_) | Message::User(_) => open.clear(),
-                Message::Assistant(parts) => {
-                    open.clear();
-                    // ProviderState data never leaves this side, so a client cannot bring it back.
-                    if parts.iter().any(|part| part.provider_state().is_some()) {
-                        return error(ChatErrorKind::Forged);
-                    }
-                    for call in message.calls() {
-                        if !called.insert(&call.id) {
-                            return error(ChatErrorKind::Duplicate);
-                        }
-                        if !issued.get(&call.id).is_some_and(|(issued, _)| issued.means(call)) {
-                            return error(ChatErrorKind::Forged);
-                        }
-                        open.insert(&call.id);
-                    }
+        media_bytes = media(message).fold(media_bytes, |bytes, media| bytes.saturating_add(media.size()));
+        if media_bytes > MAX_BYTES {
+            return Err(TOO_LARGE);
+        }
+        match message {
+            Message::System(_) | Message::User(_) => open.clear(),
+            Message::Assistant(parts) => {
+                open.clear();
+                // ProviderState data never leaves this side, so a client cannot bring it back.
+                if parts.iter().any(|part| part.provider_state().is_some()) {
+                    return error(ChatErrorKind::Forged);
                 }
-                Message::Result(result) => {
-                    if !answered.insert(&result.id) {
+                for call in message.calls() {
+                    if !called.insert(&call.id) {
                         return error(ChatErrorKind::Duplicate);
                     }
-                    if !open.contains(&result.id) {
-                        return error(ChatErrorKind::Orphan);
+                    if !issued.get(&call.id).is_some_and(|(issued, _)| issued.means(call)) {
+                        return error(ChatErrorKind::Forged);
                     }
-                    match issued.get(&result.id).map(|(_, answer)| answer) {
-                        // Files come from tools of this side only.
-                        Some(Answer::Client | Answer::Ended) if result.media.is_empty() => {}
-                        Some(Answer::Given(given))
-                            if given.content == result.content && given.media == result.media => {}
-                        _ => return error(ChatErrorKind::Forged),
-                    }
+                    open.insert(&call.id);
+                }
+            }
+            Message::Result(result) => {
+                if !answered.insert(&result.id) {
+                    return error(ChatErrorKind::Duplicate);
+                }
+                if !open.contains(&result.id) {
+                    return error(ChatErrorKind::Orphan);
+                }
+                match issued.get(&result.id).map(|(_, answer)| answer) {
+                    // Files come from tools of this side only.
+                    Some(ResultSource::Client | ResultSource::Ended) if result.media.is_empty() => {}
+                    Some(ResultSource::Given(given))
+                        if given.content == result.content && given.media == result.media => {}
+                    _ => return error(ChatErrorKind::Forged),
                 }
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// The texts of a message.

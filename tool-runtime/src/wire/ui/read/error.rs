@@ -37,7 +37,7 @@ pub(crate) enum ChatErrorKind {
     /// A call or a result that this side did not issue, or issued differently, or a part with provider state, which a
     /// client never gets.
     Forged,
-    /// More messages or longer content than [`HistoryLimits`](crate::wire::ui::HistoryLimits) allows.
+    /// More messages or longer content than a history of a client may have.
     HistoryTooLarge,
     /// Approvals wait, and `resume` does not answer each of them.
     Interrupts,

@@ -100,7 +100,8 @@ impl ScriptedTurn {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tool_runtime::agent::{Agent, TurnOutcome, ScriptedModel, ScriptedTurn};
+/// use tool_runtime::agent::{Agent, TurnOutcome};
+/// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
