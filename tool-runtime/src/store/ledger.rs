@@ -17,7 +17,7 @@ use crate::store::runs::{self, RunLease};
 use crate::store::{Document, Key, LedgerEntry, PendingCall, StoreError, Transaction};
 
 pub(crate) use closing::{
-    close_left, close_orphan, close_unseen, has_graph, is_abandoned, is_left, is_orphan, keys_of, leave_or_close,
+    close_abandoned, close_left, close_orphan, has_graph, is_abandoned, is_left, is_orphan, keys_of, leave_or_close,
     settle,
 };
 

@@ -77,7 +77,7 @@ impl dyn Store + '_ {
                 _ => None,
             });
             for entry in open {
-                let Some(record) = entry.unseen().filter(|record| filter.matches_call(record)) else { continue };
+                let Some(record) = entry.open_record().filter(|record| filter.matches_call(record)) else { continue };
                 if found.len() >= most {
                     return Ok(found);
                 }

@@ -76,7 +76,7 @@ impl Turns {
             // Decided before, by a process that may be gone.
             Err(ResumeError::NotWaiting(_)) => match went_on(&self.run, id, before.as_ref()).await {
                 Ok(Some(Some(result))) => self.state.take(at, &result),
-                _ => settle(&self.run, &mut self.state, at).await,
+                _ => resolve_started(&self.run, &mut self.state, at).await,
             },
             Err(error) => {
                 if let Some(before) = before {
@@ -94,8 +94,8 @@ impl Turns {
         self.look_for_waiting().await?;
         look_up(&self.run, &mut self.state).await;
         for at in 0..self.state.open.len() {
-            self.finish_begun(at).await.map_err(ResumeError::Store)?;
-            self.state.leave(at);
+            self.finish_in_other_process(at).await.map_err(ResumeError::Store)?;
+            self.state.drop_queued(at);
         }
         let waiting: Vec<_> = self.state.waiting().map(|call| call.id.clone()).collect();
         for id in waiting {
@@ -108,12 +108,12 @@ impl Turns {
 
     /// Takes a call that another process began through the gate, which reconciles or repeats it. The rest of the turn
     /// does not run.
-    async fn finish_begun(&mut self, at: usize) -> Result<(), StoreError> {
+    async fn finish_in_other_process(&mut self, at: usize) -> Result<(), StoreError> {
         let is_begun = |slot: &Slot| matches!(slot.progress, Progress::Queued) && slot.known.is_some();
         if !self.state.open.get(at).is_some_and(is_begun) {
             return Ok(());
         }
-        catch_up(&self.run, &mut self.state, at).await?;
+        read_earlier_result(&self.run, &mut self.state, at).await?;
         if let Some(ToGate { call, known }) = self.state.open.get(at).and_then(Slot::to_gate) {
             self.state.hand_over(at);
             let result = Box::pin(self.run.exec_within(&Span::current(), call, known)).await;
@@ -211,7 +211,7 @@ fn describe(call: &mut WaitingCall, pending: &PendingCall) {
 pub(in crate::agent) async fn look_up(run: &Run, state: &mut State) {
     for at in 0..state.open.len() {
         if let Some(Progress::Running) = state.open.get(at).map(|slot| &slot.progress) {
-            settle(run, state, at).await;
+            resolve_started(run, state, at).await;
         }
     }
     look_for_queued(run, state).await;
@@ -248,7 +248,7 @@ pub(in crate::agent) async fn look_for_waiting(run: &Run, state: &mut State) -> 
 
 /// Settles a call that may have begun in another process: by its record, by its pending call, or as unknown without
 /// either.
-pub(in crate::agent) async fn settle(run: &Run, state: &mut State, at: usize) {
+pub(in crate::agent) async fn resolve_started(run: &Run, state: &mut State, at: usize) {
     let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return };
     // Read first: a call that is decided on between the two reads is recorded.
     let pending = run.pending(&id).await;
@@ -257,13 +257,13 @@ pub(in crate::agent) async fn settle(run: &Run, state: &mut State, at: usize) {
     } else if let Ok(Some(pending)) = pending {
         suspended(state, at, &pending);
     } else {
-        state.give_up(at);
+        state.close_without_result(at);
     }
 }
 
 /// Settles a queued call of a restored conversation that the previous process may have handed to the gate. A call that
 /// was recorded or suspended does not run again; for a call that began, the ledger decides.
-pub(in crate::agent) async fn catch_up(run: &Run, state: &mut State, at: usize) -> Result<(), StoreError> {
+pub(in crate::agent) async fn read_earlier_result(run: &Run, state: &mut State, at: usize) -> Result<(), StoreError> {
     let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return Ok(()) };
     let known = run.ended_before(&id).await?;
     if known.is_none()

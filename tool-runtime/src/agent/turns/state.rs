@@ -76,7 +76,7 @@ impl State {
     }
 
     /// Gives a call the placeholder result, because no result of it will come.
-    pub(in crate::agent) fn give_up(&mut self, at: usize) {
+    pub(in crate::agent) fn close_without_result(&mut self, at: usize) {
         let Some(slot) = self.open.get_mut(at) else { return };
         if let Some(known) = slot.known.take() {
             return self.take(at, &known);
@@ -90,9 +90,9 @@ impl State {
     }
 
     /// Drops a call that was not handed to the gate, so that it never will be.
-    pub(in crate::agent) fn leave(&mut self, at: usize) {
+    pub(in crate::agent) fn drop_queued(&mut self, at: usize) {
         if self.open.get(at).is_some_and(|slot| matches!(slot.progress, Progress::Queued)) {
-            self.give_up(at);
+            self.close_without_result(at);
         }
     }
 

@@ -120,11 +120,11 @@ impl Turns {
             // By index: the arms below need the whole state.
             let Some(slot) = self.state.open.get(at) else { break };
             match slot.progress {
-                Progress::Running => calls::settle(&self.run, &mut self.state, at).await,
+                Progress::Running => calls::resolve_started(&self.run, &mut self.state, at).await,
                 // Without the call, no process can hand it to the gate.
-                Progress::Queued if slot.queued_call().is_none() => self.state.give_up(at),
+                Progress::Queued if slot.queued_call().is_none() => self.state.close_without_result(at),
                 // Another process may have progressed past its last save.
-                Progress::Queued if !slot.fresh => calls::catch_up(&self.run, &mut self.state, at).await?,
+                Progress::Queued if !slot.fresh => calls::read_earlier_result(&self.run, &mut self.state, at).await?,
                 Progress::Queued | Progress::Waiting(_) | Progress::Done(_) => {}
             }
         }

@@ -43,7 +43,7 @@ impl Handler {
         if let Some(state) = &request.request_state {
             self.run(party.clone())?;
             let answers = request.input_responses.unwrap_or_default();
-            let ticket = match served.tasks.back(&self.server, party.clone(), (state, name)).await {
+            let ticket = match served.tasks.find_by_state(&self.server, party.clone(), (state, name)).await {
                 Ok(ticket) => ticket,
                 Err(error) => {
                     served.tasks.refuse_of_stranger(&self.server, &party, state, &answers).await;
@@ -72,7 +72,7 @@ impl Handler {
         let mut running = Some(running);
         for _ in 0..ATTEMPTS {
             let waiting = Waiting { party: party.clone(), name: name.to_owned(), asks, asked_as: asked_as.clone() };
-            if let Some(ticket) = served.tasks.again(&self.server, &waiting).await? {
+            if let Some(ticket) = served.tasks.find_repeated(&self.server, &waiting).await? {
                 drop(running);
                 return self.hold(&ticket, name, HashSet::new(), context).await;
             }

@@ -122,7 +122,7 @@ impl ToolRunner {
         while let Some(page) = self.shared.store.page(&mut rest).await? {
             let leases = page.iter().filter_map(|listed| match &listed.document {
                 Document::Call(entry) => entry
-                    .unseen()
+                    .open_record()
                     .filter(|record| record.principal == options.principal && record.tenant == options.tenant)
                     .and(listed.document.due()),
                 _ => None,

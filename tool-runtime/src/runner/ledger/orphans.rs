@@ -40,7 +40,7 @@ impl Orphans {
 
     /// Returns the orphans of a graph's call that was closed without a known end. `None` if the call was that of
     /// another tool.
-    pub(in crate::runner) fn unseen(run: &Run, key: &Key, entry: &LedgerEntry) -> Option<Self> {
+    pub(in crate::runner) fn of_closed(run: &Run, key: &Key, entry: &LedgerEntry) -> Option<Self> {
         let record = &entry.record;
         let derived = || graph::run_id(&run.shared().digests, key.id()).into();
         let child = || entry.graph.clone().unwrap_or_else(derived);
@@ -98,7 +98,7 @@ async fn close(left: &Orphans, kept: &[CallId]) {
 async fn close_begun(child: &Run) -> Result<(), StoreError> {
     let ours = |document: &Document| match document {
         Document::Call(entry) => {
-            entry.unseen().is_some_and(|record| child.owns(record.principal.as_deref(), record.tenant.as_deref()))
+            entry.open_record().is_some_and(|record| child.owns(record.principal.as_deref(), record.tenant.as_deref()))
         }
         _ => false,
     };

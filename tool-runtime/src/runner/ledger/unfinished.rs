@@ -44,7 +44,7 @@ impl LedgerClient<'_> {
         wanted: impl Fn(&ToolInvocationRecord) -> bool,
     ) -> Result<Vec<Unfinished>, StoreError> {
         let ours = |entry: &LedgerEntry| {
-            entry.unseen().is_some_and(|record| {
+            entry.open_record().is_some_and(|record| {
                 wanted(record) && self.0.owns(record.principal.as_deref(), record.tenant.as_deref())
             })
         };
@@ -75,7 +75,7 @@ impl LedgerClient<'_> {
     /// Closes the call as `outcome_unknown` if its process is gone. Used if the gate does not take the call over: the
     /// policy refuses it now, or its arguments are unknown.
     pub(in crate::runner) async fn close_abandoned(self, call: &Unfinished) -> Result<(), StoreError> {
-        self.end_abandoned(call, ledger::close_unseen).await
+        self.end_abandoned(call, ledger::close_abandoned).await
     }
 
     /// As [`close_abandoned`](Self::close_abandoned), for a call that this process could not take over, with the reason,
@@ -89,7 +89,7 @@ impl LedgerClient<'_> {
     ) -> Result<(), StoreError> {
         telemetry::contained(self.0, draft, stop);
         let is_passing = matches!(stop.outcome, Outcome::ConnectionFailed | Outcome::Cancelled);
-        self.end_abandoned(call, if is_passing { ledger::leave_or_close } else { ledger::close_unseen }).await
+        self.end_abandoned(call, if is_passing { ledger::leave_or_close } else { ledger::close_abandoned }).await
     }
 
     /// Closes the call, or leaves it, in one transaction with the document of its effect.
@@ -104,7 +104,7 @@ impl LedgerClient<'_> {
         let closed = self.0.shared().store.transact(keys, change).await?;
         // An entry of an older version has no id of the graph's run, so the id is derived with the key.
         self.0.digests().await;
-        if let Some(left) = Orphans::unseen(self.0, &call.key, &call.entry).filter(|_| closed) {
+        if let Some(left) = Orphans::of_closed(self.0, &call.key, &call.entry).filter(|_| closed) {
             left.close(&[]).await;
         }
         Ok(())

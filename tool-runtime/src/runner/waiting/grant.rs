@@ -10,7 +10,7 @@ use crate::call::{Decider, DecisionError, Question, Suspension, Verdict};
 use crate::policy::ArgumentRule;
 use crate::runner::waiting::comparison::{self, Purpose};
 use crate::runner::waiting::counting;
-use crate::runner::waiting::suspend::{Given, asked};
+use crate::runner::waiting::suspend::{Given, checked_decision};
 use crate::runner::{ResumeError, Run};
 use crate::store::grants;
 use crate::store::{
@@ -186,7 +186,7 @@ pub(in crate::runner) async fn remember(
     let not_waiting = || ResumeError::NotWaiting(id.clone());
     let (purpose, kind) = (Purpose::Resume(Suspension::Approval), DecisionKind::Remembered);
     let given = Given { purpose, kind, decider: Some(decider), question: Some(question) };
-    let call = match asked(run, id, &given).await? {
+    let call = match checked_decision(run, id, &given).await? {
         // One person cannot allow later calls that need several.
         Ok((waiting, decision))
             if remember.verdict == Verdict::Allow && counting::required_now(run, &waiting.call) > 1 =>

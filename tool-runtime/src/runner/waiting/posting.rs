@@ -7,7 +7,7 @@ use crate::runner::run::snapshot::RunSnapshot;
 use crate::runner::waiting::comparison;
 use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::counting;
-use crate::runner::waiting::suspend::{Given, asked};
+use crate::runner::waiting::suspend::{Given, checked_decision};
 use crate::runner::{ResumeError, Run, RunOptions, ToolRunner};
 use crate::store::{DecisionKind, PendingCall};
 
@@ -38,7 +38,7 @@ pub(in crate::runner) async fn admits(
 ) -> Result<(), ResumeError> {
     let purpose = Purpose::Close(Some(Suspension::Approval));
     let given = Given { purpose, kind, decider, question: Some(question) };
-    match asked(run, question.call_id(), &given).await? {
+    match checked_decision(run, question.call_id(), &given).await? {
         Ok((waiting, decision)) if with_message && leaves_waiting(run, &waiting.call, (kind, decider)) => {
             Err(comparison::barred(run, &waiting, decision, DecisionError::WithMessage).await)
         }
@@ -57,7 +57,7 @@ pub(in crate::runner) async fn note_refused(
 ) -> Result<(), ResumeError> {
     let purpose = Purpose::Close(Some(Suspension::Approval));
     let given = Given { purpose, kind, decider, question: Some(question) };
-    if let Ok((waiting, decision)) = asked(run, question.call_id(), &given).await?
+    if let Ok((waiting, decision)) = checked_decision(run, question.call_id(), &given).await?
         && decider.is_some()
     {
         let mismatch = if with_message && leaves_waiting(run, &waiting.call, (kind, decider)) {

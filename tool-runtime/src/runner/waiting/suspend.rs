@@ -262,7 +262,7 @@ pub(in crate::runner) async fn read(run: &Run, id: &CallId) -> Result<Option<Wai
 /// Finds a suspended call, and refuses a decider who may not decide on it and a decision on another question. Every way
 /// of deciding uses this function. Returns the call with the record of the decision, or the result of the refusal. A
 /// decision on a call that does not wait is recorded too.
-pub(in crate::runner) async fn asked(
+pub(in crate::runner) async fn checked_decision(
     run: &Run,
     id: &CallId,
     given: &Given<'_>,
@@ -270,7 +270,7 @@ pub(in crate::runner) async fn asked(
     asked_of(run, id, read(run, id).await?, given).await
 }
 
-/// As [`asked`], for the result of [`read`].
+/// As [`checked_decision`], for the result of [`read`].
 pub(in crate::runner) async fn asked_of(
     run: &Run,
     id: &CallId,
@@ -315,7 +315,7 @@ pub(in crate::runner) async fn reopen<P>(
     prepare: impl FnOnce(&PendingCall, &mut DecisionRecord) -> Result<P, Refused>,
 ) -> Result<Reopened<P>, ResumeError> {
     let lock = run.decision_locks().lock(id).await;
-    let (waiting, mut decision) = match asked(run, id, &given).await? {
+    let (waiting, mut decision) = match checked_decision(run, id, &given).await? {
         Ok(asked) => asked,
         Err(refused) => return Ok(Reopened::Mismatch(refused)),
     };

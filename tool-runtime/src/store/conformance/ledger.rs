@@ -92,7 +92,7 @@ pub(super) async fn a_call_whose_owner_is_gone_is_taken_over(store: Arc<dyn Stor
 pub(super) async fn a_call_that_nobody_saw_end_is_closed_once(store: Arc<dyn Store>) {
     assert!(matches!(begin(&*store, "one", Duration::ZERO).await, Begun::Now { .. }));
     let close = |store: Arc<dyn Store>, _| async move {
-        let close = |transaction: &mut Transaction| ledger::close_unseen(transaction, &key(), None);
+        let close = |transaction: &mut Transaction| ledger::close_abandoned(transaction, &key(), None);
         ask(&*store, [key()], close).await.expect("it answers")
     };
     let closed = several(&store, 8, close).await.into_iter().filter(|closed| *closed).count();

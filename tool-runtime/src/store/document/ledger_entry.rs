@@ -76,7 +76,7 @@ impl LedgerEntry {
     }
 
     /// Returns the record to write if the call's end is lost. `None` once it is finished.
-    pub(crate) fn unseen(&self) -> Option<&ToolInvocationRecord> {
+    pub(crate) fn open_record(&self) -> Option<&ToolInvocationRecord> {
         (!self.is_finished()).then_some(&*self.record)
     }
 

@@ -23,7 +23,7 @@ pub(crate) fn is_abandoned(transaction: &Transaction, key: &Key, held: Option<&R
 /// Closes an abandoned call as `outcome_unknown`. Returns whether it did.
 ///
 /// For a worker, the earlier owners are all processes that had the run before it.
-pub(crate) fn close_unseen(
+pub(crate) fn close_abandoned(
     transaction: &mut Transaction,
     key: &Key,
     held: Option<&RunLease>,
@@ -170,7 +170,7 @@ pub(crate) fn leave_or_close(
         _ => return Ok(false),
     };
     if !entry.recoverable || entry.waited.is_none() || now >= after(entry.until, KEPT) {
-        return close_unseen(transaction, key, held);
+        return close_abandoned(transaction, key, held);
     }
     // Without an effect of its own, the call blocks no other. One that was left before has no owner.
     let Some(effect) = entry.effect_key().filter(|_| !entry.owner.is_empty()) else { return Ok(false) };
@@ -196,7 +196,7 @@ pub(crate) fn settle(
     let key = call.ledger_key();
     if let Some(Document::Call(entry)) = transaction.get(&key)
         && !entry.is_finished()
-        && !close_unseen(transaction, &key, None)?
+        && !close_abandoned(transaction, &key, None)?
     {
         return Ok(false);
     }

@@ -156,13 +156,13 @@ fn a_renewed_call_is_not_taken_over() {
     entry.begin(0, "one", false);
     entry.at(20, |transaction| ledger::renew(transaction, &key(), "one", Duration::from_secs(30))).unwrap();
     assert!(matches!(entry.begin(49, "two", false), Begun::Elsewhere));
-    assert!(!entry.at(49, |transaction| ledger::close_unseen(transaction, &key(), None)).unwrap());
-    assert!(entry.at(50, |transaction| ledger::close_unseen(transaction, &key(), None)).unwrap());
+    assert!(!entry.at(49, |transaction| ledger::close_abandoned(transaction, &key(), None)).unwrap());
+    assert!(entry.at(50, |transaction| ledger::close_abandoned(transaction, &key(), None)).unwrap());
     assert_eq!(
         (entry.finish(51, "one"), entry.1.as_slice()),
         (Err("store_fenced"), &["outcome_unknown".to_owned()][..])
     );
-    assert!(!entry.at(99, |transaction| ledger::close_unseen(transaction, &key(), None)).unwrap(), "closed once");
+    assert!(!entry.at(99, |transaction| ledger::close_abandoned(transaction, &key(), None)).unwrap(), "closed once");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::call::CallId;
 use crate::capability::Capabilities;
-use crate::mcp::serve::tasks::run_tasks::{Reported, RunTasks};
+use crate::mcp::serve::tasks::run_tasks::{DeliveryState, RunTasks};
 
 /// How many requests of one call may be held at the same time.
 const ATTENDED: usize = 8;
@@ -56,14 +56,14 @@ impl RunTasks {
 
     /// Whether the client has received the end of the call and no request is held for it. An answer in transit has a
     /// moment to arrive; if its client does not read it, another request gets it.
-    pub(super) async fn is_reported(&self, id: &CallId) -> bool {
+    pub(super) async fn is_delivered(&self, id: &CallId) -> bool {
         let (mut news, late) = (self.news(), Instant::now() + ARRIVES);
         loop {
             news.borrow_and_update();
             let reported = self.calls().get(id).map(|entry| (entry.reported, entry.attended));
             match reported {
-                Some((Reported::Yes, 0)) => return true,
-                Some((Reported::Sent, 0)) => {}
+                Some((DeliveryState::Yes, 0)) => return true,
+                Some((DeliveryState::Sent, 0)) => {}
                 _ => return false,
             }
             if timeout_at(late, news.changed()).await.is_err() {
@@ -74,20 +74,20 @@ impl RunTasks {
 
     /// Records that a request is being answered with the end of the call. Once it has arrived, no later request gets
     /// it.
-    pub(super) fn tells(&self, id: &CallId) {
+    pub(super) fn mark_sending(&self, id: &CallId) {
         if let Some(entry) = self.calls().get_mut(id)
-            && entry.reported == Reported::No
+            && entry.reported == DeliveryState::No
         {
-            entry.reported = Reported::Sent;
+            entry.reported = DeliveryState::Sent;
         }
     }
 
     /// Records whether that answer arrived. If it was lost, the next request gets it.
-    pub(super) fn reported(&self, id: &CallId, has_arrived: bool) {
+    pub(super) fn mark_delivered(&self, id: &CallId, has_arrived: bool) {
         if let Some(entry) = self.calls().get_mut(id)
-            && entry.reported != Reported::Yes
+            && entry.reported != DeliveryState::Yes
         {
-            entry.reported = if has_arrived { Reported::Yes } else { Reported::No };
+            entry.reported = if has_arrived { DeliveryState::Yes } else { DeliveryState::No };
         }
         self.changed();
     }

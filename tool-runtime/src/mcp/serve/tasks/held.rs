@@ -101,7 +101,7 @@ impl Ticket {
 
 impl Tasks {
     /// Finds a call of a party by the state that its client returns.
-    pub(in crate::mcp::serve) async fn back(
+    pub(in crate::mcp::serve) async fn find_by_state(
         &self,
         server: &McpServer,
         party: RunOptions,
@@ -114,7 +114,7 @@ impl Tasks {
     }
 
     /// Finds the same call of the party if it is suspended already. `None` if there is none.
-    pub(in crate::mcp::serve) async fn again(
+    pub(in crate::mcp::serve) async fn find_repeated(
         &self,
         server: &McpServer,
         waiting: &Waiting,
@@ -140,7 +140,7 @@ impl Tasks {
                 run_tasks.add(call.clone(), saved, Arc::default(), None);
             }
             let ticket = Ticket { run_tasks, call };
-            if !ticket.run_tasks.is_reported(&ticket.call).await && ticket.look(server).await?.is_some() {
+            if !ticket.run_tasks.is_delivered(&ticket.call).await && ticket.look(server).await?.is_some() {
                 return Ok(Some(ticket));
             }
         }
@@ -171,7 +171,7 @@ impl Tasks {
             match &look.state {
                 State::Ended(result) => {
                     if !guest.is_gone() {
-                        Reported::deliver(server, ticket, &guest, room);
+                        Delivered::deliver(server, ticket, &guest, room);
                     }
                     return Ok(HeldAnswer::Ended(Box::new(result.clone())));
                 }
@@ -260,7 +260,7 @@ impl Tasks {
 }
 
 /// The end of a call that is being delivered to a client.
-struct Reported {
+struct Delivered {
     server: McpServer,
     run_tasks: Arc<RunTasks>,
     call: CallId,
@@ -268,10 +268,10 @@ struct Reported {
     room: Room,
 }
 
-impl Reported {
+impl Delivered {
     /// Records the delivery of the end of a call, once the client has it if its transport tells.
     fn deliver(server: &McpServer, Ticket { run_tasks, call }: &Ticket, guest: &Guest<'_>, room: Room) {
-        run_tasks.tells(call);
+        run_tasks.mark_sending(call);
         let reported = Self { server: server.clone(), run_tasks: Arc::clone(run_tasks), call: call.clone(), room };
         match &guest.delivery {
             Some(delivery) => delivery.then(|has_arrived| reported.reported(has_arrived)),
@@ -283,7 +283,7 @@ impl Reported {
     fn reported(self, has_arrived: bool) {
         let Self { server, run_tasks, call, room } = self;
         let asked_as = run_tasks.shown(&call, State::Works).and_then(|look| look.saved.asked_as);
-        run_tasks.reported(&call, has_arrived);
+        run_tasks.mark_delivered(&call, has_arrived);
         let (Some(asked_as), Ok(runtime), true) = (asked_as, Handle::try_current(), has_arrived) else { return };
         runtime.spawn(async move {
             let forgotten = ServedRuns(&server.0.runner).forget(&asked_as, run_tasks.named(&call)).await;

@@ -48,12 +48,12 @@ pub(super) struct Entry {
     /// The capabilities that the client of the last held request offers to the tool.
     pub(super) offers: Capabilities,
     /// Whether a request was answered with the end of the call.
-    pub(super) reported: Reported,
+    pub(super) reported: DeliveryState,
 }
 
 /// Whether the end of a call reached a client that does not support tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reported {
+pub(super) enum DeliveryState {
     No,
     /// A request is being answered with it.
     Sent,
@@ -111,7 +111,7 @@ impl RunTasks {
             ended: None,
             attended,
             offers,
-            reported: Reported::No,
+            reported: DeliveryState::No,
         };
         self.calls().insert(id, entry);
     }
@@ -282,7 +282,7 @@ impl RunTasks {
         let is_empty = {
             let mut calls = self.calls();
             calls.retain(|id, entry| {
-                let is_reported = entry.reported == Reported::Yes && entry.attended == 0;
+                let is_reported = entry.reported == DeliveryState::Yes && entry.attended == 0;
                 let stays = !is_reported && now < entry.until() || entry.running.is_some();
                 if !stays && let Some(asked_as) = &entry.saved.asked_as {
                     over.push((Arc::clone(asked_as), self.named(id)));
