@@ -7,7 +7,7 @@ use divan::Bencher;
 use tests::server::{Reply, Server};
 use tool_runtime::agent::http::HttpModel;
 use tool_runtime::agent::{ModelClient, ModelRequest};
-use tool_runtime::policy::{PolicyContext, Subject};
+use tool_runtime::policy::{PolicyContext, PolicyResource};
 use tool_runtime::wire::{EncodeOptions, Format, Message, RequestSettings};
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
@@ -53,7 +53,7 @@ fn b_look_up_and_decide(bencher: Bencher, tools: usize) {
     let (runner, context) = (runner(tools), PolicyContext::default());
     bencher.bench(|| {
         let spec = runner.catalog().get("bench__tool_7").unwrap();
-        runner.policy().admit(&context, &Subject::of(spec))
+        runner.policy().admit(&context, &PolicyResource::of(spec))
     });
 }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tool_runtime::call::Verdict;
-use tool_runtime::policy::{PolicyContext, Subject};
+use tool_runtime::policy::{PolicyContext, PolicyResource};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy};
 
@@ -65,7 +65,7 @@ fn decide(row: &Row) -> Value {
         .calls
         .iter()
         .map(|call| {
-            let tool = Subject::new(&call.tool, effect_of(&call.tool));
+            let tool = PolicyResource::new(&call.tool, effect_of(&call.tool));
             match row.policy.decide(&context, &tool, &call.args.to_string()).verdict {
                 Verdict::Deny => "policy_denied",
                 verdict => verdict.as_str(),

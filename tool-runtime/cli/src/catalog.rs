@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tool_runtime::call::{Decision, Verdict};
 use tool_runtime::catalog::{Pick, PickIndex, PickOptions};
-use tool_runtime::policy::{PolicyContext, Subject};
+use tool_runtime::policy::{PolicyContext, PolicyResource};
 use tool_runtime::wire::{EncodeOptions, Format};
 use tool_runtime::{ToolCatalog, ToolPolicy, ToolSpec};
 
@@ -32,7 +32,7 @@ struct Row<'a> {
 }
 
 /// The policy's decision whether a model of this party sees the tool.
-fn visibility(policy: &ToolPolicy, party: &Party, tool: &Subject<'_>) -> Decision {
+fn visibility(policy: &ToolPolicy, party: &Party, tool: &PolicyResource<'_>) -> Decision {
     let context = PolicyContext {
         principal: party.principal.as_deref(),
         tenant: party.tenant.as_deref(),
@@ -48,7 +48,7 @@ pub(super) fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
     let party = cli.party();
     let mut rows = Vec::new();
     for spec in catalog.specs() {
-        let tool = catalog.subject(spec.name.as_str()).unwrap_or_else(|| Subject::of(spec));
+        let tool = catalog.policy_resource(spec.name.as_str()).unwrap_or_else(|| PolicyResource::of(spec));
         rows.push(row(&catalog, spec, &policy, visibility(&policy, &party, &tool)));
     }
     if cli.settings.json {
@@ -85,7 +85,7 @@ fn row<'a>(catalog: &ToolCatalog, spec: &'a ToolSpec, policy: &ToolPolicy, decis
 /// Prints a definition: as a tree for a person, as data for `--json` and `--as`.
 pub(super) fn show(cli: &Cli<'_>, name: &str, format: Option<Form>, strict: bool) -> Result<Exit, Failure> {
     let catalog = cli.catalog()?;
-    let (Some(spec), Some(tool)) = (catalog.get(name), catalog.subject(name)) else {
+    let (Some(spec), Some(tool)) = (catalog.get(name), catalog.policy_resource(name)) else {
         return Err(unknown(&catalog, name));
     };
     let policy = cli.checked_policy(&catalog)?;
@@ -177,7 +177,7 @@ impl<'c> Visible<'c> {
     pub(super) fn of(cli: &Cli<'_>, catalog: &'c Arc<ToolCatalog>) -> Result<Self, Failure> {
         let (policy, party) = (cli.checked_policy(catalog)?, cli.party());
         let is_visible = |spec: &'c ToolSpec| {
-            let tool = catalog.subject(spec.name.as_str()).unwrap_or_else(|| Subject::of(spec));
+            let tool = catalog.policy_resource(spec.name.as_str()).unwrap_or_else(|| PolicyResource::of(spec));
             visibility(&policy, &party, &tool).verdict != Verdict::Deny
         };
         let specs: Vec<_> = catalog.specs().map(|spec| (spec, is_visible(spec))).collect();

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 ///
 /// ```
 /// use tool_runtime::call::Verdict;
-/// use tool_runtime::policy::{PolicyContext, Subject};
+/// use tool_runtime::policy::{PolicyContext, PolicyResource};
 /// use tool_runtime::{ToolEffect, ToolPolicy};
 ///
 /// let policy = ToolPolicy::allow(["core__add"]);
-/// let decision = policy.admit(&PolicyContext::default(), &Subject::new("core__add", ToolEffect::ReadOnly));
+/// let decision = policy.admit(&PolicyContext::default(), &PolicyResource::new("core__add", ToolEffect::ReadOnly));
 /// assert_eq!((decision.verdict, &*decision.rule), (Verdict::Allow, "allowed_tools"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

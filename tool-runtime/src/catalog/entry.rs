@@ -10,7 +10,7 @@ use crate::catalog::CatalogProblemKind;
 use crate::catalog::problem::Problems;
 use crate::error::Problem;
 use crate::json::{self, Limits, Tree};
-use crate::policy::{Subject, ToolLimits};
+use crate::policy::{PolicyResource, ToolLimits};
 use crate::redact::{ERROR, MEDIA, Projector};
 use crate::registration::{Behaviour, Checked, Described, GraphDeclaration, Published};
 use crate::schema::{self, Effective, IdArguments, Presence};
@@ -164,17 +164,17 @@ impl Entry {
 
     /// Whether its server publishes another definition than that of the catalog, or none.
     pub(crate) fn is_drifted(&self) -> bool {
-        self.published.is_some() && self.subject().pin != self.spec.pin
+        self.published.is_some() && self.policy_resource().pin != self.spec.pin
     }
 
     /// Returns the tool as policies see it. A definition that its server no longer publishes has no pin, so no policy
     /// allows it.
-    pub(crate) fn subject(&self) -> Subject<'_> {
-        let mut subject = Subject::of(&self.spec);
+    pub(crate) fn policy_resource(&self) -> PolicyResource<'_> {
+        let mut resource = PolicyResource::of(&self.spec);
         if let Some(server) = &self.published {
-            subject.pin = server.pin().filter(|pin| Some(*pin) == subject.pin);
+            resource.pin = server.pin().filter(|pin| Some(*pin) == resource.pin);
         }
-        subject
+        resource
     }
 }
 

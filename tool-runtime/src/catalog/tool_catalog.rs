@@ -10,7 +10,7 @@ use crate::catalog::{CatalogBuilder, CatalogView, Entry, Gathered, ServerTools, 
 #[cfg(feature = "picking")]
 use crate::catalog::{CatalogWords, Pick, PickIndex, PickOptions};
 use crate::error::{BuildError, Problem};
-use crate::policy::{RunTools, Subject, ToolPolicy, Unready};
+use crate::policy::{PolicyResource, RunTools, ToolPolicy, Unready};
 use crate::registration::{Behaviour, ToolServer};
 use crate::tool::{ToolName, ToolSpec, is_discovered};
 
@@ -125,8 +125,8 @@ impl ToolCatalog {
     /// Returns a tool as a policy sees it; `None` if the catalog has no tool of this name. The pin of a discovered tool
     /// is missing while its server publishes another definition than the catalog has.
     #[must_use]
-    pub fn subject(&self, name: &str) -> Option<Subject<'_>> {
-        self.entry(name).map(|entry| entry.subject())
+    pub fn policy_resource(&self, name: &str) -> Option<PolicyResource<'_>> {
+        self.entry(name).map(|entry| entry.policy_resource())
     }
 
     /// Whether a tool states what its calls depend on ([`ToolComponent::precondition`](crate::ToolComponent::precondition)).

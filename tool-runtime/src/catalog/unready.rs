@@ -7,7 +7,7 @@ use crate::tool::Schema;
 impl Entry {
     pub(super) fn unready(&self, policy: &ToolPolicy) -> Option<Unready> {
         let name = self.spec.name.as_str();
-        let unpinned = Unready::of_pin(policy, name, self.spec.pin, self.subject().pin);
+        let unpinned = Unready::of_pin(policy, name, self.spec.pin, self.policy_resource().pin);
         let rules = || {
             let mut problems = Vec::new();
             policy.check_tool(name, &self.spec, &mut problems);

@@ -12,9 +12,9 @@ use crate::policy::cedar::CedarRules;
 use crate::policy::data::{Given, Grant};
 use crate::policy::label::LabelRule;
 use crate::policy::problem::{missing_tool, unknown};
+use crate::policy::resource::PolicyResource;
 use crate::policy::rule_verdict::RuleVerdict;
 use crate::policy::server_rule::{ServerRule, server_of};
-use crate::policy::subject::Subject;
 use crate::policy::tool_policy::ToolPolicy;
 use crate::text::{is_name, nearest, pointer};
 use crate::tool::{NoSchemaMode, Schema, ToolEffect, ToolSpec, is_discovered};
@@ -257,20 +257,20 @@ impl ToolPolicy {
         let named: BTreeSet<&str> =
             self.mentioned().chain(self.data().approvals.tools.keys().map(String::as_str)).collect();
         let asked = named.into_iter().filter_map(|name| {
-            let subject = match tools.get(name) {
-                Some(spec) => Subject::of(spec),
-                None if is_discovered(name) => Subject::new(name, ToolEffect::ExternalSideEffect),
+            let resource = match tools.get(name) {
+                Some(spec) => PolicyResource::of(spec),
+                None if is_discovered(name) => PolicyResource::new(name, ToolEffect::ExternalSideEffect),
                 None => return None,
             };
-            let effect = self.effect_of(name, subject.effect);
-            let rules = rules.iter().filter(|rule| self.can_ask(rule, &subject, effect)).cloned().collect();
+            let effect = self.effect_of(name, resource.effect);
+            let rules = rules.iter().filter(|rule| self.can_ask(rule, &resource, effect)).cloned().collect();
             Some(GuardedTool { name, effect, rules })
         });
         asked.collect()
     }
 
     /// Whether a rule that requires approvals can concern calls of a tool.
-    fn can_ask(&self, rule: &str, tool: &Subject<'_>, effect: ToolEffect) -> bool {
+    fn can_ask(&self, rule: &str, tool: &PolicyResource<'_>, effect: ToolEffect) -> bool {
         let data = self.data();
         let label =
             |rule: &str| rule.strip_suffix(".require_approval_for_effects").and_then(|label| data.labels.get(label));

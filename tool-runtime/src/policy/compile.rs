@@ -7,8 +7,8 @@ use crate::policy::argument_rule::ArgumentRule;
 use crate::policy::budget::ToolLimits;
 use crate::policy::data::{Given, PolicyData};
 use crate::policy::names::NameMap;
+use crate::policy::resource::PolicyContext;
 use crate::policy::server_rule::{ServerRule, server_of};
-use crate::policy::subject::PolicyContext;
 use crate::tool::{Hash, ToolEffect, graph, is_graph};
 
 pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
@@ -22,7 +22,7 @@ pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
     for name in &data.require_approval_for_tools {
         index.entry(name.as_str().into()).or_default().approval = true;
     }
-    let mut grant = |who: Subject, given: Given<'_>| {
+    let mut grant = |who: PolicyResource, given: Given<'_>| {
         let who = Arc::new(who);
         let mut add = |name: &str, allow| {
             let granted = Granted { who: Arc::clone(&who), allow };
@@ -34,20 +34,20 @@ pub(super) fn index(data: &PolicyData) -> NameMap<Compiled> {
         given.denied.iter().for_each(|name| add(name, false));
     };
     for (role, to) in &data.roles {
-        grant(Subject::Role(role.clone()), to.given());
+        grant(PolicyResource::Role(role.clone()), to.given());
     }
     for (principal, to) in &data.principals {
-        grant(Subject::Principal(principal.clone()), to.given());
+        grant(PolicyResource::Principal(principal.clone()), to.given());
     }
     for (name, values) in &data.attributes {
         for (value, to) in values {
-            grant(Subject::Attribute(name.clone(), value.clone()), to.given());
+            grant(PolicyResource::Attribute(name.clone(), value.clone()), to.given());
         }
     }
     for (tenant, to) in &data.tenants {
-        grant(Subject::Tenant(tenant.clone()), to.given());
+        grant(PolicyResource::Tenant(tenant.clone()), to.given());
         for (role, to) in &to.roles {
-            grant(Subject::TenantRole(tenant.clone(), role.clone()), to.given());
+            grant(PolicyResource::TenantRole(tenant.clone(), role.clone()), to.given());
         }
     }
     for (name, rule) in &data.tools {
@@ -97,13 +97,13 @@ pub(super) struct Compiled {
 
 #[derive(Debug)]
 pub(super) struct Granted {
-    pub(super) who: Arc<Subject>,
+    pub(super) who: Arc<PolicyResource>,
     pub(super) allow: bool,
 }
 
 /// The runs to which a table of the policy applies.
 #[derive(Debug)]
-pub(super) enum Subject {
+pub(super) enum PolicyResource {
     Role(String),
     Principal(String),
     Attribute(String, String),
@@ -111,7 +111,7 @@ pub(super) enum Subject {
     TenantRole(String, String),
 }
 
-impl Subject {
+impl PolicyResource {
     /// Whether the table applies to the run.
     pub(super) fn is(&self, context: &PolicyContext<'_>) -> bool {
         let has_role = |role: &str| context.roles.iter().any(|held| **held == *role);
@@ -128,7 +128,7 @@ impl Subject {
 }
 
 /// The table's place in the policy.
-impl fmt::Display for Subject {
+impl fmt::Display for PolicyResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Role(role) => write!(f, "roles.{role}"),

@@ -11,8 +11,8 @@ use crate::policy::cedar::CedarRules;
 use crate::policy::compile::Compiled;
 use crate::policy::data::Ceiling;
 use crate::policy::label::LabelRule;
+use crate::policy::resource::{PolicyContext, PolicyResource};
 use crate::policy::rule_verdict::RuleVerdict;
-use crate::policy::subject::{PolicyContext, Subject};
 use crate::policy::tool_policy::ToolPolicy;
 use crate::text::pointer;
 use crate::tool::{NoSchemaMode, ToolEffect, is_discovered, is_graph};
@@ -21,7 +21,7 @@ impl ToolPolicy {
     /// Decides before the arguments of a call are read: whether a model may see the tool, and whether its call may
     /// proceed. Rules about arguments are left to [`decide`](Self::decide).
     #[must_use]
-    pub fn admit(&self, context: &PolicyContext<'_>, tool: &Subject<'_>) -> Decision {
+    pub fn admit(&self, context: &PolicyContext<'_>, tool: &PolicyResource<'_>) -> Decision {
         self.judge(context, tool, None, &mut Strictest::default())
     }
 
@@ -29,16 +29,16 @@ impl ToolPolicy {
     ///
     /// ```
     /// use tool_runtime::call::Verdict;
-    /// use tool_runtime::policy::{PolicyContext, Subject};
+    /// use tool_runtime::policy::{PolicyContext, PolicyResource};
     /// use tool_runtime::{ToolEffect, ToolPolicy};
     ///
     /// let policy = ToolPolicy::allow(["core__add"]);
-    /// let remove = Subject::new("core__remove", ToolEffect::StateChange);
+    /// let remove = PolicyResource::new("core__remove", ToolEffect::StateChange);
     /// let decision = policy.decide(&PolicyContext::default(), &remove, "{}");
     /// assert_eq!((decision.verdict, &*decision.rule), (Verdict::Deny, "allowed_tools"));
     /// ```
     #[must_use]
-    pub fn decide(&self, context: &PolicyContext<'_>, tool: &Subject<'_>, arguments: &str) -> Decision {
+    pub fn decide(&self, context: &PolicyContext<'_>, tool: &PolicyResource<'_>, arguments: &str) -> Decision {
         self.decide_on(context, tool, &ReadOnce::new(arguments))
     }
 
@@ -46,7 +46,7 @@ impl ToolPolicy {
     /// the call or required an approval. Without `arguments` it is the decision before they are read.
     ///
     /// ```
-    /// use tool_runtime::policy::{PolicyContext, Subject};
+    /// use tool_runtime::policy::{PolicyContext, PolicyResource};
     /// use tool_runtime::{ToolEffect, ToolPolicy};
     ///
     /// let policy = ToolPolicy::from_toml(
@@ -56,7 +56,7 @@ impl ToolPolicy {
     ///     require_approval_for_effects = ["external_side_effect"]
     ///     "#,
     /// )?;
-    /// let send = Subject::new("mail__send", ToolEffect::ExternalSideEffect);
+    /// let send = PolicyResource::new("mail__send", ToolEffect::ExternalSideEffect);
     /// let (decision, rules) = policy.explain(&PolicyContext::default(), &send, Some("{}"));
     /// assert_eq!(decision.rule, "require_approval_for_tools");
     /// assert_eq!(rules.len(), 2);
@@ -66,7 +66,7 @@ impl ToolPolicy {
     pub fn explain(
         &self,
         context: &PolicyContext<'_>,
-        tool: &Subject<'_>,
+        tool: &PolicyResource<'_>,
         arguments: Option<&str>,
     ) -> (Decision, Vec<Decision>) {
         let mut strictest = Strictest::keeping_all();
@@ -108,7 +108,7 @@ impl ToolPolicy {
     pub(super) fn decide_on(
         &self,
         context: &PolicyContext<'_>,
-        tool: &Subject<'_>,
+        tool: &PolicyResource<'_>,
         arguments: &ReadOnce<'_>,
     ) -> Decision {
         self.judge(context, tool, Some(arguments), &mut Strictest::default())
@@ -117,7 +117,7 @@ impl ToolPolicy {
     pub(super) fn judge(
         &self,
         context: &PolicyContext<'_>,
-        tool: &Subject<'_>,
+        tool: &PolicyResource<'_>,
         arguments: Option<&ReadOnce<'_>>,
         strictest: &mut Strictest,
     ) -> Decision {
@@ -211,7 +211,7 @@ impl ToolPolicy {
         }
     }
 
-    fn tags_say(&self, tool: &Subject<'_>, strictest: &mut Strictest) {
+    fn tags_say(&self, tool: &PolicyResource<'_>, strictest: &mut Strictest) {
         for tag in tool.tags {
             if let Some(verdict) = self.data().tags.get(&**tag) {
                 strictest.add(*verdict, || format!("tags.{tag}").into());
@@ -220,7 +220,7 @@ impl ToolPolicy {
     }
 
     /// The labels that a result of this tool puts on its run, each once.
-    pub fn labels_of<'a>(&'a self, tool: &Subject<'a>) -> impl Iterator<Item = &'a str> + 'a {
+    pub fn labels_of<'a>(&'a self, tool: &PolicyResource<'a>) -> impl Iterator<Item = &'a str> + 'a {
         let (name, tags) = (tool.name, tool.tags);
         let discovered = is_discovered(name).then_some(LabelRule::UNTRUSTED);
         let ruled = self.data().labels.iter().filter(move |(label, rule)| {

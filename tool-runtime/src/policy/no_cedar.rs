@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::error::Problem;
 use crate::json::Tree;
 use crate::policy::label::LabelRule;
+use crate::policy::resource::{PolicyContext, PolicyResource};
 use crate::policy::rule_verdict::RuleVerdict;
-use crate::policy::subject::{PolicyContext, Subject};
 use crate::tool::{ToolEffect, ToolSpec};
 
 /// No Cedar policies: this build cannot decide by them.
@@ -62,7 +62,7 @@ impl CedarRules {
     pub(crate) fn say(
         &self,
         _: &PolicyContext<'_>,
-        _: &Subject<'_>,
+        _: &PolicyResource<'_>,
         _: ToolEffect,
         _: Option<&Tree<'_>>,
     ) -> Option<(RuleVerdict, Vec<String>)> {

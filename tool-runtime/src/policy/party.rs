@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::call::Caller;
 use crate::policy::cedar::CedarRules;
+use crate::policy::resource::PolicyContext;
 use crate::policy::run_policy::RunPolicy;
-use crate::policy::subject::PolicyContext;
 use crate::policy::tool_policy::ToolPolicy;
 
 /// The longest description of a party. Names come from outside, and a longer one is not worth its memory.

@@ -15,8 +15,8 @@ use crate::policy::decision::ReadOnce;
 use crate::policy::exceeded::Holder;
 use crate::policy::loop_guard::{LoopGuard, LoopThresholds};
 use crate::policy::notice_rule::{NoticeEvent, NoticeTerms};
+use crate::policy::resource::{PolicyContext, PolicyResource, Standing};
 use crate::policy::spending::Spending;
-use crate::policy::subject::{PolicyContext, Standing, Subject};
 use crate::policy::terms::Terms;
 use crate::policy::tool_policy::ToolPolicy;
 use crate::policy::window::Window;
@@ -137,7 +137,7 @@ impl RunPolicy {
     }
 
     /// Returns how many deciders have to approve a call: the highest number of all policies and standings.
-    pub(crate) fn required(&self, context: &PolicyContext<'_>, tool: &Subject<'_>, arguments: &str) -> u32 {
+    pub(crate) fn required(&self, context: &PolicyContext<'_>, tool: &PolicyResource<'_>, arguments: &str) -> u32 {
         let mut most = 1;
         for policy in self.all().filter(|policy| policy.data().approvals.can_require_several()) {
             let effect = policy.effect_of(tool.name, tool.effect);
@@ -161,12 +161,12 @@ impl RunPolicy {
     }
 
     /// See [`ToolPolicy::admit`].
-    pub(crate) fn admit(&self, context: &PolicyContext<'_>, tool: &Subject<'_>) -> Decision {
+    pub(crate) fn admit(&self, context: &PolicyContext<'_>, tool: &PolicyResource<'_>) -> Decision {
         self.strictest(context, tool, |policy, context| policy.admit(context, tool))
     }
 
     /// See [`ToolPolicy::decide`].
-    pub(crate) fn decide(&self, context: &PolicyContext<'_>, tool: &Subject<'_>, arguments: &str) -> Decision {
+    pub(crate) fn decide(&self, context: &PolicyContext<'_>, tool: &PolicyResource<'_>, arguments: &str) -> Decision {
         let arguments = ReadOnce::new(arguments);
         self.strictest(context, tool, |policy, context| policy.decide_on(context, tool, &arguments))
     }
@@ -183,7 +183,7 @@ impl RunPolicy {
     }
 
     /// See [`ToolPolicy::labels_of`]: the labels of each policy, so a label may occur twice.
-    pub(crate) fn labels_of<'a>(&'a self, tool: &'a Subject<'a>) -> impl Iterator<Item = &'a str> + 'a {
+    pub(crate) fn labels_of<'a>(&'a self, tool: &'a PolicyResource<'a>) -> impl Iterator<Item = &'a str> + 'a {
         self.all().flat_map(move |policy| policy.labels_of(tool))
     }
 
@@ -285,7 +285,7 @@ impl RunPolicy {
     fn strictest(
         &self,
         context: &PolicyContext<'_>,
-        tool: &Subject<'_>,
+        tool: &PolicyResource<'_>,
         decide: impl Fn(&ToolPolicy, &PolicyContext<'_>) -> Decision,
     ) -> Decision {
         if self.alone().is_some() {

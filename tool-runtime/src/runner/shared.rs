@@ -116,7 +116,7 @@ impl Shared {
 
     /// Whether the model of a run with this context may see the tool.
     fn visible(&self, policy: &RunPolicy, context: &PolicyContext<'_>, entry: &Entry) -> bool {
-        self.effective(policy.admit(context, &entry.subject()).verdict) != Verdict::Deny
+        self.effective(policy.admit(context, &entry.policy_resource()).verdict) != Verdict::Deny
     }
 }
 

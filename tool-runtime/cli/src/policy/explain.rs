@@ -85,7 +85,7 @@ struct Explained<'a> {
 
 pub(super) fn explain(cli: &Cli<'_>, asked: &Explain) -> Result<Exit, Failure> {
     let found = cli.catalog()?;
-    let (Some(spec), Some(tool)) = (found.get(&asked.name), found.subject(&asked.name)) else {
+    let (Some(spec), Some(tool)) = (found.get(&asked.name), found.policy_resource(&asked.name)) else {
         return Err(catalog::unknown(&found, &asked.name));
     };
     let policy = cli.checked_policy(&found)?;

@@ -8,7 +8,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tool_runtime::call::{Caller, Decision, JsonText};
-use tool_runtime::policy::{PolicyContext, Subject};
+use tool_runtime::policy::{PolicyContext, PolicyResource};
 use tool_runtime::{ToolCatalog, ToolPolicy};
 
 use crate::exit::{Exit, Failure};
@@ -164,7 +164,7 @@ impl Other {
     fn compare(&mut self, past: Past) -> Option<Again> {
         let before = past.decision.clone().filter(|_| past.meant_for.is_none())?;
         let catalog = Arc::clone(&self.catalog);
-        let (result, now) = match catalog.subject(&past.name) {
+        let (result, now) = match catalog.policy_resource(&past.name) {
             None => (Compared::UnknownTool, None),
             Some(tool) => {
                 let now = self.decide(&past, &tool);
@@ -181,7 +181,7 @@ impl Other {
     }
 
     /// Adds the labels of the tool's result to the run, if the tool ran.
-    fn label(&mut self, past: &Past, tool: &Subject<'_>) {
+    fn label(&mut self, past: &Past, tool: &PolicyResource<'_>) {
         if !past.executed {
             return;
         }
@@ -194,7 +194,7 @@ impl Other {
     }
 
     /// Returns the decision under this policy. `None` if the record is not enough to decide.
-    fn decide(&self, past: &Past, tool: &Subject<'_>) -> Option<Decision> {
+    fn decide(&self, past: &Past, tool: &PolicyResource<'_>) -> Option<Decision> {
         let roles: Vec<_> = past.roles.iter().chain(&self.party.roles).cloned().collect();
         let context = PolicyContext {
             run: &past.run_id,
@@ -206,17 +206,17 @@ impl Other {
             labels: self.labels.get(&past.run_id).unwrap_or(&self.given),
             tools: None,
         };
-        let subject = tool.repaired(past.repair.is_some());
+        let resource = tool.repaired(past.repair.is_some());
         let sensitive = self.catalog.get(tool.name).map(|spec| &*spec.sensitive).unwrap_or_default();
-        let admitted = self.policy.admit(&context, &subject);
-        if admitted.verdict == tool_runtime::call::Verdict::Deny || !self.policy.reads_arguments(subject.name) {
+        let admitted = self.policy.admit(&context, &resource);
+        if admitted.verdict == tool_runtime::call::Verdict::Deny || !self.policy.reads_arguments(resource.name) {
             return Some(admitted);
         }
         match &past.arguments {
             PastArguments::Masked(arguments)
-                if !sensitive.iter().any(|name| self.policy.reads_argument(subject.name, name)) =>
+                if !sensitive.iter().any(|name| self.policy.reads_argument(resource.name, name)) =>
             {
-                Some(self.policy.decide(&context, &subject, arguments.get()))
+                Some(self.policy.decide(&context, &resource, arguments.get()))
             }
             _ => None,
         }

@@ -12,9 +12,9 @@ use crate::contain::attempted;
 use crate::json::Tree;
 use crate::policy::cedar::kind::Kind;
 use crate::policy::cedar::{CedarRules, Ready};
+use crate::policy::resource::{PolicyContext, PolicyResource};
 use crate::policy::rule_verdict::RuleVerdict;
 use crate::policy::server_rule::server_of;
-use crate::policy::subject::{PolicyContext, Subject};
 use crate::tool::{Schema, ToolEffect, is_discovered};
 
 /// The rule of a call on which the engine failed.
@@ -66,7 +66,7 @@ impl CedarRules {
     pub(crate) fn say(
         &self,
         context: &PolicyContext<'_>,
-        tool: &Subject<'_>,
+        tool: &PolicyResource<'_>,
         effect: ToolEffect,
         arguments: Option<&Tree<'_>>,
     ) -> Option<(RuleVerdict, Vec<String>)> {
@@ -84,7 +84,7 @@ impl Ready {
     fn evaluate(
         &self,
         context: &PolicyContext<'_>,
-        tool: &Subject<'_>,
+        tool: &PolicyResource<'_>,
         effect: ToolEffect,
         arguments: Option<&Tree<'_>>,
     ) -> Result<Option<(RuleVerdict, Vec<String>)>, Undecided> {
@@ -116,7 +116,7 @@ impl Ready {
     fn entities(
         &self,
         context: &PolicyContext<'_>,
-        tool: &Subject<'_>,
+        tool: &PolicyResource<'_>,
         effect: ToolEffect,
     ) -> Result<Entities, Undecided> {
         let types = &self.types;
@@ -145,7 +145,7 @@ impl Ready {
     fn context(
         &self,
         context: &PolicyContext<'_>,
-        tool: &Subject<'_>,
+        tool: &PolicyResource<'_>,
         arguments: Option<&Tree<'_>>,
     ) -> Result<Context, Undecided> {
         let mut pairs = vec![("labels".to_owned(), texts(context.labels.iter().map(|label| &**label)))];

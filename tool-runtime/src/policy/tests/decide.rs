@@ -63,12 +63,12 @@ arguments = [
 #[derive(Clone)]
 struct Case<'a> {
     context: PolicyContext<'a>,
-    tool: Subject<'a>,
+    tool: PolicyResource<'a>,
     arguments: Option<serde_json::Value>,
 }
 
 fn call(name: &str, effect: ToolEffect) -> Case<'_> {
-    Case { context: PolicyContext::default(), tool: Subject::new(name, effect), arguments: Some(json!({})) }
+    Case { context: PolicyContext::default(), tool: PolicyResource::new(name, effect), arguments: Some(json!({})) }
 }
 
 #[track_caller]
@@ -92,7 +92,7 @@ fn what_is_not_named_is_denied() {
     check(call("t__reads", ReadOnly), "deny allowed_tools");
     check(call("T__READ", ReadOnly), "deny allowed_tools");
     check(call("", ReadOnly), "deny allowed_tools");
-    let decision = ToolPolicy::deny_all().admit(&PolicyContext::default(), &Subject::new("t__read", ReadOnly));
+    let decision = ToolPolicy::deny_all().admit(&PolicyContext::default(), &PolicyResource::new("t__read", ReadOnly));
     assert_eq!(decision.verdict, Verdict::Deny);
 }
 
@@ -204,7 +204,8 @@ fn a_graph_is_a_caller_of_its_own() {
 #[test]
 fn tags_and_labels_count() {
     let (slow, both, labels) = (words(&["slow"]), words(&["slow", "destructive"]), words(&["untrusted"]));
-    let tagged = |tags| Case { tool: Subject { tags, ..Subject::new("t__wipe", ReadOnly) }, ..call("", ReadOnly) };
+    let tagged =
+        |tags| Case { tool: PolicyResource { tags, ..PolicyResource::new("t__wipe", ReadOnly) }, ..call("", ReadOnly) };
     check(tagged(&slow), "require_approval tags.slow");
     check(tagged(&both), "deny tags.destructive");
     let labelled = |effect| {
@@ -221,10 +222,10 @@ fn tags_and_labels_count() {
 fn results_label_their_run() {
     let policy = ToolPolicy::from_toml(POLICY).unwrap();
     let web = words(&["web"]);
-    let labels = |tool: Subject<'_>| policy.labels_of(&tool).map(str::to_owned).collect::<Vec<_>>();
-    assert!(labels(Subject::new("t__read", ReadOnly)).is_empty());
-    assert_eq!(labels(Subject { tags: &web, ..Subject::new("t__read", ReadOnly) }), ["untrusted"]);
-    assert_eq!(labels(Subject { tags: &web, ..Subject::new("mcp__x__get", ReadOnly) }), ["untrusted"]);
+    let labels = |tool: PolicyResource<'_>| policy.labels_of(&tool).map(str::to_owned).collect::<Vec<_>>();
+    assert!(labels(PolicyResource::new("t__read", ReadOnly)).is_empty());
+    assert_eq!(labels(PolicyResource { tags: &web, ..PolicyResource::new("t__read", ReadOnly) }), ["untrusted"]);
+    assert_eq!(labels(PolicyResource { tags: &web, ..PolicyResource::new("mcp__x__get", ReadOnly) }), ["untrusted"]);
 }
 
 #[test]
@@ -236,18 +237,20 @@ fn arguments_are_looked_at_once_they_are_frozen() {
     check(with(Some(json!({}))), "deny tools.t__send.arguments[0]");
     check(with(None), "allow allowed_tools");
     let policy = ToolPolicy::from_toml(POLICY).unwrap();
-    let unreadable = policy.decide(&PolicyContext::default(), &Subject::new("t__send", ReadOnly), "{");
+    let unreadable = policy.decide(&PolicyContext::default(), &PolicyResource::new("t__send", ReadOnly), "{");
     assert_eq!(unreadable.rule, "internal_error.arguments_unreadable");
 }
 
 #[test]
 fn repaired_and_unvalidated_calls_are_trusted_less() {
-    let repaired =
-        |name, effect| Case { tool: Subject { repaired: true, ..Subject::new(name, effect) }, ..call("", effect) };
+    let repaired = |name, effect| Case {
+        tool: PolicyResource { repaired: true, ..PolicyResource::new(name, effect) },
+        ..call("", effect)
+    };
     check(repaired("t__read", ReadOnly), "require_approval repair.require_approval");
     check(repaired("t__reads", ReadOnly), "deny allowed_tools");
     let open = |mode, effect| Case {
-        tool: Subject { no_schema: Some(mode), ..Subject::new("t__write", effect) },
+        tool: PolicyResource { no_schema: Some(mode), ..PolicyResource::new("t__write", effect) },
         ..call("", effect)
     };
     check(open(NoSchemaMode::RejectEffects, ReadOnly), "allow allowed_tools");

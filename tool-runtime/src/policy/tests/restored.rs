@@ -35,7 +35,7 @@ fn an_allowlist_of_a_policy_is_not_widened_for_a_restored_run() {
     ] {
         let before = RunPolicy::new(with_list(before)).policies();
         let run = RunPolicy::restored(with_list(now), before, Vec::new()).unwrap();
-        let verdict = run.admit(&PolicyContext::default(), &Subject::of(&get)).verdict;
+        let verdict = run.admit(&PolicyContext::default(), &PolicyResource::of(&get)).verdict;
         assert_eq!(verdict == crate::call::Verdict::Allow, allowed, "{now}");
     }
 }
@@ -53,7 +53,7 @@ fn a_role_that_takes_away_still_does_so_after_it_is_gone() {
         RunPolicy::restored(policy.clone(), before, standings.to_vec())
     };
     let rule = |run: &RunPolicy, context: &PolicyContext<'_>, tool: &ToolSpec| {
-        let decision = run.admit(context, &Subject::of(tool));
+        let decision = run.admit(context, &PolicyResource::of(tool));
         format!("{} {}", decision.verdict, decision.rule)
     };
     let intern = Standing { roles: vec!["intern".into()], attributes: Vec::new() };
@@ -85,7 +85,7 @@ fn an_authored_tool_shows_no_more_than_under_the_policy_that_narrowed_it() {
         ("redact = ['a', '$media']", "redact = ['a']\nmodel = ['$media']", true),
     ] {
         let run = RunPolicy::restored(with(now), RunPolicy::new(with(before)).policies(), Vec::new()).unwrap();
-        let verdict = run.admit(&PolicyContext::default(), &Subject::of(&add)).verdict;
+        let verdict = run.admit(&PolicyContext::default(), &PolicyResource::of(&add)).verdict;
         assert_eq!(verdict == crate::call::Verdict::Allow, allowed, "{before} {now}");
     }
 }

@@ -64,6 +64,6 @@ fn evidence(run: &Run, tool: &str, value: &str) {
 pub(in crate::runner) fn label(run: &Run, entry: &Entry) {
     // Most policies have no labels, and building the list of them costs as much as a small call.
     if run.policy().puts_labels(entry.spec.name.as_str()) {
-        run.remembered().label(run.policy().labels_of(&entry.subject()));
+        run.remembered().label(run.policy().labels_of(&entry.policy_resource()));
     }
 }

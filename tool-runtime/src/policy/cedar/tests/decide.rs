@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::call::Caller;
-use crate::policy::{PolicyContext, RunPolicy, Standing, Subject};
+use crate::policy::{PolicyContext, PolicyResource, RunPolicy, Standing};
 
 const LETTER: &str = r#"{"to":["ada@example.org"],"kind":"letter","copies":1,"amount":9.99,"urgent":null}"#;
 
@@ -18,8 +18,8 @@ fn told(cedar: &str, context: &PolicyContext<'_>, tool: &str, arguments: Option<
     let specs = specs();
     let spec = specs.iter().find(|spec| spec.name.as_str() == tool).unwrap();
     let decision = match arguments {
-        Some(arguments) => policy.decide(context, &Subject::of(spec), arguments),
-        None => policy.admit(context, &Subject::of(spec)),
+        Some(arguments) => policy.decide(context, &PolicyResource::of(spec), arguments),
+        None => policy.admit(context, &PolicyResource::of(spec)),
     };
     format!("{} {}", decision.verdict, decision.rule)
 }
@@ -46,8 +46,8 @@ fn cedar_narrows_a_policy_and_allows_nothing_more() {
     assert_eq!(told(only, &none, "mcp__wiki__search", Some("{}")), ALLOWED);
     let permits = policy(PERMIT).unwrap();
     let other = spec("mail__other", ToolEffect::ReadOnly);
-    assert_eq!(permits.admit(&none, &Subject::of(&other)).rule, "allowed_tools");
-    assert_eq!(permits.admit(&none, &Subject::of(&other)).verdict, crate::call::Verdict::Deny);
+    assert_eq!(permits.admit(&none, &PolicyResource::of(&other)).rule, "allowed_tools");
+    assert_eq!(permits.admit(&none, &PolicyResource::of(&other)).verdict, crate::call::Verdict::Deny);
 }
 
 #[test]
@@ -154,14 +154,14 @@ fn a_restored_run_is_held_to_the_policies_that_it_had() {
     let saved = serde_json::to_string(&RunPolicy::new(strict.unwrap()).policies()).unwrap();
     let run = RunPolicy::restored(policy(PERMIT).unwrap(), serde_json::from_str(&saved).unwrap(), Vec::new()).unwrap();
     let specs = specs();
-    assert_eq!(run.admit(&none, &Subject::of(&specs[0])).rule, "cedar:no-mail");
-    assert_eq!(run.admit(&none, &Subject::of(&specs[1])).rule, "allowed_tools");
+    assert_eq!(run.admit(&none, &PolicyResource::of(&specs[0])).rule, "cedar:no-mail");
+    assert_eq!(run.admit(&none, &PolicyResource::of(&specs[1])).rule, "allowed_tools");
     // The principal's earlier roles count, too.
     let guests = format!("{PERMIT} @id(\"guests\") forbid(principal in Role::\"guest\", action, resource);");
     let guest = Standing { roles: words(&["guest"]), attributes: Vec::new() };
     let before = RunPolicy::new(policy(&guests).unwrap()).policies();
     let run = RunPolicy::restored(policy(&guests).unwrap(), before, vec![guest]).unwrap();
-    assert_eq!(run.admit(&none, &Subject::of(&specs[1])).rule, "cedar:guests");
+    assert_eq!(run.admit(&none, &PolicyResource::of(&specs[1])).rule, "cedar:guests");
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn what_the_engine_cannot_decide_is_denied() {
     let cedar =
         format!("{PERMIT} @id(\"rule\") forbid(principal, action, resource) when {{ context.arguments.copies > 1 }};");
     assert_eq!(told(&cedar, &none, "docs__search", Some("{}")), "deny internal_error.cedar:rule");
-    let unknown = Subject::new("mail__send", ToolEffect::ReadOnly);
+    let unknown = PolicyResource::new("mail__send", ToolEffect::ReadOnly);
     assert_eq!(policy(&cedar).unwrap().decide(&none, &unknown, LETTER).rule, "internal_error.cedar:rule");
     // A number that Cedar cannot hold is not rounded. It counts only if a policy reads it.
     let dear = "when { context.arguments.amount.greaterThan(decimal(\"100.0\")) }";
@@ -218,14 +218,14 @@ fn asking(scope: &str, deciders: &serde_json::Value) -> ToolPolicy {
 fn every_policy_that_asks_is_named() {
     let (policy, specs) = (asking("", &serde_json::json!({})), specs());
     for arguments in [None, Some(LETTER)] {
-        let (decision, rules) = policy.explain(&PolicyContext::default(), &Subject::of(&specs[0]), arguments);
+        let (decision, rules) = policy.explain(&PolicyContext::default(), &PolicyResource::of(&specs[0]), arguments);
         assert_eq!(decision.rule, "cedar:any");
         let rules: Vec<_> = rules.iter().map(|rule| &*rule.rule).collect();
         assert_eq!(rules, ["cedar:any", "cedar:large"]);
         assert_eq!(policy.required_approvals("mail__send", ToolEffect::ExternalSideEffect, rules), 2);
     }
     let run = RunPolicy::new(policy);
-    assert_eq!(run.required(&PolicyContext::default(), &Subject::of(&specs[0]), LETTER), 2);
+    assert_eq!(run.required(&PolicyContext::default(), &PolicyResource::of(&specs[0]), LETTER), 2);
 }
 
 /// The named principals of a tool are compared with the numbers of the policies that can forbid its calls.

@@ -44,7 +44,7 @@ fn size_and_depth_are_bounded() {
         let policy = policy(&cedar).unwrap_or_else(|error| panic!("{error}"));
         assert!(policy.check(&specs(), []).is_empty() || cedar.contains("if true"));
         let specs = specs();
-        let tool = crate::policy::Subject::of(&specs[1]);
+        let tool = crate::policy::PolicyResource::of(&specs[1]);
         let decision = policy.decide(&crate::policy::PolicyContext::default(), &tool, "{}");
         assert_eq!(decision.verdict, crate::call::Verdict::Allow, "{}", decision.rule);
     }

@@ -53,14 +53,14 @@ pub(in crate::runner) fn required_approvals(run: &Run, hydrated: &Hydrated) -> u
         return 1;
     }
     let frozen = &hydrated.frozen;
-    let subject = frozen.entry.subject().repaired(hydrated.repaired());
-    run.ask(|policy, context| policy.required(context, &subject, frozen.read()))
+    let resource = frozen.entry.policy_resource().repaired(hydrated.repaired());
+    run.ask(|policy, context| policy.required(context, &resource, frozen.read()))
 }
 
 fn judge(run: &Run, hydrated: &Hydrated) -> Decision {
     let frozen = &hydrated.frozen;
-    let subject = frozen.entry.subject().repaired(hydrated.repaired());
-    run.ask(|policy, context| policy.decide(context, &subject, frozen.read()))
+    let resource = frozen.entry.policy_resource().repaired(hydrated.repaired());
+    run.ask(|policy, context| policy.decide(context, &resource, frozen.read()))
 }
 
 /// Applies a grant to a call that requires an approval.

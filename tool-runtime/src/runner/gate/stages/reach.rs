@@ -38,7 +38,7 @@ async fn look_at(
         Err(interrupted) => return failed(format!("the check of the server did not end: {interrupted}")),
     }
     // Read after `ready`: connecting again can replace the published definition.
-    if entry.subject().pin.is_some() {
+    if entry.policy_resource().pin.is_some() {
         return Ok(());
     }
     let rule = format!("tools.{}.pin", entry.spec.name).into();

@@ -37,7 +37,7 @@ pub(super) fn resolve(
         return Err(Box::new(Unresolved { decision: None, stop: Stop::new(Outcome::Unavailable) }));
     };
     // The policy is asked before the offer is checked, so that a denial is recorded with its rule.
-    let decision = run.ask(|policy, context| policy.admit(context, &entry.subject()));
+    let decision = run.ask(|policy, context| policy.admit(context, &entry.policy_resource()));
     if shared.effective(decision.verdict) != Verdict::Deny {
         offer::check(run.remembered(), run.catalog(), name)
             .map_err(|stop| Box::new(Unresolved { decision: None, stop }))?;

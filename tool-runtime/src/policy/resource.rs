@@ -1,4 +1,4 @@
-//! The inputs of a policy decision: the run ([`PolicyContext`]) and the tool ([`Subject`]).
+//! The inputs of a policy decision: the run ([`PolicyContext`]) and the tool ([`PolicyResource`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub(crate) struct Standing {
 /// [`ToolPolicy::decide`](crate::ToolPolicy::decide) has an example.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Subject<'a> {
+pub struct PolicyResource<'a> {
     /// The tool's name.
     pub name: &'a str,
     /// The effect the tool declares.
@@ -79,7 +79,7 @@ pub struct Subject<'a> {
     pub(crate) input_schema: Option<&'a Schema>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> PolicyResource<'a> {
     /// Describes a tool by name and effect alone.
     #[must_use]
     pub const fn new(name: &'a str, effect: ToolEffect) -> Self {
