@@ -82,6 +82,13 @@ impl Call {
         }
     }
 
+    /// A person answered the question of an earlier response, and the client does not know it.
+    pub(super) fn decided_elsewhere(&mut self) {
+        if let Wait::Earlier(Earlier::Person(question)) = &mut self.wait {
+            self.wait = Wait::Asked(std::mem::take(question), None);
+        }
+    }
+
     /// Whether the argument text has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
