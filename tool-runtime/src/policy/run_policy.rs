@@ -31,8 +31,8 @@ const MOST: usize = 16;
 pub(crate) struct RunPolicy {
     current: ToolPolicy,
     earlier: Vec<ToolPolicy>,
-    /// The runner's policy with the notices under which the run ran before, if they are others. They decide nothing, so
-    /// only the lists of [`notices`](Self::notices) read it.
+    /// A copy of the runner's policy with the notices of an earlier process, if they differ. Notices decide nothing, so
+    /// only [`notices`](Self::notices) reads it.
     noticed: Option<ToolPolicy>,
     standings: Vec<Standing>,
 }
@@ -68,7 +68,8 @@ impl RunPolicy {
         (earlier.len() <= MOST && standings.len() <= MOST).then_some(Self { current, earlier, noticed, standings })
     }
 
-    /// The policies plus the runner's own with approvals for every effect. `None` if these are too many.
+    /// Returns the same policies, plus a copy of the runner's that requires an approval for every effect. `None` if they
+    /// are more than a run may have.
     #[cfg(feature = "code-mode")]
     pub(crate) fn asking_for_effects(&self) -> Option<Self> {
         let effects = [ToolEffect::StateChange, ToolEffect::ExternalSideEffect];

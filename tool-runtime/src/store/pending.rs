@@ -117,8 +117,8 @@ pub struct PendingCall {
     /// The deciders who approved the call as its question shows it, of several that have to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) approvals: Vec<Decider>,
-    /// The arguments of the model, if a decider replaced them while the call needs several approvals. `None` if nobody
-    /// did.
+    /// The arguments of the model, if a decider replaced them while the call needs several approvals. `None` if they
+    /// were not replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replaced: Option<Box<ReplacedArguments>>,
     /// What the call depends on. [`summary`](Self::summary) has it in words. `None` if its tool states nothing.

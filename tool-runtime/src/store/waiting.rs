@@ -306,8 +306,8 @@ fn not_taken(transaction: &mut Transaction, decision: &DecisionRecord) -> Result
     }
 }
 
-/// Asks about a call again, because the world is not the one that the approver was shown. Records the decision that does
-/// not count. If the call is not suspended as it was compared, the decision is recorded as refused for that reason.
+/// Asks about a call again, because its precondition has changed since the approver saw it, and records the decision,
+/// which does not count. If the stored call differs from `compared`, a person's decision is recorded as refused.
 pub(crate) fn renew(
     transaction: &mut Transaction,
     compared: &PendingCall,

@@ -95,7 +95,7 @@ pub struct LeasedRun {
     lease: Lease,
     /// The principal and the tenant of the run.
     party: (Option<Arc<str>>, Option<Arc<str>>),
-    /// The number of outside changes to the run when its post was last empty.
+    /// The value of [`StoredRun::news`] at the last check that found no post.
     news: u64,
     /// Whether the turn had not ended at the last save.
     is_running: AtomicBool,
