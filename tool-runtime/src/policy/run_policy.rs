@@ -9,7 +9,7 @@ use crate::call::{Caller, Decider, Decision, DecisionError, Verdict};
 use crate::json;
 use crate::policy::allowance::Allowance;
 use crate::policy::approvals::Decided;
-use crate::policy::budget::{Budgets, PolicyLimits, ToolLimits};
+use crate::policy::budget::{Budgets, ToolLimits};
 use crate::policy::data::ToolRule;
 use crate::policy::decision::ReadOnce;
 use crate::policy::exceeded::Holder;
@@ -198,15 +198,14 @@ impl RunPolicy {
         self.terms_of(name, ToolEffect::ReadOnly).limits
     }
 
-    /// Returns the size limits for call ids and nesting: the lowest of all policies.
-    pub(crate) fn limits(&self) -> PolicyLimits {
-        let limits = self.current.data().limits;
-        self.earlier.iter().map(|policy| policy.data().limits).fold(limits, |one, other| PolicyLimits {
-            call_id_bytes: one.call_id_bytes.min(other.call_id_bytes),
-            argument_bytes: one.argument_bytes.min(other.argument_bytes),
-            argument_depth: one.argument_depth.min(other.argument_depth),
-            result_bytes: one.result_bytes.min(other.result_bytes),
-        })
+    /// Returns the length of the longest call id, in bytes: the lowest limit of all policies.
+    pub(crate) fn call_id_bytes(&self) -> usize {
+        self.all().map(|policy| policy.data().limits.call_id_bytes).fold(usize::MAX, usize::min)
+    }
+
+    /// Returns the greatest nesting of arguments: the lowest limit of all policies.
+    pub(crate) fn argument_depth(&self) -> usize {
+        self.all().map(|policy| policy.data().limits.argument_depth).fold(usize::MAX, usize::min)
     }
 
     /// Whether every policy allows this repairer.

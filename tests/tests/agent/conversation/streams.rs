@@ -154,8 +154,8 @@ async fn a_decision_from_elsewhere_is_part_of_the_message_that_continues() {
         conversation.send("Go.").await;
         let asked = tests::question(&conversation, "s");
         let run = conversation.run().clone();
-        run.resume(&asked, decision, &grace()).await.expect("decided");
         let next = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
+        run.resume(&asked, decision, &grace()).await.expect("decided");
         conversation.receive(Input::new()).await.expect("it continues");
         let next = read(next).await;
         assert_eq!(kinds(&next)[1..3], ["tool-approval-response", output], "{next}");
