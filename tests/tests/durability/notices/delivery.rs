@@ -55,7 +55,7 @@ async fn a_notice_is_sent_once_with_the_headers_of_the_standard() {
     assert!(asked[0].head.starts_with("POST /hook?x=1 HTTP/1.1\r\n"), "{}", asked[0].head);
     assert_eq!(asked[0].body, notice.payload());
     assert_eq!(asked[0].header("content-type"), "application/json");
-    assert_eq!(asked[0].header("webhook-id"), *notice.id);
+    assert_eq!(asked[0].header("webhook-id"), &*notice.id);
     assert_eq!(asked[0].header("webhook-timestamp"), notice.created_at.as_second().to_string());
     let signature = asked[0].header("webhook-signature");
     assert!(signature.starts_with("v1,") && !signature.contains(' '), "{signature}");
