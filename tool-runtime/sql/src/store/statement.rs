@@ -102,7 +102,7 @@ pub(super) fn depth(now: Timestamp, tenant: Option<&str>) -> Statement {
     let mut arguments = vec![micros(now).into()];
     if let Some(tenant) = tenant {
         // The lanes of a tenant are neighbours. `0` is the character after the slash.
-        sql.push_str(" AND lane > $2 AND lane < $3");
+        sql.push_str(" AND lane >= $2 AND lane < $3");
         arguments.extend([format!("{tenant}/").into(), format!("{tenant}0").into()]);
     }
     (sql, arguments)

@@ -54,9 +54,9 @@ impl Retention<'_> {
     /// unsettled, or a process has one of its runs; the report names these runs as kept, and those of calls that began
     /// meanwhile. Each page of records is one transaction; an interrupted erasure is continued by the next one.
     ///
-    /// A record or a document that cannot be read stays, whoever it is about, and the report names its run as `broken`; all
-    /// other data is erased. The request is fulfilled once an erasure keeps no run: restore what cannot be read, and
-    /// erase again.
+    /// A record or a document that cannot be read stays, because its principal cannot be read either. The report names its
+    /// run as `broken`. All other data is erased. The request is fulfilled once an erasure keeps no run: restore the
+    /// document from a backup, and erase again.
     ///
     /// # Errors
     /// [`StoreError::OnHold`] if a [legal hold](Self::hold) covers the principal or the tenant; a run with its own
