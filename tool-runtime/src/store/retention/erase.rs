@@ -257,7 +257,7 @@ impl Retention<'_> {
     async fn has_unknown(&self, run_id: &Arc<str>, party: &Party) -> Result<bool, StoreError> {
         let ((principal, tenant), code) = (party.clone(), Some(Outcome::OutcomeUnknown.code().into()));
         let limit = Some(1);
-        let mut filter = RecordFilter { principal, tenant, code, limit, ..RecordFilter::run(Arc::clone(run_id)) };
+        let mut filter = RecordFilter { code, principal, tenant, limit, ..RecordFilter::run(Arc::clone(run_id)) };
         Ok(filter.next_page(self.store).await?.is_some())
     }
 
