@@ -203,6 +203,7 @@ impl Asked {
     /// # Panics
     /// The request does not have it.
     #[must_use]
+    #[allow(clippy::panic, reason = "a test says what it expects")]
     pub fn header(&self, name: &str) -> &str {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
         let found = lines.find(|(found, _)| found.eq_ignore_ascii_case(name));
