@@ -166,7 +166,7 @@ impl Store for HookedStore {
         self.look("lanes").await?.lanes(now, after, limit).await
     }
 
-    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
-        self.look("depth").await?.depth(now).await
+    async fn depth(&self, now: Timestamp, tenant: Option<&str>) -> Result<QueueDepth, StoreError> {
+        self.look("depth").await?.depth(now, tenant).await
     }
 }
