@@ -47,6 +47,13 @@ pub(crate) fn shell_word(word: &str) -> String {
     }
 }
 
+/// The URL of a store for a command that is printed; `URL` if it may hold a password, which no message quotes.
+pub(crate) fn store_word(url: &str) -> &str {
+    let Some((_, rest)) = url.split_once("://") else { return url };
+    let user = rest.rsplit_once('@').map_or("", |(user, _)| user);
+    if user.contains(':') || rest.contains('?') { "URL" } else { url }
+}
+
 /// Returns the longest start of `text` that has at most `bytes` bytes and ends between characters.
 pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
