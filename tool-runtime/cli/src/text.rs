@@ -92,7 +92,7 @@ impl Why {
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, nearest, on_one_line, shell_word};
+    use super::{cut, nearest, on_one_line, shell_word, store_word};
 
     #[test]
     fn the_nearest_name_is_found() {
@@ -107,6 +107,16 @@ mod tests {
     fn a_word_is_quoted_for_a_shell() {
         assert_eq!(shell_word("ada@example.org"), "ada@example.org");
         assert_eq!(shell_word("ada's file; rm"), r"'ada'\''s file; rm'");
+    }
+
+    #[test]
+    fn a_password_is_not_in_a_command() {
+        for url in ["sqlite:a?b.db", "postgres://ada@db.example:5432/app", "postgres://db.example/app"] {
+            assert_eq!(store_word(url), url);
+        }
+        for url in ["postgres://ada:secret@db.example/app", "postgres://a:s@t@db/app", "postgres://db/app?password=s"] {
+            assert_eq!(store_word(url), "URL");
+        }
     }
 
     #[test]
