@@ -64,7 +64,11 @@ impl HookedStore {
         }
     }
 
-    fn write(&self, method: &'static str, write: impl FnOnce(&dyn Store) -> WriteHandle + Send + 'static) -> WriteHandle {
+    fn write(
+        &self,
+        method: &'static str,
+        write: impl FnOnce(&dyn Store) -> WriteHandle + Send + 'static,
+    ) -> WriteHandle {
         match (self.hook)(method) {
             HookAction::Pass => write(&*self.store),
             HookAction::Fail(error) => WriteHandle::ready(Err(error)),

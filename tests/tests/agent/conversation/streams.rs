@@ -142,7 +142,7 @@ async fn a_call_that_the_user_leaves_gets_its_end_in_the_message_that_continues(
 }
 
 /// The part of a client has no answer to a question that was decided elsewhere, and `validateUIMessages` refuses a
-/// result beside an open question.
+/// result next to an open question.
 #[tokio::test]
 async fn a_decision_from_elsewhere_is_part_of_the_message_that_continues() {
     for (decision, approved, output) in [

@@ -2,8 +2,8 @@
 
 use jiff::SignedDuration;
 use tool_runtime::call::Decider;
-use tool_runtime::{CallId, ToolCall};
 use tool_runtime::store::Clock as _;
+use tool_runtime::{CallId, ToolCall};
 
 use super::*;
 

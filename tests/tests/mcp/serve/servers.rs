@@ -11,7 +11,9 @@ use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{MemoryStore, PendingCall, RecordFilter, Store};
 use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
-use crate::serve::held::{NOBODY, by_session, letter, one_waiting, piped, post, posting, read, send, sent, waiting, waits};
+use crate::serve::held::{
+    NOBODY, by_session, letter, one_waiting, piped, post, posting, read, send, sent, waiting, waits,
+};
 use crate::serve::rig::{request, text};
 use crate::serve::tasks;
 

@@ -410,7 +410,8 @@ async fn headers_say_what_the_arguments_say() {
     let called = client.call_tool(request("t__echo", json!({"count": 1.5}))).await.unwrap();
     assert!(called.is_error == Some(false) && text(&called).contains("1.5"), "{called:?}");
     let head = format!("Host: {address}\r\nx-user: ada\r\nmcp-protocol-version: 2025-11-25\r\nmcp-param-count: 2\r\n");
-    let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t__echo","arguments":{"count":1}}}"#;
+    let message =
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t__echo","arguments":{"count":1}}}"#;
     let (answered, answer) = raw(address, &head, message).await;
     assert!(answered == 400 && answer.contains("Mcp-Param-Count"), "{answer}");
 }

@@ -71,7 +71,8 @@ pub(super) fn check(listing: &Listing, headers: &HeaderMap, body: &[u8]) -> Resu
     }
     let Some(offered) = listing.get(&params.name) else { return Ok(()) };
     let has_headers = is_without_sessions(headers);
-    let differs = |(path, header): &&(Vec<String>, String)| match header_value(headers, &format!("mcp-param-{header}")) {
+    let differs = |(path, header): &&(Vec<String>, String)| match header_value(headers, &format!("mcp-param-{header}"))
+    {
         Ok(None) if !has_headers => false,
         value => value != Ok(params.arguments.and_then(|arguments| written(arguments, path))),
     };

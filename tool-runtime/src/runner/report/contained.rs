@@ -20,8 +20,8 @@ use crate::schema::validator::{Compiled, Validator};
 use crate::store::pages::Rest;
 use crate::store::transaction::returning;
 use crate::store::{
-    AuditRecord, ChangeFn, Clock, Document, Key, PendingCall, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
-    SystemClock, Transaction, Waiting, WriteHandle, digest_key,
+    AuditRecord, ChangeFn, Clock, Document, Key, PendingCall, Query, RecordFilter, SealedRecord, Store, StoreError,
+    StoredDocument, SystemClock, Transaction, Waiting, WriteHandle, digest_key,
 };
 use crate::tool::Schema;
 

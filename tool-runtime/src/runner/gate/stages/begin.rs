@@ -309,7 +309,8 @@ fn takeover_document(
     let waited = match claim {
         Some(claim) => {
             // A person may have edited the arguments.
-            let (arguments, argument_digest) = (FrozenArguments::new(Arc::clone(frozen.canonical())), frozen.argument_digest());
+            let (arguments, argument_digest) =
+                (FrozenArguments::new(Arc::clone(frozen.canonical())), frozen.argument_digest());
             let record_digest = Some(run.shared().digests.of(argument_digest));
             Some(PendingCall { arguments, argument_digest, record_digest, ..claim.waiting.call.clone() })
         }
