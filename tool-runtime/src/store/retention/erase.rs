@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::call::DigestKey;
 use crate::store::kept::{self, Erasure};
+use crate::store::pages::Search;
 use crate::store::retention::Retention;
 use crate::store::retention::guards::{BATCH, Party, hold_keys, is_in_progress, refuse_held};
 use crate::store::retention::redacted::{Without, run_of, without};
@@ -79,8 +80,8 @@ impl Retention<'_> {
                 }
             }
         }
-        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Run) };
-        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
+        let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Run) });
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
             let runs = page.iter().filter_map(|listed| listed.as_run());
             for run in runs.filter(|run| (&run.principal, &run.tenant) == (&party.0, &party.1)) {
                 // A run with such records was met above.
@@ -121,23 +122,31 @@ impl Retention<'_> {
         let filter = RecordFilter { principal, tenant, ..RecordFilter::default() };
         let mut found = BTreeSet::new();
         for call in self.store.unfinished_calls(&filter).await? {
-            if call.tenant == party.1 {
-                found.insert((call.run_id, "in_progress"));
+            match call {
+                Ok(call) if call.tenant == party.1 => drop(found.insert((call.run_id, "in_progress"))),
+                Ok(_) => {}
+                Err(finding) => report.keep_broken(&finding),
             }
         }
-        for call in self.store.pending_calls(&filter).await? {
-            if call.tenant == party.1 {
-                found.insert((call.run_id, "in_progress"));
+        let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Waiting) });
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
+            for listed in page {
+                let Document::Waiting(waiting) = listed.document else { continue };
+                if (&waiting.call.principal, &waiting.call.tenant) == (&party.0, &party.1) {
+                    found.insert((waiting.call.run_id, "in_progress"));
+                }
             }
         }
         for record in self.store.unsettled_calls(&filter).await? {
-            if record.tenant == party.1 {
-                found.insert((record.run_id, "unsettled"));
+            match record {
+                Ok(record) if record.tenant == party.1 => drop(found.insert((record.run_id, "unsettled"))),
+                Ok(_) => {}
+                Err(finding) => report.keep_broken(&finding),
             }
         }
         let now = self.store.now().await?;
-        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Run) };
-        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
+        let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Run) });
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
             let runs = page.iter().filter_map(|listed| listed.as_run());
             let runs = runs.filter(|run| (&run.principal, &run.tenant) == (&party.0, &party.1));
             for run in runs.filter(|run| is_in_progress(run, now)) {
@@ -295,11 +304,11 @@ impl Retention<'_> {
     async fn erase_documents(
         &self,
         report: &mut RetentionReport,
-        mut query: Query,
+        query: Query,
         party: &Party,
     ) -> Result<(), StoreError> {
-        query.limit = BATCH;
-        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
+        let mut search = Search::of(Query { limit: BATCH, ..query });
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
             for StoredDocument { key, document, .. } in page {
                 if without(&document, party).is_none() {
                     continue;
