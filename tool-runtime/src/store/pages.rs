@@ -144,25 +144,83 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{DocumentKind, MemoryStore, Transaction};
+    use crate::store::{DocumentKind, Key, MemoryStore, Transaction};
+
+    async fn store(documents: u64) -> MemoryStore {
+        let store = MemoryStore::new();
+        for number in 0..documents {
+            let run = StoredDocument::example(&number.to_string(), "", None);
+            let key = run.key.clone();
+            let put = move |transaction: &mut Transaction| transaction.put(run.clone());
+            store.update(vec![key], Box::new(put)).await.unwrap();
+        }
+        store
+    }
 
     #[tokio::test]
     async fn each_document_is_in_one_page() {
-        let store = MemoryStore::new();
         for (count, lengths) in [(0, vec![]), (1, vec![1]), (2, vec![2]), (3, vec![2, 1]), (4, vec![2, 2])] {
-            if count > 0 {
-                let run = StoredDocument::example(&count.to_string(), "", None);
-                let key = run.key.clone();
-                let put = move |transaction: &mut Transaction| transaction.put(run.clone());
-                store.update(vec![key], Box::new(put)).await.unwrap();
-            }
+            let store = store(count).await;
             let mut query = Query { limit: 2, ..Query::new(DocumentKind::Run) };
+            let mut search = Search::of(query.clone());
             let mut found = Vec::new();
             while let Some(page) = query.next_page(&store).await.unwrap() {
+                assert_eq!(search.next(&store).await.unwrap().map(|page| page.len()), Some(page.len()));
                 found.push(page.len());
             }
             assert_eq!(found, lengths, "{count}");
             assert!(query.next_page(&store).await.unwrap().is_none(), "the end stays the end");
+            assert!(search.next(&store).await.unwrap().is_none());
+            search.end().unwrap();
         }
+    }
+
+    /// Lists a page of at most `most` documents as a store does in which these positions cannot be read.
+    async fn page(
+        store: &MemoryStore,
+        query: &Query,
+        most: usize,
+        damaged: &[u64],
+    ) -> Result<Vec<StoredDocument>, StoreError> {
+        let listed = store.list(&Query { limit: query.limit.min(most), ..query.clone() }).await?;
+        match listed.iter().find(|listed| damaged.contains(&listed.position)) {
+            Some(found) => Err(Finding::unreadable_document(&found.key, Some(found.position)).into()),
+            None => Ok(listed),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_stops_no_other() {
+        let store = store(40).await;
+        let all = store.list(&Query::new(DocumentKind::Run)).await.unwrap();
+        let places: Vec<_> = all.iter().map(|listed| listed.position).collect();
+        for most in [usize::MAX, 3, 1] {
+            for damaged in [vec![0], vec![39], vec![7, 8, 30], (0..40).step_by(2).collect(), (0..40).collect()] {
+                let damaged: Vec<_> = damaged.into_iter().map(|index: usize| places[index]).collect();
+                let mut search = Search::of(Query { limit: 16, ..Query::new(DocumentKind::Run) });
+                let (mut found, mut requests) = (Vec::new(), 0);
+                loop {
+                    // Every other request fails: the place stays.
+                    let lost = StoreError::Unavailable("lost".into());
+                    assert_eq!(search.listed(Err(lost)).unwrap_err().code(), "store_unavailable");
+                    requests += 1;
+                    let listed = page(&store, search.query(), most, &damaged).await;
+                    let Some(page) = search.listed(listed).unwrap() else { break };
+                    found.extend(page.into_iter().map(|listed| listed.position));
+                }
+                let whole: Vec<_> = places.iter().copied().filter(|place| !damaged.contains(place)).collect();
+                assert_eq!(found, whole);
+                let first = unreadable(search.end().unwrap_err()).unwrap().1;
+                assert_eq!(first, damaged[0], "the first one is reported at the end");
+                assert!(requests < 4 * 40, "{requests}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_finding_of_an_earlier_place_ends_the_search() {
+        let mut search = Search::of(Query { after: 7, ..Query::new(DocumentKind::Run) });
+        let finding = Finding::unreadable_document(&Key::run("run"), Some(7));
+        assert_eq!(search.listed(Err(finding.into())).unwrap_err().code(), "store_corrupt");
     }
 }
