@@ -69,8 +69,8 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// The store cannot be reached, or a document cannot be read. A store that names the first such document
-    /// ([`Finding::unreadable_document`](crate::store::Finding::unreadable_document), with its position) lets searches go
-    /// on behind it.
+    /// ([`Finding::unreadable_document`](crate::store::Finding::unreadable_document), with its position) lets searches
+    /// continue behind it.
     async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError>;
 
     /// Returns records, each sealed into the chain of its run, in the order in which they were appended.

@@ -122,7 +122,7 @@ impl Search {
         Ok(Err(finding))
     }
 
-    /// Keeps the first error of the documents that were found, for the [end](Self::end): the search goes on.
+    /// Keeps the first error of the documents that were found, for the [end](Self::end): the search continues.
     pub(crate) fn note(&mut self, result: Result<(), StoreError>) {
         self.noted(result);
     }

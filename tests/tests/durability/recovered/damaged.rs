@@ -1,4 +1,4 @@
-//! Documents that cannot be read, and pages that are short: searches go on behind both.
+//! Documents that cannot be read, and pages that are short: searches continue behind both.
 
 use rusqlite::Connection;
 use tests::world::{HookAction, HookedStore};

@@ -83,7 +83,7 @@ pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<StoredDoc
         };
         match found.whole(key.clone(), &Stored { body, parts }, &scope) {
             Ok(document) => Ok(document.at(position)),
-            // With its position, a search goes on behind it.
+            // With its position, a search continues behind it.
             Err(StoreError::Corrupt(_) | StoreError::Newer { .. }) => {
                 Err(Finding::unreadable_document(&key, Some(position)).into())
             }
