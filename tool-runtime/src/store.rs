@@ -69,8 +69,8 @@ pub use decision_record::{DecisionKind, DecisionRecord};
 pub(crate) use document::NoticeAttempt;
 pub use document::{Anchor, GrantScope, HoldScope, LegalHold, StoredDocument, StoredGrant, StoredNotice, StoredRun};
 pub(crate) use document::{
-    Covered, Document, EffectHolder, GrantCaller, GrantOrigin, Holder, LedgerEntry, Post, StoredAccount, StoredEffect,
-    StoredSlots, StoredUnknown, UnknownCall, Waiting,
+    Covered, Document, EffectHolder, GrantCaller, GrantOrigin, Holder, KnownOutcome, LedgerEntry, Post, StoredAccount,
+    StoredEffect, StoredSlots, StoredUnknown, UnknownCall, Waiting,
 };
 pub use due::{DueRun, QueueDepth};
 pub use error::StoreError;

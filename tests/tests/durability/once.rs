@@ -1,5 +1,6 @@
 //! Effects with a key: whatever the calls are named, for every principal of the scope, in every run of a store.
 
+mod asked;
 mod changed;
 mod late;
 mod purged;

@@ -1,5 +1,7 @@
 //! Unknown outcomes that a person settles, once, with a record: it happened, it did not, or the tool looks.
 
+mod waiting;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
