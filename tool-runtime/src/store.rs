@@ -63,8 +63,8 @@ pub use audit::AuditRecord;
 pub use chain::Chain;
 pub use clock::{Clock, ManualClock};
 pub(crate) use clock::{StoreClock, SystemClock, Timed, is_before};
-pub(crate) use decision_record::Refusal;
 pub use decision_record::{DecisionKind, DecisionRecord};
+pub(crate) use decision_record::{RecordedUnknown, Refusal};
 #[cfg(any(test, feature = "http", feature = "testing"))]
 pub(crate) use document::NoticeAttempt;
 pub use document::{Anchor, GrantScope, HoldScope, LegalHold, StoredDocument, StoredGrant, StoredNotice, StoredRun};

@@ -11,8 +11,8 @@ use jiff::Timestamp;
 
 use crate::call::{CallId, Decider, JsonText, Outcome, ToolInvocationRecord};
 use crate::store::{
-    AuditRecord, DecisionKind, DecisionRecord, Document, EffectHolder, Key, KnownOutcome, PendingCall, StoreError,
-    StoredEffect, StoredUnknown, Transaction, UnknownCall,
+    AuditRecord, DecisionKind, DecisionRecord, Document, EffectHolder, Key, KnownOutcome, PendingCall, RecordedUnknown,
+    StoreError, StoredEffect, StoredUnknown, Transaction, UnknownCall,
 };
 use crate::tool::Hash;
 
@@ -119,9 +119,8 @@ fn known_outcome(transaction: &Transaction, call: &UnknownCall) -> KnownOutcome 
 fn is_unshown(earlier: &EarlierCalls, claim: &EffectClaim) -> bool {
     let unknown = earlier.unknown.iter().map(|unknown| &unknown.call);
     let known = earlier.known.iter().filter(|call| call.known != Some(KnownOutcome::DidNotHappen));
-    let is_shown = |call: &UnknownCall| {
-        claim.shown.iter().any(|shown| (shown.key, shown.known) == (call.key, call.known))
-    };
+    let is_shown =
+        |call: &UnknownCall| claim.shown.iter().any(|shown| (shown.key, shown.known) == (call.key, call.known));
     !unknown.chain(known).all(is_shown)
 }
 
@@ -270,13 +269,16 @@ pub(crate) fn settle(
 ) -> Result<bool, StoreError> {
     let mut effect = stored(transaction, key);
     let Some(at) = effect.unknown.iter().position(|unknown| unknown.call.key == call.key) else { return Ok(false) };
-    let StoredUnknown { mut record, .. } = effect.unknown.remove(at);
+    let StoredUnknown { mut record, waited, call: unknown } = effect.unknown.remove(at);
     let kind = if settlement.result.is_some() { DecisionKind::Happened } else { DecisionKind::DidNotHappen };
     let now = transaction.now();
     if let Some(mut decision) =
         DecisionRecord::of_call(AuditRecord::Call(record.clone()), kind, settlement.decider.as_ref(), now)
     {
         decision.result.clone_from(&settlement.result);
+        decision.argument_digest = waited.and_then(|waited| waited.record_digest);
+        let (since, cause, effect_key) = (unknown.since, unknown.cause, record.effect_key.clone());
+        decision.unknown = Some(Box::new(RecordedUnknown { since, cause, effect_key }));
         transaction.append(decision)?;
     }
     let ledger_key = call.ledger_key();

@@ -297,7 +297,10 @@ fn about(earlier: &[UnknownCall]) -> String {
         (None, "an unknown outcome"),
         (Some(KnownOutcome::TookEffect), "an unknown outcome, and took effect"),
         (Some(KnownOutcome::DidNotHappen), "an unknown outcome, and did not happen"),
-        (Some(KnownOutcome::Deleted), "an unknown outcome, which was settled, and its record is no longer in the store"),
+        (
+            Some(KnownOutcome::Deleted),
+            "an unknown outcome, which was settled, and its record is no longer in the store",
+        ),
     ];
     let sentences = states.map(|(known, state)| {
         let of_state: Vec<_> = earlier.iter().filter(|call| call.known == known).collect();

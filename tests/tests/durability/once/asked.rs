@@ -1,8 +1,8 @@
 //! Calls with an effect key that a person approves, and repeated ones: neither asks for an effect that happened.
 
+use tests::world::{HookAction, HookedStore};
 use tool_runtime::agent::{Agent, CodeMode, Conversation, RunQueue, ScriptedModel, ScriptedTurn, TurnOutcome, Worker};
 use tool_runtime::call::Question;
-use tests::world::{HookAction, HookedStore};
 use tool_runtime::store::{PendingCall, RecordFilter, StoreError};
 use tool_runtime::{ToolPolicy, ToolRunner};
 
@@ -285,7 +285,8 @@ async fn a_repeated_call_that_does_not_run_uses_up_nothing() {
         is_earlier(&run.exec(call("once__refund", &format!("b{at}"))).await, "run-1", "c1");
     }
     // The budget is there for other effects, and the guard counts calls that run.
-    let other = |id: &str, payment: &str| ToolCall::text(id, "once__refund", format!(r#"{{"payment_id":"{payment}"}}"#));
+    let other =
+        |id: &str, payment: &str| ToolCall::text(id, "once__refund", format!(r#"{{"payment_id":"{payment}"}}"#));
     assert!(run.exec(other("d1", "p-2")).await.executed());
     assert!(run.exec(other("d2", "p-3")).await.executed());
     assert_eq!(run.exec(other("d3", "p-4")).await.outcome(), Outcome::BudgetExceeded);
@@ -299,7 +300,9 @@ async fn a_call_whose_intent_was_lost_keeps_its_key() {
     let fails = Arc::new(AtomicBool::new(false));
     let failing = Arc::clone(&fails);
     let hook = move |method: &'static str| match method {
-        "update" if failing.swap(false, Ordering::AcqRel) => HookAction::Fail(StoreError::Unavailable("it is away".into())),
+        "update" if failing.swap(false, Ordering::AcqRel) => {
+            HookAction::Fail(StoreError::Unavailable("it is away".into()))
+        }
         _ => HookAction::Pass,
     };
     let store = Arc::new(HookedStore::new(Arc::clone(&rig.shared.store) as _, hook));
@@ -312,7 +315,7 @@ async fn a_call_whose_intent_was_lost_keeps_its_key() {
     drop(asked(&rig.call(("run-2", "ada"), "once__repay", "c1").await));
     let summary = rig.waiting().await.remove(0).summary.expect("a sentence");
     assert!(summary.starts_with("A call with the same effect key has an unknown outcome"), "{summary}");
-    let paid = tool_runtime::Reconciled::TookEffect("7".to_owned());
+    let paid = Reconciled::TookEffect("7".to_owned());
     restored.settle(&CallId::new("c1"), paid, &heidi("heidi")).await.expect("it is settled");
     is_earlier(&rig.call(("run-3", "ada"), "once__repay", "c1").await, "run-1", "c1");
     rig.shared.clock.advance(Duration::from_hours(24));

@@ -7,7 +7,7 @@ use tool_runtime::agent::{Agent, Conversation, Durable, Input, SavedConversation
 use tool_runtime::agent::{StepError, StepFuture, TurnOutcome, Worker};
 use tool_runtime::call::{DecisionError, Question};
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{PendingCall, Retention};
+use tool_runtime::store::PendingCall;
 
 use super::*;
 
@@ -98,10 +98,7 @@ async fn of_several_earlier_calls_each_has_its_outcome() {
     let second = rig.pending("run-3", "c3").await;
     let named = |run: &str| format!("call “c1” of run “{run}” (2026-01-01T00:00:00Z, cancelled)");
     let unknown = format!("A call with the same arguments has an unknown outcome: {}.", named("run-1"));
-    let known = format!(
-        "A call with the same arguments had an unknown outcome, and took effect: {}.",
-        named("run-2")
-    );
+    let known = format!("A call with the same arguments had an unknown outcome, and took effect: {}.", named("run-2"));
     assert_eq!(summary(&second), format!("{unknown} {known}"));
     // The other did not happen: who approves this question was shown a worse world.
     assert_eq!(rig.settle("run-1", "c1", Reconciled::Prevented, "grace").await, Ok(Outcome::Cancelled));
@@ -237,7 +234,8 @@ async fn an_engine_asks_anew() {
     let rig = Rig::new();
     rig.unknown("run-1", "settled__pay", "c1").await;
     let turns = [ScriptedTurn::call("c2", "settled__pay", BILL), ScriptedTurn::text("Paid.")];
-    let journal = Journal { units: std::sync::Mutex::default(), agent: Agent::new(ScriptedModel::new(turns)), rig: &rig };
+    let journal =
+        Journal { units: std::sync::Mutex::default(), agent: Agent::new(ScriptedModel::new(turns)), rig: &rig };
     let mut conversation = journal.agent.converse(rig.run("run-2"));
     conversation.accept_on(&journal, "message", Input::from("Pay.")).await.expect("a message");
     let mut questions = Vec::new();
