@@ -175,7 +175,7 @@ pub(crate) fn leave_or_close(
     // Without an effect of its own, the call blocks no other. One that was left before has no owner.
     let Some(effect) = entry.effect_key().filter(|_| !entry.owner.is_empty()) else { return Ok(false) };
     let mut entry = entry.clone();
-    // Nobody works on it any more, so a person may settle it from now on.
+    // No attempt owns it now, so a person may settle it from now on.
     (entry.owner, entry.epoch, entry.until) = ("".into(), entry.epoch + 1, entry.until.min(now));
     let record = ToolInvocationRecord { ended_at: Some(now), ..(*entry.record).clone() };
     effects::ended(transaction, &effect, key, &record, entry.waited.clone())?;

@@ -229,7 +229,7 @@ fn effect_of(open: &mut OpenCall, claim: Option<&Claim>, bound: &Bound, harmless
     let run = open.run().clone();
     let (tenant, principal) = (run.options().tenant.as_deref(), run.options().principal.as_deref());
     let Some(once) = &spec.once else {
-        let key = Key::twins(tenant, principal, name, Digested::digest(&**frozen));
+        let key = Key::twins(tenant, principal, name, Digested::effective_digest(&**frozen));
         return Some(EffectClaim { key, shown, once: None });
     };
     let EffectKey { parts, shown: text } = effect_key(once, frozen.effective());
@@ -309,7 +309,8 @@ fn takeover_document(
     let waited = match claim {
         Some(claim) => {
             // A person may have edited the arguments.
-            let (arguments, argument_digest) = (FrozenArguments::new(Arc::clone(frozen.canonical())), frozen.hash());
+            let (arguments, argument_digest) =
+                (FrozenArguments::new(Arc::clone(frozen.canonical())), frozen.argument_digest());
             let record_digest = Some(run.shared().digests.of(argument_digest));
             Some(PendingCall { arguments, argument_digest, record_digest, ..claim.waiting.call.clone() })
         }
