@@ -95,5 +95,6 @@ pub(crate) use sweep::close_abandoned;
 pub(crate) use sweep::remove_over;
 pub use transaction::{ChangeFn, Transaction};
 pub use unfinished::UnfinishedCall;
+pub(crate) use unfinished::unsettled;
 pub use verify::Verification;
 pub use write_handle::WriteHandle;

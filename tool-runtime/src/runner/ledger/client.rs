@@ -21,7 +21,7 @@ use crate::store::accounts::{self, Bill};
 use crate::store::effects;
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::notices;
-use crate::store::pages::Rest;
+use crate::store::pages::Search;
 use crate::store::waiting::{self, Approval, Counted, Renewed, Taken};
 use crate::store::{
     AuditRecord, DecisionRecord, Document, DocumentKind, Key, PendingCall, Query, StoreError, Transaction, Waiting,
@@ -400,9 +400,9 @@ impl LedgerClient<'_> {
     /// Lists the calls of the run that wait.
     pub(in crate::runner) async fn all_waiting(self) -> Result<Vec<Waiting>, StoreError> {
         let scope = Some(Arc::clone(self.0.identity()));
-        let mut rest = Rest::of(Query { scope, ..Query::new(DocumentKind::Waiting) });
+        let mut search = Search::of(Query { scope, ..Query::new(DocumentKind::Waiting) });
         let mut waiting = Vec::new();
-        while let Some(page) = self.0.shared().store.page(&mut rest).await? {
+        while let Some(page) = self.0.shared().store.next(&mut search).await? {
             waiting.extend(page.into_iter().filter_map(|listed| match listed.document {
                 Document::Waiting(waiting)
                     if self.0.owns(waiting.call.principal.as_deref(), waiting.call.tenant.as_deref()) =>
@@ -412,6 +412,7 @@ impl LedgerClient<'_> {
                 _ => None,
             }));
         }
+        search.end()?;
         Ok(waiting)
     }
 }
