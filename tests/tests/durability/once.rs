@@ -1,6 +1,7 @@
 //! Effects with a key: whatever the calls are named, for every principal of the scope, in every run of a store.
 
 mod changed;
+mod doors;
 mod late;
 mod purged;
 
