@@ -51,7 +51,7 @@ fn graph(id: &str) -> ToolCall {
 }
 
 fn script(id: &str, tool: &str) -> ToolCall {
-    let script = format!("{tool}(payment_id=\"p-1\")");
+    let script = format!("{tool}(#{{ payment_id: \"p-1\" }})");
     ToolCall::text(id, "graph__code", serde_json::json!({ "script": script }).to_string())
 }
 
@@ -109,16 +109,25 @@ async fn a_twin_in_a_graph_or_a_script_asks_with_the_unknown_call() {
         let heard = EventLog::default();
         let runner = if id == "run-2" { process(&rig, "once__control") } else { plain(&rig) };
         let run = runner.run(of(id, "ada").events(heard.sink()));
-        let asked = run.exec(made).await;
+        let mut asked = run.exec(made).await;
         assert_eq!(asked.outcome(), Outcome::ApprovalRequired, "{id}: {}", asked.to_model());
-        // The person reads it at the call that they decide on, which is that of the graph.
-        let told = heard.take().into_iter().find_map(|event| match event {
-            Event::ToolCallSuspended { summary, .. } => summary,
-            _ => None,
-        });
-        let summary = told.unwrap_or_default();
-        assert!(summary.contains("unknown outcome: call “c1” of run “run-1”"), "{id}: {summary}");
         let before = rig.shared.effects();
+        // The person reads it at the call that they decide on, which is that of the graph.
+        let told = || {
+            heard.take().into_iter().find_map(|event| match event {
+                Event::ToolCallSuspended { summary, .. } => summary,
+                _ => None,
+            })
+        };
+        let mut summary = told();
+        if summary.is_none() {
+            // The script asks for each effect. An approval of a question without the unknown call does not count.
+            asked = approved(&run, &asked).await;
+            assert_eq!((asked.outcome(), rig.shared.effects()), (Outcome::ApprovalRequired, before), "{id}");
+            summary = told();
+        }
+        let summary = summary.unwrap_or_default();
+        assert!(summary.contains("unknown outcome: call “c1” of run “run-1”"), "{id}: {summary}");
         let done = approved(&run, &asked).await;
         assert_eq!((done.outcome(), rig.shared.effects()), (Outcome::Ok, before + 1), "{id}: {}", done.to_model());
     }
@@ -200,9 +209,9 @@ async fn a_run_under_a_lease_has_the_keys_and_the_twins() {
     }
     let told = closed("c1").await.expect("a record");
     assert_eq!((told.outcome, told.tool_code.as_deref()), (Outcome::Cancelled, Some("in_progress")));
+    unknown(&rig, call("once__control", "c9")).await;
     rig.shared.open(1);
     running.await.expect("it ends");
-    unknown(&rig, call("once__control", "c9")).await;
     let ended = conversation.receive(Input::new()).await.expect("no input");
     let TurnOutcome::Waiting { calls } = ended else { panic!("the twin waits: {ended:?}") };
     let had = closed("c2").await.expect("a record");
@@ -213,7 +222,6 @@ async fn a_run_under_a_lease_has_the_keys_and_the_twins() {
     leased.save(&conversation.save().await.expect("saved"), "approval_required", None).await.expect("it has the run");
     leased.release(None).await.expect("released");
     drop(conversation);
-    rig.shared.open(1);
     let (leased, mut conversation) = take().await;
     let question = conversation.waiting().next().expect("it waits").question.clone();
     let ended = conversation.decide(&question, ApprovalDecision::Approve, &grace()).await.expect("it waits");
