@@ -2,6 +2,7 @@
 
 mod asked;
 mod changed;
+mod doors;
 mod late;
 mod purged;
 
