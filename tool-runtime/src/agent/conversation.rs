@@ -391,9 +391,9 @@ impl Conversation {
         let answers = input.answered().map(|id| (id, Some(Suspension::Client)));
         let mut seen = HashSet::new();
         for (id, suspension) in decisions.chain(answers) {
-            let waits = self.waiting().any(|call| {
-                call.id == *id && suspension.is_none_or(|suspension| call.suspension == suspension)
-            });
+            let waits = self
+                .waiting()
+                .any(|call| call.id == *id && suspension.is_none_or(|suspension| call.suspension == suspension));
             if !waits || !seen.insert(id) {
                 return Err(ResumeError::NotWaiting(id.clone()));
             }

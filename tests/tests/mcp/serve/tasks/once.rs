@@ -95,9 +95,10 @@ async fn a_key_holds_over_sessions_and_principals() {
     };
     for had in [had, second.call_tool(bill("bills__pay")).await.unwrap()] {
         assert_eq!((had.is_error, text(&had)), (Some(false), "paid b-1"));
-        let remark = had.content.iter().filter_map(|block| block.as_text()).any(|block| {
-            block.text.contains("The tool did not run again: an earlier call already caused this effect")
-        });
+        let remark =
+            had.content.iter().filter_map(|block| block.as_text()).any(|block| {
+                block.text.contains("The tool did not run again: an earlier call already caused this effect")
+            });
         assert!(remark, "{had:?}");
     }
     assert_eq!(shared.effects(), 1);
