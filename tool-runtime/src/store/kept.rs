@@ -56,12 +56,18 @@ pub(super) fn decision(record: &DecisionRecord) -> DecisionRecord {
         principal: None,
         decider: None,
         refused: record.refused.as_ref().map(|refused| Refusal { violations: Vec::new(), ..refused.clone() }),
+        // Its digest covers the principal and the shown arguments.
+        question: None,
         argument_digest: None,
         edited_digest: None,
         changes: Vec::new(),
         earlier: Vec::new(),
         result: None,
         world: None,
+        unknown: record.unknown.clone().map(|mut unknown| {
+            unknown.effect_key = None;
+            unknown
+        }),
         arguments: nothing(),
         seal: None,
         ..record.clone()
