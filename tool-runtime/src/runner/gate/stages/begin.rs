@@ -236,7 +236,7 @@ fn takeover_document(
         // The ledger has the state with which the earlier attempt began.
         None if open.is_taken_over || harmless || !(reconciles || frozen.entry.spec.idempotent) => None,
         None => {
-            let record_digest = Some(run.shared().digests.of(frozen.hash()));
+            let record_digest = Some(run.shared().digests.of(frozen.argument_digest()));
             Some(PendingCall { record_digest, ..frozen_call(open, frozen, run.shared().clock.now()) })
         }
     };
