@@ -411,3 +411,18 @@ fn any_order_of_the_runners_events_gives_a_valid_stream() {
         }
     }
 }
+
+/// A result that an earlier call had is marked in each protocol, as data next to the result.
+#[test]
+fn the_result_of_an_earlier_call_is_marked() {
+    let plain = result("t1", None, Outcome::Ok, raw(&json!("7 of p-1")));
+    let mut earlier = serde_json::to_value(&plain).unwrap();
+    earlier["earlier_call"] = json!("c9");
+    let mark = r#"{"toolCallId":"t1","earlierCallId":"c9","message":"The tool did not run again: "#;
+    for &protocol in Protocol::ALL {
+        let (_, unmarked) = run(protocol, &[start("t1"), plain.clone(), done("stop")]);
+        assert!(!unmarked.contains("earlier"), "{protocol:?}: {unmarked}");
+        let (_, marked) = run(protocol, &[start("t1"), event(&earlier), done("stop")]);
+        assert!(marked.contains(mark) && marked.contains("earlier-call"), "{protocol:?}: {marked}");
+    }
+}

@@ -147,6 +147,14 @@ impl LoopGuard {
         self.verdict(times)
     }
 
+    /// Withdraws the call that was counted last, because it did not run.
+    pub(crate) fn withdraw(&self, call: &dyn Digested) {
+        let mut last = self.lock();
+        if let Some(counted) = last.as_mut().filter(|last| last.call.is(call)) {
+            counted.times = counted.times.saturating_sub(1);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<Last>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -15,7 +15,7 @@ use crate::runner::ledger::recover;
 use crate::runner::run::call_ids::MAX_CALLS;
 use crate::runner::waiting::{approval_rules, expired};
 use crate::runner::{Run, RunOptions, ServerEntry, ToolRunner};
-use crate::store::pages::Rest;
+use crate::store::pages::Search;
 use crate::store::{
     Document, DocumentKind, Key, LedgerEntry, Post, Query, StoreError, StoredRun, Transaction, close_abandoned, served,
 };
@@ -184,13 +184,14 @@ impl ServedRuns<'_> {
     /// Returns the posts to a run, oldest first.
     pub(crate) async fn posted_to(self, run: &Run) -> Result<Vec<(Key, Post)>, StoreError> {
         let scope = Some(Arc::clone(run.identity()));
-        let (mut rest, mut posts) = (Rest::of(Query { scope, ..Query::new(DocumentKind::Post) }), Vec::new());
-        while let Some(page) = self.0.shared.store.page(&mut rest).await? {
+        let (mut search, mut posts) = (Search::of(Query { scope, ..Query::new(DocumentKind::Post) }), Vec::new());
+        while let Some(page) = self.0.shared.store.next(&mut search).await? {
             posts.extend(page.into_iter().filter_map(|listed| match listed.document {
                 Document::Post(post) => Some((listed.key, *post)),
                 _ => None,
             }));
         }
+        search.end()?;
         Ok(posts)
     }
 

@@ -33,7 +33,7 @@ pub(crate) use account::StoredAccount;
 pub use anchor::Anchor;
 pub(crate) use anchor::AnchoredHead;
 pub(crate) use digest_key::StoredDigestKey;
-pub(crate) use effect::{EffectHolder, StoredEffect, StoredUnknown, UnknownCall};
+pub(crate) use effect::{EffectHolder, KnownOutcome, StoredEffect, StoredUnknown, UnknownCall};
 pub(crate) use grant::{Covered, GrantCaller, GrantOrigin};
 pub use grant::{GrantScope, StoredGrant};
 pub use hold::{HoldScope, LegalHold};

@@ -35,7 +35,7 @@ pub(super) enum Wrong {
     /// The run has fewer records than an exported anchor, or others.
     Behind { run_id: Arc<str>, sequence: u64, found: u64, held_back: bool },
     /// A document cannot be read.
-    Document { kind: &'static str, scope: Arc<str> },
+    Document { kind: &'static str, scope: Arc<str>, id: Arc<str> },
     /// An anchor is broken.
     Anchor { number: u64, wrong: &'static str },
 }
@@ -62,7 +62,8 @@ impl Finding {
     /// Creates the finding of a document that a store cannot read, so that the documents around it can be listed.
     #[must_use]
     pub fn unreadable_document(key: &Key, position: Option<u64>) -> Self {
-        let wrong = Wrong::Document { kind: key.kind().code(), scope: Arc::clone(key.scope()) };
+        let (scope, id) = (Arc::clone(key.scope()), Arc::clone(key.id()));
+        let wrong = Wrong::Document { kind: key.kind().code(), scope, id };
         Self { position, ..wrong.into() }
     }
 
@@ -107,6 +108,12 @@ impl Finding {
             Wrong::Document { scope, .. } => Some(scope),
             Wrong::Anchor { .. } => None,
         }
+    }
+
+    /// Returns the position of the record or the document in its store.
+    #[cfg(feature = "http")]
+    pub(crate) const fn position(&self) -> Option<u64> {
+        self.position
     }
 
     /// Returns how many records the store has of a run that is behind an exported anchor, and whether
@@ -173,7 +180,14 @@ impl fmt::Display for Finding {
             Wrong::Behind { run_id, sequence, .. } => {
                 write!(f, "run {run_id:?}, record {sequence}: an exported anchor holds it, and the store does not")
             }
-            Wrong::Document { kind, scope } => write!(f, "a document ({kind}) of {scope:?} cannot be read"),
+            Wrong::Document { kind, scope, id } => {
+                f.write_str("a document (")?;
+                f.write_str(kind)?;
+                if !id.is_empty() {
+                    write!(f, " {id:?}")?;
+                }
+                write!(f, ") of {scope:?} cannot be read: it is damaged, or a newer library wrote it")
+            }
             Wrong::Anchor { number, wrong } => write!(f, "anchor {number}: {wrong}"),
         }
     }

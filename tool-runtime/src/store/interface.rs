@@ -68,10 +68,13 @@ pub trait Store: Send + Sync {
     /// The store cannot be reached, or its contents cannot be read.
     async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError>;
 
-    /// Lists documents, in the order in which they were first written.
+    /// Lists documents, in the order in which they were first written. It may return fewer documents than the
+    /// [limit](Query::limit): only an empty page marks the end.
     ///
     /// # Errors
-    /// The store cannot be reached, or its contents cannot be read.
+    /// The store cannot be reached, or a document cannot be read. A store that names the first such document
+    /// ([`Finding::unreadable_document`](crate::store::Finding::unreadable_document), with its position) lets searches
+    /// continue behind it.
     async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError>;
 
     /// Returns records, each sealed into the chain of its run, in the order in which they were appended.

@@ -77,10 +77,16 @@ pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<StoredDoc
     listed.sort_by_key(|item| item.0);
     let read = |(number, scope, id, name, body, parts): Item| {
         let position = u64::try_from(number).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
-        let key = key(query.kind, &scope, &id, name.as_deref())?;
+        let Ok(key) = key(query.kind, &scope, &id, name.as_deref()) else {
+            let columns = Key::from_parts(query.kind, scope, id);
+            return Err(Finding::unreadable_document(&columns, Some(position)).into());
+        };
         match found.whole(key.clone(), &Stored { body, parts }, &scope) {
             Ok(document) => Ok(document.at(position)),
-            Err(StoreError::Corrupt(_)) => Err(Finding::unreadable_document(&key, Some(position)).into()),
+            // With its position, a search continues behind it.
+            Err(StoreError::Corrupt(_) | StoreError::Newer { .. }) => {
+                Err(Finding::unreadable_document(&key, Some(position)).into())
+            }
             Err(error) => Err(error),
         }
     };

@@ -17,7 +17,7 @@ use crate::hydrate::repair::Repair;
 use crate::json::Tree;
 use crate::runner::report::failure::Failures;
 use crate::schema::validator::{Compiled, Validator};
-use crate::store::pages::Rest;
+use crate::store::pages::Search;
 use crate::store::transaction::returning;
 use crate::store::{
     AuditRecord, ChangeFn, Clock, Document, Key, PendingCall, Query, RecordFilter, SealedRecord, Store, StoreError,
@@ -139,11 +139,10 @@ impl Contained<dyn Store> {
         self.transact(key.to_vec(), change).await
     }
 
-    /// Returns the next page of a query. `None` at the end.
-    pub(in crate::runner) async fn page(&self, rest: &mut Rest) -> Result<Option<Vec<StoredDocument>>, StoreError> {
-        let Some(query) = rest.query() else { return Ok(None) };
-        let page = self.list(query).await?;
-        Ok(rest.after(page))
+    /// Returns the next page of a search. `None` at the end.
+    pub(in crate::runner) async fn next(&self, search: &mut Search) -> Result<Option<Vec<StoredDocument>>, StoreError> {
+        let listed = self.list(search.query()).await;
+        search.listed(listed)
     }
 
     pub(in crate::runner) async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {

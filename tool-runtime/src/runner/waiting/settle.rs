@@ -17,10 +17,10 @@ use crate::runner::shared::Shared;
 use crate::runner::waiting::{approval, comparison, late};
 use crate::runner::{ResumeError, Run, RunOptions, ToolRunner};
 use crate::store::effects::{self, Settlement};
-use crate::store::pages::Rest;
+use crate::store::pages::Search;
 use crate::store::{
-    AuditRecord, DecisionKind, DecisionRecord, Document, DocumentKind, Key, Query, Refusal, StoreError, StoredUnknown,
-    Transaction, ledger,
+    AuditRecord, DecisionKind, DecisionRecord, Document, Key, Refusal, StoreError, StoredUnknown, Transaction, ledger,
+    unsettled,
 };
 
 /// See [`Run::settle`].
@@ -133,8 +133,8 @@ pub(in crate::runner) async fn find(
     call_id: &CallId,
     wanted: impl Fn(&ToolInvocationRecord) -> bool,
 ) -> Result<Option<(Key, StoredUnknown)>, StoreError> {
-    let mut rest = Rest::of(Query { due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Effect) });
-    while let Some(page) = shared.store.page(&mut rest).await? {
+    let mut search = Search::of(unsettled(shared.store.now().await?));
+    while let Some(page) = shared.store.next(&mut search).await? {
         for listed in page {
             let Document::Effect(effect) = listed.document else { continue };
             let is_it = |unknown: &StoredUnknown| {
@@ -145,6 +145,8 @@ pub(in crate::runner) async fn find(
             }
         }
     }
+    // It can be the call of a document that cannot be read.
+    search.end()?;
     Ok(None)
 }
 

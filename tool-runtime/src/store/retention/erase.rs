@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::call::{DigestKey, Outcome, ToolInvocationRecord};
 use crate::store::kept::{self, Erasure};
+use crate::store::pages::Search;
 use crate::store::retention::Retention;
 use crate::store::retention::guards::{BATCH, Party, hold_keys, is_in_progress, party_of, refuse_held};
 use crate::store::retention::redacted::{self, Without, run_of, without};
@@ -98,8 +99,8 @@ impl Retention<'_> {
                 }
             }
         }
-        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Run) };
-        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
+        let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Run) });
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
             let runs = page.iter().filter_map(|listed| listed.as_run());
             for run in runs.filter(|run| party_of(run) == party) {
                 // A run with such records was met above.
@@ -139,20 +140,20 @@ impl Retention<'_> {
         let (mut found, mut outcomes_are_hidden) = (BTreeSet::new(), false);
         for kind in [DocumentKind::Call, DocumentKind::Waiting, DocumentKind::Effect] {
             // Calls and outcomes that are open have a due time.
-            let mut query = Query { due: Some(Timestamp::MAX), ..Query::new(kind) };
+            let mut search = Search::of(Query { due: Some(Timestamp::MAX), ..Query::new(kind) });
             let mut broken = |finding: &Finding| {
                 report.keep_broken(finding);
                 outcomes_are_hidden |= kind == DocumentKind::Effect;
             };
-            while let Some(page) = query.next_readable(self.store, &mut broken).await? {
+            while let Some(page) = search.next_reporting(self.store, &mut broken).await? {
                 let open = page.iter().flat_map(|listed| open_in(&listed.document));
                 let own = open.filter(|(record, _)| redacted::is_of(record, party));
                 found.extend(own.map(|(record, why)| (Arc::clone(&record.run_id), why)));
             }
         }
         let now = self.store.now().await?;
-        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Run) };
-        while let Some(page) = query.next_readable(self.store, |finding| report.keep_broken(finding)).await? {
+        let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Run) });
+        while let Some(page) = search.next_reporting(self.store, |finding| report.keep_broken(finding)).await? {
             let runs = page.iter().filter_map(|listed| listed.as_run());
             let open = runs.filter(|run| party_of(run) == *party && is_in_progress(run, now));
             found.extend(open.map(|run| (Arc::clone(&run.run_id), "in_progress")));
@@ -311,11 +312,11 @@ impl Retention<'_> {
     async fn erase_documents(
         &self,
         report: &mut RetentionReport,
-        mut query: Query,
+        query: Query,
         party: &Party,
     ) -> Result<(), StoreError> {
-        query.limit = BATCH;
-        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
+        let mut search = Search::of(Query { limit: BATCH, ..query });
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
             for StoredDocument { key, document, .. } in page {
                 if without(&document, party).is_none() {
                     continue;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::call::{DigestKey, Outcome};
+use crate::store::pages::Search;
 use crate::store::retention::guards::{
     BATCH, Party, before, hold_keys, is_held, is_in_progress, party_of, refuse_held,
 };
@@ -88,8 +89,8 @@ impl Retention<'_> {
             }
         }
         // Runs without records: conversations that called no tool.
-        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Run) };
-        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
+        let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Run) });
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
             for run in page.iter().filter_map(|listed| listed.as_run()) {
                 let filter = RecordFilter { limit: Some(1), ..RecordFilter::run(Arc::clone(&run.run_id)) };
                 if filter.clone().next_page(self.store).await?.is_none() {
@@ -158,8 +159,13 @@ impl Retention<'_> {
         if read.parties.len() > MOST_PARTIES {
             return Ok(Err(Kept::Because("in_progress")));
         }
-        if read.has_unknown && !self.store.unsettled_calls(&RecordFilter::run(Arc::clone(run_id))).await?.is_empty() {
-            return Ok(Err(Kept::Because("unsettled")));
+        if read.has_unknown {
+            match self.store.unsettled_calls(&RecordFilter::run(Arc::clone(run_id))).await?.into_iter().next() {
+                None => {}
+                Some(Ok(_)) => return Ok(Err(Kept::Because("unsettled"))),
+                // A document that cannot be read can hold the outcome.
+                Some(Err(finding)) => return Err(finding.into()),
+            }
         }
         let mut parties = read.parties.clone();
         parties.extend(party_of_run);
@@ -248,8 +254,8 @@ impl Retention<'_> {
 
     /// Removes the results of effect keys whose calls ended before this moment.
     async fn purge_results(&self, report: &mut RetentionReport, until: Timestamp) -> Result<(), StoreError> {
-        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Effect) };
-        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
+        let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Effect) });
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
             for listed in page {
                 let Document::Effect(effect) = listed.document else { continue };
                 let Some(record) = effect.held.and_then(|held| held.record) else { continue };

@@ -3,7 +3,9 @@
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use crate::call::{ArgumentChange, CallId, Event, JsonText, LeftOut, NamedArgument, Outcome, Question, SafeError};
+use crate::call::{
+    ArgumentChange, CallId, Event, Intervention, JsonText, LeftOut, NamedArgument, Outcome, Question, SafeError,
+};
 use crate::wire::Usage;
 use crate::wire::ui::UiEvent;
 use crate::wire::ui::call::{Wait, failure, is_discovered};
@@ -58,7 +60,7 @@ impl Steps {
                 };
                 suspend(&asked, *outcome, prepared.as_ref().or(arguments.as_ref()), order);
             }
-            Event::ToolCallResult { id, name, arguments, outcome, value, error, executed, left_out, .. } => {
+            Event::ToolCallResult { id, name, arguments, outcome, value, error, executed, left_out, earlier_call } => {
                 // A call of an earlier response is known, or starts here.
                 self.start(id, name, order);
                 self.settle(id);
@@ -82,7 +84,20 @@ impl Steps {
                     id: Some(id.clone()),
                     value: value.into(),
                 });
+                let earlier = earlier_call.as_ref().map(|call| MarkOfEarlier {
+                    tool_call_id: &id,
+                    earlier_call_id: call.as_str(),
+                    message: Intervention::EARLIER,
+                });
+                let earlier = earlier.and_then(|earlier| to_raw_value(&earlier).ok()).map(|value| UiEvent::Data {
+                    name: "earlier-call".to_owned(),
+                    id: Some(id.clone()),
+                    value: value.into(),
+                });
                 order.push(&ended(id, *outcome, value.as_ref(), error.as_ref(), is_refused));
+                if let Some(earlier) = earlier {
+                    order.push(&earlier);
+                }
                 if let Some(missing) = missing {
                     order.push(&missing);
                 }
@@ -147,6 +162,15 @@ struct Missing<'a> {
     #[serde(flatten)]
     of: LeftOut,
     message: String,
+}
+
+/// The mark of a result that an earlier call had. It is data of the message for the same reason.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MarkOfEarlier<'a> {
+    tool_call_id: &'a str,
+    earlier_call_id: &'a str,
+    message: &'a str,
 }
 
 /// The data about a call that a person reads, in addition to its arguments.

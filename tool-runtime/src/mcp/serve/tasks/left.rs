@@ -13,9 +13,10 @@ use crate::mcp::serve::tasks::kept::SavedRunTasks;
 use crate::mcp::serve::tasks::status::task_id;
 use crate::runner::ServedRuns;
 use crate::store::ledger::after;
+use crate::store::pages::Search;
 use crate::store::{
     DecisionRecord, Document, DocumentKind, KEPT, Key, Post, Query, RecordFilter, Store as _, StoreError,
-    StoredDocument,
+    StoredDocument, StoredRun,
 };
 
 /// The interval of searches for decisions. A server that still has their run takes them meanwhile.
@@ -73,34 +74,44 @@ impl Left {
     /// Gives each decision on a call that is over its record, and removes it. It must have been there in the search
     /// before, too.
     async fn take_posts(&mut self, served: &Served) -> Result<(), StoreError> {
-        let (store, mut found, mut runs) = (&**served.runner.store(), HashSet::new(), HashMap::new());
+        let mut found = HashSet::new();
+        let taken = self.take_found(served, &mut found).await;
+        if taken.is_err() {
+            // The search may not have met them.
+            found.extend(self.seen.drain().take(MOST - found.len()));
+        }
+        self.seen = found;
+        taken
+    }
+
+    async fn take_found(&mut self, served: &Served, found: &mut HashSet<Key>) -> Result<(), StoreError> {
+        let (store, mut runs) = (&**served.runner.store(), HashMap::new());
         let owner = Arc::clone(self.owner.get_or_insert_with(|| ServedRuns(&served.runner).owner()));
-        let mut posts = Query::new(DocumentKind::Post);
-        while let Some(page) = posts.next_readable(store, |_| ()).await? {
+        let mut posts = Search::of(Query::new(DocumentKind::Post));
+        while let Some(page) = posts.next(store).await? {
             for StoredDocument { key, document, .. } in page {
                 let Document::Post(post) = document else { continue };
                 // The text of a run is long, so it is read once.
                 let run: &Owner = match runs.get(key.scope()) {
                     Some(run) => run,
                     None => {
-                        let run = left(served, key.scope()).await?;
+                        let run = posts.noted(left(served, key.scope()).await).flatten();
                         runs.entry(Arc::clone(key.scope())).or_insert(run)
                     }
                 };
                 let Some(party) = run else { continue };
-                if !are_over(served, key.scope(), &post).await? {
+                if posts.noted(are_over(served, key.scope(), &post).await) != Some(true) {
                     continue;
                 }
                 if self.seen.contains(&key) {
                     let taken = Box::pin(take(served, party, key.clone(), &post));
-                    ServedRuns(&served.runner).claimed(&key, &owner, taken).await.unwrap_or(Ok(()))?;
+                    posts.note(ServedRuns(&served.runner).claimed(&key, &owner, taken).await.unwrap_or(Ok(())));
                 } else if found.len() < MOST {
                     found.insert(key);
                 }
             }
         }
-        self.seen = found;
-        Ok(())
+        posts.end()
     }
 }
 
@@ -169,8 +180,9 @@ async fn take(
 /// Removes the documents of runs whose calls have expired long ago.
 async fn forget_runs(served: &Served) -> Result<(), StoreError> {
     let store = &**served.runner.store();
-    let (now, mut runs) = (store.now().await?, Query { limit: PAGE, ..Query::new(DocumentKind::Run) });
-    while let Some(page) = runs.next_readable(store, |_| ()).await? {
+    let now = store.now().await?;
+    let mut runs = Search::of(Query { limit: PAGE, ..Query::new(DocumentKind::Run) });
+    while let Some(page) = runs.next(store).await? {
         for StoredDocument { document, .. } in page {
             let Document::Run(run) = document else { continue };
             if !run.is_served() || served.tasks.continues(&run.run_id) {
@@ -179,18 +191,24 @@ async fn forget_runs(served: &Served) -> Result<(), StoreError> {
             // The document under the id of a call names the call, and is removed with its run.
             let Ok(saved) = serde_json::from_str::<SavedRunTasks>(&run.document) else { continue };
             let last = saved.tasks.values().map(|task| task.expires).max();
-            if last.is_none_or(|last| now < after(last, KEPT))
-                || !store.pending_calls(&RecordFilter::run(Arc::clone(&run.run_id))).await?.is_empty()
-            {
-                continue;
+            if last.is_some_and(|last| now >= after(last, KEPT)) {
+                runs.note(forget_run(served, &run, saved).await);
             }
-            for (id, task) in saved.tasks {
-                if let (Some(asked_as), Some(named)) = (task.asked_as, task_id(&run.run_id, &id)) {
-                    ServedRuns(&served.runner).forget(&asked_as, named.into()).await?;
-                }
-            }
-            ServedRuns(&served.runner).forget(&run.run_id, run.document).await?;
         }
     }
-    Ok(())
+    runs.end()
+}
+
+/// Removes the documents of a run, unless a call of it waits.
+async fn forget_run(served: &Served, run: &StoredRun, saved: SavedRunTasks) -> Result<(), StoreError> {
+    let of_run = RecordFilter::run(Arc::clone(&run.run_id));
+    if !served.runner.store().pending_calls(&of_run).await?.is_empty() {
+        return Ok(());
+    }
+    for (id, task) in saved.tasks {
+        if let (Some(asked_as), Some(named)) = (task.asked_as, task_id(&run.run_id, &id)) {
+            ServedRuns(&served.runner).forget(&asked_as, named.into()).await?;
+        }
+    }
+    ServedRuns(&served.runner).forget(&run.run_id, Arc::clone(&run.document)).await
 }
