@@ -34,7 +34,7 @@ pub(crate) mod grants;
 mod interface;
 mod kept;
 mod key;
-mod lane;
+pub(crate) mod lane;
 pub(crate) mod ledger;
 mod mailbox;
 mod memory;

@@ -73,7 +73,11 @@ impl HookedStore {
         }
     }
 
-    fn write(&self, method: &'static str, write: impl FnOnce(&dyn Store) -> WriteHandle) -> WriteHandle {
+    fn write(
+        &self,
+        method: &'static str,
+        write: impl FnOnce(&dyn Store) -> WriteHandle + Send + 'static,
+    ) -> WriteHandle {
         match (self.hook)(method) {
             HookAction::Pass => write(&*self.store),
             HookAction::Fail(error) => WriteHandle::ready(Err(error)),
@@ -81,7 +85,16 @@ impl HookedStore {
                 drop(write(&*self.store));
                 WriteHandle::ready(Err(error))
             }
-            HookAction::Late | HookAction::After(_) => {
+            HookAction::After(first) => {
+                let store = Arc::clone(&self.store);
+                let (sender, receiver) = oneshot::channel();
+                tokio::spawn(async move {
+                    first.await;
+                    drop(sender.send(write(&*store).await));
+                });
+                WriteHandle::new(receiver)
+            }
+            HookAction::Late => {
                 let kept = write(&*self.store);
                 let (sender, receiver) = oneshot::channel();
                 tokio::spawn(async move {
@@ -167,7 +180,7 @@ impl Store for HookedStore {
         self.look("lanes").await?.lanes(now, after, limit).await
     }
 
-    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
-        self.look("depth").await?.depth(now).await
+    async fn depth(&self, now: Timestamp, tenant: Option<&str>) -> Result<QueueDepth, StoreError> {
+        self.look("depth").await?.depth(now, tenant).await
     }
 }

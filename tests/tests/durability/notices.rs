@@ -3,7 +3,10 @@
 mod contents;
 mod databases;
 mod delivery;
+mod doors;
 mod graphs;
+#[cfg(unix)]
+mod killed;
 mod policies;
 
 use std::sync::Arc;

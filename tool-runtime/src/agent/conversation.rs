@@ -385,11 +385,15 @@ impl Conversation {
     }
 
     async fn compare(&self, input: &Input) -> Result<(), ResumeError> {
-        let decisions = input.brought().map(|(question, ..)| (question.call_id(), Suspension::Approval));
-        let answers = input.answered().map(|id| (id, Suspension::Client));
+        let decisions = input.brought().map(|(question, kind, _)| {
+            (question.call_id(), (kind != DecisionKind::Expired).then_some(Suspension::Approval))
+        });
+        let answers = input.answered().map(|id| (id, Some(Suspension::Client)));
         let mut seen = HashSet::new();
         for (id, suspension) in decisions.chain(answers) {
-            let waits = self.waiting().any(|call| call.id == *id && call.suspension == suspension);
+            let waits = self
+                .waiting()
+                .any(|call| call.id == *id && suspension.is_none_or(|suspension| call.suspension == suspension));
             if !waits || !seen.insert(id) {
                 return Err(ResumeError::NotWaiting(id.clone()));
             }

@@ -68,11 +68,9 @@ impl<'r> ServedRun<'r> {
     pub(crate) async fn asked_as(self, tool: &str, arguments: &str) -> Option<Arc<str>> {
         let of = {
             let (options, arguments) = (self.0.options(), json::parse(arguments, &Limits::UNBOUNDED).ok()?);
-            let mut roles: Vec<_> = options.roles.iter().collect();
-            roles.sort_unstable();
-            let party = (&options.tenant, &options.principal, roles, &options.attributes);
-            let call = (party, tool, json::canonical::to_text(&arguments));
-            match &options.tools {
+            let rights = options.rights();
+            let call = (rights.party, tool, json::canonical::to_text(&arguments));
+            match rights.tools {
                 None => serde_json::to_vec(&call),
                 // A session with fewer tools does not find the call.
                 Some(tools) => serde_json::to_vec(&(call, tools)),
@@ -138,6 +136,11 @@ impl ServedRuns<'_> {
     /// Returns the time by the runner's clock.
     pub(crate) fn now(self) -> Timestamp {
         self.0.shared.clock.now()
+    }
+
+    /// Returns when a call that is suspended now would expire.
+    pub(crate) fn expires(self) -> Timestamp {
+        self.now().saturating_add(self.0.shared.approval_ttl).unwrap_or(Timestamp::MAX)
     }
 
     /// Stores a run with its server's document, so that any process can post decisions to it.

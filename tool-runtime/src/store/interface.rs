@@ -133,14 +133,15 @@ pub trait Store: Send + Sync {
         due::lanes(self, now, after, limit).await
     }
 
-    /// Counts the runs that workers share, at a time of the store.
+    /// Counts the runs that workers share, at a time of the store: all of them, or those of a tenant, whose lanes begin
+    /// with this text and a slash.
     ///
     /// The default reads the texts of all runs, see [`due_runs`](Self::due_runs).
     ///
     /// # Errors
     /// The store cannot be reached, or its contents cannot be read.
-    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
-        due::depth(self, now).await
+    async fn depth(&self, now: Timestamp, tenant: Option<&str>) -> Result<QueueDepth, StoreError> {
+        due::depth(self, now, tenant).await
     }
 
     /// Returns the records of calls, without the decisions on them.
@@ -253,7 +254,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).lanes(now, after, limit).await
     }
 
-    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
-        (**self).depth(now).await
+    async fn depth(&self, now: Timestamp, tenant: Option<&str>) -> Result<QueueDepth, StoreError> {
+        (**self).depth(now, tenant).await
     }
 }

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use tests::server::{Reply, Server};
+use tests::server::{Reply, Server, WEBHOOK_SECRET as SECRET};
 use tests::spans::Traced;
 use tool_runtime::agent::http::Notifier;
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use super::*;
-
-const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// Two processes send at the same time, each in its own thread and with its own connections. Each notice is sent once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

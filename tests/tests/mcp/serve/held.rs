@@ -62,7 +62,7 @@ async fn book(elicit: &dyn Elicit) -> Result<String, ToolError> {
 
 /// Reads nothing.
 #[tool(name = "notes__read", effect = read_only, redact = ["$"])]
-fn read() -> Result<u8, ToolError> {
+pub(crate) fn read() -> Result<u8, ToolError> {
     Ok(1)
 }
 
@@ -85,7 +85,7 @@ pub(crate) type Before = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(crate) struct Plain {
     version: ProtocolVersion,
     answers: Option<Value>,
-    told: Arc<Mutex<Vec<f64>>>,
+    pub(crate) told: Arc<Mutex<Vec<f64>>>,
     /// The action before it answers.
     pub(crate) before: Arc<Mutex<Option<Before>>>,
 }
@@ -410,7 +410,7 @@ async fn a_client_decides_on_its_own_calls_only_where_both_say_so() {
 }
 
 /// Each session of Ada has a connection with another id, and the one of `narrow` may only read.
-fn by_session(peer: &Peer<'_>) -> Option<RunOptions> {
+pub(crate) fn by_session(peer: &Peer<'_>) -> Option<RunOptions> {
     let session = peer.header("x-user")?;
     let options = RunOptions::new().principal("ada").tenant("acme");
     let options = options.connection("mail", ConnectionId::new(session));

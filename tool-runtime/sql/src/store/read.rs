@@ -118,8 +118,8 @@ pub(super) async fn lanes(shared: &Shared, after: &str, limit: usize) -> Result<
     rows::<Due>(shared, sql, arguments).await?.into_iter().map(due_run).collect()
 }
 
-pub(super) async fn depth(shared: &Shared, now: Timestamp) -> Result<QueueDepth, StoreError> {
-    let (sql, arguments) = statement::depth(now);
+pub(super) async fn depth(shared: &Shared, now: Timestamp, tenant: Option<&str>) -> Result<QueueDepth, StoreError> {
+    let (sql, arguments) = statement::depth(now, tenant);
     let counted = rows::<(i64, Option<i64>, i64, i64)>(shared, sql, arguments).await?;
     let Some(&(due, first, leased, all)) = counted.first() else { return Ok(QueueDepth::default()) };
     let first = first.map(moment).transpose()?.filter(|first| *first <= now);

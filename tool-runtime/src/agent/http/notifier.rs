@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, Url};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::http::retry::{self, Again, jitter};
+use crate::agent::http::retry::{self, Again};
 use crate::agent::http::signing::SigningKeys;
-use crate::agent::http::tls;
+use crate::agent::http::{endpoint, tls};
 use crate::agent::worker::transact;
 use crate::error::ParseError;
 use crate::store::ledger::after;
@@ -103,11 +103,10 @@ impl Notifier {
             "the URL of a webhook begins with `https://`; only a loopback address may have `http://`",
         ))?;
         let keys = SigningKeys::read(secrets)?;
-        let client = tls::config(&[]).ok().and_then(|tls| {
-            let builder = Client::builder().tls_backend_preconfigured(tls).redirect(redirect::Policy::none());
-            builder.no_proxy().build().ok()
-        });
-        let client = client.ok_or(ParseError::new("no_http_client", "this process cannot make an HTTP client"))?;
+        let client = tls::client(&[])
+            .ok()
+            .and_then(|builder| builder.build().ok())
+            .ok_or(ParseError::new("no_http_client", "this process cannot make an HTTP client"))?;
         let endpoint = Endpoint { store, client, url, keys, gone_at: Mutex::default(), reported: Mutex::default() };
         Ok(Self { endpoint: Arc::new(endpoint), timeout: Duration::from_secs(15) })
     }
@@ -229,7 +228,7 @@ impl Endpoint {
             .client
             .post(self.url.clone())
             .header(CONTENT_TYPE, "application/json")
-            .header(USER_AGENT, concat!("tool-runtime/", env!("CARGO_PKG_VERSION")))
+            .header(USER_AGENT, endpoint::USER_AGENT)
             .header("webhook-id", &*notice.id)
             .header("webhook-timestamp", seconds)
             .header("webhook-signature", signature)
@@ -276,8 +275,7 @@ impl Endpoint {
 /// Returns how long to wait after a failed attempt. `None` if it was the last one.
 fn wait(notice: &StoredNotice, status: Option<u16>, headers: Option<&HeaderMap>, now: Timestamp) -> Option<Duration> {
     let full = WAITS.get(usize::try_from(notice.tried).ok()?.checked_sub(1)?)?;
-    // Between half and all of the wait, so that notices that failed together do not return together.
-    let wait = full.mul_f64(0.5 + jitter() / 2.0);
+    let wait = retry::spread(*full);
     Some(match status.zip(headers).map(|(status, headers)| retry::asked(status, headers, now)) {
         Some(Again::After(asked)) => wait.max(asked.min(LONGEST_WAIT)),
         _ => wait,

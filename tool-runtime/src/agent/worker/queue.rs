@@ -95,7 +95,17 @@ impl RunQueue {
     /// # Errors
     /// The store failed.
     pub async fn depth(&self) -> Result<QueueDepth, StoreError> {
-        self.store().depth(self.runner.store_time().await?).await
+        self.store().depth(self.runner.store_time().await?, None).await
+    }
+
+    /// Counts the runs of a tenant as [`depth`](Self::depth) does, to show a tenant its own queue. The cost grows with
+    /// the number of its runs, not with that of others.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn depth_of(&self, tenant: &str) -> Result<QueueDepth, StoreError> {
+        let slots = Key::slots(Some(tenant), None);
+        self.store().depth(self.runner.store_time().await?, Some(slots.scope())).await
     }
 
     /// Posts a message, decisions or answers to a run of a tenant. Posts are taken in order, each once, when the run

@@ -21,6 +21,7 @@ use crate::runner::ledger::accounts::Booking;
 use crate::runner::ledger::client::{Attempt, Claim, LedgerClient, Suspending};
 use crate::runner::report::telemetry;
 use crate::runner::run::call_ids::Taken;
+use crate::runner::waiting::labels;
 use crate::runner::{CallClient, Continued, ResumeError, Run};
 use crate::store::waiting::{self, Fate};
 use crate::store::{Key, StoreError, WriteHandle};
@@ -300,6 +301,7 @@ impl OpenCall {
         if self.draft.executed() || is_kept {
             self.handed_out();
         }
+        labels::share(&self.run).await;
         result
     }
 
@@ -331,6 +333,7 @@ impl OpenCall {
         }
         self.close(&result, stop.as_ref());
         self.run.state().hand_out(&self.draft.id);
+        labels::share(&self.run).await;
         Ok(result)
     }
 }

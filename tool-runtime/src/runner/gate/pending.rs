@@ -34,6 +34,7 @@ pub(in crate::runner) fn frozen_call(open: &OpenCall, frozen: &Frozen, now: Time
         policy_revision: run.policy().revision(),
         rule: open.draft.rule().map(str::to_owned),
         labels: run.labels(),
+        gained: Vec::new(),
         run_id: Arc::clone(run.identity()),
         session_id: options.session.clone(),
         conversation_id: options.conversation.clone(),

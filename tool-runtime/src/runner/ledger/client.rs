@@ -310,6 +310,17 @@ impl LedgerClient<'_> {
         self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))
     }
 
+    /// Adds labels to a waiting call.
+    pub(in crate::runner) async fn gain(self, call: Key, labels: Vec<Arc<str>>) -> Result<(), StoreError> {
+        let (lease, mut keys) = (self.0.lease(), self.0.keys());
+        keys.push(call.clone());
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            waiting::gain(transaction, &call, &labels)
+        };
+        self.0.shared().store.transact(keys, change).await
+    }
+
     /// Asks about a waiting call again, in one transaction with the decision that does not count. Returns `false` if
     /// the call has expired.
     pub(in crate::runner) async fn ask_anew(

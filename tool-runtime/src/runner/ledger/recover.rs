@@ -146,7 +146,7 @@ fn read_again(run: &Run, waited: &PendingCall) -> Option<Hydrated> {
     if comparison::differs(run, waited).is_some_and(|mismatch| mismatch != DecisionError::Clock) {
         return None;
     }
-    run.remembered().label(&waited.labels);
+    run.remembered().label(waited.all_labels());
     stages::hydrate_begun(run, waited, call).map_err(|refused| discard(refused.stop)).ok()
 }
 

@@ -20,8 +20,8 @@ use crate::schema::validator::{Compiled, Validator};
 use crate::store::pages::Search;
 use crate::store::transaction::returning;
 use crate::store::{
-    AuditRecord, ChangeFn, Clock, Document, Key, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
-    SystemClock, Transaction, Waiting, WriteHandle, digest_key,
+    AuditRecord, ChangeFn, Clock, Document, Key, PendingCall, Query, RecordFilter, SealedRecord, Store, StoreError,
+    StoredDocument, SystemClock, Transaction, Waiting, WriteHandle, digest_key,
 };
 use crate::tool::Schema;
 
@@ -111,6 +111,12 @@ impl Contained<dyn Store> {
             Some(Document::Waiting(waiting)) => Some(*waiting),
             _ => None,
         })
+    }
+
+    /// Returns the suspended calls of a run.
+    pub(in crate::runner) async fn pending_calls(&self, run_id: Arc<str>) -> Result<Vec<PendingCall>, StoreError> {
+        let of_run = RecordFilter::run(run_id);
+        self.wait("store", |store| store.pending_calls(&of_run)).await.unwrap_or(Err(StoreError::Panicked))
     }
 
     /// Whether a run was purged or erased.

@@ -116,7 +116,7 @@ pub(in crate::runner) fn run_of(
         principal: call.principal.clone(),
         roles: call.roles.clone(),
         attributes: call.attributes.clone(),
-        labels: call.labels.clone(),
+        labels: call.all_labels().cloned().collect(),
         caller: call.caller.clone(),
         user_text: Vec::new(),
         parent: None,

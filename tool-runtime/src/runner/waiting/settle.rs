@@ -34,7 +34,7 @@ pub(in crate::runner) async fn settle(
     let theirs = |record: &ToolInvocationRecord| run.owns(record.principal.as_deref(), record.tenant.as_deref());
     let found = find(run.shared(), run.id(), call_id, theirs).await.map_err(|error| run.store_failed(error))?;
     let Some((key, unknown)) = found else {
-        late::note_late(run, call_id, kind, Some(decider)).await;
+        late::note_late(run, (call_id, None), kind, Some(decider)).await;
         return Err(ResumeError::NotWaiting(call_id.clone()));
     };
     let record = &unknown.record;
@@ -78,7 +78,7 @@ pub(in crate::runner) async fn settle(
     let is_settled = run.shared().store.transact(keys.to_vec(), change).await;
     if !is_settled.map_err(|error| run.store_failed(error))? {
         // Another decider was faster.
-        late::note_late(run, call_id, kind, Some(decider)).await;
+        late::note_late(run, (call_id, None), kind, Some(decider)).await;
         return Err(ResumeError::NotWaiting(call_id.clone()));
     }
     Ok(result(run, call_id, &record.name, projected))

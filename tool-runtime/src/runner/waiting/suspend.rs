@@ -22,7 +22,7 @@ use crate::runner::ledger::{look_up, recover};
 use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::late;
-use crate::runner::waiting::{comparison, names, notices, world};
+use crate::runner::waiting::{comparison, labels, names, notices, world};
 use crate::runner::{ResumeError, Run};
 use crate::store::{
     DecisionKind, DecisionRecord, FrozenArguments, Key, PendingCall, ReplacedArguments, StoreError, UnknownCall,
@@ -107,6 +107,9 @@ pub(in crate::runner) async fn suspend(
     match (kept, suspension) {
         (Ok(kept @ (SuspendOutcome::Waits | SuspendOutcome::Before)), Suspension::Approval)
         | (Ok(kept @ SuspendOutcome::Waits), _) => {
+            if let Some(suspending) = &open.suspending {
+                labels::share_with(open.run(), &suspending.call).await;
+            }
             (open.suspending, open.attempt) = (None, None);
             // A call that another process suspended before has its own question.
             if matches!(kept, SuspendOutcome::Before)
@@ -279,12 +282,15 @@ pub(in crate::runner) async fn asked_of(
 ) -> Result<Result<(Waiting, DecisionRecord), ToolExecResult>, ResumeError> {
     let (shared, purpose) = (run.shared(), given.purpose);
     let Some(waiting) = waiting.filter(|waiting| comparison::is_theirs(run, &waiting.call, purpose)) else {
-        late::note_late(run, id, given.kind, given.decider).await;
+        late::note_late(run, (id, given.question), given.kind, given.decider).await;
         return Err(ResumeError::NotWaiting(id.clone()));
     };
     // The decision's record may need a digest.
     run.digests().await;
-    let decision = DecisionRecord::new(&waiting.call, given.kind, given.decider, shared.clock.now());
+    let decision = DecisionRecord {
+        question: given.question.cloned(),
+        ..DecisionRecord::new(&waiting.call, given.kind, given.decider, shared.clock.now())
+    };
     let is_other = given.question.is_some_and(|question| *question != waiting.call.question());
     let barred = given.decider.and_then(|decider| comparison::bars(run, &waiting.call, decider));
     // A decider who answered another question did not attempt to decide on what the call asks now.

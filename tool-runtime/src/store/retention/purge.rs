@@ -8,7 +8,9 @@ use jiff::Timestamp;
 
 use crate::call::{DigestKey, Outcome};
 use crate::store::pages::Search;
-use crate::store::retention::guards::{BATCH, Party, before, hold_keys, is_held, is_in_progress, refuse_held};
+use crate::store::retention::guards::{
+    BATCH, Party, before, hold_keys, is_held, is_in_progress, party_of, refuse_held,
+};
 use crate::store::retention::report::RetentionReport;
 use crate::store::retention::{Retention, redacted};
 use crate::store::retention_record::{Act, RetentionRecord};
@@ -135,7 +137,7 @@ impl Retention<'_> {
     ) -> Result<Result<u64, Kept>, StoreError> {
         let now = self.store.now().await?;
         let until = before(now, kept_for);
-        // What a few reads show is asked first: a run can have a million records.
+        // The cheap checks come first, because a run can have a million records.
         let mut young = RecordFilter { since: Some(until), limit: Some(1), ..RecordFilter::run(Arc::clone(run_id)) };
         if young.next_page(self.store).await?.is_some_and(|page| page.iter().any(Result::is_ok)) {
             return Ok(Err(Kept::Recent));
@@ -278,10 +280,6 @@ impl Retention<'_> {
         }
         Ok(())
     }
-}
-
-fn party_of(run: &StoredRun) -> Party {
-    (run.principal.clone(), run.tenant.clone())
 }
 
 /// Returns the reason for which the document of a run keeps it. `None` if there is none.

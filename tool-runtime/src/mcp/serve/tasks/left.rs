@@ -140,7 +140,8 @@ async fn left(served: &Served, run_id: &Arc<str>) -> Result<Owner, StoreError> {
 }
 
 /// Whether a decision of a message has its record: a server that carried it out can have ended before it removed the
-/// message. The clock of that server may have been a second behind.
+/// message. The person may have answered the same question before, and been refused. The clock of that server may have
+/// been a second behind.
 pub(super) async fn is_recorded(
     served: &Served,
     run_id: &Arc<str>,
@@ -152,7 +153,9 @@ pub(super) async fn is_recorded(
     let records = served.runner.store().records(&of_call).await?;
     let posted = post.at.saturating_sub(BEHIND).unwrap_or(post.at);
     let is_it = |decision: &DecisionRecord| {
-        decision.at >= posted && decision.decider.as_ref().is_some_and(|by| by.is_same_person(decider))
+        decision.question.as_ref() == Some(question)
+            && decision.at >= posted
+            && decision.decider.as_ref().is_some_and(|by| by.is_same_person(decider))
     };
     Ok(records.iter().filter_map(|sealed| sealed.record.as_decision()).any(is_it))
 }

@@ -188,14 +188,21 @@ impl Tasks {
         let Some((run_id, call)) = id.rsplit_once('.').filter(|_| is_id) else { return Ok(None) };
         let call = CallId::new(call);
         let known = self.by_run().get(run_id).cloned();
-        if let Some(run_tasks) = known {
-            return Ok(run_tasks.party.has_rights_of(&party).then_some((run_tasks, call)));
-        }
         let runner = &server.0.runner;
+        if let Some(run_tasks) = known {
+            if !run_tasks.party.has_rights_of(&party) {
+                return Ok(None);
+            }
+            if !run_tasks.has(&call) {
+                run_tasks.learn(runner).await?;
+            }
+            return Ok(Some((run_tasks, call)));
+        }
         let Some(document) = ServedRuns(runner).document(run_id, &party).await? else { return Ok(None) };
-        // Another version of the library wrote it: the call may wait, run or have ended.
-        let saved =
-            serde_json::from_str::<SavedRunTasks>(&document).map_err(|error| StoreError::Corrupt(error.into()))?;
+        let saved = SavedRunTasks::parse(&document)?;
+        if !saved.is_of(&party) {
+            return Ok(None);
+        }
         let run = match runner.restore(saved.run, party.clone().ends_with_process()).await {
             Ok(run) => run,
             Err(ResumeError::Store(error)) => return Err(error),
