@@ -63,14 +63,14 @@ pub use audit::AuditRecord;
 pub use chain::Chain;
 pub use clock::{Clock, ManualClock};
 pub(crate) use clock::{StoreClock, SystemClock, Timed, is_before};
-pub(crate) use decision_record::Refusal;
 pub use decision_record::{DecisionKind, DecisionRecord};
+pub(crate) use decision_record::{RecordedUnknown, Refusal};
 #[cfg(any(test, feature = "http", feature = "testing"))]
 pub(crate) use document::NoticeAttempt;
 pub use document::{Anchor, GrantScope, HoldScope, LegalHold, StoredDocument, StoredGrant, StoredNotice, StoredRun};
 pub(crate) use document::{
-    Covered, Document, EffectHolder, GrantCaller, GrantOrigin, Holder, LedgerEntry, Post, StoredAccount, StoredEffect,
-    StoredSlots, StoredUnknown, UnknownCall, Waiting,
+    Covered, Document, EffectHolder, GrantCaller, GrantOrigin, Holder, KnownOutcome, LedgerEntry, Post, StoredAccount,
+    StoredEffect, StoredSlots, StoredUnknown, UnknownCall, Waiting,
 };
 pub use due::{DueRun, QueueDepth};
 pub use error::StoreError;

@@ -1,6 +1,8 @@
 //! Effects with a key: whatever the calls are named, for every principal of the scope, in every run of a store.
 
+mod asked;
 mod changed;
+mod doors;
 mod late;
 mod purged;
 
@@ -317,6 +319,43 @@ async fn scopes_and_times_to_keep() {
     assert_eq!(rig.effects().await, 2, "keys without a time stay");
 }
 
+/// A time to keep is compared with the store's clock. One that jumps forwards by the time lets the effect happen again;
+/// one that jumped back keeps the result for longer.
+#[tokio::test]
+async fn a_clock_that_jumps_moves_the_time_to_keep() {
+    let repay = async |rig: &Rig, id: &str| rig.call(("run-1", "ada"), "once__repay", id).await.executed();
+    let sweeps = async |rig: &Rig| (&*rig.shared.store as &dyn Store).sweep().await.expect("it sweeps");
+    let start: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
+    let day = Duration::from_hours(24);
+    // Forwards and back: between the two, a second effect happens, and its result is kept until a day after the jump.
+    let rig = Rig::new();
+    assert!(repay(&rig, "c1").await);
+    rig.shared.clock.set(start + 2 * day);
+    assert!(repay(&rig, "c2").await);
+    rig.shared.clock.set(start);
+    sweeps(&rig).await;
+    assert!(!repay(&rig, "c3").await);
+    rig.shared.clock.set(start + 2 * day);
+    assert!(!repay(&rig, "c4").await);
+    rig.shared.clock.set(start + 3 * day);
+    assert!(repay(&rig, "c5").await);
+    // A jump that no call sees changes nothing, unless it is longer than the time and a week: then a sweep forgets the key.
+    for (jump, is_again) in [(8, false), (9, true)] {
+        let rig = Rig::new();
+        assert!(repay(&rig, "c1").await);
+        rig.shared.clock.set(start + jump * day - Duration::from_secs(1));
+        sweeps(&rig).await;
+        rig.shared.clock.set(start);
+        assert_eq!(repay(&rig, "c2").await, is_again, "{jump} days");
+    }
+    // A clock that was behind when the effect happened shortens the time.
+    let rig = Rig::new();
+    rig.shared.clock.set(start - day / 2);
+    assert!(repay(&rig, "c1").await);
+    rig.shared.clock.set(start + day / 2);
+    assert!(repay(&rig, "c2").await, "half a day early");
+}
+
 /// Two processes on one file of SQLite.
 #[tokio::test]
 async fn another_process_on_a_database_has_the_same_keys() {
@@ -373,6 +412,17 @@ fn a_catalog_refuses_a_key_that_not_every_call_has() {
         let tool = tool.redact(["$"]).sensitive("secret").once(key);
         ToolCatalog::builder().dynamic(tool).build().map(drop).map_err(|error| error.to_string())
     };
+    let scoped = |tool: fn(DynamicTool) -> DynamicTool| {
+        let tool = tool(DynamicTool::new("t__t", "Does.", schema.clone(), ToolEffect::StateChange, Arc::new(Nothing)));
+        let catalog = ToolCatalog::builder().dynamic(tool.redact(["$"])).build().expect("a catalog");
+        let spec = catalog.specs().next().expect("a tool").clone();
+        spec.once().map(|(_, scope, keep)| (scope, keep))
+    };
+    assert_eq!(scoped(|tool| tool.once("x:{id}")), Some(("tenant", None)));
+    let hour = Duration::from_hours(1);
+    assert_eq!(scoped(|tool| tool.once_for(Duration::from_hours(1)).once_per_run("x")), Some(("run", Some(hour))));
+    let second = Duration::from_secs(1);
+    assert_eq!(scoped(|tool| tool.once_per_principal("x").once_for(Duration::ZERO)), Some(("principal", Some(second))));
     for key in ["x:{id}", "x:{of.id}:{filled}", "x"] {
         assert_eq!(build(key), Ok(()), "{key}");
     }
@@ -394,7 +444,9 @@ fn a_catalog_refuses_a_key_that_not_every_call_has() {
 #[test]
 fn the_key_is_part_of_the_definition() {
     let spec: ToolSpec = definition!(Refund).expect("a definition");
-    assert_eq!(spec.once(), Some(("refund:{payment_id}", "tenant")));
+    assert_eq!(spec.once(), Some(("refund:{payment_id}", "tenant", None)));
+    let kept = definition!(report).expect("a definition");
+    assert_eq!(kept.once(), Some(("report", "run", Some(Duration::from_hours(1)))));
     let shown = serde_json::to_value(&spec).expect("JSON");
     assert_eq!(shown["once"], serde_json::json!({"key": "refund:{payment_id}", "scope": "tenant"}));
     let report = serde_json::to_value(definition!(report).expect("a definition")).expect("JSON");

@@ -1,5 +1,7 @@
 //! Unknown outcomes that a person settles, once, with a record: it happened, it did not, or the tool looks.
 
+mod waiting;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +10,7 @@ use tool_runtime::agent::RunQueue;
 use tool_runtime::call::{CallId, Decider};
 use tool_runtime::capability::Capabilities;
 use tool_runtime::runner::{ResumeError, Run, RunOptions, ToolRunner};
-use tool_runtime::store::{Chain, DecisionKind, DecisionRecord, MemoryStore, RecordFilter, Store};
+use tool_runtime::store::{Chain, DecisionKind, DecisionRecord, MemoryStore, RecordFilter, Retention, Store};
 use tool_runtime::{Outcome, Reconciled, ToolCall, ToolError, ToolExecResult, capability, tool};
 
 /// A bank, which may know what was paid.
@@ -186,6 +188,10 @@ async fn a_person_states_that_it_happened() {
     assert_eq!((settled.decision, settled.decision.code()), (DecisionKind::Happened, "happened"));
     assert_eq!(settled.result.as_ref().map(|result| result.get().to_owned()), Some(r#"{"number":7}"#.to_owned()));
     assert_eq!(settled.decider.as_ref().and_then(Decider::reason), Some("looked at the page"));
+    // What was known before.
+    let at = "2026-01-01T00:00:00Z".parse().expect("a time");
+    assert_eq!(settled.interruption(), Some((at, Some("cancelled"))));
+    assert!(refusals_know_nothing(&decisions));
     let refusals: Vec<_> = rig.decisions().await.into_iter().filter(|(.., refused)| *refused).collect();
     let by = |name: &str| refusals.iter().filter(|(_, by, _)| by.as_deref() == Some(name)).count();
     assert_eq!((by("ada"), by("grace"), by("heidi")), (1, 5, 1), "each attempt is recorded: {refusals:?}");
@@ -199,6 +205,31 @@ async fn a_person_states_that_it_happened() {
     rig.shared.open(1);
     assert!(exec(&rig, "run-3", "settled__pay", "c1").await.executed());
     assert_eq!(rig.unsettled().await, both[1..]);
+}
+
+fn refusals_know_nothing(decisions: &[DecisionRecord]) -> bool {
+    decisions.iter().filter(|decision| decision.refused().is_some()).all(|refused| refused.interruption().is_none())
+}
+
+/// The settlement has what was known: the interruption, the effect key, and the digest of kept arguments.
+#[tokio::test]
+async fn a_settlement_records_what_was_known() {
+    let rig = Rig::new();
+    rig.unknown("run-1", "settled__once", "c1").await;
+    assert_eq!(rig.settle("run-1", "c1", Reconciled::Prevented, "grace").await, Ok(Outcome::Cancelled));
+    let [settled] = &records(&rig.shared.store).await[..] else { panic!("one decision") };
+    assert!(settled.argument_digest.is_some(), "its tool may reconcile, so the arguments were kept");
+    let json = serde_json::to_value(settled).expect("JSON");
+    let known = serde_json::json!({"since": "2026-01-01T00:00:00Z", "cause": "cancelled", "effect_key": "pay:b-1"});
+    assert_eq!(json["unknown"], known);
+    // An erasure removes the key, which has arguments, and the chain still fits.
+    rig.shared.clock.advance(std::time::Duration::from_hours(1));
+    let retention = Retention::new(&*rig.shared.store, person("ivan"));
+    assert_eq!(retention.erase("ada", Some("acme")).await.expect("it erases").runs, 1);
+    let records = rig.shared.store.records(&RecordFilter::default()).await.expect("records");
+    assert_eq!(Chain::verify(&records), Ok(()));
+    let text = serde_json::to_string(&records).expect("JSON");
+    assert!(!text.contains("b-1") && text.contains("\"cause\":\"cancelled\""), "{text}");
 }
 
 #[tokio::test]

@@ -353,3 +353,28 @@ async fn arguments_that_nobody_can_use_are_not_kept() {
         assert_eq!(left.to_json().expect("JSON").contains(r#""waited""#), are_kept, "{tool}");
     }
 }
+
+/// A tool reconciled the earlier call for another twin after this one was asked about: it took effect, or it did not.
+#[tokio::test]
+async fn an_approval_from_before_the_tool_reconciled_counts_if_nothing_happened() {
+    for paid in [true, false] {
+        let rig = Rig::new();
+        rig.unknown("twins__known", "c1").await;
+        let shown = question(&rig.run("run-2").exec(call("twins__known", "c2")).await);
+        rig.bank.knows.store(true, Ordering::Release);
+        rig.bank.paid.store(paid, Ordering::Release);
+        assert!(!rig.run("run-3").exec(call("twins__known", "c3")).await.executed());
+        rig.shared.open(9);
+        let decided = rig.run("run-2").resume(&shown, ApprovalDecision::Approve, &grace()).await;
+        let waiting = rig.run("run-2").pending(&CallId::new("c2")).await.expect("a store");
+        if paid {
+            assert!(matches!(decided, Err(ResumeError::NotAllowed(_))), "{decided:?}");
+            let summary = waiting.and_then(|waiting| waiting.summary).expect("a sentence");
+            assert!(summary.contains("and took effect: call “c1” of run “run-1”"), "{summary}");
+            assert_eq!(rig.shared.effects(), 1);
+        } else {
+            assert_eq!(decided.expect("it counts").outcome(), Outcome::Ok);
+            assert!(waiting.is_none());
+        }
+    }
+}

@@ -324,6 +324,38 @@ fn answers_in_the_same_run_settle_the_call() {
     }
 }
 
+/// A call that ended before it ran was approved by nobody.
+#[test]
+fn a_call_that_never_ran_is_not_shown_as_approved() {
+    let ends = |outcome: Outcome, executed: bool| {
+        let error = json!({"errorCode": outcome.code(), "safeMessage": "Not now.", "errors": []});
+        let ended = event(&json!({
+            "type": "tool_call_result", "id": "a", "name": "core__ping", "arguments": {}, "outcome": outcome,
+            "error": error, "executed": executed,
+        }));
+        [start("a"), suspended("a", Outcome::ApprovalRequired, None), ended, done("stop")]
+    };
+    for &protocol in Protocol::ALL {
+        for (outcome, executed, approved) in [
+            (Outcome::Cancelled, false, false),
+            (Outcome::PolicyDenied, false, false),
+            (Outcome::BudgetExceeded, false, false),
+            (Outcome::ApprovalExpired, false, false),
+            (Outcome::Cancelled, true, true),
+            (Outcome::ExecutionError, true, true),
+            (Outcome::OutcomeUnknown, false, true),
+        ] {
+            let (seen, bytes) = run(protocol, &ends(outcome, executed));
+            assert!(seen.calls[0].failed, "{bytes}");
+            if protocol == Protocol::UiMessageStream {
+                assert_eq!(seen.calls[0].approval.as_ref().unwrap().1, Some(approved), "{bytes}");
+                assert_eq!(bytes.contains("tool-output-denied"), !approved, "{bytes}");
+                assert_eq!(bytes.contains("Not now."), outcome != Outcome::ApprovalExpired, "{bytes}");
+            }
+        }
+    }
+}
+
 #[test]
 fn unreadable_arguments_and_resumed_calls() {
     for &protocol in Protocol::ALL {
@@ -377,5 +409,20 @@ fn any_order_of_the_runners_events_gives_a_valid_stream() {
         for &protocol in Protocol::ALL {
             run(protocol, &list);
         }
+    }
+}
+
+/// A result that an earlier call had is marked in each protocol, as data next to the result.
+#[test]
+fn the_result_of_an_earlier_call_is_marked() {
+    let plain = result("t1", None, Outcome::Ok, raw(&json!("7 of p-1")));
+    let mut earlier = serde_json::to_value(&plain).unwrap();
+    earlier["earlier_call"] = json!("c9");
+    let mark = r#"{"toolCallId":"t1","earlierCallId":"c9","message":"The tool did not run again: "#;
+    for &protocol in Protocol::ALL {
+        let (_, unmarked) = run(protocol, &[start("t1"), plain.clone(), done("stop")]);
+        assert!(!unmarked.contains("earlier"), "{protocol:?}: {unmarked}");
+        let (_, marked) = run(protocol, &[start("t1"), event(&earlier), done("stop")]);
+        assert!(marked.contains(mark) && marked.contains("earlier-call"), "{protocol:?}: {marked}");
     }
 }

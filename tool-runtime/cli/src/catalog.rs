@@ -1,6 +1,7 @@
 //! `list`, `show`, `export`: the catalog and the policy. Runs no tool and opens no data.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use tool_runtime::call::{Decision, Verdict};
@@ -116,6 +117,9 @@ fn tree(catalog: &ToolCatalog, spec: &ToolSpec, policy: &ToolPolicy, verdict: Ve
     let source = catalog.location(name).unwrap_or_else(|| "dynamic".to_owned());
     let (effect, place) = (policy.effect_of(name, spec.effect), if spec.is_client() { "client" } else { "server" });
     terminal::line(&format!("  {effect}, runs on the {place}, policy: {verdict}, {source}"));
+    if let Some(key) = effect_key(spec) {
+        terminal::line(&format!("  {key}"));
+    }
     if catalog.has_precondition(name) {
         terminal::line("  has a precondition: an approval counts only for the state of the world that was shown");
     }
@@ -130,6 +134,23 @@ fn tree(catalog: &ToolCatalog, spec: &ToolSpec, policy: &ToolPolicy, verdict: Ve
         terminal::line("");
         terminal::line(&format!("sent to the client: {}", redaction.prepare.join(", ")));
     }
+}
+
+/// Returns the effect key of a tool, with its scope and the time for which it keeps the result.
+fn effect_key(spec: &ToolSpec) -> Option<String> {
+    let (key, scope, keep) = spec.once()?;
+    let time = keep.map_or_else(|| "forever".to_owned(), |keep| format!("for {}", span(keep)));
+    let of = if scope == "principal" { "for a principal".to_owned() } else { format!("in a {scope}") };
+    Some(format!("effect key `{}`, once {of}, kept {time}", terminal::safe(key)))
+}
+
+/// Returns a time in the largest unit that divides it, as `once_for` states it.
+fn span(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let units = [(86_400, "d"), (3600, "h"), (60, "m")];
+    let unit = units.into_iter().find(|(length, _)| seconds >= *length && seconds % length == 0);
+    let (length, letter) = unit.unwrap_or((1, "s"));
+    format!("{}{letter}", seconds / length)
 }
 
 pub(super) fn unknown(catalog: &ToolCatalog, name: &str) -> Failure {
@@ -219,4 +240,59 @@ fn pretty(value: &serde_json::Value) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Failure::failed(error.to_string()))?;
     terminal::line(&terminal::safe_json(&text));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use tool_runtime::{ToolError, definition, tool};
+
+    use super::effect_key;
+
+    /// Pays a refund.
+    #[tool(name = "show__refund", effect = external_side_effect, redact = [], once = "refund:{payment}")]
+    fn refund(
+        /// The payment.
+        payment: String,
+    ) -> Result<(), ToolError> {
+        drop(payment);
+        Ok(())
+    }
+
+    /// Greets.
+    #[tool(
+        name = "show__greet",
+        effect = external_side_effect,
+        redact = [],
+        once = "greeting",
+        once_scope = principal,
+        once_for = "36h",
+    )]
+    fn greet() -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    /// Waits.
+    #[tool(name = "show__wait", effect = state_change, redact = [], once = "wait", once_scope = run, once_for = "90s")]
+    fn wait() -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    /// Reads.
+    #[tool(name = "show__read", effect = read_only, redact = [])]
+    fn read() -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    #[test]
+    fn an_effect_key_is_shown_with_its_scope_and_time() {
+        let shown = |spec: Result<tool_runtime::ToolSpec, tool_runtime::error::BuildError>| {
+            effect_key(&spec.expect("a definition"))
+        };
+        let refund = "effect key `refund:{payment}`, once in a tenant, kept forever";
+        assert_eq!(shown(definition!(refund)).as_deref(), Some(refund));
+        let greet = "effect key `greeting`, once for a principal, kept for 36h";
+        assert_eq!(shown(definition!(greet)).as_deref(), Some(greet));
+        assert_eq!(shown(definition!(wait)).as_deref(), Some("effect key `wait`, once in a run, kept for 90s"));
+        assert_eq!(shown(definition!(read)), None);
+    }
 }

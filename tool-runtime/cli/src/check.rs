@@ -130,24 +130,34 @@ fn preconditions(catalog: &ToolCatalog) -> Option<String> {
     }
 }
 
-/// Returns a note for each effect key that several tools have: a call of one counts as a call of the others.
+/// Returns a note for each effect key that several tools have: a call of one counts as a call of the others. In different
+/// scopes, the keys are different effects, although they read the same.
 fn shared_keys(catalog: &ToolCatalog) -> Vec<String> {
-    let mut keys: BTreeMap<(String, &str), Vec<&str>> = BTreeMap::new();
+    let mut keys: BTreeMap<String, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
     for spec in catalog.specs() {
-        if let Some((key, scope)) = spec.once() {
-            keys.entry((unnamed(key), scope)).or_default().push(spec.name.as_str());
+        if let Some((key, scope, _)) = spec.once() {
+            let tool = format!("`{}`", spec.name.as_str());
+            keys.entry(unnamed(key)).or_default().entry(scope).or_default().push(tool);
         }
     }
-    let shared = keys.into_iter().filter(|(_, tools)| tools.len() > 1);
-    let note = |((key, scope), tools): ((String, &str), Vec<&str>)| {
-        let tools: Vec<_> = tools.iter().map(|tool| format!("`{tool}`")).collect();
-        format!(
-            "{} have the effect key `{key}` (once in a {scope}): of all calls with the same values, only the first \
-             takes effect",
-            tools.join(" and ")
-        )
-    };
-    shared.map(note).collect()
+    let mut notes = Vec::new();
+    for (key, scopes) in &keys {
+        for (scope, tools) in scopes.iter().filter(|(_, tools)| tools.len() > 1) {
+            notes.push(format!(
+                "{} have the effect key `{key}` (once in a {scope}): of all calls with the same values, only the first \
+                 takes effect",
+                tools.join(" and ")
+            ));
+        }
+        if scopes.len() > 1 {
+            let each = scopes.iter().map(|(scope, tools)| format!("{} (once in a {scope})", tools.join(" and ")));
+            notes.push(format!(
+                "the effect key `{key}` has several scopes: {}; calls in one scope do not stop calls in another",
+                each.collect::<Vec<_>>().join(", ")
+            ));
+        }
+    }
+    notes
 }
 
 /// Returns a key without the names of arguments, which can differ between tools that share it.
@@ -247,6 +257,33 @@ mod tests {
     ) -> Result<(), ToolError> {
         drop(payment);
         Ok(())
+    }
+
+    /// Sends a receipt to each person.
+    #[tool(
+        name = "check__letter",
+        effect = external_side_effect,
+        redact = [],
+        once = "receipt:{of}",
+        once_scope = principal,
+    )]
+    fn letter(
+        /// The payment.
+        of: String,
+    ) -> Result<(), ToolError> {
+        drop(of);
+        Ok(())
+    }
+
+    #[test]
+    fn one_key_in_two_scopes_is_named() {
+        let catalog = ToolCatalog::builder().tool::<letter>().tool::<receipt>().build();
+        let [note] = &shared_keys(&catalog.expect("a catalog"))[..] else { panic!("one key has two scopes") };
+        assert_eq!(
+            note,
+            "the effect key `receipt:{..}` has several scopes: `check__letter` (once in a principal), `check__receipt` \
+             (once in a tenant); calls in one scope do not stop calls in another"
+        );
     }
 
     #[test]

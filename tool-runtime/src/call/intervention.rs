@@ -43,6 +43,10 @@ impl Intervention {
         }
     }
 
+    /// The sentence on a result that an earlier call had.
+    pub(crate) const EARLIER: &str =
+        "The tool did not run again: an earlier call already caused this effect; this is its result.";
+
     /// The run and the id of the earlier call that had the effect.
     pub(super) fn earlier(&self) -> Option<(&str, &CallId)> {
         if let Self::Earlier { run_id, call_id } = self { Some((run_id, call_id)) } else { None }
@@ -53,10 +57,7 @@ impl Intervention {
         let changes = match self {
             Self::Edited(changes) => changes,
             Self::Answered => return "The tool did not run: a person provided this result instead.".to_owned(),
-            Self::Earlier { .. } => {
-                return "The tool did not run again: an earlier call already caused this effect; this is its result."
-                    .to_owned();
-            }
+            Self::Earlier { .. } => return Self::EARLIER.to_owned(),
         };
         let names: Vec<_> = changes.iter().take(MOST).map(|change| format!("`{}`", place(change))).collect();
         let now = names.iter().zip(changes).map(|(name, change)| match &change.after {

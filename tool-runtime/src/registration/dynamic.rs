@@ -67,6 +67,8 @@ pub struct DynamicTool {
     sensitive: Vec<String>,
     idempotent: bool,
     once: Option<Once>,
+    /// How long an effect key keeps the result, in seconds. `None` if it keeps it forever.
+    keep: Option<u64>,
     no_schema: Option<NoSchemaMode>,
     /// The hash of the definition as it was published, and the definition that the server publishes now.
     published: Option<(Hash, Arc<dyn Published>)>,
@@ -144,6 +146,7 @@ impl DynamicTool {
             sensitive: Vec::new(),
             idempotent: false,
             once: None,
+            keep: None,
             no_schema: None,
             published: None,
             #[cfg(feature = "mcp-client")]
@@ -317,8 +320,29 @@ impl DynamicTool {
     /// Sets the key of the effect that the tool has once in a tenant, with the names of arguments in braces:
     /// `refund:{payment_id}`. A later call with the key gets the first one's result. A catalog refuses a name that the
     /// schema does not have, and one of a sensitive or an optional argument.
-    pub fn once(mut self, key: impl Into<Arc<str>>) -> Self {
-        self.once = Some(Once { key: key.into(), scope: OnceScope::Tenant, keep: None });
+    pub fn once(self, key: impl Into<Arc<str>>) -> Self {
+        self.once_in(OnceScope::Tenant, key.into())
+    }
+
+    /// As [`once`](Self::once), for an effect that each principal has once.
+    pub fn once_per_principal(self, key: impl Into<Arc<str>>) -> Self {
+        self.once_in(OnceScope::Principal, key.into())
+    }
+
+    /// As [`once`](Self::once), for an effect that each run has once, with its graphs and scripts.
+    pub fn once_per_run(self, key: impl Into<Arc<str>>) -> Self {
+        self.once_in(OnceScope::Run, key.into())
+    }
+
+    fn once_in(mut self, scope: OnceScope, key: Arc<str>) -> Self {
+        self.once = Some(Once { key, scope, keep: None });
+        self
+    }
+
+    /// Sets how long an effect key keeps the result, in whole seconds: after that, the effect may happen again. Without a
+    /// time, it keeps the result forever. A tool without an effect key ignores it.
+    pub fn once_for(mut self, time: Duration) -> Self {
+        self.keep = Some(time.as_secs().max(1));
         self
     }
 }

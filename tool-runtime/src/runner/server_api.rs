@@ -19,7 +19,6 @@ use crate::store::pages::Search;
 use crate::store::{
     Document, DocumentKind, Key, LedgerEntry, Post, Query, StoreError, StoredRun, Transaction, close_abandoned, served,
 };
-use crate::tool::ToolEffect;
 
 /// A run, with the methods that only a server uses.
 #[derive(Clone, Copy)]
@@ -113,14 +112,25 @@ impl ServedRuns<'_> {
     pub(crate) fn can_wait(self, entry: &Entry) -> bool {
         let (policy, is_graph) = (&self.0.shared.policy, entry.spec.name.as_str().starts_with("graph__"));
         let asks = || approval_rules::asks(policy, entry);
-        let has_effect = policy.effect_of(entry.spec.name.as_str(), entry.spec.effect) != ToolEffect::ReadOnly;
-        let can_be_twin = has_effect && (!entry.spec.idempotent || entry.spec.once.is_some());
+        let can_be_twin = approval_rules::can_be_twin(policy, entry);
         self.0.shared.approvals && (is_graph || can_be_twin || policy.data().cedar.is_some() || asks())
     }
 
-    /// Whether only this process can reach the store.
+    /// Whether only this process can reach the store, so that no approver can.
     pub(crate) fn keeps_to_itself(self) -> bool {
         self.0.shared.store_is_own
+    }
+
+    /// Returns the reasons why a call can wait that no person can decide on, because only this process can reach the
+    /// store. With `own` set to `true`, a client can be asked about calls of its own principal.
+    pub(crate) fn undecidable(self, own: bool) -> Vec<String> {
+        let shared = &self.0.shared;
+        if !shared.approvals || !self.keeps_to_itself() {
+            return Vec::new();
+        }
+        let mut rules = self.0.asking_rules(own);
+        rules.extend(approval_rules::unknown_outcomes(&shared.policy, &shared.catalog, own));
+        rules
     }
 
     /// Takes over calls of servers whose process is gone, if their tools can reconcile or repeat them, and closes the

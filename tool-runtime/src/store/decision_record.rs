@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{
-    ArgumentChange, ArgumentDigest, CallId, Decider, DecisionError, JsonText, Outcome, Question, RecordSeal,
+    ArgumentChange, ArgumentDigest, CallId, Cause, Decider, DecisionError, JsonText, Outcome, Question, RecordSeal,
     RecordedArguments, RecordedWorld, Violation,
 };
 use crate::store::{AuditRecord, GrantOrigin, PendingCall, StoredGrant};
@@ -70,6 +70,9 @@ pub struct DecisionRecord {
     /// What the call depends on. `None` if its tool states nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) world: Option<Box<RecordedWorld>>,
+    /// The state of the call when its unknown outcome was settled. `None` for every other decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unknown: Option<Box<RecordedUnknown>>,
     /// The masked arguments: as suspended, or as edited.
     pub(crate) arguments: RecordedArguments,
     /// How the record is sealed. `None` until it is, and for a record that is sealed as one text. It is not part of the
@@ -114,6 +117,19 @@ pub enum DecisionKind {
     Happened,
     /// The unknown outcome of the call is settled: it had no effect. Without a decider, its tool reconciled it.
     DidNotHappen,
+}
+
+/// What was known about a call whose unknown outcome is settled, in addition to its ids and arguments.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct RecordedUnknown {
+    /// When the call was interrupted, or found to be.
+    pub(crate) since: Timestamp,
+    /// The interruption.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cause: Option<Cause>,
+    /// The effect key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) effect_key: Option<Arc<str>>,
 }
 
 /// Why a decision or an answer was refused.
@@ -214,6 +230,14 @@ impl DecisionRecord {
         self.refused.as_ref().map_or(&[], |refused| &refused.violations)
     }
 
+    /// Returns when the call whose unknown outcome was settled had been interrupted, or was found to be, and the
+    /// cause as in [`ToolInvocationRecord::cause`](crate::ToolInvocationRecord::cause). `None` for every other decision.
+    /// The record as JSON has the effect key of the call too, as `unknown.effect_key`.
+    #[must_use]
+    pub fn interruption(&self) -> Option<(Timestamp, Option<&'static str>)> {
+        self.unknown.as_ref().map(|unknown| (unknown.since, unknown.cause.map(Cause::as_str)))
+    }
+
     /// Returns the statements of the tool's precondition that the decider was shown: names and values.
     #[must_use]
     pub fn shown_statements(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
@@ -253,6 +277,7 @@ impl DecisionRecord {
                 .as_deref()
                 .filter(|world| !world.stated.is_empty())
                 .map(|world| Box::new(RecordedWorld { shown: RecordedWorld::pairs(&world.stated), begun: None })),
+            unknown: None,
             arguments: RecordedArguments::Masked(pending.shown_arguments.clone()),
             seal: None,
         }
@@ -280,6 +305,7 @@ impl DecisionRecord {
             earlier: Vec::new(),
             result: None,
             world: None,
+            unknown: None,
             arguments: RecordedArguments::Masked(shown_arguments),
             seal: None,
         }
@@ -323,6 +349,7 @@ impl DecisionRecord {
             earlier: Vec::new(),
             result: None,
             world: None,
+            unknown: None,
             arguments: match known {
                 AuditRecord::Call(call) => call.arguments,
                 AuditRecord::Decision(decision) => decision.arguments,

@@ -33,7 +33,7 @@ pub(crate) use account::StoredAccount;
 pub use anchor::Anchor;
 pub(crate) use anchor::AnchoredHead;
 pub(crate) use digest_key::StoredDigestKey;
-pub(crate) use effect::{EffectHolder, StoredEffect, StoredUnknown, UnknownCall};
+pub(crate) use effect::{EffectHolder, KnownOutcome, StoredEffect, StoredUnknown, UnknownCall};
 pub(crate) use grant::{Covered, GrantCaller, GrantOrigin};
 pub use grant::{GrantScope, StoredGrant};
 pub use hold::{HoldScope, LegalHold};
@@ -139,7 +139,7 @@ impl StoredDocument {
     }
 
     /// Returns the lane of a run that workers share: the runs of one tenant and one version are in one lane, in the order
-    /// of their due times, and the lanes take turns. The text is short, and means nothing to a store. `None` for other
+    /// of their due times. Workers give the tenants turns. The text is short, and means nothing to a store. `None` for other
     /// documents.
     #[must_use]
     pub fn lane(&self) -> Option<Arc<str>> {

@@ -11,8 +11,8 @@ use jiff::Timestamp;
 
 use crate::call::{CallId, Decider, JsonText, Outcome, ToolInvocationRecord};
 use crate::store::{
-    AuditRecord, DecisionKind, DecisionRecord, Document, EffectHolder, Key, PendingCall, StoreError, StoredEffect,
-    StoredUnknown, Transaction, UnknownCall,
+    AuditRecord, DecisionKind, DecisionRecord, Document, EffectHolder, Key, KnownOutcome, PendingCall, RecordedUnknown,
+    StoreError, StoredEffect, StoredUnknown, Transaction, UnknownCall,
 };
 use crate::tool::Hash;
 
@@ -21,10 +21,18 @@ use crate::tool::Hash;
 pub(crate) struct EffectClaim {
     /// The effect's key.
     pub(crate) key: Key,
-    /// The calls of unknown outcome that were shown to the person who approved the call, by their idempotency keys.
-    pub(crate) shown: Vec<Hash>,
+    /// The earlier calls that were shown to the person who approved the call, with the outcomes that were known then.
+    pub(crate) shown: Vec<UnknownCall>,
     /// `once` names the effect. `None` if only a call of unknown outcome blocks the next one.
     pub(crate) once: Option<OnceClaim>,
+}
+
+impl EffectClaim {
+    /// Returns the keys that a transaction locks to read the claim.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
+        let unknown = self.shown.iter().filter(|shown| shown.known.is_none());
+        std::iter::once(self.key.clone()).chain(unknown.map(UnknownCall::ledger_key))
+    }
 }
 
 /// The claim of a call on its effect key.
@@ -41,14 +49,34 @@ pub(crate) enum Blocked {
     Had(Box<EffectHolder>),
     /// Another call has the effect now.
     Runs,
-    /// Earlier calls have an unknown outcome.
-    Unknown(Vec<StoredUnknown>),
+    /// Earlier calls have an unknown outcome, or are not as they were shown to the person who approved the call.
+    Unknown(EarlierCalls),
 }
 
-/// Returns the reason for which a call that the ledger does not know may not begin.
+/// The earlier calls of an effect, for a question about a later one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EarlierCalls {
+    /// The calls whose outcome is unknown.
+    pub(crate) unknown: Vec<StoredUnknown>,
+    /// The calls whose outcome was unknown when a person was asked about the later call, and became known since.
+    pub(crate) known: Vec<UnknownCall>,
+}
+
+impl EarlierCalls {
+    /// Returns all of them, as a question names them.
+    pub(crate) fn named(&self) -> Vec<UnknownCall> {
+        self.unknown.iter().map(|unknown| &unknown.call).chain(&self.known).cloned().collect()
+    }
+}
+
+/// Returns the reason for which a call that the ledger does not know may not begin. The transaction has locked the
+/// claim's [keys](EffectClaim::keys).
 pub(crate) fn blocked(transaction: &Transaction, claim: &EffectClaim, call: &Key) -> Option<Blocked> {
-    let Some(Document::Effect(effect)) = transaction.get(&claim.key) else { return None };
-    if let Some(held) = &effect.held {
+    let effect = match transaction.get(&claim.key) {
+        Some(Document::Effect(effect)) => Some(&**effect),
+        _ => None,
+    };
+    if let Some(held) = effect.and_then(|effect| effect.held.as_ref()) {
         match &held.record {
             Some(_) if held.until.is_none_or(|until| transaction.now() < until) => {
                 return Some(Blocked::Had(held.clone()));
@@ -57,8 +85,43 @@ pub(crate) fn blocked(transaction: &Transaction, claim: &EffectClaim, call: &Key
             _ => {}
         }
     }
-    let unknown = unshown(effect, claim);
-    (!unknown.is_empty()).then_some(Blocked::Unknown(unknown))
+    let earlier = earlier(transaction, effect.map_or(&[], |effect| &effect.unknown), claim);
+    is_unshown(&earlier, claim).then_some(Blocked::Unknown(earlier))
+}
+
+/// Returns the calls of the effect whose outcome is unknown, and the present outcomes of the others that were shown.
+fn earlier(transaction: &Transaction, unknown: &[StoredUnknown], claim: &EffectClaim) -> EarlierCalls {
+    let is_unknown = |shown: &&UnknownCall| unknown.iter().any(|unknown| unknown.call.key == shown.key);
+    let known = |shown: &UnknownCall| UnknownCall {
+        known: Some(shown.known.unwrap_or_else(|| known_outcome(transaction, shown))),
+        ..shown.clone()
+    };
+    let known = claim.shown.iter().filter(|shown| !is_unknown(shown)).map(known).collect();
+    EarlierCalls { unknown: unknown.to_vec(), known }
+}
+
+/// Returns the outcome of a call that the document of its effect does not list any more.
+fn known_outcome(transaction: &Transaction, call: &UnknownCall) -> KnownOutcome {
+    match transaction.get(&call.ledger_key()) {
+        Some(Document::Call(entry)) if entry.is_finished() && took_effect(entry.record.outcome) => {
+            KnownOutcome::TookEffect
+        }
+        Some(Document::Call(entry)) if entry.is_finished() && had_none(entry.record.outcome) => {
+            KnownOutcome::DidNotHappen
+        }
+        _ => KnownOutcome::Deleted,
+    }
+}
+
+/// Whether an earlier call may have had, or had, the effect, and was not shown so to the person who approved the call. A
+/// person who was shown that the outcome of a call is unknown has considered that it had the effect, but not that a
+/// further one is certainly the second. One that had no effect is better than what was shown.
+fn is_unshown(earlier: &EarlierCalls, claim: &EffectClaim) -> bool {
+    let unknown = earlier.unknown.iter().map(|unknown| &unknown.call);
+    let known = earlier.known.iter().filter(|call| call.known != Some(KnownOutcome::DidNotHappen));
+    let is_shown =
+        |call: &UnknownCall| claim.shown.iter().any(|shown| (shown.key, shown.known) == (call.key, call.known));
+    !unknown.chain(known).all(is_shown)
 }
 
 /// Notes that a call with an effect key begins, or is taken over.
@@ -87,29 +150,26 @@ pub(crate) fn is_superseded(transaction: &Transaction, claim: &EffectClaim, call
     effect.held.as_ref().is_some_and(|held| !is_its(&held.ledger_key())) || (later > 0 && later < effect.unknown.len())
 }
 
-/// Returns the calls of the effect whose outcome is unknown, unless each of them was shown to the person who approved
-/// the call.
-fn unshown(effect: &StoredEffect, claim: &EffectClaim) -> Vec<StoredUnknown> {
-    let is_shown = |unknown: &StoredUnknown| claim.shown.contains(&unknown.call.key);
-    if effect.unknown.iter().all(is_shown) { Vec::new() } else { effect.unknown.clone() }
-}
-
 /// Whether the end of a call changes the document of its effect.
 pub(crate) fn is_changed_by(record: &ToolInvocationRecord, is_once: bool) -> bool {
     // The ledger may close a call that did not run with the record of a lost end.
     is_once || record.outcome == Outcome::OutcomeUnknown || !record.executed
 }
 
-/// Notes the end of the call that the ledger has under `call`.
+/// Notes the end of the call that the ledger has under `call`. `once` is its claim on the effect key, if the ledger may
+/// not know its intent; an intent has written it before.
 pub(crate) fn ended(
     transaction: &mut Transaction,
-    key: &Key,
+    (key, once): (&Key, Option<OnceClaim>),
     call: &Key,
     record: &ToolInvocationRecord,
     waited: Option<Box<PendingCall>>,
 ) -> Result<(), StoreError> {
     let Ok(idempotency_key) = call.id().parse() else { return Ok(()) };
     let mut effect = stored(transaction, key);
+    if let Some(once) = once {
+        (effect.keep, effect.is_once) = (once.keep, true);
+    }
     let is_holder = effect.held.as_ref().is_some_and(|held| held.key == idempotency_key);
     let listed = effect.unknown.iter().position(|unknown| unknown.call.key == idempotency_key);
     let is_known = record.outcome != Outcome::OutcomeUnknown;
@@ -157,6 +217,7 @@ fn list(
         since: record.ended_at.unwrap_or(now),
         cause: record.cause,
         is_once: effect.is_once,
+        known: None,
     };
     effect.unknown.push(StoredUnknown { call: unknown, record: Box::new(record.clone()), waited });
 }
@@ -208,13 +269,16 @@ pub(crate) fn settle(
 ) -> Result<bool, StoreError> {
     let mut effect = stored(transaction, key);
     let Some(at) = effect.unknown.iter().position(|unknown| unknown.call.key == call.key) else { return Ok(false) };
-    let StoredUnknown { mut record, .. } = effect.unknown.remove(at);
+    let StoredUnknown { mut record, waited, call: unknown } = effect.unknown.remove(at);
     let kind = if settlement.result.is_some() { DecisionKind::Happened } else { DecisionKind::DidNotHappen };
     let now = transaction.now();
     if let Some(mut decision) =
         DecisionRecord::of_call(AuditRecord::Call(record.clone()), kind, settlement.decider.as_ref(), now)
     {
         decision.result.clone_from(&settlement.result);
+        decision.argument_digest = waited.and_then(|waited| waited.record_digest);
+        let (since, cause, effect_key) = (unknown.since, unknown.cause, record.effect_key.clone());
+        decision.unknown = Some(Box::new(RecordedUnknown { since, cause, effect_key }));
         transaction.append(decision)?;
     }
     let ledger_key = call.ledger_key();

@@ -101,8 +101,8 @@ pub trait Store: Send + Sync {
         returned()
     }
 
-    /// Resolves when a document that is due and no notice may have been written, and after a second at the latest. It
-    /// may resolve spuriously, so the caller lists the due documents again.
+    /// Resolves when a due document other than a notice may have been written, and after a second at the latest. It may
+    /// resolve spuriously, so the caller lists the due documents again.
     async fn changed(&self) {
         tokio::time::sleep(POLL).await;
     }

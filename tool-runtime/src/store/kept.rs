@@ -64,6 +64,10 @@ pub(super) fn decision(record: &DecisionRecord) -> DecisionRecord {
         earlier: Vec::new(),
         result: None,
         world: None,
+        unknown: record.unknown.clone().map(|mut unknown| {
+            unknown.effect_key = None;
+            unknown
+        }),
         arguments: nothing(),
         seal: None,
         ..record.clone()

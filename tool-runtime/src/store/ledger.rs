@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::call::{Cause, ToolInvocationRecord};
 use crate::policy::{BudgetExceeded, NoticeTerms};
 use crate::store::accounts::{self, Account, Bill, Booked};
-use crate::store::effects::{self, Blocked, EffectClaim};
+use crate::store::effects::{self, Blocked, EffectClaim, OnceClaim};
 use crate::store::grants;
 use crate::store::notices;
 use crate::store::runs::{self, RunLease};
@@ -38,7 +38,7 @@ pub(crate) struct Intent {
     pub(crate) repeatable: bool,
     /// The tool may look up the outcome of the call if its end was not recorded.
     pub(crate) reconciles: bool,
-    /// How many times workers took the run; `None` if no worker has it.
+    /// The epoch of the lease on the run. `None` without a lease.
     pub(crate) worker: Option<u64>,
     /// No process continues the run once this process is gone.
     pub(crate) ends_with_process: bool,
@@ -63,7 +63,7 @@ impl Intent {
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let accounts = self.bill.iter().flat_map(|bill| Account::keys(&bill.accounts));
         let waits = self.waits.iter().flat_map(|key| [key.clone(), Key::replaced(&self.key)]);
-        let effect = self.effect.as_ref().map(|effect| effect.key.clone());
+        let effect = self.effect.iter().flat_map(EffectClaim::keys);
         std::iter::once(self.key.clone()).chain(self.grant.clone()).chain(waits).chain(accounts).chain(effect)
     }
 }
@@ -119,8 +119,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         return Ok(Begun::Replaced);
     }
     if let Some(effect) = &intent.effect
-        && transaction.get(&intent.key).is_none()
-        && let Some(blocked) = effects::blocked(transaction, effect, &intent.key)
+        && let Some(blocked) = blocked(transaction, effect, &intent.key)
     {
         return Ok(Begun::Blocked(blocked));
     }
@@ -161,7 +160,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     if let Some(grant) = intent.grant.as_ref().filter(|_| is_first) {
         grants::take(transaction, grant)?;
     }
-    // A call that was left open has given its effect key up.
+    // `leave_or_close` has released the effect key of a call that was left open.
     if let Some(effect) = intent.effect.as_ref().filter(|_| is_first || !is_superseded) {
         effects::hold(transaction, effect, &intent.key, &intent.lost_record.tool_call_id)?;
     }
@@ -186,11 +185,28 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     Ok(begun)
 }
 
+/// Returns the reason for which a call may not begin because of others of its effect. A call that began before is not
+/// blocked.
+pub(crate) fn blocked(transaction: &Transaction, effect: &EffectClaim, key: &Key) -> Option<Blocked> {
+    if transaction.get(key).is_some() { None } else { effects::blocked(transaction, effect, key) }
+}
+
+/// As [`blocked`], before a call suspends for an approval. `None` also if the call waits under `waits`, or was allowed
+/// with other arguments: then it keeps its question or its end.
+pub(crate) fn blocked_before_waiting(
+    transaction: &Transaction,
+    effect: &EffectClaim,
+    (key, waits): (&Key, &Key),
+) -> Option<Blocked> {
+    let is_known = transaction.get(waits).is_some() || transaction.get(&Key::replaced(key)).is_some();
+    if is_known { None } else { blocked(transaction, effect, key) }
+}
+
 /// Whether the key of the call's effect has changed since it began: its tool has another definition now.
 fn is_rekeyed(entry: &LedgerEntry, intent: &Intent) -> bool {
     let is_once = intent.effect.as_ref().is_some_and(|effect| effect.once.is_some());
     let now = intent.effect.as_ref().map(|effect| effect.key.scope());
-    // A call that began without its own effect holds no key, so it may get the one of its twins.
+    // A call that began as `read_only` holds no key; the policy may have raised its effect since.
     entry.effect.as_ref() != now && (entry.effect.is_some() || is_once)
 }
 
@@ -227,15 +243,15 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
 ///
 /// An attempt that took the call over from another one and did not run cannot know the effects of the earlier attempt.
 /// It therefore closes the call with the record of a lost end. The same applies to a call with an effect key whose own
-/// attempt reports that it had no effect. `effect` is the key of the call's effect, if the end changes it, and `terms`
-/// the contents of the notice of an unknown outcome, if the ledger does not know the attempt yet. Returns whether it
-/// does.
+/// attempt reports that it had no effect. `effect` is the key of the call's effect with its claim, if this end changes
+/// its document. `terms` has the contents of the notice of an unknown outcome; it is used only if the ledger does not
+/// have the intent yet. Returns whether the ledger has the intent.
 pub(crate) fn finish(
     transaction: &mut Transaction,
     key: &Key,
     owner: &Arc<str>,
     record: &ToolInvocationRecord,
-    effect: Option<&Key>,
+    effect: Option<(&Key, Option<OnceClaim>)>,
     terms: Option<&NoticeTerms>,
 ) -> Result<bool, StoreError> {
     let until = transaction.now();

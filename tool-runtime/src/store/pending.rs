@@ -11,7 +11,7 @@ use crate::call::{
     ArgumentChange, ArgumentDigest, CallId, Caller, Decider, JsonText, NamedArgument, PendingGraph, Question,
     RecordedRepair, Suspension, World,
 };
-use crate::store::document::UnknownCall;
+use crate::store::document::{KnownOutcome, UnknownCall};
 use crate::text::quoted;
 use crate::tool::{Hash, ToolName};
 
@@ -111,7 +111,8 @@ pub struct PendingCall {
     /// The call that a graph waits for; `None` for every other tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Box<PendingGraph>>,
-    /// Earlier calls of the same effect whose outcome is unknown. [`summary`](Self::summary) begins with them.
+    /// Earlier calls of the same effect whose outcome is unknown, or was when the call was suspended.
+    /// [`summary`](Self::summary) begins with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unknown: Vec<UnknownCall>,
     /// How many different deciders have to approve the call.
@@ -120,8 +121,8 @@ pub struct PendingCall {
     /// The deciders who approved the call as its question shows it, of several that have to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) approvals: Vec<Decider>,
-    /// The arguments of the model, if a decider replaced them while the call needs several approvals. `None` if nobody
-    /// did.
+    /// The arguments of the model, if a decider replaced them while the call needs several approvals. `None` if they
+    /// were not replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replaced: Option<Box<ReplacedArguments>>,
     /// What the call depends on. [`summary`](Self::summary) has it in words. `None` if its tool states nothing.
@@ -316,21 +317,41 @@ const NAMED: usize = 3;
 /// The maximum number of characters of an id in the sentence.
 const ID: usize = 80;
 
-/// Returns the sentence about earlier calls whose outcome is unknown. Empty if there are none.
-fn about(unknown: &[UnknownCall]) -> String {
-    let named = unknown.iter().take(NAMED).map(|call| {
+/// Returns the sentences about earlier calls whose outcome is or was unknown. Empty if there are none.
+fn about(earlier: &[UnknownCall]) -> String {
+    let states = [
+        (None, "an unknown outcome"),
+        (Some(KnownOutcome::TookEffect), "an unknown outcome, and took effect"),
+        (Some(KnownOutcome::DidNotHappen), "an unknown outcome, and did not happen"),
+        (
+            Some(KnownOutcome::Deleted),
+            "an unknown outcome, which was settled, and its record is no longer in the store",
+        ),
+    ];
+    let sentences = states.map(|(known, state)| {
+        let of_state: Vec<_> = earlier.iter().filter(|call| call.known == known).collect();
+        about_some(&of_state, known.is_some(), state)
+    });
+    sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the sentence about earlier calls whose outcomes are in one state. `None` if there are none.
+fn about_some(earlier: &[&UnknownCall], was: bool, state: &str) -> Option<String> {
+    let named = earlier.iter().take(NAMED).map(|call| {
         let (id, run) = (quoted(call.call_id.as_str(), ID), quoted(&call.run_id, ID));
         let cause = call.cause.map_or_else(String::new, |cause| format!(", {}", cause.as_str()));
         format!("call {id} of run {run} ({}{cause})", call.since)
     });
     let named = named.collect::<Vec<_>>().join(", ");
-    let same = if unknown.iter().any(|call| call.is_once) { "effect key" } else { "arguments" };
-    match unknown.len() {
-        0 => String::new(),
-        1 => format!("A call with the same {same} has an unknown outcome: {named}."),
-        several if several <= NAMED => format!("Calls with the same {same} have an unknown outcome: {named}."),
-        several => {
-            format!("Calls with the same {same} have an unknown outcome: {named} and {} more.", several - NAMED)
+    let same = if earlier.iter().any(|call| call.is_once) { "effect key" } else { "arguments" };
+    let (one, several) = if was { ("had", "had") } else { ("has", "have") };
+    match earlier.len() {
+        0 => None,
+        1 => Some(format!("A call with the same {same} {one} {state}: {named}.")),
+        many if many <= NAMED => Some(format!("Calls with the same {same} {several} {state}: {named}.")),
+        many => {
+            let more = many - NAMED;
+            Some(format!("Calls with the same {same} {several} {state}: {named} and {more} more."))
         }
     }
 }

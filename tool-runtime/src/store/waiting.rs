@@ -7,11 +7,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::call::{Decider, DecisionError, Outcome, Question, ToolInvocationRecord};
-use crate::store::effects::Blocked;
+use crate::store::effects::{Blocked, EarlierCalls};
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::notices;
 use crate::store::{
-    DecisionKind, DecisionRecord, Document, Key, PendingCall, Refusal, StoreError, StoredUnknown, Transaction, Waiting,
+    DecisionKind, DecisionRecord, Document, Key, PendingCall, Refusal, StoreError, Transaction, Waiting,
 };
 
 /// Returns the keys that suspending a call locks.
@@ -281,13 +281,13 @@ pub(crate) enum Fate {
     Begin(Box<Intent>),
 }
 
-/// Asks about an approved call again, because the person who approved it was not shown that earlier calls of the same
-/// effect have an unknown outcome. The decision is recorded as refused.
-fn ask_anew(transaction: &mut Transaction, taken: &Taken, unknown: &[StoredUnknown]) -> Result<(), StoreError> {
+/// Asks about an approved call again, because earlier calls of the same effect are not as they were shown to the person
+/// who approved it. The decision is recorded as refused.
+fn ask_anew(transaction: &mut Transaction, taken: &Taken, earlier: &EarlierCalls) -> Result<(), StoreError> {
     let key = Key::of_waiting(&taken.call);
     if let Some(Document::Waiting(waiting)) = transaction.get(&key) {
         let mut waiting = (**waiting).clone();
-        waiting.call.ask_about(unknown.iter().map(|unknown| unknown.call.clone()).collect());
+        waiting.call.ask_about(earlier.named());
         put(transaction, waiting)?;
     }
     transaction.append(taken.decision.clone().of_another_question())
@@ -314,8 +314,8 @@ fn not_taken(transaction: &mut Transaction, decision: &DecisionRecord) -> Result
     }
 }
 
-/// Asks about a call again, because the world is not the one that the approver was shown. Records the decision that does
-/// not count. If the call is not suspended as it was compared, the decision is recorded as refused for that reason.
+/// Asks about a call again, because its precondition has changed since the approver saw it, and records the decision,
+/// which does not count. If the stored call differs from `compared`, a person's decision is recorded as refused.
 pub(crate) fn renew(
     transaction: &mut Transaction,
     compared: &PendingCall,
@@ -350,7 +350,7 @@ pub(crate) enum Renewed {
 
 /// Ends a suspension: records the decision, and begins or ends the call. Returns `None` if the call is no longer
 /// suspended, or another call is suspended under its id; a person's decision is then recorded as refused. If an account
-/// is exhausted, the call stays suspended. If earlier calls of the same effect have an unknown outcome, it stays
+/// is exhausted, the call stays suspended. If earlier calls of the same effect are not as they were shown, it stays
 /// suspended with another question. If another call holds its effect key, it stays suspended, too. An approval of a call
 /// that has expired begins nothing, and an answer in its tool's place is recorded as refused. A result of the client is
 /// not taken either; the caller ends the call.
@@ -383,8 +383,8 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
         Fate::Begin(intent) => match ledger::begin(transaction, intent)? {
             exhausted @ Begun::Exhausted(_) => return Ok(Some(exhausted)),
             Begun::Blocked(blocked) => {
-                if let Blocked::Unknown(unknown) = &blocked {
-                    ask_anew(transaction, taken, unknown)?;
+                if let Blocked::Unknown(earlier) = &blocked {
+                    ask_anew(transaction, taken, earlier)?;
                 }
                 return Ok(Some(Begun::Blocked(blocked)));
             }

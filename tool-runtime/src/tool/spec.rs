@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -97,8 +98,9 @@ impl ToolSpec {
         self.no_schema.map(NoSchemaMode::as_str)
     }
 
-    /// Returns the key of the effect that the tool has once, with the names of arguments in braces, and the scope in
-    /// which it has it once: `tenant`, `principal` or `run`. `None` for a tool without such a key.
+    /// Returns the key of the effect that the tool has once, with the names of arguments in braces, the scope in which it
+    /// has it once (`tenant`, `principal` or `run`), and how long the key keeps the result, if not forever. `None` for a
+    /// tool without such a key.
     ///
     /// ```
     /// use tool_runtime::{ToolError, definition, tool};
@@ -112,12 +114,12 @@ impl ToolSpec {
     ///     Ok(!payment_id.is_empty())
     /// }
     ///
-    /// assert_eq!(definition!(refund)?.once(), Some(("refund:{payment_id}", "tenant")));
+    /// assert_eq!(definition!(refund)?.once(), Some(("refund:{payment_id}", "tenant", None)));
     /// # Ok::<(), tool_runtime::error::BuildError>(())
     /// ```
     #[must_use]
-    pub fn once(&self) -> Option<(&str, &'static str)> {
-        self.once.as_ref().map(|once| (&*once.key, once.scope.as_str()))
+    pub fn once(&self) -> Option<(&str, &'static str, Option<Duration>)> {
+        self.once.as_ref().map(|once| (&*once.key, once.scope.as_str(), once.keep.map(Duration::from_secs)))
     }
 }
 

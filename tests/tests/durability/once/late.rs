@@ -78,7 +78,8 @@ async fn a_key_of_a_run_holds_in_its_scripts() {
         .expect("a runner");
     let script = async |run: &Run, id: &str| {
         let waits = run.exec(ToolCall::text(id, "graph__code", r#"{"script":"once__report()"}"#)).await;
-        let question = waits.question().expect("a script asks for each effect").clone();
+        // A script asks for each effect that did not happen yet.
+        let Some(question) = waits.question().cloned() else { return waits };
         let grace = Decider::new("grace").tenant("acme");
         run.resume(&question, ApprovalDecision::Approve, &grace).await.expect("it is decided")
     };

@@ -10,7 +10,7 @@ use crate::registration::dynamic::{DynamicTool, Runs};
 use crate::registration::handled::Handled;
 use crate::registration::{Behaviour, Described};
 use crate::schema::{self, pin};
-use crate::tool::{Hash, ToolName, is_discovered, is_graph, name};
+use crate::tool::{Hash, Once, ToolName, is_discovered, is_graph, name};
 
 impl DynamicTool {
     pub(crate) fn describe(self) -> Described {
@@ -77,7 +77,7 @@ impl DynamicTool {
             evidence: self.evidence,
             require_any: self.require_any,
             idempotent: self.idempotent,
-            once: self.once,
+            once: self.once.map(|once| Once { keep: self.keep, ..once }),
             no_schema: self.no_schema,
             timeout: self.timeout,
             max_result_bytes: self.max_result_bytes,

@@ -5,6 +5,7 @@
 //! or a [`Stop`] returned through `?`.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use tracing::Span;
 
@@ -134,8 +135,20 @@ async fn resolve_approval(open: &mut OpenCall, hydrated: Hydrated) -> Result<Per
         open.draft.voided(void);
     }
     match decided {
-        None => Err(suspend(open, hydrated, Suspension::Approval, Waits::default()).await),
+        None => Err(ask(open, hydrated).await),
         Some((grant, decision)) => stages::decide_granted(open, hydrated, grant, decision).map_err(Err),
+    }
+}
+
+/// Suspends a call for a person, unless its effect happened or happens now.
+async fn ask(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, Stop> {
+    let frozen = Arc::clone(&hydrated.frozen);
+    match stages::look(open, &frozen).await? {
+        Ok(ending) => Ok(ending),
+        Err(unknown) => {
+            let waits = Waits { unknown, ..Waits::default() };
+            suspend(open, hydrated, Suspension::Approval, waits).await
+        }
     }
 }
 
@@ -166,8 +179,7 @@ pub(in crate::runner) async fn from_permit(open: &mut OpenCall, permit: Permit) 
             Beginning::Run(entered) => entered,
             Beginning::End(ending) => return Ok(ending),
             Beginning::Ask => {
-                let hydrated = bound.into_hydrated();
-                return Box::pin(suspend(open, hydrated, Suspension::Approval, Waits::default())).await;
+                return Box::pin(ask(open, bound.into_hydrated())).await;
             }
             Beginning::Twins(key, unknown) => return Box::pin(twins(open, bound, key, unknown)).await,
         },

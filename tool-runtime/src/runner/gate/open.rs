@@ -112,7 +112,7 @@ impl OpenCall {
     fn announced(run: Run, id: &CallId, called: Called) -> Self {
         // An id that exceeds the policy's limit is refused while the call is read; it is not remembered.
         let bytes = id.as_str().len();
-        let is_remembered = bytes <= SHOWN_BYTES || bytes <= run.policy().limits().call_id_bytes;
+        let is_remembered = bytes <= SHOWN_BYTES || bytes <= run.policy().call_id_bytes();
         let taken = if is_remembered { run.state().call_ids.take(id) } else { Taken::First };
         let is_kept = is_remembered && taken == Taken::First;
         let (record_id, id) = if is_kept { (id.clone(), None) } else { (CallId::generate(), Some(id.clone())) };

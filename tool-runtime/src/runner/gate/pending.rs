@@ -20,7 +20,7 @@ pub(in crate::runner) fn frozen_call(open: &OpenCall, frozen: &Frozen, now: Time
         tool: spec.name.clone(),
         definition_hash: spec.definition_hash,
         arguments: FrozenArguments::new(Arc::clone(frozen.canonical())),
-        argument_digest: frozen.hash(),
+        argument_digest: frozen.argument_digest(),
         record_digest: None,
         shown_arguments: frozen.decided_on(),
         summary: None,

@@ -2,7 +2,7 @@
 //!
 //! Each stage has one task, and ends the call with a [`Stop`](crate::runner::gate::ending::Stop) if it cannot continue.
 //! The stages from `admit` to `bind` pass values that only the previous one creates; `reach`, `connect` and
-//! `recordable` do not. `earlier`, `resolve` and `twins` are helpers of stages.
+//! `recordable` do not. `earlier`, `effect`, `resolve` and `twins` are helpers of stages.
 
 mod admit;
 mod begin;
@@ -10,6 +10,7 @@ mod bind;
 mod conclude;
 mod decide;
 mod earlier;
+mod effect;
 mod freeze;
 mod hydrate;
 mod reach;
@@ -26,6 +27,7 @@ pub(in crate::runner) use conclude::{Concluded, conclude};
 pub(in crate::runner) use decide::{
     Judged, Permit, decide, decide_approved, decide_granted, is_denied, required_approvals,
 };
+pub(in crate::runner) use effect::look;
 pub(in crate::runner) use freeze::freeze;
 pub(in crate::runner) use hydrate::{hydrate, hydrate_begun, hydrate_only, hydrate_waiting, read_again};
 pub(in crate::runner) use reach::reach;

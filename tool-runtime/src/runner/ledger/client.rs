@@ -18,7 +18,7 @@ use crate::runner::waiting::decision_lock::DecisionLock;
 use crate::runner::waiting::notices::of_ended;
 use crate::runner::{ResumeError, Run, ServerEntry};
 use crate::store::accounts::{self, Bill};
-use crate::store::effects;
+use crate::store::effects::{self, Blocked, EffectClaim, OnceClaim};
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::notices;
 use crate::store::pages::Search;
@@ -41,8 +41,8 @@ pub(in crate::runner) struct Attempt {
     pub(in crate::runner) unheard: Option<Unacknowledged>,
     /// The id of the graph's run. `None` for any other tool, and until the ledger has answered.
     pub(in crate::runner) graph: Option<Arc<str>>,
-    /// The key of the call's effect, and whether `once` names it. `None` if no other call of it has to wait.
-    pub(in crate::runner) effect: Option<(Key, bool)>,
+    /// The key of the call's effect, with the claim if `once` names it. `None` if no other call of it has to wait.
+    pub(in crate::runner) effect: Option<(Key, Option<OnceClaim>)>,
     /// The contents of the notice if its outcome is unknown. `None` if there is none.
     pub(in crate::runner) notices: Option<Arc<NoticeTerms>>,
     /// An earlier attempt may have had the effect.
@@ -52,20 +52,20 @@ pub(in crate::runner) struct Attempt {
 impl Attempt {
     /// Returns the keys that closing the call with this record locks.
     fn keys(&self, record: &ToolInvocationRecord) -> impl Iterator<Item = Key> {
-        let effect = self.changed_effect(record).cloned();
+        let effect = self.changed_effect(record).map(|(key, _)| key.clone());
         std::iter::once(self.key.clone()).chain(self.unheard.iter().flat_map(Unacknowledged::keys)).chain(effect)
     }
 
-    /// Returns the key of the call's effect, if this end of the call changes its document. Most ends do not, so that
-    /// they lock and read nothing more.
-    fn changed_effect(&self, record: &ToolInvocationRecord) -> Option<&Key> {
+    /// Returns the key of the call's effect with its claim, if this end of the call changes its document. Most ends do
+    /// not, so that they lock and read nothing more.
+    fn changed_effect(&self, record: &ToolInvocationRecord) -> Option<(&Key, Option<OnceClaim>)> {
         let is_changed = |is_once| self.is_again || effects::is_changed_by(record, is_once);
-        self.effect.as_ref().filter(|(_, is_once)| is_changed(*is_once)).map(|(key, _)| key)
+        self.effect.as_ref().filter(|(_, once)| is_changed(once.is_some())).map(|(key, once)| (key, *once))
     }
 
     /// Whether the effect, which has a key, may have happened although this attempt states that it did not.
     pub(in crate::runner) fn leaves_unknown(&self, outcome: Outcome) -> bool {
-        self.is_again && self.effect.as_ref().is_some_and(|(_, is_once)| *is_once) && effects::had_none(outcome)
+        self.is_again && self.effect.as_ref().is_some_and(|(_, once)| once.is_some()) && effects::had_none(outcome)
     }
 
     fn note(&self, begun: &Begun) {
@@ -221,6 +221,21 @@ impl LedgerClient<'_> {
             let begun = ledger::begin(transaction, &intent)?;
             attempt.note(&begun);
             Ok(begun)
+        };
+        self.0.shared().store.transact(keys, change).await
+    }
+
+    /// Returns the reason for which a call would be blocked by others of its effect, before it suspends for an approval.
+    pub(in crate::runner) async fn look_for_others(
+        self,
+        effect: EffectClaim,
+        (key, waits): (Key, Key),
+    ) -> Result<Option<Blocked>, StoreError> {
+        let (lease, mut keys) = (self.0.lease(), self.0.keys());
+        keys.extend([key.clone(), Key::replaced(&key), waits.clone()].into_iter().chain(effect.keys()));
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            Ok(ledger::blocked_before_waiting(transaction, &effect, (&key, &waits)))
         };
         self.0.shared().store.transact(keys, change).await
     }

@@ -70,7 +70,7 @@ async fn expire(runner: &ToolRunner, call: &PendingCall) -> Result<(), StoreErro
     };
     match ended {
         Err(ResumeError::Store(error)) => Err(error),
-        // Somebody decided meanwhile.
+        // It was decided meanwhile.
         Err(error) => {
             discard(error);
             Ok(())

@@ -51,7 +51,7 @@ pub(in crate::runner) fn remembered<'a>(
 ) -> impl Future<Output = Remembered> + Send + use<'a> {
     let frozen = &hydrated.frozen;
     let (spec, repaired) = (Arc::clone(&frozen.entry.spec), hydrated.repaired());
-    let (digest, arguments) = (frozen.hash(), Arc::clone(frozen.canonical()));
+    let (digest, arguments) = (frozen.argument_digest(), Arc::clone(frozen.canonical()));
     let needs_several = stages::required_approvals(open.run(), hydrated) > 1;
     async move {
         let run = open.run();

@@ -69,7 +69,7 @@ pub(in crate::runner) async fn suspend(
     let (shared, options) = (run.shared(), run.options());
     let spec = &frozen.entry.spec;
     let party = (options.tenant.as_deref(), options.principal.as_deref());
-    let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, Digested::digest(&*frozen));
+    let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, Digested::effective_digest(&*frozen));
     // Before a call waits for the first time, another process may have run it without an approval, or ended it.
     let is_new = graph.is_none() && open.attempt.is_none() && run.state().is_continued();
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
@@ -81,7 +81,7 @@ pub(in crate::runner) async fn suspend(
     // The call of a graph keeps the approvals that the call of the graph has.
     let approvals = graph.as_ref().map(|graph| graph.approvals.clone()).unwrap_or_default();
     let mut pending = PendingCall {
-        record_digest: Some(digests.of(frozen.hash())),
+        record_digest: Some(digests.of(frozen.argument_digest())),
         names: names.shown,
         changes,
         required,
@@ -191,8 +191,8 @@ pub(in crate::runner) async fn replaced(
     let times = call.replaced.as_ref().map_or(1, |replaced| replaced.times.saturating_add(1));
     let mut replaced = PendingCall {
         arguments: FrozenArguments::new(Arc::clone(frozen.canonical())),
-        argument_digest: frozen.hash(),
-        record_digest: Some(run.digests().await.of(frozen.hash())),
+        argument_digest: frozen.argument_digest(),
+        record_digest: Some(run.digests().await.of(frozen.argument_digest())),
         shown_arguments: frozen.decided_on(),
         names: explained.names.shown,
         changes: changed,

@@ -77,6 +77,22 @@ pub(crate) struct UnknownCall {
     /// `once` names the effect: its calls have a key in common, but not all arguments.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_once: bool,
+    /// The outcome that became known after a waiting call had asked about this one. `None` while it is unknown, so
+    /// always in the document of an effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) known: Option<KnownOutcome>,
+}
+
+/// The outcome of a call that was unknown before, as a waiting call of the same effect names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum KnownOutcome {
+    /// It took effect.
+    TookEffect,
+    /// It had no effect.
+    DidNotHappen,
+    /// It was settled, and its record was deleted since, or another store has it.
+    Deleted,
 }
 
 impl UnknownCall {

@@ -58,7 +58,7 @@ fn close_if(
     entry.record.ended_at = Some(transaction.now());
     let waited = entry.waited.take().filter(|_| entry.recoverable);
     if let Some(effect) = entry.effect_key() {
-        effects::ended(transaction, &effect, key, &entry.record, waited)?;
+        effects::ended(transaction, (&effect, None), key, &entry.record, waited)?;
         entry.effect = None;
     }
     notices::ended(transaction, entry.notices.take().as_deref(), &entry.record)?;
@@ -180,11 +180,11 @@ pub(crate) fn leave_or_close(
         return Ok(false);
     }
     let mut entry = entry.clone();
-    // Nobody works on it any more, so a person may settle it from now on.
+    // No attempt owns it now, so a person may settle it from now on.
     (entry.owner, entry.epoch, entry.until) = ("".into(), entry.epoch + 1, entry.until.min(now));
     let record = ToolInvocationRecord { ended_at: Some(now), ..(*entry.record).clone() };
     if let Some(effect) = entry.effect_key() {
-        effects::ended(transaction, &effect, key, &record, entry.waited.clone())?;
+        effects::ended(transaction, (&effect, None), key, &record, entry.waited.clone())?;
     }
     // Its notice is sent now, not when it is closed.
     notices::ended(transaction, entry.notices.take().as_deref(), &record)?;

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::call::{CallId, Outcome, ToolInvocationRecord};
 use crate::store::conformance::record;
 use crate::store::effects::{self, EffectClaim, OnceClaim};
-use crate::store::{Document, Key, StoredEffect, Transaction};
+use crate::store::{Document, Key, StoredEffect, Transaction, UnknownCall};
 use crate::tool::Hash;
 
 const FIRST: Hash = Hash([1; 32]);
@@ -18,7 +18,12 @@ fn effect() -> Key {
 fn ends(transaction: &mut Transaction, call: Hash, outcome: Outcome) {
     let id = if call == FIRST { "first" } else { "second" };
     let record = ToolInvocationRecord { outcome, ..record("run", id) };
-    effects::ended(transaction, &effect(), &Key::call("run", call), &record, None).expect("it is locked");
+    effects::ended(transaction, (&effect(), None), &Key::call("run", call), &record, None).expect("it is locked");
+}
+
+fn shown(key: Hash) -> UnknownCall {
+    let (run_id, call_id, since) = ("run".into(), CallId::new("first"), Timestamp::UNIX_EPOCH);
+    UnknownCall { run_id, call_id, key, since, cause: None, is_once: true, known: None }
 }
 
 fn stored(transaction: &Transaction) -> Option<StoredEffect> {
@@ -31,7 +36,7 @@ fn stored(transaction: &Transaction) -> Option<StoredEffect> {
 /// The first call has the key and is left open; the second one begins with a person's approval.
 fn second_begins() -> (Transaction, EffectClaim) {
     let mut transaction = Transaction::over(Timestamp::UNIX_EPOCH, [(effect(), None)]);
-    let claim = EffectClaim { key: effect(), shown: vec![FIRST], once: Some(OnceClaim { keep: None }) };
+    let claim = EffectClaim { key: effect(), shown: vec![shown(FIRST)], once: Some(OnceClaim { keep: None }) };
     effects::hold(&mut transaction, &claim, &Key::call("run", FIRST), &CallId::new("first")).expect("it is locked");
     ends(&mut transaction, FIRST, Outcome::OutcomeUnknown);
     effects::hold(&mut transaction, &claim, &Key::call("run", SECOND), &CallId::new("second")).expect("it is locked");

@@ -3,7 +3,9 @@
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use crate::call::{ArgumentChange, CallId, Event, JsonText, LeftOut, NamedArgument, Outcome, Question, SafeError};
+use crate::call::{
+    ArgumentChange, CallId, Event, Intervention, JsonText, LeftOut, NamedArgument, Outcome, Question, SafeError,
+};
 use crate::wire::Usage;
 use crate::wire::ui::UiEvent;
 use crate::wire::ui::call::{Wait, failure, is_discovered};
@@ -58,7 +60,7 @@ impl Steps {
                 };
                 suspend(&asked, *outcome, prepared.as_ref().or(arguments.as_ref()), order);
             }
-            Event::ToolCallResult { id, name, arguments, outcome, value, error, executed, left_out, .. } => {
+            Event::ToolCallResult { id, name, arguments, outcome, value, error, executed, left_out, earlier_call } => {
                 // A call of an earlier response is known, or starts here.
                 self.start(id, name, order);
                 self.settle(id);
@@ -68,8 +70,12 @@ impl Steps {
                     Wait::Asked(approval_id, _) => Some(approval_id.clone()),
                     _ => None,
                 });
-                if let Some(approval_id) = asked.filter(|_| *executed) {
-                    order.push(&UiEvent::ApprovalResponse { approval_id, approved: true, reason: None });
+                let never_ran = !executed && !matches!(outcome, Outcome::Ok | Outcome::OutcomeUnknown);
+                let is_refused = never_ran && asked.is_some();
+                if let Some(approval_id) = asked {
+                    let reason = error.as_ref().filter(|_| is_refused && !is_denial(*outcome));
+                    let reason = reason.map(|error| error.safe_message.clone());
+                    order.push(&UiEvent::ApprovalResponse { approval_id, approved: !is_refused, reason });
                 }
                 let missing = Missing { tool_call_id: &id, of: *left_out, message: left_out.note() };
                 let missing = to_raw_value(&missing).ok().filter(|_| !left_out.is_none());
@@ -78,7 +84,20 @@ impl Steps {
                     id: Some(id.clone()),
                     value: value.into(),
                 });
-                order.push(&ended(id, *outcome, value.as_ref(), error.as_ref()));
+                let earlier = earlier_call.as_ref().map(|call| Earlier {
+                    tool_call_id: &id,
+                    earlier_call_id: call.as_str(),
+                    message: Intervention::EARLIER,
+                });
+                let earlier = earlier.and_then(|earlier| to_raw_value(&earlier).ok()).map(|value| UiEvent::Data {
+                    name: "earlier-call".to_owned(),
+                    id: Some(id.clone()),
+                    value: value.into(),
+                });
+                order.push(&ended(id, *outcome, value.as_ref(), error.as_ref(), is_refused));
+                if let Some(earlier) = earlier {
+                    order.push(&earlier);
+                }
                 if let Some(missing) = missing {
                     order.push(&missing);
                 }
@@ -145,6 +164,15 @@ struct Missing<'a> {
     message: String,
 }
 
+/// The mark of a result that an earlier call had. It is data of the message for the same reason.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Earlier<'a> {
+    tool_call_id: &'a str,
+    earlier_call_id: &'a str,
+    message: &'a str,
+}
+
 /// The data about a call that a person reads, in addition to its arguments.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -198,16 +226,27 @@ fn tell_arguments(
     }
 }
 
-fn ended(id: String, outcome: Outcome, value: Option<&JsonText>, error: Option<&SafeError>) -> UiEvent {
+fn ended(
+    id: String,
+    outcome: Outcome,
+    value: Option<&JsonText>,
+    error: Option<&SafeError>,
+    is_refused: bool,
+) -> UiEvent {
     if outcome == Outcome::Ok {
         let result = value.cloned().unwrap_or_else(JsonText::null);
         return UiEvent::ToolResult { id, result, is_error: false, artifact: None };
     }
     let message = error.map_or(outcome.code(), |error| &error.safe_message);
     let result = JsonText::known(failure(outcome, message));
-    match outcome {
-        // A client would take a failure for that of an approved call.
-        Outcome::ApprovalDenied | Outcome::ApprovalExpired => UiEvent::ToolDenied { id, result },
-        _ => UiEvent::ToolResult { id, result, is_error: true, artifact: None },
+    // A client would take a failure for that of an approved call.
+    if is_refused || is_denial(outcome) {
+        return UiEvent::ToolDenied { id, result };
     }
+    UiEvent::ToolResult { id, result, is_error: true, artifact: None }
+}
+
+/// Whether a person did not approve the call.
+const fn is_denial(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::ApprovalDenied | Outcome::ApprovalExpired)
 }

@@ -281,7 +281,7 @@ struct Reported {
 }
 
 impl Reported {
-    /// Records the delivery of the end of a call, once the client has it if its transport tells.
+    /// Records the delivery of the end of a call once the transport confirms it, or at once if the transport cannot.
     fn deliver(server: &McpServer, Ticket { run_tasks, call }: &Ticket, guest: &Guest<'_>, room: Room) {
         run_tasks.tells(call);
         let reported = Self { server: server.clone(), run_tasks: Arc::clone(run_tasks), call: call.clone(), room };

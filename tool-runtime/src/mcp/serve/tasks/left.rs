@@ -1,5 +1,4 @@
-//! What servers whose process is gone left in the store: decisions on calls that are over, and the documents of runs
-//! whose calls are over. A server over the same store gives each decision its record, and removes both.
+//! Cleans up after crashed servers: unapplied decisions, and the documents of runs whose calls have ended. A server over the same store gives each decision its record, and removes both.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

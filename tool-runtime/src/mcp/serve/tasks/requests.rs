@@ -15,7 +15,7 @@ use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
 use crate::mcp::serve::tasks::status::{MAX_ID_BYTES, described, failed, object, task_id, unknown};
 use crate::mcp::serve::tasks::{Tasks, Ticket, question, task_runner};
 use crate::runner::{ApprovalDecision, ResumeError, Run, RunOptions, ServedRun, ServedRuns};
-use crate::store::StoreError;
+use crate::store::{PendingCall, StoreError};
 
 /// The prefix of the keys of questions whether a call may run.
 const APPROVAL: &str = "approval-";
@@ -161,10 +161,14 @@ impl Tasks {
     /// the next call of a graph, even in another process.
     pub(super) fn own_question(&self, run_tasks: &RunTasks, look: &Look) -> Option<String> {
         let State::Waits(pending) = &look.state else { return None };
-        let own = ServedRun(&run_tasks.run).own_decider(pending.decided());
-        let may =
-            self.limits.asks && look.saved.asks && own.is_some_and(|decider| !pending.needs_others_than(&decider));
+        let may = self.may_ask(&run_tasks.run, pending, look.saved.asks);
         may.then(|| format!("{APPROVAL}{}-{}", look.asked + 1, pending.question()))
+    }
+
+    /// Whether the server may ask the client about a call that waits. `asks`: whether the client fills in forms.
+    pub(super) fn may_ask(&self, run: &Run, pending: &PendingCall, asks: bool) -> bool {
+        let own = ServedRun(run).own_decider(pending.decided());
+        self.limits.asks && asks && own.is_some_and(|decider| !pending.needs_others_than(&decider))
     }
 
     /// Finds a task of a party: here, or in the store, where an earlier process may have left it.

@@ -6,28 +6,26 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::call::{Caller, Cause, Decision, DecisionError, Delivered, Intervention, Outcome, ToolExecResult};
+use crate::call::{Cause, Decision, DecisionError, Outcome, ToolExecResult};
 use crate::contain::discard;
-use crate::media::Attachments;
-use crate::redact::{EffectKey, effect_key};
 use crate::registration::Purpose;
-use crate::runner::gate::deliver;
+use crate::runner::ResumeError;
 use crate::runner::gate::ending::{Ending, Stop, Suspended};
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::pending::frozen_call;
 use crate::runner::gate::stages::bind::Bound;
+use crate::runner::gate::stages::effect;
 use crate::runner::gate::stages::reserve::exhausted;
 use crate::runner::ledger::accounts::{Booking, Unacknowledged};
 use crate::runner::ledger::client::{Attempt, Claim, LedgerClient};
 use crate::runner::ledger::look_up;
 use crate::runner::report::telemetry;
 use crate::runner::waiting::{notices, world};
-use crate::runner::{ResumeError, Run};
-use crate::store::effects::{Blocked, EffectClaim, OnceClaim};
+use crate::store::effects::Blocked;
 use crate::store::ledger::{Begun, Intent};
 use crate::store::waiting::{Fate, Taken};
-use crate::store::{EffectHolder, FrozenArguments, Key, PendingCall, StoreError, StoredUnknown};
-use crate::tool::{Digested, Execution, OnceScope, ToolEffect, is_graph};
+use crate::store::{FrozenArguments, Key, PendingCall, StoreError, StoredUnknown};
+use crate::tool::is_graph;
 
 /// The store's decision on a bound call.
 pub(in crate::runner) enum Beginning {
@@ -52,18 +50,11 @@ pub(in crate::runner) struct Entered {
 /// the call over closes the entry. If the principal or the tenant has a budget, [`enter`] books it first.
 #[inline]
 pub(in crate::runner) fn begin(open: &mut OpenCall, bound: &Bound) -> Option<Entered> {
-    if has_no_own_effect(open, bound) && !was_approved(open) && bound.reserved.bill.is_none() {
+    if effect::has_none(open, &bound.reserved.hydrated.frozen) && !was_approved(open) && bound.reserved.bill.is_none() {
         open.begin();
         return Some(Entered { purpose: Purpose::Work });
     }
     None
-}
-
-/// Whether the call has no effect that could happen twice.
-fn has_no_own_effect(open: &OpenCall, bound: &Bound) -> bool {
-    let spec = &bound.reserved.hydrated.frozen.entry.spec;
-    let effect = open.draft.effect().unwrap_or(spec.effect);
-    effect == ToolEffect::ReadOnly || spec.execution == Execution::Client
 }
 
 /// Whether a decision or a grant permitted the call, here or in the process from which it is taken over.
@@ -79,10 +70,11 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     {
         return Ok(Beginning::End(ending));
     }
-    let harmless = has_no_own_effect(open, bound);
+    let harmless = effect::has_none(open, &bound.reserved.hydrated.frozen);
     let spec = Arc::clone(&bound.reserved.hydrated.frozen.entry.spec);
     let is_unentered = harmless && !was_approved(open);
     let claim = open.claim.take();
+    let is_decided = claim.is_some();
     let grant = open.grant.take();
     let (run, bill) = (open.run().clone(), bound.reserved.bill.take());
     if is_unentered {
@@ -96,7 +88,8 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     if is_graph || open.draft.has_digests() {
         run.digests().await;
     }
-    let effect = effect_of(open, claim.as_deref(), bound, harmless);
+    let shown = claim.as_deref().map(|claim| claim.waiting.call.unknown.clone()).unwrap_or_default();
+    let claimed = effect::claim(open, &bound.reserved.hydrated.frozen, shown);
     // If the record was already written, the call must not begin.
     let Some(lost_record) = open.draft.lost_record(&open.run().shared().digests) else {
         return Err(Stop::new(Outcome::Cancelled));
@@ -106,7 +99,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         owner: run.shared().attempt(),
         unheard: bill.as_deref().map(Unacknowledged::of),
         graph: None,
-        effect: effect.as_ref().map(|effect| (effect.key.clone(), effect.once.is_some())),
+        effect: claimed.as_ref().map(|effect| (effect.key.clone(), effect.once)),
         notices: notices::of_begun(&run, &bound.reserved.hydrated.frozen),
         is_again: false,
     };
@@ -124,7 +117,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         waited,
         graph: is_graph.then(|| open.graph_run(&bound.context(open))),
         bill: bill.map(|bill| *bill),
-        effect,
+        effect: claimed,
         notices: attempt.notices.clone(),
         waits: (claim.is_none() && run.state().is_continued()).then(|| run.waiting_key(&open.draft.id)),
     };
@@ -161,95 +154,19 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         // Without a limit, a reconciliation that never ends would hold the run forever.
         bound.reserved.timeout.get_or_insert(run.shared().lease);
     }
-    let beginning = continue_with(open, begun, grant.and_then(|grant| grant.1))?;
-    let is_unused = matches!(
-        beginning,
-        Beginning::Ask | Beginning::Twins(..) | Beginning::End(Ending::Suspended(_) | Ending::Delivered(_))
-    );
-    if is_unused {
-        // A waiting call counts against the budgets only when its decision is carried out.
+    if is_decided && matches!(begun, Ok(Begun::Blocked(Blocked::Runs))) {
+        return Ok(Beginning::End(Box::pin(effect::still_waits(open)).await));
+    }
+    let is_blocked = matches!(begun, Ok(Begun::Blocked(_)));
+    let beginning = continue_with(open, begun, grant.and_then(|grant| grant.1));
+    if is_blocked || matches!(beginning, Ok(Beginning::Ask | Beginning::End(Ending::Suspended(_)))) {
+        // A waiting call counts only when its decision is carried out, and one that another call answers never.
         bound.reserved.set_used(open, false);
-    }
-    Ok(beginning)
-}
-
-/// The tool code of a call that is refused because another call with the same effect key is running.
-const IN_PROGRESS: &str = "in_progress";
-
-/// Returns the result of the earlier call that already caused this effect.
-fn earlier_result(open: &mut OpenCall, holder: EffectHolder) -> Result<Ending, Stop> {
-    let EffectHolder { run_id, call_id, record, .. } = holder;
-    let Some(record) = record.map(|record| *record) else { return Err(Stop::new(Outcome::Cancelled)) };
-    if *record.name != *open.draft.name() {
-        // The policy may hide the result of another tool, and this tool's output has another schema.
-        let message = "An earlier call of another tool already caused this effect. This call did not run.";
-        return Err(Stop::new(Outcome::Cancelled).message(message));
-    }
-    let entry = open.run().shared().catalog.entry(&record.name);
-    if record.definition_hash != entry.map(|entry| entry.spec.definition_hash) {
-        // The recorded result was projected with the allowlist of the earlier definition.
-        let message =
-            "An earlier call of another version of this tool already caused this effect. This call did not run.";
-        return Err(Stop::new(Outcome::Cancelled).message(message));
-    }
-    open.draft.intervened(Intervention::Earlier { run_id, call_id });
-    match record.result {
-        Some(shown) if record.outcome == Outcome::Ok => {
-            // A record contains no file bytes.
-            let attachments = Attachments::recorded(record.media.len(), record.left_out);
-            let delivered = Delivered { attachments, ..Delivered::shown(shown) };
-            if let Some(entry) = open.run().shared().catalog.entry(&record.name) {
-                deliver::read(open.run(), entry, &delivered);
-            }
-            Ok(Ending::Delivered(delivered))
-        }
-        // A purge or an erasure removed the result.
-        None if record.outcome == Outcome::Ok => {
-            let message =
-                "An earlier call already caused this effect, but its result has been deleted. This call did not run.";
-            Err(Stop::new(Outcome::Cancelled).message(message))
-        }
-        _ => {
-            let message = record.safe_message.unwrap_or_else(|| record.outcome.safe_message().to_owned());
-            Err(Stop::new(record.outcome).message(message))
+        if !is_decided {
+            run.loop_guard().withdraw(&*bound.reserved.hydrated.frozen);
         }
     }
-}
-
-/// Returns the key under which calls of this effect exclude each other. `None` for a call without an effect, for one
-/// that may run again, and for a graph, whose inner calls have their own keys.
-fn effect_of(open: &mut OpenCall, claim: Option<&Claim>, bound: &Bound, harmless: bool) -> Option<EffectClaim> {
-    let frozen = &bound.reserved.hydrated.frozen;
-    let spec = &frozen.entry.spec;
-    let name = spec.name.as_str();
-    if harmless || is_graph(name) || (spec.idempotent && spec.once.is_none()) {
-        return None;
-    }
-    let shown = claim.iter().flat_map(|claim| &claim.waiting.call.unknown).map(|unknown| unknown.key).collect();
-    let run = open.run().clone();
-    let (tenant, principal) = (run.options().tenant.as_deref(), run.options().principal.as_deref());
-    let Some(once) = &spec.once else {
-        let key = Key::twins(tenant, principal, name, Digested::digest(&**frozen));
-        return Some(EffectClaim { key, shown, once: None });
-    };
-    let EffectKey { parts, shown: text } = effect_key(once, frozen.effective());
-    open.draft.set_effect_key(text);
-    let scope: &[_] = match once.scope {
-        OnceScope::Tenant => &[tenant],
-        OnceScope::Principal => &[tenant, principal],
-        OnceScope::Run => &[tenant, principal, Some(outermost(&run))],
-    };
-    let key = Key::once(scope, &parts);
-    Some(EffectClaim { key, shown, once: Some(OnceClaim { keep: once.keep }) })
-}
-
-/// Returns the id of the outermost run. Graphs cannot nest, so the caller is the outermost run; a process that took the
-/// call over has no parent run, only the caller's id.
-fn outermost(run: &Run) -> &str {
-    match &run.options().caller {
-        Caller::Graph { run, .. } => run,
-        Caller::Direct => run.id(),
-    }
+    beginning
 }
 
 /// Removes an approved call from the waiting calls. If the call cannot begin, it keeps waiting: it is then closed
@@ -309,7 +226,8 @@ fn takeover_document(
     let waited = match claim {
         Some(claim) => {
             // A person may have edited the arguments.
-            let (arguments, argument_digest) = (FrozenArguments::new(Arc::clone(frozen.canonical())), frozen.hash());
+            let (arguments, argument_digest) =
+                (FrozenArguments::new(Arc::clone(frozen.canonical())), frozen.argument_digest());
             let record_digest = Some(run.shared().digests.of(argument_digest));
             Some(PendingCall { arguments, argument_digest, record_digest, ..claim.waiting.call.clone() })
         }
@@ -358,17 +276,13 @@ fn continue_with(
         }
         Ok(Begun::Blocked(Blocked::Had(holder))) => {
             open.attempt = None;
-            earlier_result(open, *holder).map(Beginning::End)
+            effect::earlier_result(open, *holder).map(Beginning::End)
         }
         Ok(Begun::Blocked(Blocked::Runs)) => {
             open.attempt = None;
-            let message = "Another call is causing this effect now. This call did not run. Make it again later to get \
-                           the result.";
-            let mut stop = Stop::new(Outcome::Cancelled).message(message);
-            stop.tool_code = Some(IN_PROGRESS.to_owned());
-            Err(stop)
+            Err(effect::in_progress())
         }
-        Ok(Begun::Blocked(Blocked::Unknown(unknown))) => {
+        Ok(Begun::Blocked(Blocked::Unknown(earlier))) => {
             let Some((key, _)) = open.attempt.take().and_then(|attempt| attempt.effect) else {
                 // Only a call with an effect is blocked by others.
                 return Err(Stop::new(Outcome::Cancelled));
@@ -377,7 +291,8 @@ fn continue_with(
             if before_grant.is_some() {
                 open.draft.decided(before_grant);
             }
-            Ok(Beginning::Twins(key, unknown))
+            // Only an approved call can have been shown calls whose outcome is known by now.
+            Ok(Beginning::Twins(key, earlier.unknown))
         }
         Ok(Begun::Ungranted) => {
             open.attempt = None;

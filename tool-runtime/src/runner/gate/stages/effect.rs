@@ -1,0 +1,163 @@
+//! The effect of a call: the key under which calls exclude each other, and the answers to a call whose effect another
+//! call has.
+
+use std::sync::Arc;
+
+use crate::call::{Caller, Delivered, Intervention, Outcome, ledger_key};
+use crate::contain::discard;
+use crate::hydrate::Frozen;
+use crate::media::Attachments;
+use crate::redact::{EffectKey, effect_key};
+use crate::runner::Run;
+use crate::runner::gate::deliver;
+use crate::runner::gate::draft::{Refused, Shown};
+use crate::runner::gate::ending::{Ending, Stop};
+use crate::runner::gate::open::OpenCall;
+use crate::runner::ledger::client::LedgerClient;
+use crate::runner::waiting::comparison;
+use crate::store::effects::{Blocked, EffectClaim, OnceClaim};
+use crate::store::{DecisionRecord, EffectHolder, Key, UnknownCall};
+use crate::tool::{Digested, Execution, OnceScope, ToolEffect, is_graph};
+
+/// The tool code of a call that is refused because another call with the same effect key is running.
+const IN_PROGRESS: &str = "in_progress";
+
+/// Whether the call has no effect that could happen twice.
+pub(super) fn has_none(open: &OpenCall, frozen: &Frozen) -> bool {
+    let spec = &frozen.entry.spec;
+    let effect = open.draft.effect().unwrap_or(spec.effect);
+    effect == ToolEffect::ReadOnly || spec.execution == Execution::Client
+}
+
+/// Returns the key under which calls of this effect exclude each other, with the earlier calls that were shown to the
+/// person who approved this one. `None` for a call without an effect, for one that may run again, and for a graph, whose
+/// inner calls have their own keys.
+pub(super) fn claim(open: &mut OpenCall, frozen: &Frozen, shown: Vec<UnknownCall>) -> Option<EffectClaim> {
+    let spec = &frozen.entry.spec;
+    let name = spec.name.as_str();
+    if has_none(open, frozen) || is_graph(name) || (spec.idempotent && spec.once.is_none()) {
+        return None;
+    }
+    let run = open.run().clone();
+    let (tenant, principal) = (run.options().tenant.as_deref(), run.options().principal.as_deref());
+    let Some(once) = &spec.once else {
+        let key = Key::twins(tenant, principal, name, Digested::effective_digest(frozen));
+        return Some(EffectClaim { key, shown, once: None });
+    };
+    let EffectKey { parts, shown: text } = effect_key(once, frozen.effective());
+    open.draft.set_effect_key(text);
+    let scope: &[_] = match once.scope {
+        OnceScope::Tenant => &[tenant],
+        OnceScope::Principal => &[tenant, principal],
+        OnceScope::Run => &[tenant, principal, Some(outermost(&run))],
+    };
+    let key = Key::once(scope, &parts);
+    Some(EffectClaim { key, shown, once: Some(OnceClaim { keep: once.keep }) })
+}
+
+/// Returns the id of the outermost run. Graphs cannot nest, so the caller is the outermost run; a process that took the
+/// call over has no parent run, only the caller's id.
+fn outermost(run: &Run) -> &str {
+    match &run.options().caller {
+        Caller::Graph { run, .. } => run,
+        Caller::Direct => run.id(),
+    }
+}
+
+/// Looks for other calls of the effect before a call suspends for an approval, so that no person is asked about an effect
+/// that happened or happens now. Returns the end of the call, or the earlier calls of unknown outcome that its question
+/// names.
+///
+/// Only an effect key makes this look necessary: without one, a call that ended or that runs blocks no other.
+pub(in crate::runner) async fn look(
+    open: &mut OpenCall,
+    frozen: &Frozen,
+) -> Result<Result<Ending, Vec<UnknownCall>>, Stop> {
+    if frozen.entry.spec.once.is_none() {
+        return Ok(Err(Vec::new()));
+    }
+    let Some(claim) = claim(open, frozen, Vec::new()) else { return Ok(Err(Vec::new())) };
+    let run = open.run().clone();
+    let party = (run.options().tenant.as_deref(), run.options().principal.as_deref());
+    let name = &frozen.entry.spec.name;
+    let key = ledger_key(party, run.identity(), name, &open.draft.id, Digested::effective_digest(frozen));
+    let keys = (Key::call(Arc::clone(run.identity()), key), run.waiting_key(&open.draft.id));
+    match LedgerClient(&run).look_for_others(claim, keys).await {
+        Ok(None) => Ok(Err(Vec::new())),
+        Ok(Some(Blocked::Had(holder))) => earlier_result(open, *holder).map(Ok),
+        Ok(Some(Blocked::Runs)) => Err(in_progress()),
+        Ok(Some(Blocked::Unknown(earlier))) => Ok(Err(earlier.named())),
+        Err(error) => {
+            // The call is blocked when it begins, if it has to be.
+            discard(run.store_unread(error));
+            Ok(Err(Vec::new()))
+        }
+    }
+}
+
+/// Returns the stop of a call whose effect another call causes now.
+pub(super) fn in_progress() -> Stop {
+    let message =
+        "Another call is causing this effect now. This call did not run. Make it again later to get the result.";
+    let mut stop = Stop::new(Outcome::Cancelled).message(message);
+    stop.tool_code = Some(IN_PROGRESS.to_owned());
+    stop
+}
+
+/// Returns the result of an approval of a call whose effect another call causes now. The call still waits, with the
+/// approvals that it has, so the decision can be made again. It is recorded as refused.
+pub(super) async fn still_waits(open: &mut OpenCall) -> Ending {
+    let run = open.run().clone();
+    let Some(claim) = open.claim.as_deref() else {
+        return Ending::Refused(Box::new(in_progress().result(open.draft.id.clone(), false)));
+    };
+    let message = "Another call is causing this effect now. The call still waits: decide again once the other call has \
+                   ended.";
+    let refused = Refused {
+        stop: in_progress().message(message),
+        shown: Shown::Masked(claim.waiting.call.shown_arguments.clone()),
+    };
+    // An approval that does not count is none of several.
+    let decision = DecisionRecord { approvals: None, earlier: Vec::new(), ..claim.decision.clone() };
+    Ending::Refused(Box::new(Box::pin(comparison::refuse(&run, &claim.waiting, decision, refused)).await))
+}
+
+/// Returns the result of the earlier call that already caused this effect.
+pub(super) fn earlier_result(open: &mut OpenCall, holder: EffectHolder) -> Result<Ending, Stop> {
+    let EffectHolder { run_id, call_id, record, .. } = holder;
+    let Some(record) = record.map(|record| *record) else { return Err(Stop::new(Outcome::Cancelled)) };
+    if *record.name != *open.draft.name() {
+        // The policy may hide the result of another tool, and this tool's output has another schema.
+        let message = "An earlier call of another tool already caused this effect. This call did not run.";
+        return Err(Stop::new(Outcome::Cancelled).message(message));
+    }
+    let entry = open.run().shared().catalog.entry(&record.name);
+    if record.definition_hash != entry.map(|entry| entry.spec.definition_hash) {
+        // The recorded result was projected with the allowlist of the earlier definition.
+        let message =
+            "An earlier call of another version of this tool already caused this effect. This call did not run.";
+        return Err(Stop::new(Outcome::Cancelled).message(message));
+    }
+    open.draft.intervened(Intervention::Earlier { run_id, call_id });
+    match record.result {
+        Some(shown) if record.outcome == Outcome::Ok => {
+            // A record contains no file bytes.
+            let attachments = Attachments::recorded(record.media.len(), record.left_out);
+            let delivered = Delivered { attachments, ..Delivered::shown(shown) };
+            if let Some(entry) = open.run().shared().catalog.entry(&record.name) {
+                deliver::read(open.run(), entry, &delivered);
+            }
+            Ok(Ending::Delivered(delivered))
+        }
+        // A purge or an erasure removed the result.
+        None if record.outcome == Outcome::Ok => {
+            let message =
+                "An earlier call already caused this effect, but its result has been deleted. This call did not run.";
+            Err(Stop::new(Outcome::Cancelled).message(message))
+        }
+        _ => {
+            let message = record.safe_message.unwrap_or_else(|| record.outcome.safe_message().to_owned());
+            Err(Stop::new(record.outcome).message(message))
+        }
+    }
+}
