@@ -5,6 +5,7 @@ mod changed;
 mod doors;
 mod late;
 mod purged;
+mod shell;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

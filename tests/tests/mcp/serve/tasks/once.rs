@@ -156,7 +156,7 @@ async fn a_call_of_a_session_is_settled_without_it() {
     drop(cut.await.unwrap());
     let store: &dyn Store = &*shared.store;
     let unsettled = store.unsettled_calls(&RecordFilter::default()).await.unwrap();
-    let [left] = &unsettled[..] else { panic!("{unsettled:?}") };
+    let [Ok(left)] = &unsettled[..] else { panic!("{unsettled:?}") };
     assert_eq!(left.effect_key.as_deref(), Some("pay:b-1"));
     let queue = RunQueue::new(&paying(&shared, ""));
     let grace = Decider::new("grace").tenant("acme").because("the bank's page shows it");

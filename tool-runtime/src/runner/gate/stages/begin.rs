@@ -85,7 +85,9 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         return continue_with(open, begun, None);
     }
     let is_graph = is_graph(spec.name.as_str());
-    if is_graph || open.draft.has_digests() {
+    // The document for a takeover has a digest of the arguments.
+    let is_recoverable = !harmless && (spec.idempotent || bound.reserved.hydrated.frozen.entry.behaviour.may_reconcile());
+    if is_graph || is_recoverable || open.draft.has_digests() {
         run.digests().await;
     }
     let shown = claim.as_deref().map(|claim| claim.waiting.call.unknown.clone()).unwrap_or_default();
@@ -233,7 +235,10 @@ fn takeover_document(
         }
         // The ledger has the state with which the earlier attempt began.
         None if open.is_taken_over || harmless || !(reconciles || frozen.entry.spec.idempotent) => None,
-        None => Some(frozen_call(open, frozen, run.shared().clock.now())),
+        None => {
+            let record_digest = Some(run.shared().digests.of(frozen.argument_digest()));
+            Some(PendingCall { record_digest, ..frozen_call(open, frozen, run.shared().clock.now()) })
+        }
     };
     (waited.map(Box::new), reconciles)
 }
