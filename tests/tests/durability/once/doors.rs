@@ -158,7 +158,9 @@ async fn a_call_inside_a_graph_or_a_script_is_settled() {
         assert_eq!((left.outcome, left.effect_key.as_deref()), (Outcome::OutcomeUnknown, Some("refund:p-1")));
         let store: &dyn Store = &*rig.shared.store;
         let listed = store.unsettled_calls(&RecordFilter::default()).await.expect("a list");
-        assert!(listed.iter().flatten().any(|call| call.run_id == left.run_id && call.tool_call_id == left.tool_call_id));
+        assert!(
+            listed.iter().flatten().any(|call| call.run_id == left.run_id && call.tool_call_id == left.tool_call_id)
+        );
         let paid = || Reconciled::TookEffect("\"7 of p-1\"".to_owned());
         let queue = RunQueue::new(&plain(&rig));
         let by = |name: &'static str, tenant: &'static str| Decider::new(name).tenant(tenant);
