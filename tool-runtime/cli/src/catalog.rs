@@ -148,7 +148,7 @@ fn effect_key(spec: &ToolSpec) -> Option<String> {
 fn span(time: Duration) -> String {
     let seconds = time.as_secs();
     let units = [(86_400, "d"), (3600, "h"), (60, "m")];
-    let unit = units.into_iter().find(|(length, _)| seconds >= *length && seconds % length == 0);
+    let unit = units.into_iter().find(|(length, _)| seconds >= *length && seconds.is_multiple_of(*length));
     let (length, letter) = unit.unwrap_or((1, "s"));
     format!("{}{letter}", seconds / length)
 }
