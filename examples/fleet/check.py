@@ -21,6 +21,9 @@ import urllib.request
 CALLS = ["look", "order", "pay", "scan", "last"]
 # The calls with an effect.
 EFFECTS = ["order", "pay", "last"]
+# The calls of the script that can be looked up and repeated.
+SETTLED = ["reserve", "confirm"]
+AT_EFFECTS = ("before the effect", "after the effect")
 # The person who decides: an approver of the tenant of the runs.
 GRACE = {"x-principal": "grace", "x-tenant": "acme"}
 ANSWER = "All is done."
@@ -70,7 +73,7 @@ class Restate:
 
     def __init__(self, home):
         self.ingress, self.admin, fabric = (free_port() for _ in range(3))
-        settings = {
+        self.settings = {
             "RESTATE_LISTEN_MODE": "tcp",
             "RESTATE_BIND_IP": "127.0.0.1",
             "RESTATE_ADVERTISED_HOST": "127.0.0.1",
@@ -87,9 +90,18 @@ class Restate:
             "RESTATE_DEFAULT_RETRY_POLICY__MAX_INTERVAL": "500ms",
             "RESTATE_LOG_FILTER": "warn",
         }
-        self.log = open(home / "restate.log", "w")
-        arguments = [os.environ["RESTATE_SERVER"], "--no-logo", "--node-name", "check", "--base-dir", home / "restate"]
-        self.process = subprocess.Popen(arguments, env={**os.environ, **settings}, stdout=self.log, stderr=self.log)
+        self.home, self.log = home, open(home / "restate.log", "w")
+        self.start()
+
+    def start(self):
+        base = self.home / "restate"
+        arguments = [os.environ["RESTATE_SERVER"], "--no-logo", "--node-name", "check", "--base-dir", base]
+        settings = {**os.environ, **self.settings}
+        self.process = subprocess.Popen(arguments, env=settings, stdout=self.log, stderr=self.log)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
     def ready(self):
         until("the server", 600, lambda: request(f"http://127.0.0.1:{self.admin}/health")[0] == 200)
@@ -103,6 +115,10 @@ class Restate:
 
     def call(self, key, handler, body, headers=(), timeout=30):
         return request(f"http://127.0.0.1:{self.ingress}/Fleet/{key}/{handler}", body, headers, timeout)
+
+    def questions(self, key):
+        status, text = self.call(key, "questions", None, timeout=1)
+        return json.loads(text) if status == 200 else []
 
     def output(self, key):
         status, text = request(f"http://127.0.0.1:{self.ingress}/restate/workflow/Fleet/{key}/output")
@@ -222,9 +238,7 @@ class Person:
             return
         handler, body = self.left[0]
         if handler == "decide" and "question" not in body:
-            status, text = self.restate.call(self.key, "questions", None, timeout=1)
-            asked = json.loads(text) if status == 200 else []
-            asked = [question for question in asked if question.endswith(".pay")]
+            asked = [question for question in self.restate.questions(self.key) if question.endswith(".pay")]
             if not asked:
                 return
             body["question"] = asked[0]
@@ -324,7 +338,7 @@ def checked(one, key, place):
         assert outcome in ("ok", "outcome_unknown"), (key, place, said)
         assert outcome != "ok" or effects[call] == (call in EFFECTS), (key, place, "not done", said, effects)
     lost = [call for call, outcome in said if outcome == "outcome_unknown"]
-    within = place in ("before the effect", "after the effect")
+    within = place in AT_EFFECTS
     # The write is either the ledger's before a call begins, or the record's after its end.
     assert len(lost) == 1 if within else not lost or (len(lost) == 1 and place == "after a write"), (key, place, said)
     taken = [who for who, refused in deciders(records) if not refused]
@@ -334,27 +348,69 @@ def checked(one, key, place):
     return len(lost)
 
 
-def stopped(lane, stop, place):
+def settled(one, key, before):
+    """Checks the calls that can be looked up and repeated: none is unknown. `before` are the places that the process
+    passed before it was killed or stopped. Returns whether an effect was looked up or repeated."""
+    said, effects = outcomes(one.records()), one.effects()
+    assert [call for call, _ in said] == SETTLED, (key, before, said)
+    (_, reserved), (_, confirmed) = said
+    lines = [line.split() for line in (one.data / "effects").read_text().splitlines()]
+    keys = {line[-1] for line in lines if line[1] == "confirm"}
+    assert (reserved, effects["reserve"]) in (("ok", 1), ("cancelled", 0)), (key, before, said, effects)
+    assert confirmed == "ok" and 1 <= effects["confirm"] <= 2 and len(keys) == 1, (key, before, said, lines)
+    if not before or before[-1] not in AT_EFFECTS:
+        return 0
+    is_first, had_effect = before.count("before the effect") == 1, before[-1] == "after the effect"
+    looked = "after the look-up" in one.crossings()
+    assert looked == is_first, (key, before, "a look-up")
+    if is_first:
+        assert reserved == ("ok" if had_effect else "cancelled"), (key, before, said)
+    elif had_effect:
+        assert effects["confirm"] == 2, (key, before, effects)
+    return 1
+
+
+def cut(lane, kill, _):
+    """Kills the process in a call that can be looked up, or in one that may be repeated."""
+    key = f"cut-{kill}"
+    one, _ = lane.converse(key, kill, message="Reserve it.", person=False)
+    return settled(one, key, one.crossings()[:kill])
+
+
+def taken_over(lane, stop, _):
+    """The same, with a process that is stopped while another one takes over, and then continued."""
+    key = f"over-{stop}"
+    after, passed = overtaken(lane, key, stop, "Reserve it.", None)
+    return settled(after, key, passed)
+
+
+def stopped(lane, stop, _):
     """Stops the process at one place, lets another one take over, and continues it."""
     key = f"stop-{stop}"
+    after, passed = overtaken(lane, key, stop, "Order what is missing.", Person(lane.restate, key))
+    # Renewals of leases are writes too, so the place with this number can be another one.
+    return checked(after, key, passed[-1])
+
+
+def overtaken(lane, key, stop, message, person):
+    """Returns the other process, and the places that the stopped one had passed."""
     before = lane.endpoint(key)
     before.start(FLEET_STOP=stop)
     proxy = Proxy(before.port)
     lane.restate.register(proxy.port)
-    status, text = lane.restate.call(key, "run/send", "Order what is missing.")
+    status, text = lane.restate.call(key, "run/send", message)
     assert status in (200, 202), text
-    person = Person(lane.restate, key)
     after, end, output = None, time.monotonic() + 600, None
     while not output:
         assert time.monotonic() < end, (before.data / "log").read_text() + f"\nno end: {key}"
         if after is None and before.is_stopped():
-            # Renewals of leases are writes too, so the place with this number can be another one.
-            place = before.crossings()[-1]
+            passed = before.crossings()
             after = lane.endpoint(key)
             after.start()
             proxy.switch(after.port)
         output = lane.restate.output(key)
-        person.act()
+        if person:
+            person.act()
         time.sleep(0.05)
     assert output[0] == 200 and json.loads(output[1]) == ANSWER and after, (key, output)
     came_by = len(before.crossings())
@@ -364,18 +420,70 @@ def stopped(lane, stop, place):
     proxy.stop()
     before.stop()
     after.stop()
-    return checked(after, key, place)
+    return after, passed
+
+
+def server_ends(lane, case, stop):
+    """Kills Restate's server, and starts it again: while a conversation waits for a person, then for the client; or
+    while a call runs. Returns 0."""
+    key, restate = f"server-{case}-{stop}", lane.restate
+    message = "Reserve it." if case == "settled" else "Order what is missing."
+    one = lane.endpoint(key)
+    one.start(FLEET_STOP=stop)
+    restate.register(one.port)
+    status, text = restate.call(key, "run/send", message)
+    assert status in (200, 202), text
+    person = None if case == "settled" else Person(restate, key)
+    if stop is None:
+        for tool in (".pay", ".scan"):
+            asked = until(tool, 60, lambda: [asked for asked in restate.questions(key) if asked.endswith(tool)])
+            restate.kill()
+            restate.start()
+            restate.ready()
+            again = until("the question", 60, lambda: restate.questions(key))
+            assert again == asked, (key, asked, again)
+            if tool == ".pay":
+                until("the decision", 60, lambda: person.act() or person.left[0][0] != "decide")
+    else:
+        until("the place", 60, one.is_stopped)
+        restate.kill()
+        one.process.send_signal(signal.SIGCONT)
+        restate.start()
+        restate.ready()
+    output = until("the answer", 60, lambda: (person and person.act()) or restate.output(key))
+    one.stop()
+    assert output[0] == 200 and json.loads(output[1]) == ANSWER, (key, output)
+    if case == "settled":
+        settled(one, key, None)
+    elif stop is None:
+        checked(one, key, None)
+    else:
+        # The process lives on, so it may report the end of the call; or its call was dropped with the connection.
+        said, effects = dict(outcomes(one.records())), one.effects()
+        assert list(said) == CALLS and said.pop("order") in ("ok", "outcome_unknown"), (key, said)
+        assert set(said.values()) == {"ok"} and effects == collections.Counter(EFFECTS), (key, said, effects)
+    return 0
 
 
 def expired(lane, kill, _):
     """Nobody decides in time."""
-    key = f"late-{kill}"
-    one, place = lane.converse(key, kill, message="Pay only.", person=False, FLEET_APPROVAL_SECONDS=1)
+    late = ("decide", {"question": "0" * 64 + ".late", "approve": True})
+    return ends_late(lane, f"late-{kill}", kill, "Pay only.", "approval_expired", late)
+
+
+def unanswered(lane, kill, _):
+    """The client does not answer in time."""
+    return ends_late(lane, f"client-{kill}", kill, "Scan only.", "cancelled", ("answer", {"call": "late", "value": 10}))
+
+
+def ends_late(lane, key, kill, message, outcome, late):
+    """The call of this message ends with the outcome, and its answer gets a 404 afterwards."""
+    one, place = lane.converse(key, kill, message=message, person=False, FLEET_APPROVAL_SECONDS=1)
     records = one.records()
-    assert outcomes(records) == [("late", "approval_expired")], (key, place, records)
+    assert outcomes(records) == [("late", outcome)], (key, place, records)
     assert not one.effects() and len(deciders(records)) == 1, (key, place, records)
     one.start()
-    status, text = lane.restate.call(key, "decide", {"question": "0" * 64 + ".late", "approve": True}, GRACE)
+    status, text = lane.restate.call(key, *late, GRACE)
     assert status == 404, (key, status, text)
     one.stop()
     return 0
@@ -401,6 +509,11 @@ def main():
         checked(whole, "whole", None)
         late, _ = lanes[0].converse("late", None, message="Pay only.", person=False, FLEET_APPROVAL_SECONDS=1)
         late_places = list(enumerate(late.crossings(), 1))
+        client, _ = lanes[0].converse("client", None, message="Scan only.", person=False, FLEET_APPROVAL_SECONDS=1)
+        client_places = list(enumerate(client.crossings(), 1))
+        known, _ = lanes[0].converse("known", None, message="Reserve it.", person=False)
+        settled(known, "known", None)
+        known_places = [(at, place) for at, place in enumerate(known.crossings(), 1) if place in AT_EFFECTS]
 
         def side_by_side(what, jobs):
             def some(at):
@@ -413,6 +526,16 @@ def main():
         print(f"killed at {len(places)} places: the same answer and records, no effect twice, {unknown} unknown")
         side_by_side(expired, late_places)
         print(f"nobody decides, killed at {len(late_places)} places: expired once, no effect, a late decision refused")
+        side_by_side(unanswered, client_places)
+        print(f"no answer of the client, killed at {len(client_places)} places: closed once, a late answer refused")
+        ended = side_by_side(cut, known_places) + side_by_side(taken_over, known_places)
+        assert ended > 0, "no call was cut short"
+        print(f"killed and stopped in {ended} calls that can be looked up or repeated: none unknown")
+        effect = {name: next(at for at, place in known_places if place == name) for name in AT_EFFECTS}
+        first = next(at for at, place in places if place == "after the effect")
+        server_ends_at = [("waits", None), ("settled", effect["after the effect"]), ("runs", first)]
+        side_by_side(server_ends, server_ends_at)
+        print(f"Restate's server killed in {len(server_ends_at)} conversations: the same questions, no effect twice")
         stops = [next((at, place) for at, place in places if place == kind) for kind in STOPS]
         side_by_side(stopped, stops)
         print(f"stopped at {len(stops)} places, and continued after another process: what it still does is not written")

@@ -244,6 +244,7 @@ impl Hostile {
                     "meta",
                     "refuse",
                     "report",
+                    "silent",
                     "unknown_block",
                     "only_unknown",
                     "half",
@@ -309,6 +310,7 @@ impl Hostile {
                 .to_string(),
             )],
             "report" | "failing" => said(&with(text("there is no such file"), "isError", true.into())),
+            "silent" => said(&json!({"content": [{"type": "text", "text": " \u{200b}"}], "isError": true})),
             "unknown_block" => {
                 said(&json!({"content": [{"type": "hologram", "x": CANARY}, {"type": "text", "text": "fine"}]}))
             }

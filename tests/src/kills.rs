@@ -28,8 +28,14 @@ pub const LEASE: Duration = Duration::from_secs(1);
 /// The time for which a process is stopped: past its lease, and until another process has looked for runs without an
 /// owner.
 const STOPPED: Duration = Duration::from_millis(2500);
+/// The tool that can look for its effect.
+pub const KEYED: &str = "kills__keyed";
+/// The tool that may be repeated.
+pub const AGAIN: &str = "kills__again";
 /// The tool whose effects have keys, which runs share.
 pub const ONCE: &str = "kills__once";
+/// Instead of a tool: the calls of a run alternate between [`KEYED`], [`AGAIN`] and [`ONCE`].
+pub const MIXED: &str = "mixed";
 /// The number of open runs for each process. One process has places for all of them, so that the others can take over
 /// the runs of a killed or stopped process.
 const OPEN: usize = 4;
@@ -101,6 +107,7 @@ impl ToolComponent for Keyed {
         let _ledger = locked(path).await?;
         let line = format!("{} ", self.line);
         if std::fs::read_to_string(path).unwrap_or_default().lines().any(|one| one.starts_with(&line)) {
+            append_line(&path.with_file_name("found"), &self.line)?;
             return Ok(Reconciled::TookEffect(true));
         }
         std::fs::write(refusal(path, call), "").map_err(|_| ToolError::code("disk"))?;
@@ -145,6 +152,12 @@ async fn once(
     happen(&line).await
 }
 
+/// Returns the tool of a call.
+#[must_use]
+pub fn tool_of<'t>(tool: &'t str, run: &str, call: usize) -> &'t str {
+    if tool == MIXED { [KEYED, AGAIN, ONCE][(number(run) + call) % 3] } else { tool }
+}
+
 /// Returns the arguments of a call: its run and its id as the line, and for [`ONCE`] its key.
 #[must_use]
 pub fn arguments(tool: &str, run: &str, call: usize) -> String {
@@ -155,8 +168,12 @@ pub fn arguments(tool: &str, run: &str, call: usize) -> String {
 
 /// The key of a call, which eight runs share, and two calls of each run.
 fn key(run: &str, call: usize) -> String {
-    let number: usize = run.strip_prefix("run-").and_then(|number| number.parse().ok()).expect("a number");
-    format!("{}-{}", number / 8, call / 2)
+    format!("{}-{}", number(run) / 8, call / 2)
+}
+
+/// The number of a run.
+fn number(run: &str) -> usize {
+    run.strip_prefix("run-").and_then(|number| number.parse().ok()).expect("a number")
 }
 
 /// Appends a line, but says that it only reads: the ledger never hears of it.
@@ -219,7 +236,7 @@ pub struct Plan {
     pub disturbances: usize,
     /// The pause of a call before and after its effect.
     pub pause: Duration,
-    /// The tool that the runs call.
+    /// The tool that the runs call, or [`MIXED`].
     pub tool: &'static str,
 }
 
@@ -254,11 +271,15 @@ pub struct Figures {
     pub records: usize,
     /// Calls that ended as `outcome_unknown`.
     pub unknown: usize,
-    /// Calls that `reconcile` ended as prevented: they had no effect, and can no longer have one.
+    /// Calls whose effect `reconcile` found.
+    pub reconciled: usize,
+    /// Calls of [`AGAIN`] that took effect twice or more.
+    pub repeated: usize,
+    /// Calls that ended as cancelled: `reconcile` prevented them, or an earlier call with their key still ran.
     pub prevented: usize,
     /// Calls with an unknown outcome that took effect.
     pub unknown_took_effect: usize,
-    /// Effects that took place twice or more: of a call, or of a key.
+    /// Effects that took place twice or more: of a call that may not be repeated, or of a key.
     pub twice: usize,
     /// Calls that got the result of an earlier call with their key.
     pub delivered: usize,
@@ -294,24 +315,41 @@ impl Workers<'_> {
         }
     }
 
+    /// The first tool of which no call was seen cut short: of [`KEYED`], reconciled, of [`AGAIN`], repeated, of another
+    /// tool, killed before its record.
+    fn unshown(&self, is_cut: bool) -> Option<&'static str> {
+        let lines = std::fs::read_to_string(self.effects).unwrap_or_default();
+        let mut tools = if self.plan.tool == MIXED { vec![KEYED, AGAIN, ONCE] } else { vec![self.plan.tool] };
+        tools.retain(|tool| match *tool {
+            KEYED => found(self.effects) == 0,
+            AGAIN => repeated(self.plan.tool, &happened(&lines)) == 0,
+            _ => !is_cut,
+        });
+        tools.first().copied()
+    }
+
     /// The processes that are not stopped.
     fn running(&self) -> Vec<usize> {
         (0..self.plan.processes).filter(|at| !self.stopped.contains_key(at)).collect()
     }
 
-    /// Waits for the next effect, and returns its process and its run: that process is then between the effect and the
-    /// record. `None` after a second without an effect.
-    async fn in_a_call(&self) -> Option<(usize, String)> {
+    /// Waits for the next effect (of this tool, if one is given), and returns its process, its run and its call: that
+    /// process is then between the effect and the record. `None` after a second without such an effect.
+    async fn in_a_call(&self, wanted: Option<&str>) -> Option<(usize, String, usize)> {
         let written = || std::fs::read_to_string(self.effects).unwrap_or_default();
         let before = written().len();
         for _ in 0..200 {
             tokio::time::sleep(Duration::from_millis(5)).await;
             let now = written();
             for line in now[before..].lines().rev() {
-                let [run, _, process] = line.split(' ').collect::<Vec<_>>()[..] else { continue };
+                let [run, call, process] = line.split(' ').collect::<Vec<_>>()[..] else { continue };
+                let Some(call) = call.strip_prefix('c').and_then(|call| call.parse().ok()) else { continue };
+                if wanted.is_some_and(|tool| tool != tool_of(self.plan.tool, run, call)) {
+                    continue;
+                }
                 let is_it = |at: &usize| self.children[*at].as_ref().is_some_and(|it| it.id().to_string() == process);
                 if let Some(at) = self.running().into_iter().find(is_it) {
-                    return Some((at, run.to_owned()));
+                    return Some((at, run.to_owned(), call));
                 }
             }
         }
@@ -383,11 +421,12 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
     let mut is_cut = false;
     loop {
         let done = figures.killed + figures.stopped;
-        // On a slow machine, more disturbances may be necessary until one interrupts a call and a run is taken over. With
-        // one effect for many runs, few processes are stopped in a call.
+        // On a slow machine, more disturbances may be necessary until one interrupts a call of each tool and a run is
+        // taken over. With one effect for many runs, few processes are stopped in a call.
         let is_enough_taken = workers.taken_over > 0 || plan.tool == ONCE;
-        let enough = done >= plan.disturbances && is_enough_taken && is_cut;
-        assert!(done < 50 * plan.disturbances, "{figures:?}: {} runs taken over, is cut: {is_cut}", workers.taken_over);
+        let unshown = workers.unshown(is_cut);
+        let enough = done >= plan.disturbances && is_enough_taken && unshown.is_none();
+        assert!(done < 50 * plan.disturbances, "{figures:?}: {} runs taken over, {unshown:?}", workers.taken_over);
         if enough && all.len() >= plan.runs && open.is_empty() {
             break;
         }
@@ -406,20 +445,21 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
         tokio::time::sleep(Duration::from_millis(150)).await;
         workers.wake(&*opened, false).await;
         let running = workers.running();
-        // Stops a process only if another one keeps running, which can take over its runs.
-        if !enough && (done.is_multiple_of(2) || running.len() > 1) {
+        // Stops a process only if another one keeps running, which can take over its runs. The last runs of a batch end
+        // undisturbed: with one of them left, the stopped processes queue for its lock, and each killed one had it.
+        if !enough && open.len() > plan.processes && (done.is_multiple_of(2) || running.len() > 1) {
             // Half of the kills come at a random time, all other disturbances between an effect and its record.
-            let found = if done % 4 == 2 { None } else { workers.in_a_call().await };
-            let (at, run) = found.map_or_else(|| (running[any(running.len())], None), |(at, run)| (at, Some(run)));
+            let found = if done % 4 == 2 { None } else { workers.in_a_call(unshown).await };
+            let at = found.as_ref().map_or_else(|| running[any(running.len())], |(at, ..)| *at);
             if done.is_multiple_of(2) {
                 workers.kill(at);
-                if let Some(run) = run {
-                    is_cut |= effects_of(&effects, &run) > records_of(&*opened, &run).await;
+                if let Some((_, run, call)) = found.filter(|(_, run, call)| is_killed_for_good(plan.tool, run, *call)) {
+                    is_cut |= !has_record(&*opened, &run, call).await;
                 }
                 workers.start(at);
                 figures.killed += 1;
             } else {
-                workers.stop(&*opened, at, run).await;
+                workers.stop(&*opened, at, found.map(|(_, run, _)| run)).await;
                 figures.stopped += 1;
             }
         }
@@ -437,20 +477,42 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
     tokio::time::sleep(plan.pause * 3 + LEASE).await;
     figures.taken_over = workers.taken_over;
     drop(workers);
-    check(&*opened, plan.tool == ONCE, &all, &effects, &mut figures).await;
+    check(&*opened, plan.tool, &all, &effects, &mut figures).await;
     figures.seconds = began.elapsed().as_secs();
     figures
 }
 
-/// The number of effects of a run.
-fn effects_of(effects: &Path, run: &str) -> usize {
-    let written = std::fs::read_to_string(effects).unwrap_or_default();
-    written.lines().filter(|line| line.split(' ').next() == Some(run)).count()
+/// Whether nobody reconciles or repeats a call of this tool.
+fn is_killed_for_good(tool: &str, run: &str, call: usize) -> bool {
+    ![KEYED, AGAIN].contains(&tool_of(tool, run, call))
 }
 
-/// The number of calls of a run that have a record.
-async fn records_of(store: &dyn Store, run: &str) -> usize {
-    store.calls(&RecordFilter::run(run)).await.expect("records").len()
+/// Whether a call has a record.
+async fn has_record(store: &dyn Store, run: &str, call: usize) -> bool {
+    let records = store.calls(&RecordFilter::run(run)).await.expect("records");
+    records.iter().any(|record| record.tool_call_id.as_str() == format!("c{call}"))
+}
+
+/// How many times each call took effect.
+fn happened(lines: &str) -> HashMap<(&str, usize), usize> {
+    let mut happened = HashMap::new();
+    for line in lines.lines() {
+        let (call, _process) = line.rsplit_once(' ').expect("run, call, process");
+        let (run, call) = call.split_once(" c").expect("run, call");
+        *happened.entry((run, call.parse().expect("a number"))).or_default() += 1;
+    }
+    happened
+}
+
+/// The number of calls that may be repeated, and were.
+fn repeated(tool: &str, happened: &HashMap<(&str, usize), usize>) -> usize {
+    happened.iter().filter(|((run, call), times)| **times > 1 && tool_of(tool, run, *call) == AGAIN).count()
+}
+
+/// The number of calls whose effect `reconcile` found.
+fn found(effects: &Path) -> usize {
+    let lines = std::fs::read_to_string(effects.with_file_name("found")).unwrap_or_default();
+    happened(&lines).len()
 }
 
 /// The epoch of a run: how many times processes have taken it.
@@ -480,18 +542,19 @@ async fn saved(runs: usize, first: usize) -> Vec<(String, SavedConversation)> {
     saved
 }
 
-async fn check(store: &dyn Store, is_once: bool, runs: &[String], effects: &Path, figures: &mut Figures) {
+async fn check(store: &dyn Store, tool: &str, runs: &[String], effects: &Path, figures: &mut Figures) {
     let lines = std::fs::read_to_string(effects).unwrap_or_default();
-    let (mut happened, mut of_keys): (HashMap<&str, usize>, HashMap<String, usize>) = Default::default();
-    for line in lines.lines() {
-        let (call, _process) = line.rsplit_once(' ').expect("run, call, process");
-        *happened.entry(call).or_default() += 1;
-        let (run, call) = call.split_once(" c").expect("run, call");
-        *of_keys.entry(key(run, call.parse().expect("a number"))).or_default() += 1;
+    let happened = happened(&lines);
+    let mut of_keys: HashMap<String, usize> = HashMap::new();
+    for ((run, call), times) in &happened {
+        match tool_of(tool, run, *call) {
+            AGAIN => {}
+            ONCE => *of_keys.entry(key(run, *call)).or_default() += times,
+            _ => figures.twice += usize::from(*times > 1),
+        }
     }
-    let twice = |times: &&usize| **times > 1;
-    figures.twice =
-        if is_once { of_keys.values().filter(twice).count() } else { happened.values().filter(twice).count() };
+    figures.twice += of_keys.values().filter(|times| **times > 1).count();
+    (figures.repeated, figures.reconciled) = (repeated(tool, &happened), found(effects));
     for run in runs {
         let sealed = store.records(&RecordFilter::run(run.as_str())).await.expect("records");
         if let Err(error) = Chain::verify(&sealed) {
@@ -499,19 +562,19 @@ async fn check(store: &dyn Store, is_once: bool, runs: &[String], effects: &Path
         }
         let records = store.calls(&RecordFilter::run(run.as_str())).await.expect("records");
         for number in 0..CALLS {
-            let call = format!("c{number}");
-            let times = happened.get(&*format!("{run} {call}")).copied().unwrap_or(0);
+            let (call, tool) = (format!("c{number}"), tool_of(tool, run, number));
+            let times = happened.get(&(run.as_str(), number)).copied().unwrap_or(0);
             let outcomes: Vec<_> =
                 records.iter().filter(|one| one.tool_call_id.as_str() == call).map(|one| one.outcome).collect();
             match (outcomes.as_slice(), times) {
                 ([Outcome::Ok], 1..) => {}
-                ([Outcome::Ok], 0) if is_once && of_keys.contains_key(&key(run, number)) => figures.delivered += 1,
+                ([Outcome::Ok], 0) if tool == ONCE && of_keys.contains_key(&key(run, number)) => figures.delivered += 1,
                 ([Outcome::Cancelled], 0) => figures.prevented += 1,
-                ([Outcome::OutcomeUnknown], _) => {
+                ([Outcome::OutcomeUnknown], _) if tool != KEYED && tool != AGAIN => {
                     figures.unknown += 1;
                     figures.unknown_took_effect += times.min(1);
                 }
-                _ => figures.wrong.push(format!("{run} {call}: {outcomes:?}, took effect {times} times")),
+                _ => figures.wrong.push(format!("{run} {call} of {tool}: {outcomes:?}, took effect {times} times")),
             }
         }
         figures.records += records.len();

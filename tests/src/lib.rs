@@ -46,6 +46,7 @@ mod guide {
     chapters! {
         Introduction: "introduction.md",
         FirstTool: "first-tool.md",
+        Attributes: "attributes.md",
         TenTypes: "ten-types.md",
         Identities: "identities.md",
         Policy: "policy.md",

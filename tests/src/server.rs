@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// The secret of a webhook.
+pub const WEBHOOK_SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
 /// The reply to one connection.
 #[derive(Debug, Clone)]
 #[must_use]
@@ -155,7 +158,7 @@ impl Server {
 
 fn serve(mut stream: TcpStream, reply: &Reply, asked: &Mutex<Vec<Asked>>, stop: &AtomicBool) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
-    let request = read(&mut BufReader::new(&stream))?;
+    let request = Asked::read(&mut BufReader::new(&stream))?;
     asked.lock().unwrap_or_else(PoisonError::into_inner).push(request);
     for piece in reply.bytes[..reply.cut].chunks(reply.piece.min(1 << 16)) {
         stream.write_all(piece)?;
@@ -173,21 +176,39 @@ fn serve(mut stream: TcpStream, reply: &Reply, asked: &Mutex<Vec<Asked>>, stop: 
     Ok(())
 }
 
-fn read(reader: &mut impl BufRead) -> std::io::Result<Asked> {
-    let mut asked = Asked::default();
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
-            break;
+impl Asked {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// The client hung up.
+    pub fn read(reader: &mut impl BufRead) -> std::io::Result<Self> {
+        let mut asked = Self::default();
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
+                break;
+            }
+            asked.head.push_str(&line);
         }
-        asked.head.push_str(&line);
+        let length = asked.head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<u64>().ok())?
+        });
+        reader.take(length.unwrap_or(0)).read_to_string(&mut asked.body)?;
+        Ok(asked)
     }
-    let length = asked.head.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<u64>().ok())?
-    });
-    reader.take(length.unwrap_or(0)).read_to_string(&mut asked.body)?;
-    Ok(asked)
+
+    /// A header of the request.
+    ///
+    /// # Panics
+    /// The request does not have it.
+    #[must_use]
+    #[allow(clippy::panic, reason = "a test says what it expects")]
+    pub fn header(&self, name: &str) -> &str {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        let found = lines.find(|(found, _)| found.eq_ignore_ascii_case(name));
+        found.unwrap_or_else(|| panic!("no {name}: {}", self.head)).1
+    }
 }
 
 impl Drop for Server {

@@ -5,7 +5,7 @@
 
 #![allow(clippy::expect_used, clippy::print_stderr, reason = "a test says what it expects")]
 
-use tests::kills::{CALLS, Figures, ONCE, Plan, disturb};
+use tests::kills::{AGAIN, CALLS, Figures, KEYED, ONCE, Plan, disturb};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_shared-worker");
 
@@ -36,7 +36,7 @@ async fn killed_processes_on_one_file_repeat_no_effect() {
 /// A call that can be reconciled or repeated never ends unknown, wherever its process is killed or stopped.
 #[tokio::test]
 async fn calls_that_can_be_reconciled_or_repeated_never_end_unknown() {
-    for (tool, is_repeated) in [("kills__keyed", false), ("kills__again", true)] {
+    for tool in [KEYED, AGAIN] {
         let folder = tempfile::tempdir().expect("a folder");
         let store = folder.path().join("store.db");
         let usual = Plan::new(PROGRAM, 2);
@@ -44,9 +44,10 @@ async fn calls_that_can_be_reconciled_or_repeated_never_end_unknown() {
         let figures = disturb(&plan, store.to_str().expect("a path"), folder.path()).await;
         recorded(&figures);
         assert_eq!(figures.unknown, 0, "{tool}");
+        assert_eq!(figures.twice, 0, "a call took effect twice");
         assert!(figures.taken_over > 0, "no run was taken over, so nothing was shown");
-        // The control: a call that may be repeated is repeated, and the harness sees it.
-        assert!(is_repeated || figures.twice == 0, "a call took effect twice");
+        let shown = if tool == AGAIN { figures.repeated } else { figures.reconciled };
+        assert!(shown > 0, "no call of {tool} was cut short, so nothing was shown");
     }
 }
 
@@ -81,4 +82,19 @@ async fn killed_processes_on_one_server_repeat_no_effect() {
     let folder = tempfile::tempdir().expect("a folder");
     let figures = disturb(&Plan::new(PROGRAM, 3), &server.url("kills"), folder.path()).await;
     holds(&figures);
+}
+
+/// The same for calls that can be reconciled, may be repeated, or have an effect key: in one run, in turn.
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn killed_processes_on_one_server_reconcile_repeat_and_keep_keys() {
+    let server = tests::postgres::Postgres::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = Plan { tool: tests::kills::MIXED, ..Plan::new(PROGRAM, 3) };
+    let figures = disturb(&plan, &server.url("kills"), folder.path()).await;
+    recorded(&figures);
+    assert_eq!(figures.twice, 0, "a call took effect twice, or two calls with one key");
+    assert!(figures.reconciled > 0 && figures.repeated > 0, "no call of these tools was cut short");
+    assert!(figures.unknown > 0 && figures.delivered > 0, "no call with a key was cut short, or none was delivered");
+    assert!(figures.taken_over > 0, "no run of a stopped process was taken over, so nothing was shown");
 }

@@ -20,7 +20,7 @@ use crate::names::{nearest, one_of};
 
 pub(crate) use argument::{ArgumentAttr, DefaultValue, argument};
 pub(crate) use capability::{CapabilityAttr, capability};
-pub(crate) use container::{Container, container};
+pub(crate) use container::{Container, container, is_tool};
 pub(crate) use key::Key;
 pub(crate) use pieces::{Piece, pieces};
 
@@ -208,6 +208,11 @@ pub(crate) fn tool(tokens: TokenStream, errors: &mut Errors) -> ToolAttr {
                 piece.choice("mode", &modes, errors)
             }),
             "crate" => attr.krate.read(piece, errors, krate),
+            // The effect is there, without its key.
+            word @ ("read_only" | "state_change" | "external_side_effect") => {
+                errors.at(&piece.key, format_args!("write `effect = {word}`"));
+                attr.effect.misspelt();
+            }
             other => match habit(other) {
                 Some(instead) => errors.at(&piece.key, format_args!("unknown key `{other}`; {instead}")),
                 None => meant.extend(unknown_key(piece, "`#[tool]`", &KEYS, errors)),
@@ -243,7 +248,7 @@ pub(crate) fn methods(tokens: TokenStream, errors: &mut Errors) -> Key<Path> {
 fn habit(key: &str) -> Option<&'static str> {
     Some(match key {
         "description" | "desc" | "doc" => "the doc comment of the item is the description",
-        "read_only" | "readonly" | "read_only_hint" => "write `effect = read_only`",
+        "readonly" | "read_only_hint" => "write `effect = read_only`",
         "destructive" | "destructive_hint" => "write `effect = state_change` or `external_side_effect`",
         "approval" | "require_approval" | "needs_approval" => {
             "the policy says which calls wait for a person, for example `require_approval_for_tools`"

@@ -94,8 +94,9 @@ impl Tool {
         }
     }
 
-    pub(crate) fn of_struct(attr: ToolAttr, item: ItemStruct, errors: &mut Errors) -> Self {
+    pub(crate) fn of_struct(attr: ToolAttr, mut item: ItemStruct, errors: &mut Errors) -> Self {
         let container = attr::container(&item.attrs, errors);
+        item.attrs.retain(|attr| !attr::is_tool(attr));
         let mut arguments = Vec::new();
         for field in &item.fields {
             let Some(ident) = &field.ident else { continue };

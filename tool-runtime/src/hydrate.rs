@@ -114,16 +114,15 @@ impl HydrationResult {
         let compiled = CompiledCatalog::unprepared(Arc::new(JsonSchemaValidator));
         let compiled = compiled.prepared(catalog, policy, &mut Vec::new());
         let policy = RunPolicy::new(policy.clone());
-        let limits = policy.limits();
         let mut seen = EvidenceSet::new();
         seen.insert_text(call.arguments.as_str());
         let settings = Settings {
-            depth: limits.argument_depth,
+            depth: policy.argument_depth(),
             of_tool: policy.limits_of(&call.name),
             run: &Arc::default(),
             compiled: &compiled,
             lists: &|_| true,
-            call_id_bytes: limits.call_id_bytes,
+            call_id_bytes: policy.call_id_bytes(),
             repairers: &[],
             repairs: &|repairer| policy.repairs(repairer),
             evidence: Some(&Mutex::new(seen)),

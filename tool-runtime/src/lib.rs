@@ -183,10 +183,10 @@ macro_rules! definition {
 /// Fails a test unless schema, parser and allowlist of every tool agree. Without an argument it takes every linked
 /// tool.
 ///
-/// Values are made from each schema: the parser has to take them, and a schema of an output has to describe what the
-/// allowlist leaves of it. Each value is then changed so that it breaks one rule of the schema: the schema has to
-/// refuse it at the place of the change. Where the change is one that a parser sees as well, the parser has to refuse
-/// it, too. The values are the same in every run. A schema for which no value can be made is a failure, not a gap.
+/// For each schema, values are generated: the parser must accept them, and the projected output must match the output
+/// schema. Each value is then changed to break one rule: the schema must report the place, and the parser must refuse it
+/// if it checks that rule. The values are the same in every run. A schema for which no value can be generated is a
+/// failure.
 ///
 /// ```
 /// use tool_runtime::{ToolCatalog, ToolError, tool};

@@ -13,7 +13,7 @@ mod effective;
 mod engine;
 mod expected;
 mod foreign;
-mod formats;
+pub(crate) mod formats;
 mod generate;
 mod graph;
 mod hash;

@@ -140,7 +140,7 @@ impl Store for WatchedStore {
         self.store.lanes(now, after, limit).await
     }
 
-    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
-        self.store.depth(now).await
+    async fn depth(&self, now: Timestamp, tenant: Option<&str>) -> Result<QueueDepth, StoreError> {
+        self.store.depth(now, tenant).await
     }
 }

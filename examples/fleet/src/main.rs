@@ -27,7 +27,9 @@ use crate::service::{Fleet, FleetService};
 use crate::tools::{Outbox, Outgoing, Stock};
 
 const POLICY: &str = r#"
-    allowed_tools = ["parts__list", "parts__order", "parts__pay", "parts__scan"]
+    allowed_tools = [
+        "parts__list", "parts__order", "parts__pay", "parts__scan", "parts__reserve", "parts__confirm",
+    ]
     require_approval_for_tools = ["parts__pay"]
 "#;
 
@@ -53,7 +55,8 @@ async fn serve(data: &std::path::Path, store: Arc<dyn Store>) -> Result<(), Box<
     let crossings = Arc::new(Crossings::from_env(data)?);
     let outbox = Arc::new(Outbox::open(&data.join("effects"), Arc::clone(&crossings))?);
     let catalog = ToolCatalog::builder().tool::<tools::list>().tool::<tools::order>();
-    let catalog = catalog.tool::<tools::pay>().tool::<tools::scan>().build()?;
+    let catalog = catalog.tool::<tools::pay>().tool::<tools::scan>();
+    let catalog = catalog.tool::<tools::Reserve>().tool::<tools::confirm>().build()?;
     // After a crash, a new process waits this long for a call that the previous process may still execute.
     let lease = seconds("FLEET_LEASE_SECONDS", 30)?;
     let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(POLICY)?)

@@ -12,8 +12,14 @@ use crate::crossing::Crossings;
 /// The first message that selects the short script.
 const PAY_ONLY: &str = "Pay only.";
 
-/// Five turns with one call each (one needs a person, one the client) and an answer. After the message `Pay only.`, a
-/// single turn with a call that needs a person, and an answer.
+/// The first message that selects the script whose call nobody but the client can answer.
+const SCAN_ONLY: &str = "Scan only.";
+/// The first message that selects the script whose calls can be settled after a crash.
+const RESERVE: &str = "Reserve it.";
+
+/// Five turns with one call each (one needs a person, one the client) and an answer. After the message `Pay only.` or
+/// `Scan only.`, a single turn with a call that needs a person or the client, and an answer. After `Reserve it.`, a turn
+/// with a call that can be looked up, one with a call that may be repeated, and an answer.
 pub struct Script {
     crossings: Arc<Crossings>,
 }
@@ -26,7 +32,10 @@ impl Script {
 
     fn turn(first: &str, at: usize) -> ScriptedTurn {
         match (first, at) {
-            (_, 5..) | (PAY_ONLY, 1..) => ScriptedTurn::text("All is done."),
+            (_, 5..) | (PAY_ONLY | SCAN_ONLY, 1..) | (RESERVE, 2..) => ScriptedTurn::text("All is done."),
+            (RESERVE, 0) => ScriptedTurn::call("reserve", "parts__reserve", r#"{"part":7}"#),
+            (RESERVE, 1) => ScriptedTurn::call("confirm", "parts__confirm", r#"{"part":7}"#),
+            (SCAN_ONLY, 0) => ScriptedTurn::call("late", "parts__scan", r#"{"part":10}"#),
             (PAY_ONLY, 0) => ScriptedTurn::call("late", "parts__pay", r#"{"cents":300}"#),
             (_, 0) => ScriptedTurn::call("look", "parts__list", "{}"),
             (_, 1) => ScriptedTurn::call("order", "parts__order", r#"{"part":7}"#),

@@ -1,11 +1,12 @@
-//! Tools whose effects are lines of a file, one that only reads, and one that the client executes.
+//! Tools whose effects are lines of a file, one that only reads, and one that the client executes. Of those with effects,
+//! one can look for its effect, and one may be repeated.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tool_runtime::{ToolContext, ToolError, capability, tool};
+use tool_runtime::{Call, Reconciled, ToolContext, ToolError, capability, tool};
 
 use crate::crossing::Crossings;
 
@@ -17,6 +18,18 @@ pub trait Outgoing {
     /// # Errors
     /// The file cannot be written.
     fn send(&self, line: &str) -> io::Result<()>;
+
+    /// Sends a line with a key, unless the key is refused. Returns whether it was sent.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    fn send_keyed(&self, key: &str, line: &str) -> io::Result<bool>;
+
+    /// Returns whether a line was sent. If it was not, the key is refused from now on.
+    ///
+    /// # Errors
+    /// A file cannot be read or written.
+    fn settle(&self, key: &str, line: &str) -> io::Result<bool>;
 }
 
 /// Reads the stock.
@@ -65,13 +78,57 @@ pub fn pay(
     Ok(format!("paid {cents} cents"))
 }
 
-fn sent(sent: io::Result<()>) -> Result<(), ToolError> {
+/// Reserves a part. Whether it was reserved can be looked up.
+#[tool(name = "parts__reserve", effect = external_side_effect, redact = ["$"])]
+pub struct Reserve {
+    /// The number of the part.
+    part: u32,
+}
+
+#[tool]
+impl Reserve {
+    async fn run(self, outgoing: &dyn Outgoing, call: &Call<Self>) -> Result<String, ToolError> {
+        if !sent(outgoing.send_keyed(&call.idempotency_key(), &self.line(call)))? {
+            return Err(ToolError::code("refused"));
+        }
+        Ok(format!("reserved part {}", self.part))
+    }
+
+    async fn reconcile(self, outgoing: &dyn Outgoing, call: &Call<Self>) -> Result<Reconciled<String>, ToolError> {
+        let was_sent = sent(outgoing.settle(&call.idempotency_key(), &self.line(call)))?;
+        let reserved = || Reconciled::TookEffect(format!("reserved part {}", self.part));
+        Ok(if was_sent { reserved() } else { Reconciled::Prevented })
+    }
+}
+
+impl Reserve {
+    fn line(&self, call: &ToolContext) -> String {
+        format!("{} {} reserve {}", call.run_id(), call.call_id(), self.part)
+    }
+}
+
+/// Confirms a reservation. The outside system recognizes the key, so the call may be repeated.
+#[tool(name = "parts__confirm", effect = external_side_effect, idempotent, redact = ["$"])]
+pub fn confirm(
+    ctx: &ToolContext,
+    outgoing: &dyn Outgoing,
+    /// The number of the part.
+    part: u32,
+) -> Result<String, ToolError> {
+    let key = ctx.idempotency_key();
+    sent(outgoing.send(&format!("{} {} confirm {part} {key}", ctx.run_id(), ctx.call_id())))?;
+    Ok(format!("confirmed part {part}"))
+}
+
+fn sent<T>(sent: io::Result<T>) -> Result<T, ToolError> {
     sent.map_err(|error| ToolError::code("not_sent").with_source(error))
 }
 
 /// A file that represents an outside system.
 pub struct Outbox {
     file: Mutex<File>,
+    /// Where it is, for the lines that were sent by other processes.
+    path: PathBuf,
     crossings: Arc<Crossings>,
 }
 
@@ -82,7 +139,25 @@ impl Outbox {
     /// It cannot be opened.
     pub fn open(path: &Path, crossings: Arc<Crossings>) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(Self { file: Mutex::new(file), crossings })
+        Ok(Self { file: Mutex::new(file), path: path.to_owned(), crossings })
+    }
+
+    fn append(&self, line: &str) -> io::Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(format!("{line}\n").as_bytes())?;
+        file.sync_data()
+    }
+
+    /// Locks the outside system for this process. A killed process releases the lock.
+    fn locked(&self) -> io::Result<File> {
+        let lock = OpenOptions::new().create(true).append(true).open(self.path.with_extension("lock"))?;
+        lock.lock()?;
+        Ok(lock)
+    }
+
+    /// The file whose existence means that the key is refused.
+    fn refusal(&self, key: &str) -> PathBuf {
+        self.path.with_file_name(format!("refused-{key}"))
     }
 }
 
@@ -98,13 +173,33 @@ impl Stock for Outbox {
 impl Outgoing for Outbox {
     fn send(&self, line: &str) -> io::Result<()> {
         self.crossings.cross("before the effect");
-        {
-            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-            file.write_all(format!("{line}\n").as_bytes())?;
-            file.sync_data()?;
-        }
+        self.append(line)?;
         self.crossings.cross("after the effect");
         Ok(())
+    }
+
+    fn send_keyed(&self, key: &str, line: &str) -> io::Result<bool> {
+        self.crossings.cross("before the effect");
+        let lock = self.locked()?;
+        let is_refused = self.refusal(key).exists();
+        if !is_refused {
+            self.append(line)?;
+        }
+        drop(lock);
+        self.crossings.cross("after the effect");
+        Ok(!is_refused)
+    }
+
+    fn settle(&self, key: &str, line: &str) -> io::Result<bool> {
+        self.crossings.cross("before the look-up");
+        let lock = self.locked()?;
+        let was_sent = std::fs::read_to_string(&self.path)?.lines().any(|sent| sent == line);
+        if !was_sent {
+            File::create(self.refusal(key))?.sync_all()?;
+        }
+        drop(lock);
+        self.crossings.cross("after the look-up");
+        Ok(was_sent)
     }
 }
 
@@ -126,6 +221,14 @@ mod tests {
         fn send(&self, line: &str) -> std::io::Result<()> {
             self.0.lock().map_err(|_| std::io::Error::other("poisoned"))?.push(line.to_owned());
             Ok(())
+        }
+
+        fn send_keyed(&self, _: &str, line: &str) -> std::io::Result<bool> {
+            self.send(line).map(|()| true)
+        }
+
+        fn settle(&self, _: &str, line: &str) -> std::io::Result<bool> {
+            Ok(self.0.lock().map_err(|_| std::io::Error::other("poisoned"))?.iter().any(|sent| sent == line))
         }
     }
 

@@ -75,10 +75,14 @@ function messageStream(bytes) {
       }),
     );
     const onError = (error) => shown.stream_errors.includes(error.message) || fail(error);
+    let last;
     for await (const message of readUIMessageStream({ stream: chunks, onError })) {
       shown.parts = message.parts;
       shown.message_id = message.id;
+      last = message;
     }
+    // A server that gets the message back checks it.
+    if (last?.parts.length > 0) await ai.validateUIMessages({ messages: [last] }).catch(fail);
     return plain(shown);
   });
 }
@@ -152,7 +156,9 @@ function resumer(release) {
       const [call] = message.parts.filter((part) => part.toolCallId !== undefined);
       if (name === "client") Object.assign(call, { state: "output-available", output: 7 });
       else Object.assign(call, { state: "approval-responded", approval: { ...call.approval, approved: name === "approved" } });
-      return { message: await read(second, message), warnings };
+      const resumed = await read(second, message);
+      await release.validateUIMessages({ messages: [resumed] }).catch((error) => warnings.push(error.message));
+      return { message: resumed, warnings };
     });
 }
 

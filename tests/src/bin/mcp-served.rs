@@ -17,7 +17,7 @@ use tool_runtime_sql::{SqlOptions, SqlStore};
 /// The file of effects.
 static EFFECTS: OnceLock<PathBuf> = OnceLock::new();
 
-const POLICY: &str = r#"allowed_tools = ["killed__write", "killed__send", "killed__keyed", "killed__again"]
+const POLICY: &str = r#"allowed_tools = ["killed__write", "killed__send", "killed__keyed", "killed__again", "killed__stuck", "killed__broken"]
 require_approval_for_tools = ["killed__send"]
 [mcp]
 hold = "1d"
@@ -62,6 +62,40 @@ impl Keyed {
     }
 }
 
+/// Writes a line, and does not end. Its look at the line does not end either.
+#[tool(name = "killed__stuck", effect = state_change, redact = ["$"])]
+#[derive(Debug)]
+struct Stuck {}
+
+#[tool]
+impl Stuck {
+    async fn run(self) -> Result<bool, ToolError> {
+        happen("stuck")?;
+        std::future::pending().await
+    }
+
+    async fn reconcile(self) -> Result<Reconciled<bool>, ToolError> {
+        std::future::pending().await
+    }
+}
+
+/// Writes a line, and does not end. Its look at the line panics.
+#[tool(name = "killed__broken", effect = state_change, redact = ["$"])]
+#[derive(Debug)]
+struct Broken {}
+
+#[tool]
+impl Broken {
+    async fn run(self) -> Result<bool, ToolError> {
+        happen("broken")?;
+        std::future::pending().await
+    }
+
+    async fn reconcile(self) -> Result<Reconciled<bool>, ToolError> {
+        panic!("it cannot look")
+    }
+}
+
 /// Writes a line, and ends the second time.
 #[tool(name = "killed__again", effect = state_change, redact = ["$"], idempotent)]
 async fn again() -> Result<bool, ToolError> {
@@ -89,6 +123,8 @@ async fn main() {
         .tool::<send>()
         .tool::<Keyed>()
         .tool::<again>()
+        .tool::<Stuck>()
+        .tool::<Broken>()
         .build()
         .expect("a catalog");
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");

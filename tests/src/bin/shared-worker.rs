@@ -1,8 +1,8 @@
 //! A worker as a separate process, for the tests that kill it: `shared-worker STORE EFFECTS PAUSE TOOL`.
 //!
-//! Each of its model's runs makes five calls of one tool, which appends a line to a file. The arguments name the run and
-//! the call: two calls with equal arguments would be one effect, and the second would wait while the outcome of the first
-//! is unknown.
+//! Each of its model's runs makes five calls of one tool (or of three in turn), which append a line to a file. The arguments
+//! name the run and the call: two calls with equal arguments would be one effect, and the second would wait while the
+//! outcome of the first is unknown.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test process says what it expects")]
 
@@ -26,8 +26,9 @@ impl ModelClient for Plan {
     async fn complete(&self, request: ModelRequest<'_>, _: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let said = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
         Ok(if said < CALLS {
-            let arguments = kills::arguments(&self.0, asked(request.messages), said);
-            let call = CallMessage::new(format!("c{said}"), &self.0, &arguments);
+            let run = asked(request.messages);
+            let tool = kills::tool_of(&self.0, run, said);
+            let call = CallMessage::new(format!("c{said}"), tool, &kills::arguments(tool, run, said));
             Decoded::new(&[Part::text(format!("{said}")), Part::Call(call)], Finish::ToolCalls)
         } else {
             Decoded::new(&[Part::text("Done.")], Finish::Stop)

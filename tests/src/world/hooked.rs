@@ -39,6 +39,8 @@ pub struct HookedStore {
     store: Arc<dyn Store>,
     hook: Hook,
     refusal: Option<Refusal>,
+    /// The maximum number of documents in a page.
+    most: usize,
     /// Senders of the handles that do not resolve until `settle`.
     silenced: Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>,
 }
@@ -47,13 +49,20 @@ impl HookedStore {
     /// A store with a hook.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, hook: impl Fn(&'static str) -> HookAction + Send + Sync + 'static) -> Self {
-        Self { store, hook: Box::new(hook), refusal: None, silenced: Mutex::default() }
+        Self { store, hook: Box::new(hook), refusal: None, most: usize::MAX, silenced: Mutex::default() }
     }
 
     /// Fails the updates of these documents with an error that is selected by their keys.
     #[must_use]
     pub fn refusing(mut self, refusal: impl Fn(&[Key]) -> Option<StoreError> + Send + Sync + 'static) -> Self {
         self.refusal = Some(Box::new(refusal));
+        self
+    }
+
+    /// Lists this many documents at a time, whatever the limit of the query.
+    #[must_use]
+    pub fn short_pages(mut self, most: usize) -> Self {
+        self.most = most;
         self
     }
 
@@ -64,7 +73,11 @@ impl HookedStore {
         }
     }
 
-    fn write(&self, method: &'static str, write: impl FnOnce(&dyn Store) -> WriteHandle) -> WriteHandle {
+    fn write(
+        &self,
+        method: &'static str,
+        write: impl FnOnce(&dyn Store) -> WriteHandle + Send + 'static,
+    ) -> WriteHandle {
         match (self.hook)(method) {
             HookAction::Pass => write(&*self.store),
             HookAction::Fail(error) => WriteHandle::ready(Err(error)),
@@ -72,7 +85,16 @@ impl HookedStore {
                 drop(write(&*self.store));
                 WriteHandle::ready(Err(error))
             }
-            HookAction::Late | HookAction::After(_) => {
+            HookAction::After(first) => {
+                let store = Arc::clone(&self.store);
+                let (sender, receiver) = oneshot::channel();
+                tokio::spawn(async move {
+                    first.await;
+                    drop(sender.send(write(&*store).await));
+                });
+                WriteHandle::new(receiver)
+            }
+            HookAction::Late => {
                 let kept = write(&*self.store);
                 let (sender, receiver) = oneshot::channel();
                 tokio::spawn(async move {
@@ -129,7 +151,8 @@ impl Store for HookedStore {
     }
 
     async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
-        self.look("list").await?.list(query).await
+        let query = Query { limit: query.limit.min(self.most), ..query.clone() };
+        self.look("list").await?.list(&query).await
     }
 
     async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
@@ -157,7 +180,7 @@ impl Store for HookedStore {
         self.look("lanes").await?.lanes(now, after, limit).await
     }
 
-    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
-        self.look("depth").await?.depth(now).await
+    async fn depth(&self, now: Timestamp, tenant: Option<&str>) -> Result<QueueDepth, StoreError> {
+        self.look("depth").await?.depth(now, tenant).await
     }
 }

@@ -136,10 +136,11 @@ fn each_disagreement_is_named() {
     let hidden = "bad__hidden_default: /page/size: it may be left out, and the schema publishes no default";
     assert_eq!(found!(hidden_default), [hidden]);
     let [custom] = &found!(custom)[..] else { panic!("one line") };
-    let refused = "bad__custom: /even/number: the schema allows what the parser refuses, for example ";
+    let refused = "bad__custom: /even/number: the schema allows what the parser refuses (odd), for example ";
     assert!(custom.starts_with(refused), "{custom}");
     let variants = found!(variant);
-    let refused = "bad__variant: /state: the schema allows what the parser refuses, for example ";
+    let refused =
+        "bad__variant: /state: the schema allows what the parser refuses (expected one of `Open`, `Done`), for";
     assert!(variants.iter().any(|line| line.starts_with(refused)), "{variants:?}");
     let named = "bad__variant: /state: the parser takes `Open`, which the schema does not list";
     assert!(variants.iter().any(|line| line == named), "{variants:?}");
@@ -184,14 +185,87 @@ fn kinds(
     })
 }
 
+#[derive(Deserialize, JsonSchema, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "kebab-case")]
+enum Shelf {
+    Upper,
+    Lower,
+}
+
+/// Types of other crates, keys of an enum, and bounds at the ends of their types.
+#[tool(name = "good__foreign", effect = read_only, redact = ["$"])]
+fn foreign(
+    /// How many parts are on each shelf.
+    shelves: std::collections::BTreeMap<Shelf, u8>,
+    /// When, where the clock hangs.
+    local: jiff::civil::DateTime,
+    /// Every day at this time.
+    time: jiff::civil::Time,
+    /// When, in a time zone.
+    zoned: jiff::Zoned,
+    /// From where.
+    address: std::net::IpAddr,
+    /// The id.
+    id: uuid::Uuid,
+    /// The least of all.
+    #[schemars(range(min = -9_223_372_036_854_775_808_i64, max = -9_223_372_036_854_775_808_i64))]
+    least: i64,
+    /// The greatest of all.
+    #[schemars(range(min = 18_446_744_073_709_551_615_u64))]
+    greatest: u64,
+    /// Any finite number.
+    #[schemars(range(min = -1.797_693_134_862_315_7e308, max = 1.797_693_134_862_315_7e308))]
+    finite: f64,
+    /// Long, of a pattern.
+    #[schemars(regex(pattern = "^[a-z]*$"), length(min = 50, max = 60))]
+    long: String,
+    /// A number of an order.
+    #[schemars(regex(pattern = "^ORD-"), length(min = 6))]
+    order: String,
+    /// One of two forms.
+    #[schemars(regex(pattern = "^[0-9]{2}$|^[a-z]{3}$"))]
+    form: String,
+    /// It says `null` or a number, or nothing.
+    nested: Option<Option<std::num::NonZeroU8>>,
+) -> Result<bool, ToolError> {
+    let _ = (local, time, zoned, address, id, least, greatest, finite, long, order, form);
+    Ok(nested.is_some() && shelves.is_empty())
+}
+
 #[test]
 fn what_agrees_is_not_reported() {
     assert_eq!(found!(kinds), [""; 0]);
+    assert_eq!(found!(foreign), [""; 0]);
     let schemas = [
         json!({ "type": "object", "required": ["a", "b"] }),
         json!({ "type": "object", "properties": { "a": { "type": "number", "exclusiveMinimum": 0.5 } }, "required": ["a"] }),
         json!({ "type": "object", "properties": { "a": { "type": "number", "exclusiveMinimum": 0.0, "multipleOf": 0.25 } } }),
+        json!({
+            "$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "required": ["a"],
+            "properties": { "a": {
+                "type": "array", "items": [{ "type": "integer" }], "additionalItems": false, "minItems": 1,
+            } },
+        }),
     ];
+    let members = [
+        json!({ "allOf": [{ "type": "integer" }, { "minimum": 3 }], "maximum": 4 }),
+        json!({ "allOf": [{ "properties": { "x": { "type": "integer" } } }, { "required": ["x"] }], "type": "object" }),
+        json!({ "type": "object", "properties": { "x": { "type": "null" } }, "anyOf": [{ "required": ["x"] }] }),
+        json!({ "type": "string", "maxLength": 3, "oneOf": [{ "minLength": 3 }, { "maxLength": 1 }] }),
+        json!({ "type": "object", "patternProperties": { "^x-": { "type": "integer" } }, "minProperties": 1 }),
+        json!({ "type": "object", "additionalProperties": { "type": "integer" }, "maxProperties": 1 }),
+        json!({ "type": "array", "prefixItems": [{ "type": "null" }], "items": { "type": "string" }, "minItems": 3 }),
+        json!({ "type": "integer", "minimum": 0.5, "maximum": 1.5 }),
+        json!({ "type": "number", "minimum": 1.7e308 }),
+        json!({ "type": "string", "format": "int32" }),
+        json!({ "type": "string", "minLength": 60_000 }),
+        json!({ "$ref": "#/$defs/part", "minimum": 90 }),
+    ];
+    let of = |member| json!({ "type": "object", "properties": { "a": member }, "required": ["a"] });
+    let mut schemas: Vec<_> = schemas.into_iter().chain(members.map(of)).collect();
+    for schema in &mut schemas {
+        schema["$defs"] = json!({ "part": { "type": "integer", "maximum": 100 } });
+    }
     for schema in schemas {
         let catalog = ToolCatalog::builder().dynamic(dynamic("good__tool", &schema)).build().expect("a catalog");
         assert_eq!(disagreements(&catalog, |_, _| {}), [""; 0], "{schema}");
@@ -237,6 +311,21 @@ fn what_cannot_be_tried_is_said() {
             "no value of the arguments can be made",
         ),
         (object(json!(false)), "/a: the schema allows nothing"),
+        (
+            object(json!({ "type": "array", "items": { "type": "boolean" }, "uniqueItems": true, "minItems": 3 })),
+            "/a: none of the values fits; expected at least 3 items",
+        ),
+        (
+            object(json!({ "type": "string", "pattern": "^[0-9]{3}$", "maxLength": 2 })),
+            "/a: no text of its `pattern` has such a length",
+        ),
+        (
+            object(json!({
+                "type": "array", "minItems": 1000,
+                "items": { "type": "array", "minItems": 1000, "items": { "type": "boolean" } },
+            })),
+            "/a/0: the smallest value is too large to be tried",
+        ),
     ];
     for (schema, expected) in cases {
         let catalog = ToolCatalog::builder().dynamic(dynamic("odd__tool", &schema)).build().expect("a catalog");
@@ -322,6 +411,16 @@ fn an_enormous_pattern_makes_no_enormous_text() {
     let Ok(catalog) = ToolCatalog::builder().dynamic(dynamic("odd__tool", &schema)).build() else { return };
     let found = disagreements(&catalog, |_, _| {});
     assert!(found.iter().any(|line| line.contains("cannot be compiled")), "{found:?}");
+}
+
+/// Every member of a large object has five mutants, each as large as the object: they are a sample then.
+#[test]
+fn an_object_of_many_members_ends() {
+    let names: Vec<_> = (0..1_000).map(|number| format!("m{number}")).collect();
+    let members: serde_json::Map<_, _> = names.iter().map(|name| (name.clone(), json!({ "type": "null" }))).collect();
+    let schema = json!({ "type": "object", "properties": members, "required": names, "additionalProperties": false });
+    let catalog = ToolCatalog::builder().dynamic(dynamic("odd__tool", &schema)).build().expect("a catalog");
+    assert_eq!(disagreements(&catalog, |_, _| {}), [""; 0]);
 }
 
 /// The number of values a tool gets shrinks with the catalog, and each tool is reported.

@@ -3,7 +3,10 @@
 mod contents;
 mod databases;
 mod delivery;
+mod doors;
 mod graphs;
+#[cfg(unix)]
+mod killed;
 mod policies;
 
 use std::sync::Arc;
@@ -92,7 +95,8 @@ async fn waits(processes: &Processes, policy: &str) -> Run {
 
 /// The notices of the tenant, oldest first.
 async fn notices(store: &dyn Store) -> Vec<StoredNotice> {
-    StoredNotice::all(store, Some("acme")).await.expect("notices")
+    let notices = StoredNotice::all(store, Some("acme")).await.expect("notices");
+    notices.into_iter().collect::<Result<_, _>>().expect("it reads")
 }
 
 /// The events of the notices, each with its data. Nothing in them is secret.

@@ -1,6 +1,8 @@
 //! Purges and erasures that are cut off at every operation of the store: what is left verifies, and the next one
 //! continues.
 
+mod unreadable;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -65,6 +67,27 @@ async fn a_removal_is_cut_off_anywhere() {
             assert!(at > 3, "it was cut off");
         }
     }
+}
+
+/// An erasure while the store is verified: a record that was read with its values is read again.
+#[tokio::test]
+async fn records_that_are_erased_during_a_verification_are_no_finding() {
+    let (store, reads) = (history().await, AtomicU32::new(0));
+    let inner = Arc::clone(&store);
+    let watched = HookedStore::new(Arc::clone(&store), move |method| {
+        // All records were read. The next page has the records of the erasure.
+        if method == "records" && reads.fetch_add(1, Ordering::AcqRel) == 1 {
+            let store = Arc::clone(&inner);
+            return HookAction::After(Box::pin(async move {
+                assert_eq!(remove(&*store, true).await.expect("it erases").records, 2 * RUNS);
+            }));
+        }
+        HookAction::Pass
+    });
+    let verified = Verification::of_store(&watched, &[], |_| {}).await.expect("it is read");
+    assert_eq!((verified.findings, verified.erased), (vec![], 0));
+    let verified = Verification::of_store(&*store, &[], |_| {}).await.expect("it is read");
+    assert_eq!((verified.findings, verified.erased), (vec![], 2 * RUNS));
 }
 
 /// Notes something, once for each caller.

@@ -2,6 +2,7 @@
 
 mod approved;
 mod connected;
+mod damaged;
 mod doors;
 mod inside;
 mod reconciling;

@@ -115,7 +115,11 @@ impl Rig {
     async fn unsettled(&self) -> Vec<(String, String)> {
         let store: &dyn Store = &*self.shared.store;
         let calls = store.unsettled_calls(&RecordFilter::default()).await.expect("it lists");
-        calls.into_iter().map(|record| (record.run_id.to_string(), record.tool_call_id.to_string())).collect()
+        calls
+            .into_iter()
+            .map(|record| record.expect("it reads"))
+            .map(|record| (record.run_id.to_string(), record.tool_call_id.to_string()))
+            .collect()
     }
 
     /// The decisions in whole chains: kind, decider, and whether it was refused.

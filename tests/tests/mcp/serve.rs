@@ -11,6 +11,7 @@ mod left;
 mod lost;
 mod rig;
 mod scripts;
+mod servers;
 mod strict;
 mod tasks;
 mod unread;

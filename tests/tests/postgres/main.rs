@@ -333,7 +333,8 @@ async fn no_listing_of_the_queue_reads_the_whole_table() {
     assert_eq!(store.due_runs(now, None, 256).await.unwrap().len(), 256);
     assert_eq!(store.due_runs(now, Some("tenant 20/"), 256).await.unwrap().len(), 10);
     assert_eq!(store.lanes(now, "", 256).await.unwrap().len(), 50);
-    assert_eq!(store.depth(now).await.unwrap().due, 500);
+    assert_eq!(store.depth(now, None).await.unwrap().due, 500);
+    assert_eq!(store.depth(now, Some("tenant 20")).await.unwrap().due, 10);
     drop(store);
     let after = scans();
     // Opening a store checks the columns of the table with a scan that reads no row.

@@ -155,6 +155,70 @@ fn paragraphs_are_short() {
     assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
+/// The words of a list in a source: `const KEYS: [&str; 2] = ["a", "b"];`.
+fn listed(path: &str, name: &str) -> Vec<String> {
+    let text = read(path);
+    let (_, after) = text.split_once(&format!("const {name}: [&str; ")).unwrap_or_else(|| panic!("{path}: {name}"));
+    let (_, words) = after.split_once('[').unwrap();
+    let (words, _) = words.split_once(']').unwrap();
+    words.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// The rows of the table below a heading, cell by cell.
+fn rows(text: &str, heading: &str) -> Vec<Vec<String>> {
+    let (_, section) = text.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("{heading}"));
+    let lines = section.lines().skip_while(|line| !line.starts_with("| ")).take_while(|line| line.starts_with("| "));
+    lines.skip(2).map(|row| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()).collect()
+}
+
+/// The tables of keys list what the macros parse, in its order, and the chapter behind each key mentions it.
+#[test]
+fn every_key_of_the_attributes_is_in_the_table() {
+    let page = read("docs/src/attributes.md");
+    let sources = [
+        ("## `#[tool(..)]`", "tool-macros/src/attr.rs", "KEYS"),
+        ("## `#[capability(..)]`", "tool-macros/src/attr/capability.rs", "KEYS"),
+    ];
+    for (heading, path, name) in sources {
+        let rows = rows(&page, heading);
+        let mut keys: Vec<_> = rows.iter().map(|row| row[0].trim_matches('`').to_owned()).collect();
+        assert!(rows.iter().all(|row| row.len() == 5 && row.iter().all(|cell| !cell.is_empty())), "{heading}");
+        let mut parsed = listed(path, name);
+        keys.sort();
+        parsed.sort();
+        assert_eq!(keys, parsed, "{heading}");
+        for row in &rows {
+            let key = row[0].trim_matches('`');
+            let (_, target) = row[4].split_once("](").expect("a link");
+            if let Some((chapter, _)) = target.split_once(".md") {
+                let chapter = read(format!("docs/src/{chapter}.md"));
+                assert!(chapter.contains(key), "{key}: {target} does not mention it");
+            }
+        }
+    }
+    // The documentation of the attribute has the same keys; a row may hold two.
+    let reference = read("tool-runtime/src/attributes.rs").replace("\n/// ", "\n");
+    let reference = reference.rsplit_once("/// Makes a function").map_or(&*reference, |(_, tool)| tool);
+    let cells: String = rows(reference, "# Keys").iter().map(|row| format!("{}, ", row[0])).collect();
+    let mut documented: Vec<_> = cells.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    let mut parsed = listed("tool-macros/src/attr.rs", "KEYS");
+    documented.sort();
+    parsed.sort();
+    assert_eq!(documented, parsed);
+    // Attributes of arguments.
+    let rows = rows(&page, "## Arguments");
+    let first: Vec<_> = rows.iter().map(|row| row[0].as_str()).collect();
+    for key in listed("tool-macros/src/attr/argument.rs", "ARG_KEYS") {
+        assert!(first.contains(&format!("`#[arg({key})]`").as_str()), "{key}");
+    }
+    for (name, at) in [("SERDE_KEYS", "`#[serde(..)]`"), ("SCHEMARS_KEYS", "`#[schemars(..)]`")] {
+        let row = rows.iter().find(|row| row[0] == at).expect("a row");
+        for key in listed("tool-macros/src/attr/argument.rs", name) {
+            assert!(row[1].contains(&format!("`{key}`")), "{at} {key}");
+        }
+    }
+}
+
 fn policy_text() -> String {
     let blocks = blocks(&read("docs/src/policy.md"));
     blocks.into_iter().find(|(info, _)| info == "toml").expect("the policy chapter has a policy").1

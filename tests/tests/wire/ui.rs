@@ -324,6 +324,38 @@ fn answers_in_the_same_run_settle_the_call() {
     }
 }
 
+/// A call that ended before it ran was approved by nobody.
+#[test]
+fn a_call_that_never_ran_is_not_shown_as_approved() {
+    let ends = |outcome: Outcome, executed: bool| {
+        let error = json!({"errorCode": outcome.code(), "safeMessage": "Not now.", "errors": []});
+        let ended = event(&json!({
+            "type": "tool_call_result", "id": "a", "name": "core__ping", "arguments": {}, "outcome": outcome,
+            "error": error, "executed": executed,
+        }));
+        [start("a"), suspended("a", Outcome::ApprovalRequired, None), ended, done("stop")]
+    };
+    for &protocol in Protocol::ALL {
+        for (outcome, executed, approved) in [
+            (Outcome::Cancelled, false, false),
+            (Outcome::PolicyDenied, false, false),
+            (Outcome::BudgetExceeded, false, false),
+            (Outcome::ApprovalExpired, false, false),
+            (Outcome::Cancelled, true, true),
+            (Outcome::ExecutionError, true, true),
+            (Outcome::OutcomeUnknown, false, true),
+        ] {
+            let (seen, bytes) = run(protocol, &ends(outcome, executed));
+            assert!(seen.calls[0].failed, "{bytes}");
+            if protocol == Protocol::UiMessageStream {
+                assert_eq!(seen.calls[0].approval.as_ref().unwrap().1, Some(approved), "{bytes}");
+                assert_eq!(bytes.contains("tool-output-denied"), !approved, "{bytes}");
+                assert_eq!(bytes.contains("Not now."), outcome != Outcome::ApprovalExpired, "{bytes}");
+            }
+        }
+    }
+}
+
 #[test]
 fn unreadable_arguments_and_resumed_calls() {
     for &protocol in Protocol::ALL {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tool_runtime::{Cap, Connection, ToolContext, ToolError, capability, tool};
+use tool_runtime::{Call, Cap, Connection, ToolContext, ToolError, capability, tool};
 
 /// Reads the time.
 #[capability(effect = read_only)]
@@ -20,8 +20,9 @@ fn add(
     clock: Arc<dyn Clock>,
     other: Cap<dyn Clock>,
     mail: Connection<dyn Mail>,
+    call: Call<u32>,
 ) -> Result<(), ToolError> {
-    let _ = (context, clock, other, mail);
+    let _ = (context, clock, other, mail, call);
     Ok(())
 }
 

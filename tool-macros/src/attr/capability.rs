@@ -28,6 +28,11 @@ pub(crate) fn capability(tokens: TokenStream, errors: &mut Errors) -> Capability
                 piece.value("a word for the kind of account, for example `\"calendar\"`", errors)
             }),
             "crate" => attr.krate.read(piece, errors, krate),
+            // The effect is there, without its key.
+            word @ ("read_only" | "state_change" | "external_side_effect") => {
+                errors.at(&piece.key, format_args!("write `effect = {word}`"));
+                attr.effect.misspelt();
+            }
             _ => {
                 if unknown_key(piece, "`#[capability]`", &KEYS, errors) == Some("effect") {
                     attr.effect.misspelt();

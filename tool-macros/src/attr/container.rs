@@ -29,11 +29,19 @@ pub(crate) fn container(attrs: &[Attribute], errors: &mut Errors) -> Container {
                 errors.at(&piece.key, "`#[schemars(..)]` is for arguments; the macro describes the item");
             }
             out.derived.push(attr.clone());
+        } else if is_tool(attr) {
+            // It is not kept: a second expansion would define everything twice.
+            errors.at(attr, "`#[tool]` is given twice; keep one, or write a second function");
         } else {
             out.kept.push(attr.clone());
         }
     }
     out
+}
+
+/// Whether it is another `#[tool(..)]`, however its path is written.
+pub(crate) fn is_tool(attr: &Attribute) -> bool {
+    attr.path().segments.last().is_some_and(|last| last.ident == "tool")
 }
 
 fn serde(attr: &Attribute, out: &mut Container, errors: &mut Errors) {

@@ -24,7 +24,7 @@ pub(super) fn missing_argument_docs(tool: &Tool, errors: &mut Errors) {
     }
 }
 
-/// `Arc<dyn Trait>`, `Cap<dyn Trait>`, `Connection<dyn Trait>` and `ToolContext` are injected, so parameters borrow
+/// `Arc<dyn Trait>`, `Cap<dyn Trait>`, `Connection<dyn Trait>`, `ToolContext` and `Call<..>` are injected, so parameters borrow
 /// them.
 pub(super) fn injected_owned(tool: &Tool, errors: &mut Errors) {
     for argument in &tool.arguments {
@@ -40,6 +40,8 @@ fn injected_type(tool: &Tool, argument: &Argument) -> Option<String> {
     let last = path.path.segments.last()?;
     let object = match &last.arguments {
         PathArguments::None if last.ident == "ToolContext" => return Some("ToolContext".to_owned()),
+        // The context of a struct tool; a function has no `Self`.
+        PathArguments::AngleBracketed(_) if last.ident == "Call" => return Some("ToolContext".to_owned()),
         PathArguments::AngleBracketed(list) => list.args.iter().find_map(|argument| match argument {
             GenericArgument::Type(Type::TraitObject(object)) => Some(written(object)),
             _ => None,

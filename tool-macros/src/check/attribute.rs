@@ -171,11 +171,13 @@ pub(super) fn redact_notation(tool: &Tool, errors: &mut Errors) {
     for path in paths(tool) {
         let text = path.value();
         let is_pointer = text.starts_with('/');
-        if !is_pointer && !text.starts_with("$.") && !text.contains('[') {
+        let is_joined = ["::", "->"].iter().any(|sign| text.contains(sign));
+        if !is_pointer && !is_joined && !text.starts_with("$.") && !text.contains('[') {
             continue;
         }
         let text = text.strip_prefix('$').unwrap_or(&text);
-        let dotted = if is_pointer { text.replace('/', ".") } else { text.to_owned() };
+        let dotted = text.replace("::", ".").replace("->", ".");
+        let dotted = if is_pointer { dotted.replace('/', ".") } else { dotted };
         // Arrays are passed through, so an index says nothing.
         let mut names = String::new();
         let mut is_index = false;

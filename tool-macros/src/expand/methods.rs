@@ -26,12 +26,16 @@ pub(super) fn methods(attr: TokenStream, item: TokenStream, block: &Methods, err
             return quote!(#item #unfinished);
         }
     };
+    let ty = &block.ty;
+    // Without `#[tool(..)]` on the struct, the methods would never be called.
+    let assertion = quote_spanned!(at(ty)=> fn __assertions() { __rt::assert_struct::<#ty>(); });
     quote! {
         #[allow(clippy::missing_errors_doc, clippy::needless_pass_by_value, clippy::unnecessary_wraps, clippy::unused_async)]
         #item
         #[doc(hidden)]
         const _: () = {
             use #private as __rt;
+            #assertion
             #component
         };
     }

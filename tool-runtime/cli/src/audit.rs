@@ -243,7 +243,7 @@ async fn each(
                     left -= 1;
                 }
                 Err(unreadable) => {
-                    broken(&unreadable);
+                    terminal::broken(&unreadable);
                     exit = Exit::Failed;
                 }
             }
@@ -306,12 +306,6 @@ fn row(sealed: &SealedRecord) -> [String; 8] {
     .map(|cell| terminal::safe(&cell))
 }
 
-/// Names a defect on stderr.
-fn broken(defect: &impl ToString) {
-    let broken = terminal::tone(terminal::Tone::Bad, "broken:");
-    terminal::message(&format!("{broken} {}", terminal::safe(&defect.to_string())));
-}
-
 /// Prints all anchors. One that cannot be read is named on stderr and fails the command at its end.
 async fn export_anchors(cli: &Cli<'_>) -> Result<Exit, Failure> {
     let (store, mut exit, mut printed) = (store(cli).await?, Exit::Done, Ok(()));
@@ -319,7 +313,7 @@ async fn export_anchors(cli: &Cli<'_>) -> Result<Exit, Failure> {
         Ok(Ok(line)) => terminal::line(&line),
         Ok(Err(failure)) => printed = Err(failure),
         Err(finding) => {
-            broken(&finding);
+            terminal::broken(&finding);
             exit = Exit::Failed;
         }
     };

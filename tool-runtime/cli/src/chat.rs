@@ -35,7 +35,7 @@ use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::session::{Cli, Gate, Sink};
 use crate::text::Why;
-use crate::{input, places, recorded, table, terminal, values};
+use crate::{input, log, places, recorded, table, terminal, values};
 
 #[derive(Debug, Args)]
 pub(crate) struct Chat {
@@ -71,6 +71,7 @@ pub(crate) struct Chat {
 }
 
 pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure> {
+    log::report_lost_records(cli.json());
     start::name_conversation(cli, &mut chat).await?;
     let endpoint = cli.settings.endpoint(&chat.endpoint);
     let prompts = prompts(&chat)?;

@@ -80,12 +80,14 @@ pub(super) async fn grants(cli: &Cli<'_>, action: Grants) -> Result<Exit, Failur
     let missing = || Failure::usage("name the store that holds the grants: --store sqlite:FILE or postgres://..");
     let store = cli.kept_records().await?.ok_or_else(missing)?;
     let tenant = cli.party().tenant;
+    let found = async || Ok::<_, Failure>(terminal::readable(StoredGrant::all(&*store, tenant.as_deref()).await?));
     match action {
-        Grants::List => list(cli, &StoredGrant::all(&*store, tenant.as_deref()).await?),
-        Grants::Add(asked) => add::add(cli, asked).await,
-        Grants::Revoke(asked) => {
-            revoke(cli, &*store, &StoredGrant::all(&*store, tenant.as_deref()).await?, &asked).await
+        Grants::List => {
+            let (grants, exit) = found().await?;
+            list(cli, &grants).map(|()| exit)
         }
+        Grants::Add(asked) => add::add(cli, asked).await,
+        Grants::Revoke(asked) => revoke(cli, &*store, &found().await?.0, &asked).await,
     }
 }
 
@@ -161,7 +163,7 @@ impl<'a> Row<'a> {
     }
 }
 
-fn list(cli: &Cli<'_>, found: &[StoredGrant]) -> Result<Exit, Failure> {
+fn list(cli: &Cli<'_>, found: &[StoredGrant]) -> Result<(), Failure> {
     let rows: Vec<_> = found.iter().map(Row::of).collect();
     if cli.settings.json {
         terminal::line(&json(&rows)?);
@@ -171,7 +173,7 @@ fn list(cli: &Cli<'_>, found: &[StoredGrant]) -> Result<Exit, Failure> {
         let cells: Vec<_> = rows.iter().map(Row::cells).collect();
         table::print(["GRANT", "TOOL", "VERDICT", "FOR", "USES", "EXPIRES", "DECIDED BY"], &cells);
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 async fn revoke(cli: &Cli<'_>, store: &dyn Store, found: &[StoredGrant], asked: &Revoke) -> Result<Exit, Failure> {

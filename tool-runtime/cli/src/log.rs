@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -87,6 +87,20 @@ pub(super) fn unopened(error: &tool_runtime::store::StoreError) {
 /// Whether a record could not be kept, which the command reports at its end.
 static RECORD_LOST: AtomicBool = AtomicBool::new(false);
 
+/// Set by a command that can run for days: each lost record is reported when it is lost, too; with `true` as JSON.
+static REPORTS_AT_ONCE: OnceLock<bool> = OnceLock::new();
+
+/// Reports each lost record when it is lost.
+pub(super) fn report_lost_records(json: bool) {
+    REPORTS_AT_ONCE.get_or_init(|| json);
+}
+
+/// Returns the report of a record that could not be kept.
+pub(super) fn record_lost() -> Failure {
+    let text = "a record could not be stored, so the audit is incomplete (-v shows the reason)";
+    Failure::failed(text).code("record_lost")
+}
+
 /// Returns whether a record could not be kept.
 pub(super) fn lost_a_record() -> bool {
     RECORD_LOST.load(Ordering::Relaxed)
@@ -97,6 +111,9 @@ pub(super) fn lost_a_record() -> bool {
 pub(super) fn failure(failure: &tool_runtime::runner::Failure<'_>) {
     if failure.is_record_lost {
         RECORD_LOST.store(true, Ordering::Relaxed);
+        if let Some(json) = REPORTS_AT_ONCE.get() {
+            crate::report(&record_lost(), *json);
+        }
     }
     if INSTALLED.load(Ordering::Relaxed) {
         let call = failure.call_id.map(tool_runtime::call::CallId::as_str);

@@ -95,7 +95,7 @@ pub(super) async fn notices(cli: &Cli<'_>, action: Notices) -> Result<Exit, Fail
 }
 
 async fn list(cli: &Cli<'_>, store: &dyn Store) -> Result<Exit, Failure> {
-    let notices = StoredNotice::all(store, cli.party().tenant.as_deref()).await?;
+    let (notices, exit) = terminal::readable(StoredNotice::all(store, cli.party().tenant.as_deref()).await?);
     let rows: Vec<_> = notices.iter().map(Row::of).collect();
     if cli.settings.json {
         terminal::line(&json(&rows)?);
@@ -105,7 +105,7 @@ async fn list(cli: &Cli<'_>, store: &dyn Store) -> Result<Exit, Failure> {
         let cells: Vec<_> = rows.iter().map(Row::cells).collect();
         table::print(["CREATED", "EVENT", "TOOL", "RUN", "CALL", "STATE", "LAST", "NEXT", "ID"], &cells);
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 async fn send(cli: &Cli<'_>, store: Arc<dyn Store>, watch: bool) -> Result<Exit, Failure> {
@@ -125,7 +125,7 @@ async fn send(cli: &Cli<'_>, store: Arc<dyn Store>, watch: bool) -> Result<Exit,
 }
 
 async fn retry(cli: &Cli<'_>, store: &dyn Store, id: &str) -> Result<Exit, Failure> {
-    let notices = StoredNotice::all(store, cli.party().tenant.as_deref()).await?;
+    let (notices, _) = terminal::readable(StoredNotice::all(store, cli.party().tenant.as_deref()).await?);
     let shown = terminal::safe(id);
     let Some(notice) = notices.iter().find(|notice| *notice.id == *id) else {
         return Err(Failure::usage(format!("there is no notice `{shown}` (see `notices list`)")).code("not_found"));

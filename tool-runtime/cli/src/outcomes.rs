@@ -90,15 +90,15 @@ struct Report<'a> {
 pub(super) async fn outcomes(cli: &Cli<'_>, action: Outcomes) -> Result<Exit, Failure> {
     let store = cli.existing_records("`--store URL`").await?;
     let tenant = cli.party().tenant;
-    let mut calls = store.unsettled_calls(&RecordFilter::default()).await?;
+    let (mut calls, exit) = terminal::readable(store.unsettled_calls(&RecordFilter::default()).await?);
     calls.retain(|record| record.tenant == tenant);
     match action {
-        Outcomes::List => list(cli, &calls),
+        Outcomes::List => list(cli, &calls).map(|()| exit),
         Outcomes::Settle(asked) => Box::pin(settle(cli, &calls, asked)).await,
     }
 }
 
-fn list(cli: &Cli<'_>, calls: &[ToolInvocationRecord]) -> Result<Exit, Failure> {
+fn list(cli: &Cli<'_>, calls: &[ToolInvocationRecord]) -> Result<(), Failure> {
     let rows: Vec<_> = calls.iter().map(Row::of).collect();
     if cli.settings.json {
         terminal::line(&json(&rows)?);
@@ -108,7 +108,7 @@ fn list(cli: &Cli<'_>, calls: &[ToolInvocationRecord]) -> Result<Exit, Failure> 
         let cells: Vec<_> = rows.iter().map(Row::cells).collect();
         table::print(["SINCE", "TOOL", "CAUSE", "PRINCIPAL", "RUN", "ARGUMENTS", "CALL"], &cells);
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 async fn settle(cli: &Cli<'_>, calls: &[ToolInvocationRecord], asked: Settle) -> Result<Exit, Failure> {

@@ -21,7 +21,7 @@ use crate::config::Settings;
 use crate::exit::Failure;
 #[cfg(feature = "mcp-client")]
 use crate::mcp::settings;
-use crate::text::{nearest, shell_word};
+use crate::text::{nearest, shell_word, store_word};
 use crate::{input, log, private_file, terminal};
 
 /// The command line of a running command: the application and the settings of the command.
@@ -103,8 +103,8 @@ impl Cli<'_> {
         Ok(Some(key))
     }
 
-    /// The options without which a command in another terminal would act under another policy, for other files or for
-    /// another party. They begin with a space.
+    /// The options without which a command in another terminal would act under another policy, on other files or another
+    /// store, or for another party. They begin with a space. A URL that may hold a password is shown as `URL`.
     pub(super) fn same_options(&self) -> String {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let settings = &self.settings;
@@ -112,6 +112,9 @@ impl Cli<'_> {
         let options = [
             ("--policy", settings.policy.as_deref().map(path)),
             ("--data", Some(&*settings.data).filter(is_own).map(path)),
+            ("--store", settings.store.as_deref().map(|url| store_word(url).to_owned())),
+            ("--store-prefix", settings.sql.prefix.clone()),
+            ("--digest-key-file", settings.digest_key.as_deref().map(path)),
             ("--principal", settings.principal.clone()),
             ("--tenant", settings.tenant.clone()),
         ];

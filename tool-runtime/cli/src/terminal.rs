@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use serde::Serialize;
+use tool_runtime::store::Finding;
 use tool_runtime::wire::Loss;
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::private_file;
 
 /// Whether some output could not be written.
@@ -141,6 +142,27 @@ pub fn note(text: &str) {
     if !style().quiet {
         message(text);
     }
+}
+
+/// Names a defect on stderr.
+pub(super) fn broken(defect: &impl ToString) {
+    let broken = tone(Tone::Bad, "broken:");
+    message(&format!("{broken} {}", safe(&defect.to_string())));
+}
+
+/// Returns what could be read. The rest is named on stderr, and fails a command that lists.
+pub(super) fn readable<T>(found: Vec<Result<T, Finding>>) -> (Vec<T>, Exit) {
+    let (mut read, mut exit) = (Vec::new(), Exit::Done);
+    for found in found {
+        match found {
+            Ok(found) => read.push(found),
+            Err(finding) => {
+                broken(&finding);
+                exit = Exit::Failed;
+            }
+        }
+    }
+    (read, exit)
 }
 
 /// Notes that other users may open a file.

@@ -47,6 +47,13 @@ pub(crate) fn shell_word(word: &str) -> String {
     }
 }
 
+/// The URL of a store for a command that is printed; `URL` if it may hold a password, which no message quotes.
+pub(crate) fn store_word(url: &str) -> &str {
+    let Some((_, rest)) = url.split_once("://") else { return url };
+    let user = rest.rsplit_once('@').map_or("", |(user, _)| user);
+    if user.contains(':') || rest.contains('?') { "URL" } else { url }
+}
+
 /// Returns the longest start of `text` that has at most `bytes` bytes and ends between characters.
 pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
@@ -85,7 +92,7 @@ impl Why {
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, nearest, on_one_line, shell_word};
+    use super::{cut, nearest, on_one_line, shell_word, store_word};
 
     #[test]
     fn the_nearest_name_is_found() {
@@ -100,6 +107,16 @@ mod tests {
     fn a_word_is_quoted_for_a_shell() {
         assert_eq!(shell_word("ada@example.org"), "ada@example.org");
         assert_eq!(shell_word("ada's file; rm"), r"'ada'\''s file; rm'");
+    }
+
+    #[test]
+    fn a_password_is_not_in_a_command() {
+        for url in ["sqlite:a?b.db", "postgres://ada@db.example:5432/app", "postgres://db.example/app"] {
+            assert_eq!(store_word(url), url);
+        }
+        for url in ["postgres://ada:secret@db.example/app", "postgres://a:s@t@db/app", "postgres://db/app?password=s"] {
+            assert_eq!(store_word(url), "URL");
+        }
     }
 
     #[test]

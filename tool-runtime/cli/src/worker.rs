@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure};
 use crate::session::{Cli, DeciderArgs};
 use crate::terminal::json;
 use crate::values::at_least_one;
-use crate::{approvals, attend, chat, input, places, terminal, values};
+use crate::{approvals, attend, chat, input, log, places, terminal, values};
 
 fn lease(text: &str) -> Result<Duration, String> {
     let lease = values::time(text)?;
@@ -91,7 +91,10 @@ pub(super) async fn worker(cli: &Cli<'_>, command: WorkerArgs) -> Result<Exit, F
         return Err(missing());
     }
     match command.action {
-        None => work(cli, command).await,
+        None => {
+            log::report_lost_records(cli.json());
+            work(cli, command).await
+        }
         Some(WorkerAction::Put { prompt, run }) => put(cli, &prompt, run).await,
         Some(WorkerAction::Post { run, prompt, approve, deny, answer, who }) => {
             let denials = deny.into_iter().map(|call| (call, ApprovalDecision::Deny(None)));

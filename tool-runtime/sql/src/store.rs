@@ -124,8 +124,8 @@ impl Store for SqlStore {
         read::lanes(&self.0, after, limit).await
     }
 
-    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
-        read::depth(&self.0, now).await
+    async fn depth(&self, now: Timestamp, tenant: Option<&str>) -> Result<QueueDepth, StoreError> {
+        read::depth(&self.0, now, tenant).await
     }
 }
 

@@ -5,14 +5,14 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use tracing::Instrument;
 
-use crate::agent::stream::UiStream;
+use crate::agent::stream::{Decided, UiStream};
 use crate::agent::telemetry::Used;
 use crate::agent::turns::Turns;
 use crate::agent::turns::calls::Action;
@@ -86,6 +86,8 @@ use crate::wire::{Message, RequestSettings};
 /// ```
 pub struct Conversation {
     pub(super) turns: Turns,
+    /// The calls on which the present request decides, for its stream.
+    pub(super) decided: Decided,
 }
 
 impl Conversation {
@@ -274,7 +276,14 @@ impl Conversation {
         done.stepped(step)
     }
 
+    /// Tells the stream of this request on which calls its client decides.
+    fn tell_stream(&self, input: &Input) {
+        let decided = input.decisions.iter().map(|(question, ..)| question.call_id().clone()).collect();
+        *self.decided.lock().unwrap_or_else(PoisonError::into_inner) = decided;
+    }
+
     async fn take_in(&mut self, input: Input) -> TurnOutcome {
+        self.tell_stream(&input);
         match Box::pin(self.admit(input)).await {
             Ok(mistake) => {
                 let ended = Box::pin(self.turns.drive()).await;
@@ -376,6 +385,7 @@ impl Conversation {
 
     /// As [`check`](Self::check). After a decision on a question that was replaced, the calls ask their new questions.
     async fn check_again(&mut self, input: &Input) -> Result<(), ResumeError> {
+        self.tell_stream(input);
         self.turns.look_for_waiting().await?;
         let checked = self.check(input).await;
         if let Err(ResumeError::NotAllowed(DecisionError::Question)) = checked {
@@ -385,11 +395,15 @@ impl Conversation {
     }
 
     async fn compare(&self, input: &Input) -> Result<(), ResumeError> {
-        let decisions = input.brought().map(|(question, ..)| (question.call_id(), Suspension::Approval));
-        let answers = input.answered().map(|id| (id, Suspension::Client));
+        let decisions = input.brought().map(|(question, kind, _)| {
+            (question.call_id(), (kind != DecisionKind::Expired).then_some(Suspension::Approval))
+        });
+        let answers = input.answered().map(|id| (id, Some(Suspension::Client)));
         let mut seen = HashSet::new();
         for (id, suspension) in decisions.chain(answers) {
-            let waits = self.waiting().any(|call| call.id == *id && call.suspension == suspension);
+            let waits = self
+                .waiting()
+                .any(|call| call.id == *id && suspension.is_none_or(|suspension| call.suspension == suspension));
             if !waits || !seen.insert(id) {
                 return Err(ResumeError::NotWaiting(id.clone()));
             }
@@ -457,7 +471,7 @@ impl Conversation {
     /// and answers. The calls are updated in place where the protocol can.
     pub fn ui_stream_resuming(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
         let calls = self.waiting().map(|call| (call.suspension, call.question.clone()));
-        let (sink, stream) = UiStream::continuing(protocol, message_id, calls);
+        let (sink, stream) = UiStream::continuing(protocol, message_id, calls, Arc::clone(&self.decided));
         self.events(move |event| sink.emit(event));
         stream
     }

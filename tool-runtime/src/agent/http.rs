@@ -44,7 +44,7 @@ pub use builder::HttpModelBuilder;
 pub use notifier::Notifier;
 
 #[cfg(feature = "mcp-client")]
-pub(crate) use tls::config as tls_config;
+pub(crate) use tls::client as http_client;
 
 use hidden::Hidden;
 use settings::Settings;

@@ -159,7 +159,8 @@ impl Input {
         self.decisions
     }
 
-    /// Adds the expiry of a call that waits for a person.
+    /// Adds the expiry of a call that waits for a person or for its client. A client's call with effects ends as
+    /// `outcome_unknown`, because the client may have executed it.
     pub fn expire(mut self, question: &Question) -> Self {
         self.expired.push(question.clone());
         self

@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -107,7 +108,7 @@ impl Agent {
     /// Starts a conversation on a run.
     #[must_use]
     pub fn converse(&self, run: Run) -> Conversation {
-        Conversation { turns: Turns { agent: self.clone(), run, state: State::default() } }
+        Conversation { turns: Turns { agent: self.clone(), run, state: State::default() }, decided: Arc::default() }
     }
 
     /// Continues a saved conversation, in this process or another. Takes the document by value or by reference; a
@@ -128,6 +129,6 @@ impl Agent {
         calls::look_for_waiting(&run, &mut state).await?;
         calls::look_for_queued(&run, &mut state).await;
         calls::ask_again(&run, &mut state).await?;
-        Ok(Conversation { turns: Turns { agent: self.clone(), run, state } })
+        Ok(Conversation { turns: Turns { agent: self.clone(), run, state }, decided: Arc::default() })
     }
 }

@@ -55,6 +55,10 @@ pub struct UiStream {
     until: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
+/// The calls on which the request of a client decides. Filled when the conversation takes the request, which is after
+/// its stream was made.
+pub(super) type Decided = Arc<Mutex<Vec<CallId>>>;
+
 /// The sink of a [`UiStream`]'s events.
 pub(super) struct UiSink(Arc<Mutex<Shared>>);
 
@@ -65,6 +69,8 @@ struct Shared {
     end: Vec<u8>,
     /// Calls that an earlier message shows: their ends are not part of this one.
     earlier: Vec<CallId>,
+    /// The calls whose decisions the client sent. `None` if it is not known.
+    decided: Option<Decided>,
     /// Whether deltas were left out.
     lagged: bool,
     ended: bool,
@@ -152,20 +158,31 @@ impl UiStream {
         (sink, stream)
     }
 
-    /// Returns a stream for a response that continues the message whose calls wait.
+    /// Returns a stream for a response that continues the message whose calls wait. The client does not know the
+    /// decisions on the calls that are not in `decided`.
     pub(super) fn continuing(
         protocol: Protocol,
         message_id: &str,
         calls: impl Iterator<Item = (Suspension, Question)>,
+        decided: Decided,
     ) -> (UiSink, Self) {
-        Self::with(UiEncoder::continuing(protocol, message_id, calls), Vec::new())
+        let (sink, stream) = Self::with(UiEncoder::continuing(protocol, message_id, calls), Vec::new());
+        lock(&stream.shared).decided = Some(decided);
+        (sink, stream)
     }
 
     fn with(encoder: UiEncoder, bytes: Vec<u8>) -> (UiSink, Self) {
-        let (end, earlier) = (Vec::new(), Vec::new());
-        let shared =
-            Shared { encoder, bytes, end, earlier, lagged: false, ended: false, abandoned: false, waker: None };
-        let shared = Arc::new(Mutex::new(shared));
+        let shared = Arc::new(Mutex::new(Shared {
+            encoder,
+            bytes,
+            end: Vec::new(),
+            earlier: Vec::new(),
+            decided: None,
+            lagged: false,
+            ended: false,
+            abandoned: false,
+            waker: None,
+        }));
         (UiSink(Arc::clone(&shared)), Self { shared, until: None })
     }
 }
@@ -179,6 +196,11 @@ impl Shared {
         let elsewhere = matches!(&event, Event::ToolCallResult { id, .. } if self.earlier.contains(id));
         if self.ended || self.abandoned || elsewhere {
             return;
+        }
+        if let (Event::ToolCallResult { id, .. }, Some(decided)) = (&event, &self.decided)
+            && !decided.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+        {
+            self.encoder.decided_elsewhere(id);
         }
         match event {
             Event::TextDelta { .. }

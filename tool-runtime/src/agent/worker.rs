@@ -144,7 +144,7 @@ impl Worker {
     ///
     /// The calls of such a run are left alone too. If its worker died inside a call, the ledger has the call as running
     /// until a worker of the version takes the run, so the same call of another run, or one under the same effect key, is
-    /// refused meanwhile, and nobody can settle it. A waiting call of such a run does not expire.
+    /// refused meanwhile, and it cannot be settled. A waiting call of such a run does not expire.
     pub const fn leave_other_versions(mut self, leave: bool) -> Self {
         self.leaves_others = leave;
         self

@@ -205,7 +205,7 @@ impl ToolContext {
     /// Returns the call's key in the ledger.
     pub(crate) fn ledger_key(&self) -> Hash {
         let party = (self.tenant(), self.principal());
-        ledger_key(party, self.run_id(), self.tool(), self.call_id(), self.0.call.digest())
+        ledger_key(party, self.run_id(), self.tool(), self.call_id(), self.0.call.effective_digest())
     }
 
     /// Writes an operational event to the `tracing` subscriber, with the ids of the call. Put no argument or

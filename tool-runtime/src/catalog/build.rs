@@ -8,7 +8,7 @@ use crate::catalog::graph::bind;
 use crate::catalog::{CatalogProblemKind, Entry, Gathered, ToolCatalog};
 use crate::component::{Named, Tool, Visitor};
 use crate::error::{BuildError, Problem};
-use crate::registration::{DynamicTool, Registration, ToolServer};
+use crate::registration::{Described, DynamicTool, Registration, ToolServer};
 use crate::text::nearest;
 use crate::tool::is_discovered;
 
@@ -104,7 +104,10 @@ impl CatalogBuilder {
         let mut problems = Vec::new();
         let registrations = self.registrations(&mut problems);
         let described = registrations.iter().map(Registration::describe);
-        let described = described.chain(self.dynamic.into_iter().map(DynamicTool::describe));
+        let described: Vec<_> = described.chain(self.dynamic.into_iter().map(DynamicTool::describe)).collect();
+        // Before the entries: a tool with another mistake is checked, too, and may be the one that lists values.
+        evidence(&described, &mut problems);
+        let described = described.into_iter();
         let (graphs, tools): (Vec<_>, Vec<_>) = described.partition(|described| described.graph.is_some());
         let mut entries: Vec<_> =
             tools.into_iter().filter_map(|described| Entry::new(described, &mut problems)).collect();
@@ -114,7 +117,6 @@ impl CatalogBuilder {
         }
         collisions(&entries, &mut problems);
         prefixes(&entries, &self.servers, &mut problems);
-        evidence(&entries, &mut problems);
         if !problems.is_empty() {
             return Err(BuildError::new(problems));
         }
@@ -226,14 +228,14 @@ fn prefixes(entries: &[Entry], servers: &[Gathered], problems: &mut Vec<Problem>
 }
 
 /// The tool that lists an argument's values must exist, here or in a crate that is linked; a server's may come later.
-fn evidence(entries: &[Entry], problems: &mut Vec<Problem>) {
-    if entries.iter().all(|entry| entry.spec.evidence.is_empty()) {
+fn evidence(tools: &[Described], problems: &mut Vec<Problem>) {
+    if tools.iter().all(|tool| tool.evidence.is_empty()) {
         return;
     }
-    let mut known: BTreeSet<&str> = entries.iter().map(|entry| entry.spec.name.as_str()).collect();
+    let mut known: BTreeSet<&str> = tools.iter().map(|tool| &*tool.written).collect();
     known.extend(inventory::iter::<Registration>().map(|registration| registration.meta.name));
-    for entry in entries {
-        for (argument, lister) in &entry.spec.evidence {
+    for tool in tools {
+        for (argument, lister) in &tool.evidence {
             if known.contains(lister.as_str()) || is_discovered(lister) {
                 continue;
             }
@@ -241,10 +243,10 @@ fn evidence(entries: &[Entry], problems: &mut Vec<Problem>) {
             let suggestion = suggestion.map(|suggestion| format!("; did you mean `{suggestion}`?")).unwrap_or_default();
             let message = format!(
                 "`{}`: the evidence of `{argument}` comes from the tool `{}`, which does not exist{suggestion}",
-                entry.spec.name,
+                tool.written.escape_debug(),
                 lister.escape_debug()
             );
-            problems.push(CatalogProblemKind::Evidence.problem(message, entry.location));
+            problems.push(CatalogProblemKind::Evidence.problem(message, tool.location));
         }
     }
 }

@@ -32,7 +32,7 @@ impl Hydrated {
     /// SHA-256 of the frozen arguments.
     #[must_use]
     pub fn digest(&self) -> Hash {
-        self.frozen.hash()
+        self.frozen.argument_digest()
     }
 
     /// Whether the arguments had to be repaired to be read.
@@ -129,7 +129,7 @@ impl Frozen {
     }
 
     /// SHA-256 of the canonical text.
-    pub(crate) fn hash(&self) -> Hash {
+    pub(crate) fn argument_digest(&self) -> Hash {
         *self.forms().digest.get_or_init(|| Hash::sha256(&**self.canonical()))
     }
 
@@ -205,7 +205,7 @@ impl Digested for Frozen {
         other.as_ref().unwrap_or_else(|| self.canonical())
     }
 
-    fn digest(&self) -> Hash {
+    fn effective_digest(&self) -> Hash {
         *self.forms().effective_digest.get_or_init(|| Hash::sha256(self.effective()))
     }
 }

@@ -71,7 +71,7 @@ impl Call {
                         || seen.fingerprint() == call.fingerprint() && seen.effective() == call.effective())
             }
             // An earlier process left only the digest.
-            Self::Restored { tool, digest } => **tool == *call.tool() && *digest == call.digest(),
+            Self::Restored { tool, digest } => **tool == *call.tool() && *digest == call.effective_digest(),
         }
     }
 }
@@ -93,7 +93,7 @@ struct Saved {
 impl From<Last> for Saved {
     fn from(Last { call, times }: Last) -> Self {
         let (tool, digest) = match call {
-            Call::Seen(seen) => (seen.tool().into(), seen.digest()),
+            Call::Seen(seen) => (seen.tool().into(), seen.effective_digest()),
             Call::Restored { tool, digest } => (tool, digest),
         };
         Self { tool, digest, times }

@@ -9,7 +9,7 @@ use crate::call::{Caller, Decider, Decision, DecisionError, Verdict};
 use crate::json;
 use crate::policy::allowance::Allowance;
 use crate::policy::approvals::Decided;
-use crate::policy::budget::{Budgets, PolicyLimits, ToolLimits};
+use crate::policy::budget::{Budgets, ToolLimits};
 use crate::policy::data::ToolRule;
 use crate::policy::decision::ReadOnce;
 use crate::policy::exceeded::Holder;
@@ -31,8 +31,8 @@ const MOST: usize = 16;
 pub(crate) struct RunPolicy {
     current: ToolPolicy,
     earlier: Vec<ToolPolicy>,
-    /// The runner's policy with the notices under which the run ran before, if they are others. They decide nothing, so
-    /// only the lists of [`notices`](Self::notices) read it.
+    /// A copy of the runner's policy with the notices of an earlier process, if they differ. Notices decide nothing, so
+    /// only [`notices`](Self::notices) reads it.
     noticed: Option<ToolPolicy>,
     standings: Vec<Standing>,
 }
@@ -68,7 +68,8 @@ impl RunPolicy {
         (earlier.len() <= MOST && standings.len() <= MOST).then_some(Self { current, earlier, noticed, standings })
     }
 
-    /// The policies plus the runner's own with approvals for every effect. `None` if these are too many.
+    /// Returns the same policies, plus a copy of the runner's that requires an approval for every effect. `None` if they
+    /// are more than a run may have.
     #[cfg(feature = "code-mode")]
     pub(crate) fn asking_for_effects(&self) -> Option<Self> {
         let effects = [ToolEffect::StateChange, ToolEffect::ExternalSideEffect];
@@ -197,15 +198,14 @@ impl RunPolicy {
         self.terms_of(name, ToolEffect::ReadOnly).limits
     }
 
-    /// Returns the size limits for call ids and nesting: the lowest of all policies.
-    pub(crate) fn limits(&self) -> PolicyLimits {
-        let limits = self.current.data().limits;
-        self.earlier.iter().map(|policy| policy.data().limits).fold(limits, |one, other| PolicyLimits {
-            call_id_bytes: one.call_id_bytes.min(other.call_id_bytes),
-            argument_bytes: one.argument_bytes.min(other.argument_bytes),
-            argument_depth: one.argument_depth.min(other.argument_depth),
-            result_bytes: one.result_bytes.min(other.result_bytes),
-        })
+    /// Returns the length of the longest call id, in bytes: the lowest limit of all policies.
+    pub(crate) fn call_id_bytes(&self) -> usize {
+        self.all().map(|policy| policy.data().limits.call_id_bytes).fold(usize::MAX, usize::min)
+    }
+
+    /// Returns the greatest nesting of arguments: the lowest limit of all policies.
+    pub(crate) fn argument_depth(&self) -> usize {
+        self.all().map(|policy| policy.data().limits.argument_depth).fold(usize::MAX, usize::min)
     }
 
     /// Whether every policy allows this repairer.

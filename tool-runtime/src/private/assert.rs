@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::call::Violation;
 use crate::capability::injected::AllowedIn;
+use crate::component::Named;
 
 /// An argument that the model sends.
 #[diagnostic::on_unimplemented(
@@ -118,6 +119,20 @@ impl Validated for Result<(), Violation> {
 pub fn validated<V: Validated>(answer: V) -> Result<(), Violation> {
     answer.into_result()
 }
+
+/// A struct with `#[tool(..)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool, so its `#[tool] impl` is never called",
+    label = "its struct has no `#[tool(..)]`",
+    note = "write `#[tool(name = \"..\", effect = .., redact = [..])]` on the struct"
+)]
+pub trait StructTool {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Named> StructTool for T {}
+
+/// Asserts `StructTool`.
+pub const fn assert_struct<T: StructTool>() {}
 
 /// Asserts `SameAccount`.
 pub const fn assert_account<T: SameAccount<SAME> + ?Sized, const SAME: bool>() {}

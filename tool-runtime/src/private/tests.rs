@@ -99,7 +99,7 @@ impl Digested for Hydrated {
         "null"
     }
 
-    fn digest(&self) -> Hash {
+    fn effective_digest(&self) -> Hash {
         Hash::sha256("null")
     }
 }

@@ -154,7 +154,8 @@ fn failure(error: ToolError, projector: &Projector) -> RunFailure {
     match error.kind() {
         ErrorKind::Reported if projector.shows_error() => {
             let text = error.detail();
-            RunFailure::Tool(error.with_safe(text))
+            // Without a text of the server, its fixed sentence remains.
+            RunFailure::Tool(if text.trim().is_empty() { error } else { error.with_safe(text) })
         }
         ErrorKind::Tool | ErrorKind::Reported => RunFailure::Tool(error),
         ErrorKind::Lost | ErrorKind::TimedOut => RunFailure::Lost(error),

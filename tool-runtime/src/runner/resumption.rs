@@ -1,8 +1,8 @@
 //! Calls that do not end in one pass: the methods that decide, answer or close a waiting call, and those that continue
 //! a run or a call of another process.
 //!
-//! The methods are together here, as the documentation shows them, which makes the file long; each calls the function of
-//! the same name in a submodule of the runner. No module imports this one: the ledger closes the calls of an ended
+//! The methods are together here, as the documentation shows them, which makes the file long; each calls a function in a
+//! submodule of the runner. No module imports this one: the ledger closes the calls of an ended
 //! graph through [`Run::abandon`], which is why [`orphans`](crate::runner::ledger::orphans) does not import the gate
 //! that it enters again.
 
@@ -385,10 +385,11 @@ impl ToolRunner {
     /// documents.
     ///
     /// A call is abandoned if its process is gone and no process continues its run. If this runner has its tool, and
-    /// neither it nor a tool of its graph borrows a connection, the call is reconciled, repeated or closed, under the policy that let it begin or
-    /// wait, for the principal of its run.
+    /// neither it nor a tool of its graph borrows a connection, the call is reconciled, repeated or closed, under the
+    /// policy that let it begin or wait, for the principal of its run. Any other call that can be reconciled or repeated
+    /// stays open for a week, and is then closed as `outcome_unknown`; the rest is closed at once.
     ///
-    /// A call of such a run that waits for longer than it may ends as `approval_expired`, if this runner has its tool,
+    /// A waiting call of such a run whose deadline has passed ends as `approval_expired`, if this runner has its tool,
     /// and otherwise a week later. So does a call inside a graph whose own call is over.
     ///
     /// ```
@@ -489,7 +490,7 @@ impl ToolRunner {
         self.note_late(run_id, None, question, (decision.kind(), Some(decider))).await
     }
 
-    /// As [`Run::note_late`], for a run that this process does not have. `party` is the run's principal and tenant, if
+    /// As [`late::note_late`], for a run that this process does not have. `party` is the run's principal and tenant, if
     /// they are known.
     pub(crate) async fn note_late(
         &self,

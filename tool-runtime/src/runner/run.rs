@@ -11,6 +11,8 @@ pub(super) mod offer;
 pub(super) mod options;
 pub(super) mod problem;
 pub(super) mod restore;
+#[cfg(feature = "mcp-server")]
+pub(super) mod rights;
 #[cfg(feature = "picking")]
 pub(super) mod search;
 pub(super) mod snapshot;

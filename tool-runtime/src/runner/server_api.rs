@@ -15,11 +15,10 @@ use crate::runner::ledger::recover;
 use crate::runner::run::call_ids::MAX_CALLS;
 use crate::runner::waiting::{approval_rules, expired};
 use crate::runner::{Run, RunOptions, ServerEntry, ToolRunner};
-use crate::store::pages::Rest;
+use crate::store::pages::Search;
 use crate::store::{
     Document, DocumentKind, Key, LedgerEntry, Post, Query, StoreError, StoredRun, Transaction, close_abandoned, served,
 };
-use crate::tool::ToolEffect;
 
 /// A run, with the methods that only a server uses.
 #[derive(Clone, Copy)]
@@ -68,11 +67,9 @@ impl<'r> ServedRun<'r> {
     pub(crate) async fn asked_as(self, tool: &str, arguments: &str) -> Option<Arc<str>> {
         let of = {
             let (options, arguments) = (self.0.options(), json::parse(arguments, &Limits::UNBOUNDED).ok()?);
-            let mut roles: Vec<_> = options.roles.iter().collect();
-            roles.sort_unstable();
-            let party = (&options.tenant, &options.principal, roles, &options.attributes);
-            let call = (party, tool, json::canonical::to_text(&arguments));
-            match &options.tools {
+            let rights = options.rights();
+            let call = (rights.party, tool, json::canonical::to_text(&arguments));
+            match rights.tools {
                 None => serde_json::to_vec(&call),
                 // A session with fewer tools does not find the call.
                 Some(tools) => serde_json::to_vec(&(call, tools)),
@@ -115,14 +112,25 @@ impl ServedRuns<'_> {
     pub(crate) fn can_wait(self, entry: &Entry) -> bool {
         let (policy, is_graph) = (&self.0.shared.policy, entry.spec.name.as_str().starts_with("graph__"));
         let asks = || approval_rules::asks(policy, entry);
-        let has_effect = policy.effect_of(entry.spec.name.as_str(), entry.spec.effect) != ToolEffect::ReadOnly;
-        let can_be_twin = has_effect && (!entry.spec.idempotent || entry.spec.once.is_some());
+        let can_be_twin = approval_rules::can_be_twin(policy, entry);
         self.0.shared.approvals && (is_graph || can_be_twin || policy.data().cedar.is_some() || asks())
     }
 
-    /// Whether only this process can reach the store.
+    /// Whether only this process can reach the store, so that no approver can.
     pub(crate) fn keeps_to_itself(self) -> bool {
         self.0.shared.store_is_own
+    }
+
+    /// Returns the reasons why a call can wait that no person can decide on, because only this process can reach the
+    /// store. With `own` set to `true`, a client can be asked about calls of its own principal.
+    pub(crate) fn undecidable(self, own: bool) -> Vec<String> {
+        let shared = &self.0.shared;
+        if !shared.approvals || !self.keeps_to_itself() {
+            return Vec::new();
+        }
+        let mut rules = self.0.asking_rules(own);
+        rules.extend(approval_rules::unknown_outcomes(&shared.policy, &shared.catalog, own));
+        rules
     }
 
     /// Takes over calls of servers whose process is gone, if their tools can reconcile or repeat them, and closes the
@@ -138,6 +146,11 @@ impl ServedRuns<'_> {
     /// Returns the time by the runner's clock.
     pub(crate) fn now(self) -> Timestamp {
         self.0.shared.clock.now()
+    }
+
+    /// Returns when a call that is suspended now would expire.
+    pub(crate) fn expires(self) -> Timestamp {
+        self.now().saturating_add(self.0.shared.approval_ttl).unwrap_or(Timestamp::MAX)
     }
 
     /// Stores a run with its server's document, so that any process can post decisions to it.
@@ -171,13 +184,14 @@ impl ServedRuns<'_> {
     /// Returns the posts to a run, oldest first.
     pub(crate) async fn posted_to(self, run: &Run) -> Result<Vec<(Key, Post)>, StoreError> {
         let scope = Some(Arc::clone(run.identity()));
-        let (mut rest, mut posts) = (Rest::of(Query { scope, ..Query::new(DocumentKind::Post) }), Vec::new());
-        while let Some(page) = self.0.shared.store.page(&mut rest).await? {
+        let (mut search, mut posts) = (Search::of(Query { scope, ..Query::new(DocumentKind::Post) }), Vec::new());
+        while let Some(page) = self.0.shared.store.next(&mut search).await? {
             posts.extend(page.into_iter().filter_map(|listed| match listed.document {
                 Document::Post(post) => Some((listed.key, *post)),
                 _ => None,
             }));
         }
+        search.end()?;
         Ok(posts)
     }
 

@@ -11,6 +11,7 @@ pub(super) mod decision_lock;
 pub(super) mod expired;
 pub(super) mod grant;
 pub(super) mod grants;
+pub(super) mod labels;
 pub(super) mod late;
 pub(super) mod names;
 pub(super) mod notices;

@@ -87,6 +87,7 @@ impl Walk {
             }
             if let Some(format) = private {
                 formats::write_bounds(schema, &format);
+                formats::write_pattern(schema, &format);
             }
             self.check(schema);
         } else if schema.contains_key("$ref") || schema.contains_key("$dynamicRef") {

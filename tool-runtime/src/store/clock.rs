@@ -219,8 +219,8 @@ impl Store for Timed {
         self.store.lanes(now, after, limit).await
     }
 
-    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
-        self.store.depth(now).await
+    async fn depth(&self, now: Timestamp, tenant: Option<&str>) -> Result<QueueDepth, StoreError> {
+        self.store.depth(now, tenant).await
     }
 }
 

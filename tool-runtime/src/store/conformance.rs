@@ -174,6 +174,7 @@ pub(super) fn waiting(run: &str, call: &str, expires: i64) -> Waiting {
         policy_revision: Hash([9; 32]),
         rule: Some("require_approval_for_effects".to_owned()),
         labels: vec!["untrusted".into()],
+        gained: Vec::new(),
         run_id: run.into(),
         session_id: None,
         conversation_id: Some("talk".into()),

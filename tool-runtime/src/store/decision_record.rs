@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{
-    ArgumentChange, ArgumentDigest, CallId, Cause, Decider, DecisionError, JsonText, Outcome, RecordSeal,
+    ArgumentChange, ArgumentDigest, CallId, Cause, Decider, DecisionError, JsonText, Outcome, Question, RecordSeal,
     RecordedArguments, RecordedWorld, Violation,
 };
 use crate::store::{AuditRecord, GrantOrigin, PendingCall, StoredGrant};
@@ -37,6 +37,10 @@ pub struct DecisionRecord {
     /// Why the decision was refused and the call still waits. `None` if it was carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<Refusal>,
+    /// The question that the decision answers. `None` for a grant, its revocation, a settlement, and a decision without
+    /// a question: the call was abandoned, or answered by its client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
     /// When the decision was made.
     pub at: Timestamp,
     /// Digest of the frozen arguments that were decided on. `None` if the call was suspended before digests had keys.
@@ -259,6 +263,7 @@ impl DecisionRecord {
             decider: decider.cloned(),
             decision,
             refused: None,
+            question: None,
             at,
             argument_digest: pending.record_digest,
             edited_digest: None,
@@ -290,6 +295,7 @@ impl DecisionRecord {
             decider: Some(decider.clone()),
             decision: DecisionKind::Revoked,
             refused: None,
+            question: None,
             at,
             argument_digest,
             edited_digest: None,
@@ -333,6 +339,7 @@ impl DecisionRecord {
             decider: decider.cloned(),
             decision,
             refused: None,
+            question: None,
             at,
             argument_digest: None,
             edited_digest: None,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::store::lane::tenant_of;
 use crate::store::{DocumentKind, Query, Store, StoreError, StoredDocument};
 
 /// A run that workers share, by the time from which it is due, without its text.
@@ -141,13 +142,17 @@ pub(super) async fn lanes<S: Store + ?Sized>(
 }
 
 /// The default of [`Store::depth`]: reads all runs.
-pub(super) async fn depth<S: Store + ?Sized>(store: &S, now: Timestamp) -> Result<QueueDepth, StoreError> {
-    let (mut runs, mut query) = (Vec::new(), Query::new(DocumentKind::Run));
+pub(super) async fn depth<S: Store + ?Sized>(
+    store: &S,
+    now: Timestamp,
+    tenant: Option<&str>,
+) -> Result<QueueDepth, StoreError> {
+    let (mut depth, mut query) = (QueueDepth::default(), Query::new(DocumentKind::Run));
     while let Some(page) = query.next_page(store).await? {
-        // Only the times are kept, not the texts.
-        runs.extend(page.iter().filter_map(|run| Some((run.due()?, run.leased_until()))));
+        let is_theirs = |run: &DueRun| tenant.is_none_or(|tenant| tenant_of(&run.lane) == tenant);
+        for run in page.iter().filter(|run| run.due_run().as_ref().is_some_and(is_theirs)) {
+            run.due().into_iter().for_each(|due| depth.add(now, due, run.leased_until()));
+        }
     }
-    let mut depth = QueueDepth::default();
-    runs.into_iter().for_each(|(due, until)| depth.add(now, due, until));
     Ok(depth)
 }

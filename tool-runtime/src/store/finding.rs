@@ -33,7 +33,7 @@ pub(super) enum Wrong {
     /// The records from this place up to an anchored one are gone.
     Cut { run_id: Arc<str>, sequence: u64, anchor: u64 },
     /// A document cannot be read.
-    Document { kind: &'static str, scope: Arc<str> },
+    Document { kind: &'static str, scope: Arc<str>, id: Arc<str> },
     /// An anchor is broken.
     Anchor { number: u64, wrong: &'static str },
 }
@@ -60,7 +60,8 @@ impl Finding {
     /// Creates the finding of a document that a store cannot read, so that the documents around it can be listed.
     #[must_use]
     pub fn unreadable_document(key: &Key, position: Option<u64>) -> Self {
-        let wrong = Wrong::Document { kind: key.kind().code(), scope: Arc::clone(key.scope()) };
+        let (scope, id) = (Arc::clone(key.scope()), Arc::clone(key.id()));
+        let wrong = Wrong::Document { kind: key.kind().code(), scope, id };
         Self { position, ..wrong.into() }
     }
 
@@ -103,6 +104,12 @@ impl Finding {
             Wrong::Document { scope, .. } => Some(scope),
             Wrong::Anchor { .. } => None,
         }
+    }
+
+    /// Returns the position of the record or the document in its store.
+    #[cfg(feature = "http")]
+    pub(crate) const fn position(&self) -> Option<u64> {
+        self.position
     }
 
     /// Returns the number of the anchor that shows the defect; `None` if the chain alone shows it.
@@ -153,7 +160,14 @@ impl fmt::Display for Finding {
                 write!(f, "run {run_id:?}, record {sequence}: it is missing, and what anchor {anchor} holds: ")?;
                 f.write_str("the end of the chain was removed, or lost")
             }
-            Wrong::Document { kind, scope } => write!(f, "a document ({kind}) of {scope:?} cannot be read"),
+            Wrong::Document { kind, scope, id } => {
+                f.write_str("a document (")?;
+                f.write_str(kind)?;
+                if !id.is_empty() {
+                    write!(f, " {id:?}")?;
+                }
+                write!(f, ") of {scope:?} cannot be read: it is damaged, or a newer library wrote it")
+            }
             Wrong::Anchor { number, wrong } => write!(f, "anchor {number}: {wrong}"),
         }
     }

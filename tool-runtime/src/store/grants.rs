@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use crate::call::{Caller, Decider, Verdict};
 use crate::json::{self, Limits};
 use crate::store::kept;
+use crate::store::pages::Search;
 use crate::store::transaction::{RETENTION_RUN, returning};
 use crate::store::{
-    Covered, DecisionRecord, Document, DocumentKind, GrantCaller, GrantScope, Key, PendingCall, Query, Store,
+    Covered, DecisionRecord, Document, DocumentKind, Finding, GrantCaller, GrantScope, Key, PendingCall, Query, Store,
     StoreError, StoredDocument, StoredGrant, Transaction, is_before,
 };
 use crate::tool::{Hash, ToolEffect};
@@ -31,17 +32,20 @@ pub(crate) struct GrantQuery<'a> {
 }
 
 impl StoredGrant {
-    /// Returns the grants of a tenant that are in force, oldest first.
+    /// Returns the grants of a tenant that are in force, oldest first. Grants that cannot be read, of any tenant, are
+    /// errors at the end.
     ///
     /// # Errors
-    /// The store cannot be reached, or its content cannot be read.
-    pub async fn all(store: &dyn Store, tenant: Option<&str>) -> Result<Vec<Self>, StoreError> {
-        let (now, mut found) = (store.now().await?, Vec::new());
-        let mut grants = Query::new(DocumentKind::Grant);
-        while let Some(page) = grants.next_page(store).await? {
+    /// The store cannot be reached.
+    pub async fn all(store: &dyn Store, tenant: Option<&str>) -> Result<Vec<Result<Self, Finding>>, StoreError> {
+        let (now, mut search) = (store.now().await?, Search::of(Query::new(DocumentKind::Grant)));
+        let (mut found, mut broken) = (Vec::new(), Vec::new());
+        while let Some(page) = search.next_reporting(store, |finding| broken.push(Err(finding.clone()))).await? {
             let grants = page.iter().filter_map(StoredDocument::as_grant);
-            found.extend(grants.filter(|grant| grant.tenant.as_deref() == tenant && !grant.is_expired(now)).cloned());
+            let ours = grants.filter(|grant| grant.tenant.as_deref() == tenant && !grant.is_expired(now));
+            found.extend(ours.cloned().map(Ok));
         }
+        found.append(&mut broken);
         Ok(found)
     }
 

@@ -64,10 +64,13 @@ pub trait Store: Send + Sync {
     /// The store cannot be reached, or its contents cannot be read.
     async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError>;
 
-    /// Lists documents, in the order in which they were first written.
+    /// Lists documents, in the order in which they were first written. It may return fewer documents than the
+    /// [limit](Query::limit): only an empty page marks the end.
     ///
     /// # Errors
-    /// The store cannot be reached, or its contents cannot be read.
+    /// The store cannot be reached, or a document cannot be read. A store that names the first such document
+    /// ([`Finding::unreadable_document`](crate::store::Finding::unreadable_document), with its position) lets searches
+    /// continue behind it.
     async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError>;
 
     /// Returns records, each sealed into the chain of its run, in the order in which they were appended.
@@ -98,8 +101,8 @@ pub trait Store: Send + Sync {
         returned()
     }
 
-    /// Resolves when a document that is due and no notice may have been written, and after a second at the latest. It
-    /// may resolve spuriously, so the caller lists the due documents again.
+    /// Resolves when a due document other than a notice may have been written, and after a second at the latest. It may
+    /// resolve spuriously, so the caller lists the due documents again.
     async fn changed(&self) {
         tokio::time::sleep(POLL).await;
     }
@@ -130,14 +133,15 @@ pub trait Store: Send + Sync {
         due::lanes(self, now, after, limit).await
     }
 
-    /// Counts the runs that workers share, at a time of the store.
+    /// Counts the runs that workers share, at a time of the store: all of them, or those of a tenant, whose lanes begin
+    /// with this text and a slash.
     ///
     /// The default reads the texts of all runs, see [`due_runs`](Self::due_runs).
     ///
     /// # Errors
     /// The store cannot be reached, or its contents cannot be read.
-    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
-        due::depth(self, now).await
+    async fn depth(&self, now: Timestamp, tenant: Option<&str>) -> Result<QueueDepth, StoreError> {
+        due::depth(self, now, tenant).await
     }
 
     /// Returns the records of calls, without the decisions on them.
@@ -250,7 +254,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).lanes(now, after, limit).await
     }
 
-    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
-        (**self).depth(now).await
+    async fn depth(&self, now: Timestamp, tenant: Option<&str>) -> Result<QueueDepth, StoreError> {
+        (**self).depth(now, tenant).await
     }
 }

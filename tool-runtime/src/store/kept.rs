@@ -56,6 +56,8 @@ pub(super) fn decision(record: &DecisionRecord) -> DecisionRecord {
         principal: None,
         decider: None,
         refused: record.refused.as_ref().map(|refused| Refusal { violations: Vec::new(), ..refused.clone() }),
+        // Its digest covers the principal and the shown arguments.
+        question: None,
         argument_digest: None,
         edited_digest: None,
         changes: Vec::new(),

@@ -38,7 +38,7 @@ pub(crate) struct Intent {
     pub(crate) repeatable: bool,
     /// The tool may look up the outcome of the call if its end was not recorded.
     pub(crate) reconciles: bool,
-    /// How many times workers took the run; `None` if no worker has it.
+    /// The epoch of the lease on the run. `None` without a lease.
     pub(crate) worker: Option<u64>,
     /// No process continues the run once this process is gone.
     pub(crate) ends_with_process: bool,
@@ -160,7 +160,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     if let Some(grant) = intent.grant.as_ref().filter(|_| is_first) {
         grants::take(transaction, grant)?;
     }
-    // A call that was left open has given its effect key up.
+    // `leave_or_close` has released the effect key of a call that was left open.
     if let Some(effect) = intent.effect.as_ref().filter(|_| is_first || !is_superseded) {
         effects::hold(transaction, effect, &intent.key, &intent.lost_record.tool_call_id)?;
     }
@@ -206,7 +206,7 @@ pub(crate) fn blocked_before_waiting(
 fn is_rekeyed(entry: &LedgerEntry, intent: &Intent) -> bool {
     let is_once = intent.effect.as_ref().is_some_and(|effect| effect.once.is_some());
     let now = intent.effect.as_ref().map(|effect| effect.key.scope());
-    // A call that began without its own effect holds no key, so it may get the one of its twins.
+    // A call that began as `read_only` holds no key; the policy may have raised its effect since.
     entry.effect.as_ref() != now && (entry.effect.is_some() || is_once)
 }
 
@@ -243,9 +243,9 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
 ///
 /// An attempt that took the call over from another one and did not run cannot know the effects of the earlier attempt.
 /// It therefore closes the call with the record of a lost end. The same applies to a call with an effect key whose own
-/// attempt reports that it had no effect. `effect` is the key of the call's effect with its claim, if the end changes it,
-/// and `terms` the contents of the notice of an unknown outcome, if the ledger does not know the attempt yet. Returns
-/// whether it does.
+/// attempt reports that it had no effect. `effect` is the key of the call's effect with its claim, if this end changes its document.
+/// `terms` has the contents of the notice of an unknown outcome; it is used only if the ledger does not have the intent
+/// yet. Returns whether the ledger has the intent.
 pub(crate) fn finish(
     transaction: &mut Transaction,
     key: &Key,

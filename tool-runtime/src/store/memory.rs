@@ -218,9 +218,9 @@ impl Store for MemoryStore {
         Ok(state.due_runs(state.runs.lanes(now, after), limit))
     }
 
-    async fn depth(&self, now: Timestamp) -> Result<QueueDepth, StoreError> {
+    async fn depth(&self, now: Timestamp, tenant: Option<&str>) -> Result<QueueDepth, StoreError> {
         let state = self.state();
-        Ok(QueueDepth::of(now, state.runs.all().filter_map(|position| state.documents.get(&position))))
+        Ok(QueueDepth::of(now, state.runs.all(tenant).filter_map(|position| state.documents.get(&position))))
     }
 }
 

@@ -14,10 +14,11 @@ use serde::Serialize;
 
 use crate::call::{Caller, Decider, JsonText, Outcome, Question, RecordedArguments, Suspension, ToolInvocationRecord};
 use crate::policy::{LinkIds, NoticeEvent, NoticeTerms};
+use crate::store::pages::Search;
 use crate::store::transaction::returning;
 use crate::store::{
-    DecisionKind, Document, DocumentKind, Key, PendingCall, Query, Store, StoreError, StoredDocument, StoredNotice,
-    Transaction, Waiting,
+    DecisionKind, Document, DocumentKind, Finding, Key, PendingCall, Query, Store, StoreError, StoredDocument,
+    StoredNotice, Transaction, Waiting,
 };
 use crate::text::sentence;
 use crate::tool::{Hash, graph_of};
@@ -285,18 +286,20 @@ pub(crate) fn ended_waiting(
 }
 
 impl StoredNotice {
-    /// Returns the notices of a tenant, oldest first.
+    /// Returns the notices of a tenant, oldest first. Notices that cannot be read, of any tenant, are errors at the end.
     ///
     /// # Errors
-    /// The store cannot be reached, or its content cannot be read.
-    pub async fn all(store: &dyn Store, tenant: Option<&str>) -> Result<Vec<Self>, StoreError> {
-        let (mut query, mut found) = (Query::new(DocumentKind::Notice), Vec::new());
-        while let Some(page) = query.next_page(store).await? {
+    /// The store cannot be reached.
+    pub async fn all(store: &dyn Store, tenant: Option<&str>) -> Result<Vec<Result<Self, Finding>>, StoreError> {
+        let mut search = Search::of(Query::new(DocumentKind::Notice));
+        let (mut found, mut broken) = (Vec::new(), Vec::new());
+        while let Some(page) = search.next_reporting(store, |finding| broken.push(Err(finding.clone()))).await? {
             found.extend(page.into_iter().filter_map(|StoredDocument { document, .. }| match document {
-                Document::Notice(notice) if notice.tenant.as_deref() == tenant => Some(*notice),
+                Document::Notice(notice) if notice.tenant.as_deref() == tenant => Some(Ok(*notice)),
                 _ => None,
             }));
         }
+        found.append(&mut broken);
         Ok(found)
     }
 

@@ -1,4 +1,4 @@
-//! [`Query::next_page`]: the loop over the documents that a query lists.
+//! [`Query::next_page`] and [`Search`]: the loops over the documents that a query lists.
 
 use crate::store::verify::unreadable;
 use crate::store::{Finding, Query, Store, StoreError, StoredDocument};
@@ -27,83 +27,200 @@ impl Query {
     /// The store cannot be reached, or its contents cannot be read. The next call requests the same page again.
     pub async fn next_page<S: Store + ?Sized>(&mut self, store: &S) -> Result<Option<Vec<StoredDocument>>, StoreError> {
         let page = store.list(self).await?;
-        let Some(last) = page.last() else { return Ok(None) };
-        self.after = last.position;
-        Ok(Some(page))
+        Ok(self.past(page))
     }
 
-    /// Returns the next page without documents that cannot be read, so that one of them stops no other. Each is passed
-    /// to `broken`.
-    pub(crate) async fn next_readable(
+    /// Moves past a page; `None` for an empty one, which is the end.
+    fn past(&mut self, page: Vec<StoredDocument>) -> Option<Vec<StoredDocument>> {
+        self.after = page.last()?.position;
+        Some(page)
+    }
+}
+
+/// A search through the documents that a query lists, up to an empty page. A document that cannot be read stops no
+/// other: the search passes it over, and returns the first such [`Finding`] at its [end](Self::end).
+#[derive(Debug)]
+pub(crate) struct Search {
+    /// Its limit is smaller in front of a document that cannot be read.
+    query: Query,
+    limit: usize,
+    failed: Result<(), StoreError>,
+}
+
+impl Search {
+    pub(crate) const fn of(query: Query) -> Self {
+        Self { limit: query.limit, query, failed: Ok(()) }
+    }
+
+    /// Returns the next page; `None` at the end.
+    ///
+    /// # Errors
+    /// The store cannot be reached. The next call requests the same page again.
+    pub(crate) async fn next<S: Store + ?Sized>(
+        &mut self,
+        store: &S,
+    ) -> Result<Option<Vec<StoredDocument>>, StoreError> {
+        let listed = store.list(&self.query).await;
+        self.listed(listed)
+    }
+
+    /// As [`next`](Self::next), but passes each document that cannot be read to `broken`: the end does not report it.
+    pub(crate) async fn next_reporting(
         &mut self,
         store: &dyn Store,
         broken: impl FnOnce(&Finding),
     ) -> Result<Option<Vec<StoredDocument>>, StoreError> {
-        let (finding, end) = match self.next_page(store).await {
-            Ok(page) => return Ok(page),
-            Err(error) => unreadable(error)?,
-        };
-        broken(&finding);
-        // The documents before it are read one by one.
-        let (mut read, mut one) = (Vec::new(), Self { limit: 1, ..self.clone() });
-        while let Ok(Some(page)) = one.next_page(store).await {
-            read.extend(page.into_iter().filter(|listed| listed.position < end));
-            if one.after >= end {
-                break;
+        let listed = store.list(&self.query).await;
+        self.passed(listed).map(|page| {
+            page.unwrap_or_else(|finding| {
+                broken(&finding);
+                Some(Vec::new())
+            })
+        })
+    }
+
+    /// Returns the query of the next page.
+    pub(crate) const fn query(&self) -> &Query {
+        &self.query
+    }
+
+    /// Returns a page that the [query](Self::query) listed, and moves past it; `None` at the end.
+    pub(crate) fn listed(
+        &mut self,
+        listed: Result<Vec<StoredDocument>, StoreError>,
+    ) -> Result<Option<Vec<StoredDocument>>, StoreError> {
+        self.passed(listed).map(|page| {
+            page.unwrap_or_else(|finding| {
+                self.note(Err(finding.into()));
+                Some(Vec::new())
+            })
+        })
+    }
+
+    /// Moves past a page, or past one document that cannot be read.
+    fn passed(
+        &mut self,
+        listed: Result<Vec<StoredDocument>, StoreError>,
+    ) -> Result<Result<Option<Vec<StoredDocument>>, Finding>, StoreError> {
+        let error = match listed {
+            Ok(page) => {
+                self.query.limit = self.query.limit.saturating_mul(2).min(self.limit);
+                return Ok(Ok(self.query.past(page)));
             }
+            Err(error) => error,
+        };
+        let (finding, position) = unreadable(error)?;
+        if position <= self.query.after {
+            return Err(finding.into());
         }
-        self.after = end;
-        Ok(Some(read))
-    }
-}
-
-/// The part of a query that was not listed yet.
-#[derive(Debug)]
-pub(crate) struct Rest(Option<Query>);
-
-impl Rest {
-    pub(crate) const fn of(query: Query) -> Self {
-        Self(Some(query))
-    }
-
-    /// Returns the query of the next page. `None` at the end.
-    pub(crate) const fn query(&self) -> Option<&Query> {
-        self.0.as_ref()
-    }
-
-    /// Moves past a page. A page that is shorter than its limit is the last one.
-    pub(crate) fn after(&mut self, page: Vec<StoredDocument>) -> Option<Vec<StoredDocument>> {
-        let query = self.0.as_mut()?;
-        match page.last() {
-            Some(last) if page.len() >= query.limit => query.after = last.position,
-            _ => self.0 = None,
+        if self.query.limit > 1 {
+            // The documents before it come first.
+            self.query.limit /= 2;
+            return Ok(Ok(Some(Vec::new())));
         }
-        (!page.is_empty()).then_some(page)
+        self.query.after = position;
+        Ok(Err(finding))
+    }
+
+    /// Keeps the first error of the documents that were found, for the [end](Self::end): the search continues.
+    pub(crate) fn note(&mut self, result: Result<(), StoreError>) {
+        self.noted(result);
+    }
+
+    /// As [`note`](Self::note), and returns the value. `None` if there was an error.
+    pub(crate) fn noted<T>(&mut self, result: Result<T, StoreError>) -> Option<T> {
+        result.map_err(|error| self.failed = std::mem::replace(&mut self.failed, Ok(())).and(Err(error))).ok()
+    }
+
+    /// Ends the search.
+    ///
+    /// # Errors
+    /// The first error that was [noted](Self::note), or the first document that could not be read.
+    pub(crate) fn end(self) -> Result<(), StoreError> {
+        self.failed
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{DocumentKind, MemoryStore, Transaction};
+    use crate::store::{DocumentKind, Key, MemoryStore, Transaction};
+
+    async fn store(documents: u64) -> MemoryStore {
+        let store = MemoryStore::new();
+        for number in 0..documents {
+            let run = StoredDocument::example(&number.to_string(), "", None);
+            let key = run.key.clone();
+            let put = move |transaction: &mut Transaction| transaction.put(run.clone());
+            store.update(vec![key], Box::new(put)).await.unwrap();
+        }
+        store
+    }
 
     #[tokio::test]
     async fn each_document_is_in_one_page() {
-        let store = MemoryStore::new();
         for (count, lengths) in [(0, vec![]), (1, vec![1]), (2, vec![2]), (3, vec![2, 1]), (4, vec![2, 2])] {
-            if count > 0 {
-                let run = StoredDocument::example(&count.to_string(), "", None);
-                let key = run.key.clone();
-                let put = move |transaction: &mut Transaction| transaction.put(run.clone());
-                store.update(vec![key], Box::new(put)).await.unwrap();
-            }
+            let store = store(count).await;
             let mut query = Query { limit: 2, ..Query::new(DocumentKind::Run) };
+            let mut search = Search::of(query.clone());
             let mut found = Vec::new();
             while let Some(page) = query.next_page(&store).await.unwrap() {
+                assert_eq!(search.next(&store).await.unwrap().map(|page| page.len()), Some(page.len()));
                 found.push(page.len());
             }
             assert_eq!(found, lengths, "{count}");
             assert!(query.next_page(&store).await.unwrap().is_none(), "the end stays the end");
+            assert!(search.next(&store).await.unwrap().is_none());
+            search.end().unwrap();
         }
+    }
+
+    /// Lists a page of at most `most` documents as a store does in which these positions cannot be read.
+    async fn page(
+        store: &MemoryStore,
+        query: &Query,
+        most: usize,
+        damaged: &[u64],
+    ) -> Result<Vec<StoredDocument>, StoreError> {
+        let listed = store.list(&Query { limit: query.limit.min(most), ..query.clone() }).await?;
+        match listed.iter().find(|listed| damaged.contains(&listed.position)) {
+            Some(found) => Err(Finding::unreadable_document(&found.key, Some(found.position)).into()),
+            None => Ok(listed),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_stops_no_other() {
+        let store = store(40).await;
+        let all = store.list(&Query::new(DocumentKind::Run)).await.unwrap();
+        let places: Vec<_> = all.iter().map(|listed| listed.position).collect();
+        for most in [usize::MAX, 3, 1] {
+            for damaged in [vec![0], vec![39], vec![7, 8, 30], (0..40).step_by(2).collect(), (0..40).collect()] {
+                let damaged: Vec<_> = damaged.into_iter().map(|index: usize| places[index]).collect();
+                let mut search = Search::of(Query { limit: 16, ..Query::new(DocumentKind::Run) });
+                let (mut found, mut requests) = (Vec::new(), 0);
+                loop {
+                    // Every other request fails: the place stays.
+                    let lost = StoreError::Unavailable("lost".into());
+                    assert_eq!(search.listed(Err(lost)).unwrap_err().code(), "store_unavailable");
+                    requests += 1;
+                    let listed = page(&store, search.query(), most, &damaged).await;
+                    let Some(page) = search.listed(listed).unwrap() else { break };
+                    found.extend(page.into_iter().map(|listed| listed.position));
+                }
+                let whole: Vec<_> = places.iter().copied().filter(|place| !damaged.contains(place)).collect();
+                assert_eq!(found, whole);
+                let first = unreadable(search.end().unwrap_err()).unwrap().1;
+                assert_eq!(first, damaged[0], "the first one is reported at the end");
+                assert!(requests < 4 * 40, "{requests}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_finding_of_an_earlier_place_ends_the_search() {
+        let mut search = Search::of(Query { after: 7, ..Query::new(DocumentKind::Run) });
+        let finding = Finding::unreadable_document(&Key::run("run"), Some(7));
+        assert_eq!(search.listed(Err(finding.into())).unwrap_err().code(), "store_corrupt");
     }
 }

@@ -85,6 +85,9 @@ pub struct PendingCall {
     pub rule: Option<String>,
     /// The labels of the run when it was suspended.
     pub labels: Vec<Arc<str>>,
+    /// The labels that the run gained since. The next decision is compared with them too, in every process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) gained: Vec<Arc<str>>,
     /// The run.
     pub run_id: Arc<str>,
     /// The session.
@@ -118,8 +121,8 @@ pub struct PendingCall {
     /// The deciders who approved the call as its question shows it, of several that have to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) approvals: Vec<Decider>,
-    /// The arguments of the model, if a decider replaced them while the call needs several approvals. `None` if nobody
-    /// did.
+    /// The arguments of the model, if a decider replaced them while the call needs several approvals. `None` if they
+    /// were not replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replaced: Option<Box<ReplacedArguments>>,
     /// What the call depends on. [`summary`](Self::summary) has it in words. `None` if its tool states nothing.
@@ -254,6 +257,29 @@ impl PendingCall {
         let statement = statement.flatten().unwrap_or_default();
         let sentence = sentence.strip_suffix(&*statement).unwrap_or(sentence).trim_end();
         (!sentence.is_empty()).then_some(sentence)
+    }
+
+    /// Returns the labels of the run at the suspension, and those that it gained since.
+    pub(crate) fn all_labels(&self) -> impl Iterator<Item = &Arc<str>> + Clone {
+        self.labels.iter().chain(&self.gained)
+    }
+
+    /// Whether the call does not have one of the run's labels.
+    pub(crate) fn lacks(&self, labels: &[Arc<str>]) -> bool {
+        labels.iter().any(|label| !self.has(label))
+    }
+
+    /// Adds labels that the run gained.
+    pub(crate) fn gain(&mut self, labels: &[Arc<str>]) {
+        for label in labels {
+            if !self.has(label) {
+                self.gained.push(Arc::clone(label));
+            }
+        }
+    }
+
+    fn has(&self, label: &Arc<str>) -> bool {
+        self.all_labels().any(|known| known == label)
     }
 
     /// Returns the tool that a decision is about: for a graph that waits with a call, the tool of that call.

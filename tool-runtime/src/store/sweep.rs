@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::store::ledger::after;
+use crate::store::pages::Search;
 use crate::store::transaction::returning;
 use crate::store::{
     Document, DocumentKind, Key, LedgerEntry, Query, Store, StoreError, StoredDocument, Transaction, ledger,
@@ -27,29 +28,26 @@ const EXPIRING: [DocumentKind; 5] =
 /// # Errors
 /// The store cannot be reached, or its contents cannot be read. Calls closed before the error stay closed.
 pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) -> bool) -> Result<u64, StoreError> {
-    let mut query = Query { due: Some(store.now().await?), limit: BATCH, ..Query::new(DocumentKind::Call) };
-    let (mut closed, mut failed) = (0, None);
-    while let Some(page) = query.next_page(store).await? {
+    let query = Query { due: Some(store.now().await?), limit: BATCH, ..Query::new(DocumentKind::Call) };
+    let (mut search, mut closed) = (Search::of(query), 0);
+    while let Some(page) = search.next(store).await? {
         for StoredDocument { key, document, .. } in page {
             let Document::Call(entry) = document else { continue };
             if !wanted(&entry) {
                 continue;
             }
             // A waiting call that cannot be read keeps no other call from its end.
-            let is_orphan = match ledger::is_orphan(store, &key, &entry).await {
-                Ok(is_orphan) => is_orphan,
-                Err(error) => {
-                    failed = Some(error);
-                    false
-                }
-            };
-            let keys = ledger::keys_of(&key, &entry);
-            let (change, returned) = returning(move |transaction| ledger::close_left(transaction, &key, is_orphan));
-            store.update(keys, change).await?;
-            closed += u64::from(returned()?);
+            let is_orphan = ledger::is_orphan(store, &key, &entry).await;
+            let (keys, orphan) = (ledger::keys_of(&key, &entry), is_orphan.as_ref().is_ok_and(|orphan| *orphan));
+            search.note(is_orphan.map(drop));
+            let (change, returned) = returning(move |transaction| ledger::close_left(transaction, &key, orphan));
+            match store.update(keys, change).await.and_then(|()| returned()) {
+                Ok(is_closed) => closed += u64::from(is_closed),
+                Err(error) => search.note(Err(error)),
+            }
         }
     }
-    failed.map_or(Ok(closed), Err)
+    search.end().map(|()| closed)
 }
 
 impl dyn Store + '_ {
@@ -88,20 +86,24 @@ impl dyn Store + '_ {
     /// The store cannot be reached, or its contents cannot be read. Documents removed before the error stay removed.
     pub async fn sweep(&self) -> Result<u64, StoreError> {
         let now = self.now().await?;
-        let closed = close_abandoned(self, |_| true).await;
+        let mut swept = close_abandoned(self, |_| true).await.map(drop);
         let week = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
         // The time of a notice contains the week.
         let kinds = EXPIRING.map(|kind| (kind, week)).into_iter().chain([(DocumentKind::Notice, now)]);
         let mut removed = 0;
         for (kind, due) in kinds {
-            let mut query = Query { due: Some(due), limit: BATCH, ..Query::new(kind) };
-            while let Some(page) = query.next_page(self).await? {
+            let mut search = Search::of(Query { due: Some(due), limit: BATCH, ..Query::new(kind) });
+            while let Some(page) = search.next(self).await? {
                 // A notice that is to be sent is due as well; its run is not locked for nothing.
                 let over = page.into_iter().filter(|listed| is_over(&listed.document, now));
-                removed += remove_over(self, over.map(|listed| listed.key).collect()).await?;
+                match remove_over(self, over.map(|listed| listed.key).collect()).await {
+                    Ok(count) => removed += count,
+                    Err(error) => search.note(Err(error)),
+                }
             }
+            swept = swept.and(search.end());
         }
-        closed.map(|_| removed)
+        swept.map(|()| removed)
     }
 }
 

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::call::{CallId, ToolInvocationRecord};
-use crate::store::{Document, DocumentKind, Query, RecordFilter, Store, StoreError, StoredDocument};
+use crate::store::pages::Search;
+use crate::store::{Document, DocumentKind, Finding, Query, RecordFilter, Store, StoreError, StoredDocument};
 
 /// A call that began and has no closed record yet: it runs, or its process is gone.
 ///
@@ -15,7 +16,7 @@ use crate::store::{Document, DocumentKind, Query, RecordFilter, Store, StoreErro
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let store: &dyn Store = &MemoryStore::new();
-/// for call in store.unfinished_calls(&RecordFilter::default()).await? {
+/// for call in store.unfinished_calls(&RecordFilter::default()).await?.into_iter().flatten() {
 ///     let state = if call.is_abandoned { "lost its process" } else { "runs" };
 ///     println!("{} of {} {state} since {}", call.tool, call.run_id, call.since);
 /// }
@@ -48,7 +49,8 @@ pub struct UnfinishedCall {
 
 impl dyn Store + '_ {
     /// Returns the calls that began and have not ended, oldest first. The filter's run, call, tool, principal, tenant,
-    /// times of arrival and limit apply. A suspended call has not begun.
+    /// times of arrival and limit apply. A suspended call has not begun. Documents that cannot be read are errors at the
+    /// end.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -64,14 +66,17 @@ impl dyn Store + '_ {
     /// ```
     ///
     /// # Errors
-    /// The store cannot be reached, or its documents cannot be read.
-    pub async fn unfinished_calls(&self, filter: &RecordFilter) -> Result<Vec<UnfinishedCall>, StoreError> {
+    /// The store cannot be reached.
+    pub async fn unfinished_calls(
+        &self,
+        filter: &RecordFilter,
+    ) -> Result<Vec<Result<UnfinishedCall, Finding>>, StoreError> {
         let now = self.now().await?;
         // Only calls that have not ended have a due time, so this query finds just those.
-        let mut query =
-            Query { scope: filter.run_id.clone(), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
+        let query = Query { scope: filter.run_id.clone(), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
+        let (mut search, mut broken) = (Search::of(query), Vec::new());
         let (most, mut found) = (filter.limit.unwrap_or(usize::MAX), Vec::new());
-        while let Some(page) = query.next_page(self).await? {
+        while let Some(page) = search.next_reporting(self, |finding| broken.push(Err(finding.clone()))).await? {
             let open = page.into_iter().filter_map(|StoredDocument { document, .. }| match document {
                 Document::Call(entry) => Some(entry),
                 _ => None,
@@ -81,7 +86,7 @@ impl dyn Store + '_ {
                 if found.len() >= most {
                     return Ok(found);
                 }
-                found.push(UnfinishedCall {
+                found.push(Ok(UnfinishedCall {
                     call_id: record.tool_call_id.clone(),
                     tool: Arc::clone(&record.name),
                     run_id: Arc::clone(&record.run_id),
@@ -91,16 +96,18 @@ impl dyn Store + '_ {
                     owner: Arc::clone(&entry.owner),
                     until: entry.until,
                     is_abandoned: entry.until <= now,
-                });
+                }));
             }
         }
+        found.append(&mut broken);
         Ok(found)
     }
 
     /// Returns the records of the calls that ended as `outcome_unknown` and were not settled, oldest first. The filter's
     /// run, call, tool, principal, tenant, times of arrival and limit apply. Calls of tools that may be repeated are
     /// not among them, nor those of graphs and of tools that a client executes.
-    /// [`RunQueue::settle`](crate::agent::RunQueue::settle) settles one.
+    /// [`RunQueue::settle`](crate::agent::RunQueue::settle) settles one. Documents that cannot be read are errors at the
+    /// end.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -115,11 +122,14 @@ impl dyn Store + '_ {
     /// ```
     ///
     /// # Errors
-    /// The store cannot be reached, or its documents cannot be read.
-    pub async fn unsettled_calls(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        let mut query = Query { due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Effect) };
-        let mut found = Vec::new();
-        while let Some(page) = query.next_page(self).await? {
+    /// The store cannot be reached.
+    pub async fn unsettled_calls(
+        &self,
+        filter: &RecordFilter,
+    ) -> Result<Vec<Result<ToolInvocationRecord, Finding>>, StoreError> {
+        let mut search = Search::of(unsettled(self.now().await?));
+        let (mut found, mut broken) = (Vec::new(), Vec::new());
+        while let Some(page) = search.next_reporting(self, |finding| broken.push(Err(finding.clone()))).await? {
             for StoredDocument { document, .. } in page {
                 let Document::Effect(effect) = document else { continue };
                 let wanted = effect.unknown.into_iter().filter(|unknown| filter.matches_call(&unknown.record));
@@ -128,6 +138,12 @@ impl dyn Store + '_ {
         }
         found.sort_by_key(|(since, _)| *since);
         found.truncate(filter.limit.unwrap_or(usize::MAX));
-        Ok(found.into_iter().map(|(_, record)| record).collect())
+        Ok(found.into_iter().map(|(_, record)| Ok(record)).chain(broken).collect())
     }
+}
+
+/// Returns the query of the effects with an unsettled outcome, by the store's time. It lists keys whose time to keep is
+/// over, too, and effects whose due time an earlier version wrote: the time since when the outcome has been unknown.
+pub(crate) fn unsettled(now: Timestamp) -> Query {
+    Query { due: Some(now), ..Query::new(DocumentKind::Effect) }
 }

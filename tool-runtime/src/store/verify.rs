@@ -1,7 +1,7 @@
 //! Verification of all chains and the anchors over them, a page at a time.
 //!
-//! It remembers the head of each run, the anchored heads, the places of erased records and the findings, but no records. A finding does not stop the
-//! verification: otherwise one unreadable record would hide every other edit.
+//! It remembers the head of each run, the anchored heads, the places of erased records and the findings, but no records.
+//! A finding does not stop the verification: otherwise one unreadable record would hide every other edit.
 
 mod anchored;
 mod page;
@@ -14,7 +14,7 @@ use crate::call::DigestKey;
 use crate::store::document::Anchor;
 use crate::store::finding::Finding;
 use crate::store::verify::anchored::anchors;
-use crate::store::{Key, RecordFilter, Store, StoreError, digest_key};
+use crate::store::{RecordFilter, Store, StoreError};
 
 pub(in crate::store) use page::unreadable;
 pub(crate) use removals::Trust;
@@ -142,16 +142,13 @@ impl Verification {
         kept: &[Anchor],
         mut progress: impl FnMut(u64) + Send,
     ) -> Result<Self, StoreError> {
-        let mut trust = self.trust;
-        if trust.key.is_none() {
-            trust.key = digest_key::read(store.read(&[Key::digest_key()]).await?.pop().flatten());
-        }
-        let mut verifier = Verifier::trusting(false, trust);
+        let mut verifier = Verifier::trusting(false, self.trust);
         let lost = anchors(store, kept, &mut verifier).await?;
         let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::default() };
         while !verifier.is_full()
             && let Some(page) = filter.next_page(store).await?
         {
+            verifier.find_key(store).await?;
             for read in page {
                 match read {
                     Ok(sealed) if verifier.check(&sealed).is_none() => {}

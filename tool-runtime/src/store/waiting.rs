@@ -66,6 +66,14 @@ pub(crate) fn with_approvals_of(kept: &Waiting, other: &Waiting) -> Option<Waiti
     Some(merged)
 }
 
+/// Adds labels that the run of a suspended call gained.
+pub(crate) fn gain(transaction: &mut Transaction, key: &Key, labels: &[Arc<str>]) -> Result<(), StoreError> {
+    let Some(Document::Waiting(kept)) = transaction.get(key) else { return Ok(()) };
+    let mut waiting = kept.clone();
+    waiting.call.gain(labels);
+    transaction.set(key, Document::Waiting(waiting))
+}
+
 /// The result of an approval of a call that needs several.
 pub(crate) enum Counted {
     /// It was the last one that the call needs. The call is taken next, with this approval.
@@ -186,7 +194,7 @@ impl Plan<'_> {
 fn not_counted(call: &PendingCall, decider: &Decider, why: DecisionError, next: &DecisionRecord) -> DecisionRecord {
     let refused = Refusal { outcome: Outcome::PolicyDenied, mismatch: Some(why), violations: Vec::new() };
     let record = DecisionRecord::new(call, DecisionKind::Approved, Some(decider), next.at);
-    DecisionRecord { refused: Some(refused), ..record }
+    DecisionRecord { refused: Some(refused), question: Some(call.question()), ..record }
 }
 
 /// Counts an approval: notes it with its record, unless it is the last one that the call needs. An approval that has no
@@ -306,8 +314,8 @@ fn not_taken(transaction: &mut Transaction, decision: &DecisionRecord) -> Result
     }
 }
 
-/// Asks about a call again, because the world is not the one that the approver was shown. Records the decision that does
-/// not count. If the call is not suspended as it was compared, the decision is recorded as refused for that reason.
+/// Asks about a call again, because its precondition has changed since the approver saw it, and records the decision,
+/// which does not count. If the stored call differs from `compared`, a person's decision is recorded as refused.
 pub(crate) fn renew(
     transaction: &mut Transaction,
     compared: &PendingCall,

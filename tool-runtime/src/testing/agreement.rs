@@ -1,15 +1,18 @@
 //! [`disagreements`]: whether schema, parser and allowlist of every tool say the same.
 
 mod fields;
+mod merged;
 mod mutants;
 mod texts;
 mod values;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+use proptest::strategy::{Strategy as _, ValueTree as _};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use serde_json::Value;
 
 use crate::catalog::{Entry, ToolCatalog};
@@ -24,6 +27,12 @@ const CASES: usize = 48;
 /// The values that are made for all schemas of a catalog together, so that ten thousand tools end, too.
 const ALL_CASES: usize = 40_000;
 
+/// The minimum number of values of a schema, however large they are and however many tools there are.
+const FEWEST: usize = 4;
+
+/// How many bytes of JSON all values of a schema may have together.
+const ALL_BYTES: usize = 200_000;
+
 /// One of so many values is changed in every way.
 const MUTATED: usize = 8;
 
@@ -33,7 +42,7 @@ const MUTATED: usize = 8;
 /// `progress` is told after each tool how many are done, and how many there are.
 pub fn disagreements(catalog: &ToolCatalog, mut progress: impl FnMut(usize, usize)) -> Vec<String> {
     let entries: Vec<_> = catalog.entries().collect();
-    let cases = (ALL_CASES / entries.len().max(1)).clamp(4, CASES);
+    let cases = (ALL_CASES / entries.len().max(1)).clamp(FEWEST, CASES);
     let mut found = Vec::new();
     for (done, entry) in entries.iter().enumerate() {
         let mut tool = Tool { entry, found: BTreeSet::new() };
@@ -80,7 +89,9 @@ impl Tool<'_> {
                 let (parsed, names) = parse(value);
                 fields::compare(&names, &schema, &mut named);
                 if let Err(error) = parsed {
-                    return Err(format!("{}: the schema allows what the parser refuses", error.pointer()));
+                    let expected = || format!("expected {}", error.expected());
+                    let why = error.detail().map_or_else(expected, str::to_owned);
+                    return Err(format!("{}: the schema allows what the parser refuses ({why})", error.pointer()));
                 }
             }
             if seen.len() * MUTATED <= tried {
@@ -93,17 +104,21 @@ impl Tool<'_> {
         if !made {
             return;
         }
-        for mutant in seen.iter().flat_map(|value| mutants::mutants(&schema, value)) {
-            self.refused(&compiled, &mutant);
-            if has_parser && mutant.is_structural && parse(&mutant.value).0.is_ok() {
-                self.found
-                    .insert(format!("{}: the parser takes {}, and the schema refuses it", mutant.pointer, mutant.what));
-            }
+        for (phase, value) in seen.iter().enumerate() {
+            mutants::mutants(&schema, value, phase, &mut |mutant| {
+                self.refused(&compiled, mutant);
+                if has_parser && mutant.is_structural && parse(&mutant.value).0.is_ok() {
+                    let line =
+                        format!("{}: the parser takes {}, and the schema refuses it", mutant.pointer, mutant.what);
+                    self.found.insert(line);
+                }
+            });
         }
-        if has_parser {
-            let hidden =
-                seen.iter().flat_map(|value| mutants::hidden_defaults(&schema, value, |value| parse(value).0.is_ok()));
-            self.found.extend(hidden);
+        for value in seen.iter().filter(|_| has_parser) {
+            let names = parse(value).1;
+            let is_struct = |at: &str| names.iter().any(|names| names.are_members_of(at));
+            let parses = |value: &Value| parse(value).0.is_ok();
+            self.found.extend(mutants::hidden_defaults(&schema, value, is_struct, parses));
         }
     }
 
@@ -151,30 +166,35 @@ impl Tool<'_> {
                 return false;
             }
         };
-        let config = Config {
-            cases: u32::try_from(cases).unwrap_or(u32::MAX),
-            failure_persistence: None,
-            max_shrink_iters: 512,
-            max_global_rejects: 10_000,
-            ..Config::default()
+        let runner = |cases: usize| {
+            let config = Config {
+                cases: u32::try_from(cases).unwrap_or(u32::MAX),
+                failure_persistence: None,
+                max_shrink_iters: 512,
+                max_global_rejects: 10_000,
+                ..Config::default()
+            };
+            TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
         };
-        let mut runner = TestRunner::new_with_rng(
-            config,
-            proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
-        );
-        let check = std::cell::RefCell::new(&mut check);
+        // Of large values, fewer are made.
+        let size = values.new_tree(&mut runner(1)).map_or(0, |tree| tree.current().to_string().len());
+        let mut runner = runner(cases.min(ALL_BYTES / size.max(1)).max(FEWEST));
+        let check = RefCell::new(&mut check);
+        let rejected = RefCell::new(None);
         let ended = runner.run(&values, |value| {
             if let Err(violations) = compiled.check(&Tree::from_value(&value)) {
-                let place =
-                    violations.first().map_or_else(String::new, |one| format!("{}: {}", one.pointer, one.expected));
-                return Err(TestCaseError::reject(place));
+                *rejected.borrow_mut() = violations.into_iter().next();
+                return Err(TestCaseError::reject("the schema refuses it"));
             }
             (check.borrow_mut())(&value).map_err(TestCaseError::fail)
         });
         match ended {
             Ok(()) => true,
-            Err(TestError::Abort(reason)) => {
-                self.found.insert(format!("no value of the {what} can be made: {reason}"));
+            Err(TestError::Abort(_)) => {
+                let first = rejected.into_inner();
+                let reason = first
+                    .map(|first| format!("{}: none of the values fits; expected {}", first.pointer, first.expected));
+                self.found.insert(format!("no value of the {what} can be made: {}", reason.unwrap_or_default()));
                 false
             }
             Err(TestError::Fail(reason, value)) => {

@@ -18,7 +18,7 @@ pub(crate) trait Digested: Send + Sync {
     fn effective(&self) -> &str;
 
     /// SHA-256 of [`effective`](Self::effective).
-    fn digest(&self) -> Hash;
+    fn effective_digest(&self) -> Hash;
 }
 
 /// A tool and its arguments.
@@ -40,7 +40,7 @@ impl Digested for (&'static str, String) {
         &self.1
     }
 
-    fn digest(&self) -> Hash {
+    fn effective_digest(&self) -> Hash {
         Hash::sha256(&self.1)
     }
 }

@@ -119,6 +119,14 @@ impl UiEncoder {
         Self::continued(protocol, message_id, calls.map(asked))
     }
 
+    /// An earlier response asked about this call, and its client does not know the decision: it is written before the
+    /// result.
+    pub(crate) fn decided_elsewhere(&mut self, id: &CallId) {
+        if let Some(call) = self.order.call(id.as_str()) {
+            call.decided_elsewhere();
+        }
+    }
+
     fn continued(protocol: Protocol, message_id: &str, calls: impl Iterator<Item = (String, Earlier)>) -> Self {
         let mut encoder = Self::new(protocol);
         encoder.order.resume(message_id, calls);

@@ -481,3 +481,59 @@ fn a_key_in_a_file_signs() {
     let refused = rig.run(&[&key[..], &["audit", "verify"]].concat()).code(2);
     assert!(refused.stderr.contains("64 hexadecimal digits") && !refused.stderr.contains("not a key"), "{refused:?}");
 }
+
+/// The key file is named by an option, or by a variable; the option wins.
+#[test]
+fn the_key_file_is_named_by_a_variable() {
+    let mut rig = history();
+    attack(&rig, "DELETE FROM tool_runtime_documents WHERE space = 'digest_key'");
+    rig.write("key", &"5a".repeat(32));
+    rig.write("other", &"5b".repeat(32));
+    rig.set("TOOLBOX_DIGEST_KEY_FILE", "key");
+    rig.run(&with_by(&["audit", "purge", "--before", "0s"])).code(0);
+    rig.run(&["audit", "verify"]).code(0);
+    let other = rig.run(&["--json", "--digest-key-file", "other", "audit", "verify"]).code(1).stdout;
+    assert!(other.contains("removal_unchecked"), "{other}");
+    let sql = "SELECT count(*) FROM tool_runtime_documents WHERE space = 'digest_key'";
+    let database = Connection::open(rig.path("records.db")).unwrap();
+    assert_eq!(database.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap(), 0, "the store gets none");
+}
+
+/// A hold may be put before the run begins. A misspelt id is said.
+#[test]
+fn a_hold_on_a_run_without_records_is_said() {
+    let rig = history();
+    let unknown = rig.run(&with_by(&["audit", "hold", "add", "--run", "typo"])).code(0);
+    assert!(unknown.stdout.starts_with("held: "), "{unknown:?}");
+    assert_eq!(unknown.stderr, "no records of run `typo` yet: the hold is kept\n");
+    assert!(rig.run(&["audit", "hold", "list"]).code(0).stdout.contains("run typo"));
+    let all = lines(&rig.run(&["audit", "show", "--json"]).code(0));
+    let run = all[0]["record"]["call"]["run_id"].as_str().unwrap();
+    let known = rig.run(&with_by(&["audit", "hold", "add", "--run", run])).code(0);
+    assert_eq!(known.stderr, "");
+}
+
+/// An erasure that leaves something is not done, says what to do, and is repeated.
+#[test]
+fn an_erasure_that_is_not_done_fails() {
+    let rig = history();
+    let all = count(&rig, &[]);
+    let database = Connection::open(rig.path("records.db")).unwrap();
+    let first = "SELECT body FROM tool_runtime_records WHERE number = (SELECT min(number) FROM tool_runtime_records)";
+    let body: String = database.query_row(first, [], |row| row.get(0)).unwrap();
+    let write =
+        "UPDATE tool_runtime_records SET body = ?1 WHERE number = (SELECT min(number) FROM tool_runtime_records)";
+    database.execute(write, ["{"]).unwrap();
+    let erase = with_by(&["audit", "erase", "--principal", "ada"]);
+    let broken = rig.run(&erase).code(1);
+    assert!(broken.stdout.contains(&format!("records {}", all - 1)) && broken.stdout.contains("broken"), "{broken:?}");
+    for part in ["broken: ", "audit verify", "backup", "erase again"] {
+        assert!(broken.stderr.contains(part), "{part}: {broken:?}");
+    }
+    let again = rig.run(&[&["--json"], &erase[..]].concat()).code(1);
+    assert_eq!((again.error(), &again.json()["records"]), (json!("broken"), &json!(0)));
+    database.execute(write, [&body]).unwrap();
+    let done = rig.run(&erase).code(0);
+    assert!(done.stdout.contains("records 1,") && done.stderr.is_empty(), "{done:?}");
+    rig.run(&["audit", "verify"]).code(0);
+}

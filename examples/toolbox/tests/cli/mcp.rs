@@ -127,6 +127,22 @@ fn a_client_at_a_pipe_calls_through_the_gate() {
     assert!(ended.stdout.is_empty());
 }
 
+/// A server runs for days, so it does not wait for its end with the report.
+#[test]
+fn a_record_that_a_server_loses_is_reported_at_once() {
+    let rig = Rig::new();
+    let mut client = Patient::plain(&rig);
+    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON tool_runtime_records BEGIN SELECT RAISE(ABORT, 'no'); END";
+    rusqlite::Connection::open(rig.path("store.db")).unwrap().execute(refuse, []).unwrap();
+    let called = client.ask("tools/call", &json!({"name": "core__get_current_time", "arguments": {}}));
+    assert_eq!(called["isError"], false, "{called}");
+    let mut messages = BufReader::new(client.server.stderr.take().unwrap()).lines();
+    let lost = messages.find(|line| line.as_ref().unwrap().contains("a record could not be stored"));
+    assert!(lost.is_some() && client.server.try_wait().unwrap().is_none(), "{lost:?}");
+    drop(client.input);
+    assert_eq!(client.server.wait().unwrap().code(), Some(1));
+}
+
 #[test]
 fn a_server_whose_calls_nobody_can_decide_on_does_not_start() {
     let rig = Rig::new();

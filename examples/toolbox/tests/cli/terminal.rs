@@ -314,7 +314,10 @@ fn a_chat_over_a_shared_store_takes_the_decision_from_its_post() {
     session.expect("It is gone.");
     session.expect("> ");
     session.type_in("/quit\r");
-    assert_eq!(session.end().0, 0);
+    let (code, shown) = session.end();
+    assert_eq!(code, 0, "{shown}");
+    // Another terminal may not have the variable.
+    assert!(shown.contains("--policy strict.toml --store sqlite:shared.db"), "{shown}");
 }
 
 #[test]

@@ -136,12 +136,32 @@ async fn a_call_that_the_user_leaves_gets_its_end_in_the_message_that_continues(
     let next = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
     conversation.send("No, wait.").await;
     let next = read(next).await;
-    let kinds = kinds(&next);
-    assert_eq!(kinds.iter().filter(|kind| kind.starts_with("tool-")).count(), 1, "{next}");
-    assert!(
-        kinds.contains(&"tool-output-error".to_owned()) || kinds.contains(&"tool-output-denied".to_owned()),
-        "{next}"
-    );
+    let of_tools: Vec<_> = kinds(&next).into_iter().filter(|kind| kind.starts_with("tool-")).collect();
+    assert_eq!(of_tools, ["tool-approval-response", "tool-output-denied"], "{next}");
+    assert!(next.contains(r#""approved":false"#), "{next}");
+}
+
+/// The part of a client has no answer to a question that was decided elsewhere, and `validateUIMessages` refuses a
+/// result next to an open question.
+#[tokio::test]
+async fn a_decision_from_elsewhere_is_part_of_the_message_that_continues() {
+    for (decision, approved, output) in [
+        (ApprovalDecision::Approve, true, "tool-output-available"),
+        (ApprovalDecision::Deny(None), false, "tool-output-denied"),
+    ] {
+        let rig = rig([waits(), ScriptedTurn::text("Well.")]);
+        let mut conversation = rig.converse();
+        conversation.send("Go.").await;
+        let asked = tests::question(&conversation, "s");
+        let run = conversation.run().clone();
+        let next = conversation.ui_stream_resuming(Protocol::UiMessageStream, "msg_1");
+        run.resume(&asked, decision, &grace()).await.expect("decided");
+        conversation.receive(Input::new()).await.expect("it continues");
+        let next = read(next).await;
+        assert_eq!(kinds(&next)[1..3], ["tool-approval-response", output], "{next}");
+        let answer = format!(r#""approvalId":"{asked}","approved":{approved}"#);
+        assert!(next.contains(&answer), "{next}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,10 @@
 //! A run gains labels while a call waits. A decision is compared with the number of deciders that the call needs now.
 
-use tool_runtime::agent::Input;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tests::world::{HookAction, HookedStore};
+use tokio::sync::Notify;
+use tool_runtime::agent::{Input, RunQueue};
 use tool_runtime::call::DecisionError;
 use tool_runtime::runner::Grant;
 use tool_runtime::store::{DecisionRecord, GrantScope, PendingCall};
@@ -100,4 +104,53 @@ async fn a_conversation_asks_again() {
     assert_eq!((after[0].required, after[0].approvals.len()), (2, 1));
     let ended = conversation.receive(input(&heidi())).await.expect("it counts");
     assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
+}
+
+/// A shell has neither the run nor a document of it: only the waiting call knows that the run gained a label.
+#[tokio::test]
+async fn a_process_without_the_run_knows_its_labels() {
+    let store = Arc::new(MemoryStore::new());
+    let run = gained(&store).await;
+    let question = run.question("person").await;
+    let queue = RunQueue::new(&runner(&labelled(), &store));
+    let alone = queue.remember("run-1", &question, Grant::allow(GrantScope::Principal).any_arguments(), &grace()).await;
+    assert!(matches!(alone, Err(ResumeError::NotAllowed(DecisionError::SeveralDeciders))), "{alone:?}");
+    let mut given = Vec::new();
+    for decider in [grace(), heidi()] {
+        let (question, store) = (question.clone(), Arc::clone(&store));
+        let queue = RunQueue::new(&runner(&labelled(), &store));
+        let decided = queue.decide("run-1", &question, ApprovalDecision::Approve, &decider).await;
+        assert!(decided.is_ok(), "{decided:?}");
+        given.push(decisions_of(&store).await.pop().and_then(|(_, approvals, _)| approvals));
+    }
+    assert_eq!(given, [Some((1, 2)), Some((2, 2))]);
+    assert_eq!(record(&store, "person").await.outcome, Outcome::Ok);
+}
+
+/// The store receives the call after the label came.
+#[tokio::test]
+async fn a_label_that_comes_during_the_suspension_is_kept() {
+    let (entered, left) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (updates, hook) = (AtomicUsize::new(0), (Arc::clone(&entered), Arc::clone(&left)));
+    let store = HookedStore::new(Arc::new(MemoryStore::new()), move |method| {
+        // The first update makes the digest key.
+        if method != "update" || updates.fetch_add(1, Ordering::SeqCst) != 1 {
+            return HookAction::Pass;
+        }
+        let (entered, left) = hook.clone();
+        HookAction::After(Box::pin(async move {
+            entered.notify_one();
+            left.notified().await;
+        }))
+    });
+    let policy = ToolPolicy::from_toml(&labelled()).expect("a policy");
+    let runner = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy).approvals(true).store(store);
+    let run = runner.build().expect("a runner").run(ada());
+    let waiting = tokio::spawn(run.exec(ToolCall::text("person", "waiting__change", r#"{"to":3}"#)));
+    entered.notified().await;
+    run.exec(ToolCall::text("reader", "waiting__page", "{}")).await;
+    left.notify_one();
+    assert_eq!(waiting.await.expect("it ends").outcome(), Outcome::ApprovalRequired);
+    let call = serde_json::to_value(pending(&run).await).expect("JSON");
+    assert_eq!((&call["labels"], &call["gained"]), (&serde_json::json!([]), &serde_json::json!(["untrusted"])));
 }

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use tests::server::{Reply, Server};
+use tests::server::{Reply, Server, WEBHOOK_SECRET as SECRET};
+use tests::spans::Traced;
 use tool_runtime::agent::http::Notifier;
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use super::*;
-
-const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// Two processes send at the same time, each in its own thread and with its own connections. Each notice is sent once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,7 +60,19 @@ async fn an_unreadable_notice_stops_no_other() {
                   (SELECT number FROM tool_runtime_documents WHERE space = 'notice' ORDER BY number LIMIT 1 OFFSET 1)";
     assert_eq!(file.execute(damage, []).expect("it is written"), 1);
     let server = Server::start([Reply::body("200 OK", "", b"")]).expect("a free port");
-    let notifier = Notifier::new(store, &server.url(), [SECRET]).expect("a webhook");
+    let notifier = Notifier::new(Arc::clone(&store), &server.url(), [SECRET]).expect("a webhook");
+    let traced = Traced::default();
+    let tracing = tracing::subscriber::set_default(traced.subscriber());
     assert_eq!(notifier.send_due().await.expect("a store"), 2);
+    assert_eq!(notifier.send_due().await.expect("a store"), 0);
+    drop(tracing);
     assert_eq!(server.asked().len(), 2);
+    let text = traced.text();
+    let warned: Vec<_> = text.lines().filter(|line| line.contains("document_unreadable")).collect();
+    assert!(
+        matches!(&warned[..], [line] if line.contains("run 1") && line.contains("msg_")),
+        "once, with its key: {text}"
+    );
+    let all = StoredNotice::all(&*store, Some("acme")).await.expect("notices");
+    assert!(matches!(&all[..], [Ok(_), Ok(_), Err(_)]));
 }

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 
-use tests::server::{Asked, Reply, Server};
+use tests::server::{Reply, Server, WEBHOOK_SECRET as SECRET};
 use tool_runtime::agent::http::Notifier;
 
 use super::*;
 
-const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const NEXT_SECRET: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
 /// Longer than every wait between two attempts.
@@ -38,12 +37,6 @@ async fn only(processes: &Processes) -> StoredNotice {
     notices.remove(0)
 }
 
-fn header(asked: &Asked, name: &str) -> String {
-    let line =
-        asked.head.lines().find_map(|line| line.split_once(": ").filter(|(of, _)| of.eq_ignore_ascii_case(name)));
-    line.unwrap_or_else(|| panic!("no {name}: {}", asked.head)).1.to_owned()
-}
-
 /// The attempts of a notice: their codes, each with the status.
 fn attempts(notice: &StoredNotice) -> Vec<(Option<&str>, Option<u16>)> {
     notice.attempts().map(|(_, status, code)| (code, status)).collect()
@@ -61,10 +54,10 @@ async fn a_notice_is_sent_once_with_the_headers_of_the_standard() {
     assert_eq!(asked.len(), 1);
     assert!(asked[0].head.starts_with("POST /hook?x=1 HTTP/1.1\r\n"), "{}", asked[0].head);
     assert_eq!(asked[0].body, notice.payload());
-    assert_eq!(header(&asked[0], "content-type"), "application/json");
-    assert_eq!(header(&asked[0], "webhook-id"), *notice.id);
-    assert_eq!(header(&asked[0], "webhook-timestamp"), notice.created_at.as_second().to_string());
-    let signature = header(&asked[0], "webhook-signature");
+    assert_eq!(asked[0].header("content-type"), "application/json");
+    assert_eq!(asked[0].header("webhook-id"), &*notice.id);
+    assert_eq!(asked[0].header("webhook-timestamp"), notice.created_at.as_second().to_string());
+    let signature = asked[0].header("webhook-signature");
     assert!(signature.starts_with("v1,") && !signature.contains(' '), "{signature}");
     let sent = only(&processes).await;
     assert_eq!((sent.state(), sent.next, attempts(&sent)), ("delivered", None, vec![(None, Some(204))]));
@@ -80,7 +73,8 @@ async fn two_secrets_sign_during_a_rotation() {
         only(&processes).await.retry(&*processes.store).await.expect("a store");
         notifier.send_due().await.expect("a store");
     }
-    let signatures: Vec<_> = server.asked().iter().map(|asked| header(asked, "webhook-signature")).collect();
+    let asked = server.asked();
+    let signatures: Vec<_> = asked.iter().map(|asked| asked.header("webhook-signature")).collect();
     assert_eq!(signatures[0], format!("{} {}", signatures[1], signatures[2]));
 }
 
@@ -100,9 +94,9 @@ async fn a_receiver_that_fails_gets_the_notice_again_with_its_id() {
     }
     let asked = server.asked();
     assert_eq!(asked.len(), 5, "no redirect is followed");
-    let ids: BTreeSet<_> = asked.iter().map(|asked| header(asked, "webhook-id")).collect();
-    assert_eq!(ids, BTreeSet::from([notice.id.to_string()]));
-    let times: BTreeSet<_> = asked.iter().map(|asked| header(asked, "webhook-timestamp")).collect();
+    let ids: BTreeSet<_> = asked.iter().map(|asked| asked.header("webhook-id")).collect();
+    assert_eq!(ids, BTreeSet::from([&*notice.id]));
+    let times: BTreeSet<_> = asked.iter().map(|asked| asked.header("webhook-timestamp")).collect();
     assert_eq!(times.len(), 5, "the time is that of the attempt");
     assert!(asked.iter().all(|asked| asked.body == notice.payload()));
     let delivered = only(&processes).await;
@@ -229,7 +223,7 @@ async fn two_notifiers_share_the_notices() {
     let (one, other) = tokio::join!(one.send_due(), other.send_due());
     assert_eq!(one.expect("a store") + other.expect("a store"), CALLS as u64);
     let asked = server.asked();
-    let ids: BTreeSet<_> = asked.iter().map(|asked| header(asked, "webhook-id")).collect();
+    let ids: BTreeSet<_> = asked.iter().map(|asked| asked.header("webhook-id")).collect();
     assert_eq!((asked.len(), ids.len()), (CALLS, CALLS));
 }
 

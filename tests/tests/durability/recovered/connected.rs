@@ -134,7 +134,7 @@ async fn restored(rig: &Rig, broker: &Arc<Broker>) -> tool_runtime::Run {
 /// The ids of the calls whose outcome is to be settled.
 async fn unsettled(rig: &Rig) -> Vec<String> {
     let unsettled = rig.dyn_store().unsettled_calls(&RecordFilter::default()).await.expect("a store");
-    unsettled.into_iter().map(|record| record.tool_call_id.to_string()).collect()
+    unsettled.into_iter().flatten().map(|record| record.tool_call_id.to_string()).collect()
 }
 
 async fn is_open(rig: &Rig) -> bool {

@@ -55,7 +55,8 @@ fn worker(rig: &Rig) -> Worker {
 
 async fn open(rig: &Rig) -> Vec<(String, bool)> {
     let open = rig.dyn_store().unfinished_calls(&RecordFilter::default()).await.expect("a store");
-    let mut open: Vec<_> = open.into_iter().map(|call| (call.call_id.to_string(), call.is_abandoned)).collect();
+    let mut open: Vec<_> =
+        open.into_iter().flatten().map(|call| (call.call_id.to_string(), call.is_abandoned)).collect();
     open.sort();
     open
 }

@@ -1,8 +1,9 @@
 //! A `reconcile` that hangs, panics or dies itself, or during which the clock jumps.
 
 use jiff::SignedDuration;
-use tool_runtime::ToolCall;
+use tool_runtime::call::Decider;
 use tool_runtime::store::Clock as _;
+use tool_runtime::{CallId, ToolCall};
 
 use super::*;
 
@@ -41,6 +42,25 @@ fn one_that_panics_leaves_the_outcome_unknown() {
     assert_eq!(result.outcome(), Outcome::OutcomeUnknown);
     assert!(!result.to_model().contains("CANARY"));
     assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some("lost"), None));
+}
+
+/// A person lets the tool look, as `outcomes settle --reconcile` does.
+#[test]
+fn one_that_a_person_asks_for_settles_the_call_only_if_it_answers() {
+    let looks = [(Looks::Hangs, Outcome::OutcomeUnknown), (Looks::Panics, Outcome::OutcomeUnknown)];
+    for (looks, expected) in looks.into_iter().chain([(Looks::Another, Outcome::Ok)]) {
+        let rig = died(Looks::Panics);
+        rig.later(async { drop(again(&rig).await) });
+        of(&rig.there.looked).clear();
+        *of(&rig.there.looks) = looks;
+        let (queue, call) = (RunQueue::new(&rig.runner()), CallId::new("c"));
+        let grace = Decider::new("grace").tenant("acme");
+        let ask = async || queue.settle("run", Some("acme"), &call, Reconciled::Unknown, &grace).await;
+        let result = rig.later(ask()).expect("the tool is asked");
+        assert_eq!((result.outcome(), rig.effects()), (expected, vec![1]), "{looks:?}");
+        assert!(!result.to_model().contains("CANARY"), "{looks:?}");
+        assert_eq!(rig.later(ask()).is_ok(), expected == Outcome::OutcomeUnknown, "{looks:?}");
+    }
 }
 
 /// The process that reconciles dies too: the next one reconciles.

@@ -10,7 +10,10 @@ use super::*;
 
 async fn open(rig: &Rig) -> Vec<(String, bool)> {
     let open = rig.dyn_store().unfinished_calls(&RecordFilter::default()).await.expect("a store");
-    open.into_iter().map(|call| (call.call_id.to_string(), call.is_abandoned)).collect()
+    open.into_iter()
+        .map(|call| call.expect("it reads"))
+        .map(|call| (call.call_id.to_string(), call.is_abandoned))
+        .collect()
 }
 
 fn grace() -> tool_runtime::call::Decider {

@@ -148,4 +148,5 @@ async fn runs_of_another_version_hold_nothing_up() {
     with([world.newer(true, &reports)], world.reaches("answered")).await;
     assert_eq!(*reports.lock().expect("not poisoned"), ["other_version"]);
     assert_eq!(world.queue().depth().await.expect("it counts").due, 399, "they stay due");
+    assert_eq!(world.queue().depth_of("nobody").await.expect("it counts").due, 0);
 }

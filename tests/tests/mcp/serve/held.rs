@@ -62,7 +62,7 @@ async fn book(elicit: &dyn Elicit) -> Result<String, ToolError> {
 
 /// Reads nothing.
 #[tool(name = "notes__read", effect = read_only, redact = ["$"])]
-fn read() -> Result<u8, ToolError> {
+pub(crate) fn read() -> Result<u8, ToolError> {
     Ok(1)
 }
 
@@ -85,7 +85,7 @@ pub(crate) type Before = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(crate) struct Plain {
     version: ProtocolVersion,
     answers: Option<Value>,
-    told: Arc<Mutex<Vec<f64>>>,
+    pub(crate) told: Arc<Mutex<Vec<f64>>>,
     /// The action before it answers.
     pub(crate) before: Arc<Mutex<Option<Before>>>,
 }
@@ -410,7 +410,7 @@ async fn a_client_decides_on_its_own_calls_only_where_both_say_so() {
 }
 
 /// Each session of Ada has a connection with another id, and the one of `narrow` may only read.
-fn by_session(peer: &Peer<'_>) -> Option<RunOptions> {
+pub(crate) fn by_session(peer: &Peer<'_>) -> Option<RunOptions> {
     let session = peer.header("x-user")?;
     let options = RunOptions::new().principal("ada").tenant("acme");
     let options = options.connection("mail", ConnectionId::new(session));
@@ -518,15 +518,56 @@ fn a_server_whose_calls_nobody_can_decide_on_is_not_built() {
     McpServer::builder(runner("", false), admitted).build().unwrap();
     let asks = |more: &str| McpServer::builder(runner(more, true), admitted).ask_clients(true).build();
     asks("[approvals]\nown_calls = true").unwrap();
-    asks("[approvals.tools.letters__send]\nown_calls = true").unwrap();
+    let both = "[approvals.tools.letters__send]\nown_calls = true\n[approvals.tools.tables__book]\nown_calls = true";
+    asks(both).unwrap();
     // A client that is asked may not decide.
     for more in [
         "",
         "[approvals.tools.notes__read]\nown_calls = true",
+        "[approvals.tools.letters__send]\nown_calls = true",
         "[approvals]\nown_calls = true\n[approvals.tools.letters__send]\nown_calls = false",
         "[approvals]\nown_calls = true\nrequired = 2",
     ] {
         let refused = asks(more).unwrap_err();
         assert_eq!(refused.code(), "mcp_unreachable", "{more}");
+    }
+}
+
+/// Without a rule, a call waits after an equal one of unknown outcome.
+#[test]
+fn a_server_whose_unknown_outcomes_nobody_can_decide_on_is_not_built() {
+    let served = |tool: &str, approvals: bool, store: bool| {
+        let catalog = ToolCatalog::builder().tool::<send>().tool::<read>().build().unwrap();
+        let runner = ToolRunner::builder(catalog, ToolPolicy::allow([tool])).approvals(approvals);
+        let runner = if store { runner.store(MemoryStore::new()) } else { runner };
+        McpServer::builder(runner.build().unwrap(), admitted).build()
+    };
+    let refused = served("letters__send", true, false).unwrap_err();
+    assert_eq!(refused.code(), "mcp_unreachable");
+    assert!(refused.to_string().contains("an unknown outcome of `letters__send`"), "{refused}");
+    for (tool, approvals, store) in
+        [("letters__send", false, false), ("letters__send", true, true), ("notes__read", true, false)]
+    {
+        served(tool, approvals, store).unwrap();
+    }
+}
+
+/// Where only its own principal can decide, a call of a client that cannot be asked does not wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_nobody_can_decide_on_does_not_wait() {
+    let catalog = ToolCatalog::builder().tool::<send>().tool::<book>().tool::<read>().build().unwrap();
+    let policy = ToolPolicy::from_toml(&format!("{POLICY}[approvals]\nown_calls = true")).unwrap();
+    let runner = ToolRunner::builder(catalog, policy).approvals(true).build().unwrap();
+    let served = McpServer::builder(runner.clone(), admitted).ask_clients(true).build().unwrap();
+    for client in [piped(&served, NOBODY).await, posting(&served, "ada", NOBODY).await] {
+        let ServiceError::McpError(error) = letter(&client, "alone").await.unwrap_err() else { panic!() };
+        assert_eq!((error.code.0, &error.data.unwrap()["code"]), (-32000, &json!("no_decider")));
+    }
+    assert_eq!((sent("alone"), waiting(&**runner.store()).await.len()), (0, 0));
+    let records = runner.store().calls(&RecordFilter::default()).await.unwrap();
+    assert!(outcomes(&records).iter().all(|one| one[1] == "cancelled") && records.len() == 2, "{records:?}");
+    let approves = Some(json!({"approve": true}));
+    for client in [piped(&served, approves.clone()).await, posting(&served, "ada", approves).await] {
+        assert_eq!(text(&letter(&client, "alone").await.unwrap()), "sent at 1");
     }
 }

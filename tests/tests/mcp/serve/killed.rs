@@ -227,7 +227,7 @@ async fn a_request_that_is_held_over_http() {
 }
 
 /// A tool that can find its effect, or may have it again, is asked by the server that takes the call over.
-async fn is_found_out(tool: &str, effect: &[&str]) {
+async fn is_found_out(tool: &str, effect: &[&str], outcome: &str) {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut served = Served::start(folder, "stdio").await;
@@ -252,17 +252,25 @@ async fn is_found_out(tool: &str, effect: &[&str]) {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
-    assert_eq!((&*record.name, record.outcome.code()), (tool, "ok"));
+    assert_eq!((&*record.name, record.outcome.code()), (tool, outcome));
     assert_eq!(effects(folder), effect);
     served.process.kill().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_can_find_its_effect_is_asked() {
-    is_found_out("killed__keyed", &["keyed"]).await;
+    is_found_out("killed__keyed", &["keyed"], "ok").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_may_run_again_does() {
-    is_found_out("killed__again", &["again", "again"]).await;
+    is_found_out("killed__again", &["again", "again"], "ok").await;
+}
+
+/// A `reconcile` that hangs has the time of the lease.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_cannot_find_its_effect_leaves_it_unknown() {
+    for (tool, effect) in [("killed__stuck", "stuck"), ("killed__broken", "broken")] {
+        is_found_out(tool, &[effect], "outcome_unknown").await;
+    }
 }

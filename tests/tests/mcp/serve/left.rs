@@ -7,6 +7,7 @@ use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{DocumentKind, ManualClock, MemoryStore, Query, RecordFilter, Store as _};
 
 use crate::serve::held::{NOBODY, builder, letter, one_waiting, piped, post, sent, waiting, waits};
+use crate::serve::unread::Unread;
 
 #[tokio::test(start_paused = true)]
 async fn a_decision_has_a_record_and_no_document_stays() {
@@ -35,6 +36,35 @@ async fn a_decision_has_a_record_and_no_document_stays() {
     clock.advance(Duration::from_hours(8 * 24));
     while number(DocumentKind::Run).await > 0 {
         tokio::time::sleep(Duration::from_mins(1)).await;
+    }
+}
+
+/// The run of one decision cannot be read. The others have their records.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_cannot_be_read_stops_no_decision_of_another() {
+    let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().unwrap()));
+    let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+    for text in ["first of three", "second of three", "third of three"] {
+        let first = builder(Arc::clone(&store), "").build().unwrap();
+        waits(&letter(&piped(&first, NOBODY).await, text).await.unwrap());
+        first.close(Duration::ZERO).await;
+    }
+    let calls = waiting(&*store).await;
+    assert_eq!(calls.len(), 3);
+    for call in &calls {
+        post(&store, call, ApprovalDecision::Approve).await;
+    }
+    clock.advance(Duration::from_hours(48));
+    let unread = Unread::new(&store, &calls[1].run_id);
+    let second = builder(unread, "").build().unwrap();
+    let _client = piped(&second, NOBODY).await;
+    while store.list(&Query::new(DocumentKind::Post)).await.unwrap().len() > 1 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    for (call, expected) in calls.iter().zip([1, 0, 1]) {
+        let records = store.records(&RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone())).await.unwrap();
+        let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
+        assert_eq!(decisions.filter(|decision| decision.decider.is_some()).count(), expected);
     }
 }
 

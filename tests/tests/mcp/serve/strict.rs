@@ -18,7 +18,7 @@ use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
 use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner};
 
 use crate::serve::http::{initialize, listening, raw, with_session};
-use crate::serve::rig::{Client, add, admitted, call, outcomes, piped, records, runner, server, text};
+use crate::serve::rig::{Client, add, admitted, call, outcomes, piped, records, request, runner, server, text};
 
 /// A client that writes its lines itself.
 struct Pipe {
@@ -405,4 +405,13 @@ async fn headers_say_what_the_arguments_say() {
         assert_eq!(answered, status, "{answer}");
         assert!(answer.contains(said), "{answer}");
     }
+    // A client of a revision that does not have these headers does not send them. If they are there, they are compared.
+    let client = with_session(address, "ada").await;
+    let called = client.call_tool(request("t__echo", json!({"count": 1.5}))).await.unwrap();
+    assert!(called.is_error == Some(false) && text(&called).contains("1.5"), "{called:?}");
+    let head = format!("Host: {address}\r\nx-user: ada\r\nmcp-protocol-version: 2025-11-25\r\nmcp-param-count: 2\r\n");
+    let message =
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t__echo","arguments":{"count":1}}}"#;
+    let (answered, answer) = raw(address, &head, message).await;
+    assert!(answered == 400 && answer.contains("Mcp-Param-Count"), "{answer}");
 }

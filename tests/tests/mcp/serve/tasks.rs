@@ -74,13 +74,13 @@ fn server(store: &Arc<MemoryStore>) -> McpServer {
 
 /// A client. It may support tasks, and it may fill in forms.
 #[derive(Clone, Copy)]
-struct Patient {
+pub(crate) struct Patient {
     tasks: bool,
     forms: bool,
     version: &'static ProtocolVersion,
 }
 
-type Client = RunningService<RoleClient, Patient>;
+pub(crate) type Client = RunningService<RoleClient, Patient>;
 
 const OLD: Patient = Patient { tasks: true, forms: false, version: &ProtocolVersion::V_2025_11_25 };
 const NEW: Patient = Patient { version: &ProtocolVersion::V_2026_07_28, ..OLD };
@@ -107,7 +107,7 @@ async fn piped(server: &McpServer, patient: Patient) -> Client {
 }
 
 /// A client of 2026-07-28, which has no session.
-async fn over_http(server: &McpServer, user: &str) -> Client {
+pub(crate) async fn over_http(server: &McpServer, user: &str) -> Client {
     over_http_as(server, user, NEW).await
 }
 
@@ -124,7 +124,7 @@ async fn task(client: &Client, name: &str, arguments: Value) -> Task {
     }
 }
 
-async fn get(client: &Client, id: &str) -> Result<DetailedTask, ServiceError> {
+pub(crate) async fn get(client: &Client, id: &str) -> Result<DetailedTask, ServiceError> {
     client.get_task(GetTaskParams::new(id)).await.map(|result| result.task)
 }
 

@@ -21,10 +21,16 @@ use crate::serve::held::{NOBODY, builder, letter, one_waiting, piped, post, reco
 use crate::serve::rig::{admitted, request, text};
 
 /// A store in which one run cannot be read for a while.
-struct Unread {
+pub(crate) struct Unread {
     store: Arc<MemoryStore>,
     run: Arc<str>,
     is_down: Arc<AtomicBool>,
+}
+
+impl Unread {
+    pub(crate) fn new(store: &Arc<MemoryStore>, run: &Arc<str>) -> Self {
+        Self { store: Arc::clone(store), run: Arc::clone(run), is_down: Arc::new(AtomicBool::new(true)) }
+    }
 }
 
 #[async_trait]

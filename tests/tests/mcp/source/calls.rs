@@ -78,16 +78,23 @@ async fn structured_content_is_what_the_definition_says_and_projected() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_server_reports_is_shown_where_the_policy_says_so() {
     let servers = connect("well-behaved").await;
-    let pin = tool(&servers, "report").pin().unwrap();
     let rule = |redact: &str| {
-        let text =
-            format!("allowed_tools = ['mcp__s__report']\n[tools.mcp__s__report]\npin = '{pin}'\nredact = {redact}");
+        let rules = ["report", "silent"].map(|name| {
+            let pin = tool(&servers, name).pin().unwrap();
+            format!("[tools.mcp__s__{name}]\npin = '{pin}'\nredact = {redact}\n")
+        });
+        let text = format!("allowed_tools = ['mcp__s__report', 'mcp__s__silent']\n{}", rules.concat());
         ToolPolicy::from_toml(&text).unwrap()
     };
     let shown = call(&run_under(&servers, rule("['text', '$error']")), "mcp__s__report", "{}").await;
     assert!(shown.to_model().contains("there is no such file"), "{}", shown.to_model());
     let hidden = call(&run_under(&servers, rule("['text']")), "mcp__s__report", "{}").await;
     assert!(!hidden.to_model().contains("file"), "{}", hidden.to_model());
+    // A failure without a text has the fixed sentence.
+    let silent = call(&run_under(&servers, rule("['text', '$error']")), "mcp__s__silent", "{}").await;
+    let hidden = call(&run_under(&servers, rule("['text']")), "mcp__s__silent", "{}").await;
+    assert_eq!(silent.to_model(), hidden.to_model());
+    assert!(silent.to_model().contains("server_reported") && !silent.to_model().contains(r#""message":"""#));
     let catalog = ToolCatalog::builder().source(&servers).build().unwrap();
     let error = ToolRunner::builder(catalog, rule("['texts']")).build().unwrap_err().to_string();
     assert!(error.contains("tools.mcp__s__report.redact"), "{error}");

@@ -360,11 +360,12 @@ fn message_stream(seen: &mut Seen, texts: &mut Vec<String>, frame: &Value) -> Ch
             if frame["type"] == "tool-output-available" {
                 return seen.settle(id()?, frame["output"].clone(), false);
             }
+            ensure(!matches!(asked, Some((_, Some(false)))), "a failure of a call that was denied")?;
             seen.settle(id()?, text(frame, "errorText")?.into(), true)
         }
         "tool-output-denied" => {
             let call = seen.call(id()?)?;
-            ensure(matches!(call.approval, Some((_, Some(_)))), "a refusal without an answer")?;
+            ensure(matches!(call.approval, Some((_, Some(false)))), "a refusal without an answer that denies")?;
             seen.settle(id()?, Value::Null, true)
         }
         other => match other.strip_prefix("data-") {

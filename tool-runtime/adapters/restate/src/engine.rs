@@ -15,9 +15,9 @@ use restate_sdk::serde::Json;
 use serde::{Deserialize, Serialize};
 use tool_runtime::RunOptions;
 use tool_runtime::agent::{
-    ClientAnswer, Conversation, Durable, Input, SavedConversation, StepError, StepFuture, WaitingCall,
+    Conversation, Durable, Input, SavedConversation, StepError, StepFuture, WaitingCall,
 };
-use tool_runtime::call::{Question, Suspension};
+use tool_runtime::call::Question;
 use tool_runtime::runner::{EngineLease, ResumeError};
 use tool_runtime::store::StoreError;
 
@@ -115,7 +115,7 @@ pub(crate) struct Arrived {
 }
 
 /// Questions that expire together, each with the number of its refused answers.
-type Expiring = Vec<(Question, u32, Suspension)>;
+type Expiring = Vec<(Question, u32)>;
 
 /// The journaled form of the waiting calls.
 #[derive(Serialize, Deserialize)]
@@ -172,11 +172,7 @@ impl<'e> Engine<'e> {
         let late = first.map(|first| {
             let left = self.journal.runner.time_until(first).unwrap_or_default();
             let late = calls.iter().filter(|call| call.expires_at == Some(first));
-            let late = late.map(|call| {
-                let (question, refused) = asked(call);
-                (question, refused, call.suspension)
-            });
-            (left, late.collect())
+            (left, late.map(asked).collect())
         });
         Asked { questions: calls.iter().map(asked).collect(), late }
     }
@@ -196,14 +192,11 @@ impl Arrived {
 /// before it was found expire in the next round.
 pub(crate) async fn too_late(context: &impl Promises, late: Expiring) -> Result<Arrived, TerminalError> {
     let (mut closed, mut input) = (Vec::new(), Input::new());
-    for (question, refused, suspension) in late {
+    for (question, refused) in late {
         if let Some(brought) = close(context, &question, refused).await? {
             return Ok(Arrived::brought(closed, question, refused, brought));
         }
-        input = match suspension {
-            Suspension::Client => input.answer(ClientAnswer::failed(question.call_id())),
-            _ => input.expire(&question),
-        };
+        input = input.expire(&question);
         closed.push(question);
     }
     Ok(Arrived { resolved: closed, name: "too late".to_owned(), input })

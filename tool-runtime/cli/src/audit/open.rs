@@ -13,20 +13,20 @@ pub(super) async fn open(cli: &Cli<'_>, run: Option<String>) -> Result<Exit, Fai
     let party = |name: &Option<String>| name.as_deref().map(Into::into);
     let (principal, tenant) = (party(&named.principal), party(&named.tenant));
     let filter = RecordFilter { run_id: run.map(Into::into), principal, tenant, ..RecordFilter::default() };
-    let calls = super::store(cli).await?.unfinished_calls(&filter).await?;
+    let (calls, exit) = terminal::readable(super::store(cli).await?.unfinished_calls(&filter).await?);
     if cli.settings.json {
         for call in &calls {
             terminal::line(&json(call)?);
         }
-        return Ok(Exit::Done);
+        return Ok(exit);
     }
     if calls.is_empty() {
         terminal::note("every call that began has its record");
-        return Ok(Exit::Done);
+        return Ok(exit);
     }
     let rows: Vec<_> = calls.iter().map(open_row).collect();
     table::print(["SINCE", "TOOL", "PRINCIPAL", "RUN", "LEASE UNTIL", "STATE", "CALL"], &rows);
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 fn open_row(call: &UnfinishedCall) -> [String; 7] {

@@ -1,12 +1,13 @@
 //! `audit purge`, `audit erase` and `audit hold`: what leaves the store, and what may not.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use tool_runtime::call::Decider;
-use tool_runtime::store::{HoldScope, LegalHold, Retention, RetentionReport, Store};
+use tool_runtime::store::{HoldScope, Key, LegalHold, RecordFilter, Retention, RetentionReport, Store};
 
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
@@ -108,17 +109,7 @@ pub(super) async fn erase(cli: &Cli<'_>, no_tenant: bool, by: &By) -> Result<Exi
             "name the person whose data is erased: --principal ID, with --tenant ID or --no-tenant",
         ));
     };
-    // An erasure reaches one tenant, and one that reaches the wrong tenant finds nothing.
-    let tenant = match (cli.party().tenant, no_tenant) {
-        (_, true) if named.tenant.is_some() => {
-            return Err(Failure::usage("name --tenant ID or --no-tenant, and not both"));
-        }
-        (_, true) => None,
-        (Some(tenant), false) => Some(tenant),
-        (None, false) => {
-            return Err(Failure::usage("name the tenant: --tenant ID, or --no-tenant for the runs without one"));
-        }
-    };
+    let tenant = erased_tenant(cli.party().tenant, named.tenant.is_some(), no_tenant)?;
     let store = cli.existing_records("`--store URL`").await?;
     let report = acting(cli, &*store, person(cli, by))?.erase(principal, tenant.as_deref()).await?;
     if !cli.settings.json {
@@ -126,19 +117,41 @@ pub(super) async fn erase(cli: &Cli<'_>, no_tenant: bool, by: &By) -> Result<Exi
         terminal::line(&terminal::safe(&format!("the data of {principal} {place}")));
     }
     print(cli, &report, "erased");
-    Ok(if report.kept_runs == 0 { Exit::Done } else { Exit::Failed })
+    let Some((_, why)) = report.kept.first() else { return Ok(Exit::Done) };
+    let mut whys: Vec<_> = report.kept.iter().map(|(_, why)| *why).collect();
+    whys.sort_unstable();
+    whys.dedup();
+    whys.iter().for_each(|why| terminal::note(&format!("{why}: {}", remedy(why))));
+    // Programs learn the reason of the first run that was kept.
+    Err(Failure::failed("the request is not fulfilled: erase again when nothing is kept any more").code(why))
+}
+
+/// Returns the tenant whose data is erased. An erasure reaches one tenant, and one that reaches the wrong tenant finds
+/// nothing, so there is no default without a tenant.
+fn erased_tenant(tenant: Option<Arc<str>>, is_named: bool, no_tenant: bool) -> Result<Option<Arc<str>>, Failure> {
+    match (tenant, no_tenant) {
+        (_, true) if is_named => Err(Failure::usage("name --tenant ID or --no-tenant, and not both")),
+        (_, true) => Ok(None),
+        (None, false) => Err(Failure::usage("name the tenant: --tenant ID, or --no-tenant for the runs without one")),
+        (tenant, false) => Ok(tenant),
+    }
 }
 
 fn kept(run: &str, why: &'static str) -> Failure {
-    let run = terminal::safe(run);
-    let text = match why {
-        "legal_hold" => format!("a legal hold covers the run `{run}`; see `audit hold list`"),
-        "unsettled" => format!("the outcome of a call of the run `{run}` is unknown; see `outcomes list`"),
-        "broken" => format!("the chain of the run `{run}` does not verify; see `audit verify`"),
-        "not_erasable" => format!("an earlier version sealed records of the run `{run}`; purge it"),
-        _ => format!("the run `{run}` is in progress"),
-    };
-    Failure::failed(text).code(why)
+    Failure::failed(format!("the run `{}` is kept: {}", terminal::safe(run), remedy(why))).code(why)
+}
+
+/// Returns why a run is kept, and what to do.
+fn remedy(why: &str) -> &'static str {
+    match why {
+        "legal_hold" => "a legal hold covers it; see `audit hold list`",
+        "unsettled" => "the outcome of a call is unknown; settle it, see `outcomes list`",
+        "broken" => {
+            "its chain does not verify (see `audit verify`), or a document of it cannot be read: restore it from a backup"
+        }
+        "not_erasable" => "an earlier version sealed records of it; purge it",
+        _ => "a call is open or waits, or a process has the run; wait for its end, or end it",
+    }
 }
 
 fn print(cli: &Cli<'_>, report: &RetentionReport, verb: &str) {
@@ -175,13 +188,19 @@ pub(super) async fn hold(cli: &Cli<'_>, action: Hold) -> Result<Exit, Failure> {
                 (None, None, Some(tenant)) => HoldScope::Tenant(tenant.as_str().into()),
                 _ => return Err(Failure::usage("name what is held: --run ID, or --principal ID and --tenant ID")),
             };
-            let hold = acting(cli, &*store, person(cli, &by))?.hold(scope).await?;
+            let hold = acting(cli, &*store, person(cli, &by))?.hold(scope.clone()).await?;
             let id = terminal::safe(&hold.id);
             terminal::line(&if cli.settings.json {
                 json!({"id": *hold.id}).to_string()
             } else {
                 format!("held: {id}")
             });
+            if let HoldScope::Run(run) = &scope
+                && !is_known(&*store, run).await?
+            {
+                let run = terminal::safe(run);
+                terminal::note(&format!("no records of run `{run}` yet: the hold is kept"));
+            }
         }
         Hold::List => list(cli, &Retention::new(&*store, Decider::new("operator")).holds().await?),
         Hold::Lift { id, by } => {
@@ -192,6 +211,12 @@ pub(super) async fn hold(cli: &Cli<'_>, action: Hold) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// Whether the store has a record or the conversation of a run.
+async fn is_known(store: &dyn Store, run: &Arc<str>) -> Result<bool, Failure> {
+    let mut filter = RecordFilter { limit: Some(1), ..RecordFilter::run(Arc::clone(run)) };
+    Ok(filter.next_page(store).await?.is_some() || store.read(&[Key::run(Arc::clone(run))]).await?[0].is_some())
 }
 
 fn list(cli: &Cli<'_>, holds: &[LegalHold]) {
@@ -217,4 +242,23 @@ fn row(hold: &LegalHold) -> [String; 5] {
     let reason = hold.by.reason().unwrap_or_default().to_owned();
     [format!("{:.0}", hold.since), held, hold.by.principal().to_owned(), reason, hold.id.to_string()]
         .map(|cell| terminal::safe(&cell))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_erasure_names_its_tenant() {
+        let acme = || Some(Arc::from("acme"));
+        // The tenant of the command line or of the application, whether it was named, and `--no-tenant`.
+        assert_eq!(erased_tenant(acme(), true, false).ok(), Some(acme()));
+        assert_eq!(erased_tenant(acme(), false, false).ok(), Some(acme()), "the application's own");
+        assert_eq!(erased_tenant(acme(), false, true).ok(), Some(None), "the runs without one");
+        assert_eq!(erased_tenant(None, false, true).ok(), Some(None));
+        for refused in [erased_tenant(None, false, false), erased_tenant(acme(), true, true)] {
+            let failure = refused.err().map(|failure| (failure.exit, failure.message.contains("--no-tenant")));
+            assert_eq!(failure, Some((Exit::Usage, true)));
+        }
+    }
 }

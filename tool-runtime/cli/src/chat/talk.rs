@@ -261,11 +261,12 @@ impl<'c> Talk<'c> {
     async fn print_waiting(&self) -> Result<(), Failure> {
         let (app, run) = (self.app(), self.conversation.run());
         let is_terminal = std::io::stdin().is_terminal();
+        let same = self.cli.same_options();
         for call in self.conversation.waiting() {
             let (id, name) = (terminal::safe(call.id.as_str()), terminal::safe(&call.name));
             if call.suspension != Suspension::Approval {
                 terminal::note(&format!(
-                    "{name} waits for its client; answer it: {app} chat --continue --answer {id} JSON"
+                    "{name} waits for its client; answer it: {app} chat --continue --answer {id} JSON{same}"
                 ));
                 continue;
             }
@@ -273,11 +274,11 @@ impl<'c> Talk<'c> {
             let may_decide = run.may_decide(&pending.question(), &self.cli.decider(None, None)).await.is_ok();
             if may_decide {
                 terminal::note(&if is_terminal {
-                    format!("{name} still waits for a decision: {app} approvals show {id}")
+                    format!("{name} still waits for a decision: {app} approvals show {id}{same}")
                 } else {
                     format!(
                         "{name} waits for a person; run chat in a terminal to be asked, or decide later: {app} \
-                         approvals approve {id}"
+                         approvals approve {id}{same}"
                     )
                 });
                 continue;
@@ -287,7 +288,6 @@ impl<'c> Talk<'c> {
             let (who, options) = who_decides((catalog, policy), &pending, is_run);
             terminal::note(&format!("{name} waits for another decider: {who}"));
             describe(catalog, &pending, false).iter().for_each(|line| terminal::note(line));
-            let same = self.cli.same_options();
             terminal::note(&format!("   decide it in another terminal: {app} approvals approve {id}{options}{same}"));
         }
         Ok(())

@@ -8,7 +8,7 @@ use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
 
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
-use crate::{attend, terminal};
+use crate::{attend, log, terminal};
 
 /// The time that running calls have after the signal to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -32,6 +32,7 @@ pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exi
         ))
         .code("mcp_unreachable"));
     }
+    log::report_lost_records(cli.json());
     let options = gate.options(None);
     let server = McpServer::builder(gate.runner.clone(), move |_: &Peer<'_>| Some(options.clone()))
         .name(cli.app.name, cli.app.version)

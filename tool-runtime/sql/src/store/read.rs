@@ -77,10 +77,16 @@ pub(super) async fn list(shared: &Shared, query: &Query) -> Result<Vec<StoredDoc
     listed.sort_by_key(|item| item.0);
     let read = |(number, scope, id, name, body, parts): Item| {
         let position = u64::try_from(number).map_err(|error| StoreError::Corrupt(Box::new(error)))?;
-        let key = key(query.kind, &scope, &id, name.as_deref())?;
+        let Ok(key) = key(query.kind, &scope, &id, name.as_deref()) else {
+            let columns = Key::from_parts(query.kind, scope, id);
+            return Err(Finding::unreadable_document(&columns, Some(position)).into());
+        };
         match found.whole(key.clone(), &Stored { body, parts }, &scope) {
             Ok(document) => Ok(document.at(position)),
-            Err(StoreError::Corrupt(_)) => Err(Finding::unreadable_document(&key, Some(position)).into()),
+            // With its position, a search continues behind it.
+            Err(StoreError::Corrupt(_) | StoreError::Newer { .. }) => {
+                Err(Finding::unreadable_document(&key, Some(position)).into())
+            }
             Err(error) => Err(error),
         }
     };
@@ -112,8 +118,8 @@ pub(super) async fn lanes(shared: &Shared, after: &str, limit: usize) -> Result<
     rows::<Due>(shared, sql, arguments).await?.into_iter().map(due_run).collect()
 }
 
-pub(super) async fn depth(shared: &Shared, now: Timestamp) -> Result<QueueDepth, StoreError> {
-    let (sql, arguments) = statement::depth(now);
+pub(super) async fn depth(shared: &Shared, now: Timestamp, tenant: Option<&str>) -> Result<QueueDepth, StoreError> {
+    let (sql, arguments) = statement::depth(now, tenant);
     let counted = rows::<(i64, Option<i64>, i64, i64)>(shared, sql, arguments).await?;
     let Some(&(due, first, leased, all)) = counted.first() else { return Ok(QueueDepth::default()) };
     let first = first.map(moment).transpose()?.filter(|first| *first <= now);

@@ -92,12 +92,20 @@ pub(super) fn lanes(after: &str, limit: usize) -> Statement {
     (sql.to_owned(), vec![after.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()])
 }
 
-/// Counts the runs that have a due time: those that are due, the first due time, those under a lease, and all.
-pub(super) fn depth(now: Timestamp) -> Statement {
-    let sql = "SELECT COUNT(CASE WHEN due <= $1 THEN 1 END), MIN(due), \
-               COUNT(CASE WHEN due > $1 AND leased_until > $1 THEN 1 END), COUNT(*) FROM tool_runtime_documents \
-               WHERE space = 'run' AND lane IS NOT NULL AND due IS NOT NULL";
-    (sql.to_owned(), vec![micros(now).into()])
+/// Counts the runs of all tenants or of one that have a due time: those that are due, the first due time, those under a
+/// lease, and all.
+pub(super) fn depth(now: Timestamp, tenant: Option<&str>) -> Statement {
+    let mut sql = "SELECT COUNT(CASE WHEN due <= $1 THEN 1 END), MIN(due), \
+                   COUNT(CASE WHEN due > $1 AND leased_until > $1 THEN 1 END), COUNT(*) FROM tool_runtime_documents \
+                   WHERE space = 'run' AND lane IS NOT NULL AND due IS NOT NULL"
+        .to_owned();
+    let mut arguments = vec![micros(now).into()];
+    if let Some(tenant) = tenant {
+        // The lanes of a tenant are neighbours. `0` is the character after the slash.
+        sql.push_str(" AND lane >= $2 AND lane < $3");
+        arguments.extend([format!("{tenant}/").into(), format!("{tenant}0").into()]);
+    }
+    (sql, arguments)
 }
 
 /// Counts the records of a time range, up to one more than [`FEW`]. `None` if the filter has no time range, or selects

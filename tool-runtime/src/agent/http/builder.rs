@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
-use reqwest::{Client, Proxy, Url, redirect};
+use reqwest::{Proxy, Url};
 
 use crate::agent::http::hidden::Hidden;
 use crate::agent::http::settings::Settings;
@@ -157,12 +157,7 @@ impl HttpModelBuilder {
             HeaderName::try_from(&name).map_err(|_| invalid(format!("`{name}` is not a header name")))?;
             HeaderValue::try_from(value).map_err(|_| invalid(format!("the value of `{name}` cannot be sent")))?;
         }
-        let tls = tls::config(&self.roots).map_err(invalid)?;
-        let mut builder = Client::builder()
-            .tls_backend_preconfigured(tls)
-            .redirect(redirect::Policy::none())
-            .connect_timeout(self.connect_timeout)
-            .no_proxy();
+        let mut builder = tls::client(&self.roots).map_err(invalid)?.connect_timeout(self.connect_timeout);
         if let Some(proxy) = &self.proxy {
             builder = builder.proxy(parse_proxy(proxy.expose()).map_err(invalid)?);
         }

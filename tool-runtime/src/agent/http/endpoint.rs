@@ -14,7 +14,7 @@ use crate::wire::{CodeIn, EncodeOptions, ErrorCode, Format, Message, OfferedTool
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// The client's `user-agent`, unless the application sets another.
-const USER_AGENT: &str = concat!("tool-runtime/", env!("CARGO_PKG_VERSION"));
+pub(super) const USER_AGENT: &str = concat!("tool-runtime/", env!("CARGO_PKG_VERSION"));
 
 /// Headers that determine how the bytes are read. An application cannot set them.
 pub(super) const OWN_HEADERS: [&str; 4] = ["accept-encoding", "content-length", "content-type", "transfer-encoding"];

@@ -1,5 +1,6 @@
 //! [`Notifier`]: sends notices about calls to a webhook.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -8,18 +9,19 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, Url};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::http::retry::{self, Again, jitter};
+use crate::agent::http::retry::{self, Again};
 use crate::agent::http::signing::SigningKeys;
-use crate::agent::http::tls;
+use crate::agent::http::{endpoint, tls};
 use crate::agent::worker::transact;
 use crate::error::ParseError;
 use crate::store::ledger::after;
 use crate::store::notices::{self, Tried, WAITS};
+use crate::store::pages::Search;
 use crate::store::{
     Document, DocumentKind, Finding, Key, NoticeAttempt, Query, Store, StoreError, StoredDocument, StoredNotice,
     Transaction, remove_over,
@@ -43,6 +45,9 @@ const PAUSE: Duration = Duration::from_secs(3600);
 
 /// The longest wait that a receiver can ask for with `retry-after`.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
+
+/// The maximum number of notices that cannot be read and are reported.
+const MOST_REPORTED: usize = 1024;
 
 /// Sends the notices of a store to a webhook, with the headers and signatures of
 /// [Standard Webhooks](https://www.standardwebhooks.com/).
@@ -77,6 +82,8 @@ struct Endpoint {
     keys: SigningKeys,
     /// When the receiver answered that it is gone, by the store's time.
     gone_at: Mutex<Option<Timestamp>>,
+    /// The positions of the notices that cannot be read and were reported.
+    reported: Mutex<BTreeSet<u64>>,
 }
 
 impl Notifier {
@@ -96,12 +103,11 @@ impl Notifier {
             "the URL of a webhook begins with `https://`; only a loopback address may have `http://`",
         ))?;
         let keys = SigningKeys::read(secrets)?;
-        let client = tls::config(&[]).ok().and_then(|tls| {
-            let builder = Client::builder().tls_backend_preconfigured(tls).redirect(redirect::Policy::none());
-            builder.no_proxy().build().ok()
-        });
-        let client = client.ok_or(ParseError::new("no_http_client", "this process cannot make an HTTP client"))?;
-        let endpoint = Endpoint { store, client, url, keys, gone_at: Mutex::default() };
+        let client = tls::client(&[])
+            .ok()
+            .and_then(|builder| builder.build().ok())
+            .ok_or(ParseError::new("no_http_client", "this process cannot make an HTTP client"))?;
+        let endpoint = Endpoint { store, client, url, keys, gone_at: Mutex::default(), reported: Mutex::default() };
         Ok(Self { endpoint: Arc::new(endpoint), timeout: Duration::from_secs(15) })
     }
 
@@ -165,9 +171,8 @@ impl Notifier {
     ) -> Result<(), StoreError> {
         let store = &self.endpoint.store;
         let now = store.now().await?;
-        let mut query = Query { due: Some(now), ..Query::new(DocumentKind::Notice) };
-        let broken = |found: &Finding| tracing::warn!(code = found.code(), "a notice cannot be read");
-        while let Some(page) = query.next_readable(&**store, broken).await? {
+        let mut search = Search::of(Query { due: Some(now), ..Query::new(DocumentKind::Notice) });
+        while let Some(page) = search.next_reporting(&**store, |found| self.endpoint.warn(found)).await? {
             let is_pending =
                 |listed: &StoredDocument| matches!(&listed.document, Document::Notice(notice) if notice.next.is_some());
             let (pending, over): (Vec<_>, Vec<_>) = page.into_iter().partition(is_pending);
@@ -199,6 +204,16 @@ impl Notifier {
 }
 
 impl Endpoint {
+    /// Reports a notice that cannot be read, once.
+    fn warn(&self, found: &Finding) {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = reported.len() < MOST_REPORTED && reported.insert(found.position().unwrap_or_default());
+        drop(reported);
+        if is_new {
+            tracing::warn!(code = found.code(), %found, "a notice cannot be sent");
+        }
+    }
+
     /// Makes one attempt, and records its result. Returns whether the notice was delivered.
     async fn deliver(
         &self,
@@ -213,7 +228,7 @@ impl Endpoint {
             .client
             .post(self.url.clone())
             .header(CONTENT_TYPE, "application/json")
-            .header(USER_AGENT, concat!("tool-runtime/", env!("CARGO_PKG_VERSION")))
+            .header(USER_AGENT, endpoint::USER_AGENT)
             .header("webhook-id", &*notice.id)
             .header("webhook-timestamp", seconds)
             .header("webhook-signature", signature)
@@ -260,8 +275,7 @@ impl Endpoint {
 /// Returns how long to wait after a failed attempt. `None` if it was the last one.
 fn wait(notice: &StoredNotice, status: Option<u16>, headers: Option<&HeaderMap>, now: Timestamp) -> Option<Duration> {
     let full = WAITS.get(usize::try_from(notice.tried).ok()?.checked_sub(1)?)?;
-    // Between half and all of the wait, so that notices that failed together do not return together.
-    let wait = full.mul_f64(0.5 + jitter() / 2.0);
+    let wait = retry::spread(*full);
     Some(match status.zip(headers).map(|(status, headers)| retry::asked(status, headers, now)) {
         Some(Again::After(asked)) => wait.max(asked.min(LONGEST_WAIT)),
         _ => wait,

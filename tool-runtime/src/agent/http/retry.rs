@@ -40,18 +40,15 @@ impl Retries {
         match again {
             Again::Never => None,
             Again::After(wait) => (wait <= self.longest).then_some(wait),
-            Again::Later => {
-                let full = self.first.saturating_mul(1 << at.min(16)).min(self.longest);
-                // Between half and all of the wait, so that clients that failed together do not return together.
-                Some(full.mul_f64(0.5 + jitter() / 2.0))
-            }
+            Again::Later => Some(spread(self.first.saturating_mul(1 << at.min(16)).min(self.longest))),
         }
     }
 }
 
-/// Returns a random number from 0 to 1.
-pub(super) fn jitter() -> f64 {
-    f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX)
+/// Returns a random part of a wait, between its half and all of it: attempts that failed together do not return together.
+pub(super) fn spread(full: Duration) -> Duration {
+    let random = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
+    full.mul_f64(0.5 + random / 2.0)
 }
 
 /// Returns whether another attempt may change an answer of this status, and the wait that the endpoint asks for.

@@ -1,13 +1,21 @@
-//! TLS 1.2 and 1.3, independent of the process-wide default provider.
+//! The HTTP client, with TLS 1.2 and 1.3 that are independent of the process-wide default provider.
 
 use std::sync::Arc;
 
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// Returns a configuration that trusts the web's usual authorities and those of the PEM texts.
-pub(crate) fn config(pems: &[Vec<u8>]) -> Result<ClientConfig, String> {
+/// Returns the builder of a client that trusts the web's usual authorities and those of the PEM texts, follows no
+/// redirect, and takes no proxy from the environment.
+pub(crate) fn client(pems: &[Vec<u8>]) -> Result<ClientBuilder, String> {
+    let builder = Client::builder().tls_backend_preconfigured(config(pems)?);
+    Ok(builder.redirect(Policy::none()).no_proxy())
+}
+
+fn config(pems: &[Vec<u8>]) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     for pem in pems {
         let mut found = false;

@@ -38,6 +38,10 @@ impl Turns {
             Action::Decide(question, decision, decider) => {
                 Box::pin(self.run.resume(&question, decision, &decider)).await
             }
+            // Without an answer nobody knows what the client did.
+            Action::Expire(question) if is_clients(before.as_ref(), &question) => {
+                Box::pin(self.run.abandon(id.as_str())).await
+            }
             Action::Expire(question) => Box::pin(self.run.expire(&question)).await,
             Action::Answer(ClientAnswer::Value { json, .. }) => {
                 Box::pin(self.run.client_result(id.as_str(), &json)).await
@@ -129,16 +133,11 @@ impl Turns {
             // The expiry of another question would be refused.
             self.ask_again().await?;
         }
-        let late: Vec<_> =
-            self.state.waiting().filter(is_late).map(|call| (call.question.clone(), call.suspension)).collect();
+        let late: Vec<_> = self.state.waiting().filter(is_late).map(|call| call.question.clone()).collect();
         let mut ended = false;
-        for (question, suspension) in &late {
-            let action = match suspension {
-                Suspension::Approval => Action::Expire(question.clone()),
-                Suspension::Client => Action::Abandon,
-            };
+        for question in &late {
             let id = question.call_id();
-            self.act(id, action).await?;
+            self.act(id, Action::Expire(question.clone())).await?;
             ended |= self.state.waiting().all(|call| call.id != *id);
         }
         Ok(ended)
@@ -307,6 +306,12 @@ async fn went_on(run: &Run, id: &CallId, waited: Option<&Progress>) -> Result<Kn
         *record.name == *name && (edited || same)
     };
     run.go_on_with(id, is_it).await
+}
+
+/// Whether the question is that of a call which waits for its client.
+fn is_clients(waited: Option<&Progress>, question: &Question) -> bool {
+    matches!(waited, Some(Progress::Waiting(call))
+        if call.suspension == Suspension::Client && call.question == *question)
 }
 
 /// Sets a call as waiting, by the store's document.

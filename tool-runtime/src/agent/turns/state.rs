@@ -20,7 +20,7 @@ pub(in crate::agent) struct State {
     /// The calls of the last turn, in order, while any of them has no result.
     pub(in crate::agent) open: Vec<Slot>,
     /// The model's last answer, until it has been handled.
-    #[serde(default, alias = "said", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::agent) answer: Option<LastAnswer>,
     /// The settings of the last message of the user.
     #[serde(default)]

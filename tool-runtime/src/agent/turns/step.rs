@@ -52,7 +52,7 @@ impl Turns {
         }
         // Calls come before the model: a provider refuses a history with a call that has no result.
         if self.run_next().await {
-            // Here, so that the document of this step has the details: a replay must not read other ones.
+            // Read the approval details now, so that they are saved with this step: a replay must show the same ones.
             self.describe().await;
             return Step::Ran;
         }

@@ -95,7 +95,7 @@ pub struct LeasedRun {
     lease: Lease,
     /// The principal and the tenant of the run.
     party: (Option<Arc<str>>, Option<Arc<str>>),
-    /// The number of outside changes to the run when its post was last empty.
+    /// The value of [`StoredRun::news`] at the last check that found no post.
     news: u64,
     /// Whether the turn had not ended at the last save.
     is_running: AtomicBool,
@@ -145,12 +145,8 @@ impl RunQueue {
     /// # Errors
     /// A run with this id exists already ([`StoreError::Duplicate`]), or the store failed.
     pub async fn begin(&self, conversation: &SavedConversation, owner: &str) -> Result<LeasedRun, ResumeError> {
-        let run = conversation.run();
-        let mut stored = StoredRun::new(run.run_id(), conversation.to_text()?);
-        (stored.principal, stored.tenant) = (run.principal().cloned(), run.tenant().cloned());
-        stored.version = conversation.version();
-        let (keys, owner) = (vec![Key::run(run.run_id())], owner_of(owner));
-        let stored = Arc::new(stored);
+        let stored = Arc::new(conversation.as_stored_run()?);
+        let (keys, owner) = (vec![Key::run(Arc::clone(&stored.run_id))], owner_of(owner));
         let new = Arc::clone(&stored);
         let change = move |transaction: &mut Transaction| runs::enqueue_held(transaction, &new, &owner, LEASE);
         let lease = transact(&**self.runner.store(), keys, change).await?;

@@ -77,16 +77,13 @@ impl RunQueue {
     /// # Errors
     /// A run with this id exists already ([`StoreError::Duplicate`]), or the store failed.
     pub async fn enqueue(&self, conversation: &SavedConversation) -> Result<(), ResumeError> {
-        let run = conversation.run();
-        let id: Arc<str> = run.run_id().into();
-        let mut stored = StoredRun::new(Arc::clone(&id), conversation.to_text()?);
-        (stored.principal, stored.tenant) = (run.principal().cloned(), run.tenant().cloned());
-        stored.version = conversation.version();
+        let mut stored = conversation.as_stored_run()?;
+        let key = Key::run(Arc::clone(&stored.run_id));
         let change = move |transaction: &mut Transaction| {
             stored.due = Some(transaction.now());
             runs::enqueue(transaction, &stored)
         };
-        Ok(transact(self.store(), vec![Key::run(id)], change).await?)
+        Ok(transact(self.store(), vec![key], change).await?)
     }
 
     /// Counts the runs of all tenants that wait for workers. A worker emits the same numbers each minute as metrics, if a
@@ -95,7 +92,17 @@ impl RunQueue {
     /// # Errors
     /// The store failed.
     pub async fn depth(&self) -> Result<QueueDepth, StoreError> {
-        self.store().depth(self.runner.store_time().await?).await
+        self.store().depth(self.runner.store_time().await?, None).await
+    }
+
+    /// Counts the runs of a tenant as [`depth`](Self::depth) does, to show a tenant its own queue. The cost grows with
+    /// the number of its runs, not with that of others.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn depth_of(&self, tenant: &str) -> Result<QueueDepth, StoreError> {
+        let slots = Key::slots(Some(tenant), None);
+        self.store().depth(self.runner.store_time().await?, Some(slots.scope())).await
     }
 
     /// Posts a message, decisions or answers to a run of a tenant. Posts are taken in order, each once, when the run
@@ -214,6 +221,15 @@ impl SavedConversation {
         let run = stored(store, run_id).await?.filter(is_theirs).ok_or(ResumeError::UnknownRun)?;
         let conversation = Self::from_text(&run.document)?;
         Ok((run, conversation))
+    }
+
+    /// Returns the run of the conversation, as it is stored first.
+    pub(super) fn as_stored_run(&self) -> Result<StoredRun, StoreError> {
+        let run = self.run();
+        let mut stored = StoredRun::new(run.run_id(), self.to_text()?);
+        (stored.principal, stored.tenant) = (run.principal().cloned(), run.tenant().cloned());
+        stored.version = self.version();
+        Ok(stored)
     }
 
     pub(super) fn to_text(&self) -> Result<Arc<str>, StoreError> {

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::agent::worker::lease::Renewed;
 use crate::agent::worker::queue::transact;
 use crate::agent::worker::{Leased, POLL, TIDY_EVERY, WorkerState};
+use crate::store::lane::tenant_of;
 use crate::store::runs::{self, Leasing};
 use crate::store::{Document, DueRun, Key, Store, StoreError};
 
@@ -106,6 +107,8 @@ struct Candidates {
     runs: VecDeque<DueRun>,
     /// The lanes of which only the first run is listed.
     lanes: Vec<Arc<str>>,
+    /// How many runs to skip behind the next one that another worker took.
+    stride: usize,
 }
 
 impl Candidates {
@@ -114,11 +117,13 @@ impl Candidates {
         self.runs.extend(runs);
         self.runs.rotate_left(random % self.runs.len().clamp(1, SPREAD));
     }
-}
 
-/// Returns the tenant's part of a lane.
-fn tenant_of(lane: &str) -> &str {
-    lane.split_once('/').map_or(lane, |(tenant, _)| tenant)
+    /// Moves on behind a run that another worker took: in a row of them twice as far each time, because workers that were
+    /// woken together take the runs of one list. The skipped runs are tried last.
+    fn skip(&mut self) {
+        self.runs.rotate_left(self.stride.min(self.runs.len()));
+        self.stride = (2 * self.stride + 1).min(PAGE);
+    }
 }
 
 /// Returns a place behind all lanes of a tenant, before the next tenant: a character after the slash that ends its part.
@@ -288,9 +293,10 @@ impl Poll<'_> {
                     let slots = self.worker.taker.per_tenant.map(|_| Key::slots_of(tenant));
                     self.taken.push(Leased { lease, run: *taken, asked, slots });
                     self.free -= 1;
+                    candidates.stride = 0;
                     return Ok(true);
                 }
-                Ok(Leasing::Gone) => {}
+                Ok(Leasing::Gone) => candidates.skip(),
                 Ok(Leasing::Full) => drop(self.full.insert(Arc::clone(tenant))),
                 // One run must not hold the others up.
                 Err(error @ (StoreError::Corrupt(_) | StoreError::Newer { .. })) => {
@@ -350,6 +356,32 @@ mod tests {
     use super::*;
     use crate::store::{MemoryStore, StoredRun, Transaction};
     use crate::tool::Hash;
+
+    /// Sixteen workers were woken together, and fifteen of them have taken the first runs of the list.
+    #[test]
+    fn a_worker_passes_the_runs_of_others_in_few_attempts() {
+        const TAKEN: usize = 120;
+        let mut candidates = Candidates::default();
+        let due = |number: usize| DueRun {
+            run_id: format!("{number}").into(),
+            lane: "acme/".into(),
+            due: Timestamp::UNIX_EPOCH,
+        };
+        candidates.add((0..200).map(due));
+        let (mut attempts, mut tried) = (Vec::new(), BTreeSet::new());
+        while let Some(run) = candidates.runs.pop_front() {
+            let number: usize = run.run_id.parse().unwrap();
+            assert!(tried.insert(number), "each run is tried once");
+            if number >= TAKEN {
+                attempts.push(tried.len());
+                candidates.stride = 0;
+            } else {
+                candidates.skip();
+            }
+        }
+        assert_eq!(tried.len(), 200, "a skipped run is tried, too");
+        assert!(attempts[0] <= 9 && attempts[7] <= 16, "{attempts:?}");
+    }
 
     /// A tenant has runs of more versions than lanes in a walk: the next walk begins between two of its lanes.
     #[tokio::test]

@@ -36,7 +36,7 @@ async fn look_after(server: Weak<Served>) {
             }
             tokio::select! {
                 tended = left.tend(&served) => if let Err(error) = tended {
-                    tracing::warn!(error = error.code(), "what ended servers left could not be removed");
+                    tracing::warn!(error = error.code(), "leftovers of crashed servers could not be removed");
                 },
                 // A search can be long, and the next server continues it.
                 () = closing.cancelled() => {}

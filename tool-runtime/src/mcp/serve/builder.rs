@@ -143,13 +143,14 @@ impl McpServerBuilder {
     /// # Errors
     /// An exposed name is that of no tool or of a tool that a client executes, or is one that clients may reject; or
     /// two tools have one name. It is also an error if calls can be suspended for an approval that no person can give:
-    /// the runner has no store that was set, and the client is not asked ([`ask_clients`](Self::ask_clients)) or the
-    /// policy does not let its principal decide.
+    /// the runner has approvals and no store that was set, and the client is not asked
+    /// ([`ask_clients`](Self::ask_clients)) or the policy does not let its principal decide. A call can be suspended by a
+    /// rule of the policy, or because the outcome of an earlier call with the same arguments is unknown.
     pub fn build(self) -> Result<McpServer, BuildError> {
         let Self { runner, authenticator, name: (name, version), instructions, exposed, .. } = self;
         let Self { max_calls, max_calls_each, max_tasks, max_tasks_each, ask_clients, .. } = self;
         let listing = Listing::of(&runner, exposed)?;
-        let rules = if ServedRuns(&runner).keeps_to_itself() { runner.asking_rules(ask_clients) } else { Vec::new() };
+        let rules = ServedRuns(&runner).undecidable(ask_clients);
         if !rules.is_empty() {
             return Err(McpServerError::Unreachable { rules }.into());
         }

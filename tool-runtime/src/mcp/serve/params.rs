@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::mcp::serve::body::{Body, unanswered};
 use crate::mcp::serve::listing::Listing;
+use crate::mcp::serve::sessions::is_without_sessions;
 
 /// The schema keyword of an argument that is repeated in a header.
 const KEYWORD: &str = "x-mcp-header";
@@ -47,7 +48,8 @@ pub(super) fn without(schema: &mut Value) {
     }
 }
 
-/// Compares the headers of a request with the arguments of its call.
+/// Compares the headers of a request with the arguments of its call. A client of a revision before 2026-07-28, which does
+/// not have these headers, may omit them.
 pub(super) fn check(listing: &Listing, headers: &HeaderMap, body: &[u8]) -> Result<(), Box<Response<Body>>> {
     #[derive(Deserialize)]
     struct Message<'a> {
@@ -68,11 +70,13 @@ pub(super) fn check(listing: &Listing, headers: &HeaderMap, body: &[u8]) -> Resu
         return Ok(());
     }
     let Some(offered) = listing.get(&params.name) else { return Ok(()) };
-    let is_said = |(path, header): &&(Vec<String>, String)| {
-        header_value(headers, &format!("mcp-param-{header}"))
-            != Ok(params.arguments.and_then(|arguments| written(arguments, path)))
+    let has_headers = is_without_sessions(headers);
+    let differs = |(path, header): &&(Vec<String>, String)| match header_value(headers, &format!("mcp-param-{header}"))
+    {
+        Ok(None) if !has_headers => false,
+        value => value != Ok(params.arguments.and_then(|arguments| written(arguments, path))),
     };
-    let Some((path, header)) = offered.params.iter().find(is_said) else { return Ok(()) };
+    let Some((path, header)) = offered.params.iter().find(differs) else { return Ok(()) };
     let message = format!("The header Mcp-Param-{header} does not match `{}`.", path.join("."));
     Err(Box::new(unanswered(id.get(), &ErrorData::new(MISMATCH, message, None))))
 }

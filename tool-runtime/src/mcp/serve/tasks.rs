@@ -69,6 +69,8 @@ enum Refusal {
     Failed,
     /// The same call of its party is suspended already.
     Taken,
+    /// Nobody could decide on it: only this process can reach the store, and its client cannot be asked.
+    NoDecider,
 }
 
 impl Tasks {

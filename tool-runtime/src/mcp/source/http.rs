@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, RequestBuilder, Response, Url, redirect};
+use reqwest::{Client, RequestBuilder, Response, Url};
 
-use crate::agent::http::tls_config;
+use crate::agent::http::http_client;
 use crate::capability::Secret;
 use crate::mcp::source::config::STATELESS;
 use crate::mcp::source::error::Failure;
@@ -88,13 +88,7 @@ impl Http {
             value.set_sensitive(true);
             own.insert(key, value);
         }
-        let client = Client::builder()
-            .tls_backend_preconfigured(tls_config(&[])?)
-            .redirect(redirect::Policy::none())
-            .connect_timeout(connect)
-            .no_proxy()
-            .build()
-            .map_err(|error| error.to_string())?;
+        let client = http_client(&[])?.connect_timeout(connect).build().map_err(|error| error.to_string())?;
         let session = Mutex::default();
         Ok(Self(Arc::new(Inner { client, url, headers: own, token: None, max, session, hints })))
     }

@@ -196,3 +196,25 @@ pub(super) fn failed(failure: &super::error::Failure) -> ToolError {
         failure => ToolError::of_source(ErrorKind::Lost, failure.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_has_no_invisible_characters() {
+        let hidden = "a\u{202e}b\u{200b}c\u{e0041}\u{1b}d\n";
+        let resource = json!({"type": "resource_link", "uri": hidden, "name": hidden, "mimeType": hidden});
+        let embedded = json!({"type": "resource", "resource": {"uri": hidden, "text": hidden}});
+        let text = json!({"type": "text", "text": hidden});
+        let read = |raw: &Value, is_structured| read(&raw.to_string(), is_structured).unwrap().into_parts().0;
+        let value = read(&json!({"content": [text, resource, embedded]}), false);
+        let named = json!({"uri": "abcd\n", "name": "abcd\n", "mime_type": "abcd\n"});
+        let embedded = json!({"uri": "abcd\n", "text": "abcd\n"});
+        assert_eq!(value, json!({"text": "abcd\n", "resources": [named, embedded]}));
+        let value = read(&json!({"structuredContent": {hidden: [hidden, {"x": hidden}]}}), true);
+        assert_eq!(value, json!({"abcd\n": ["abcd\n", {"x": "abcd\n"}]}));
+        let failed = super::read(&json!({"content": [text], "isError": true}).to_string(), false).map(drop);
+        assert_eq!(failed.unwrap_err().detail(), "abcd\n");
+    }
+}

@@ -159,3 +159,12 @@ fn nothing_of_the_content_is_printed() {
     let printed = format!("{media:?} {:?}", Media::url("text/plain", "https://example.com/?sig=secret").unwrap());
     assert!(!printed.contains("secret") && !printed.contains("c2Vj"), "{printed}");
 }
+
+/// A name that a person reads must be the one that is saved.
+#[test]
+fn a_name_has_no_invisible_characters() {
+    let name = |name: &str| Media::bytes("image/png", PNG).unwrap().with_name(name).name().map(str::to_owned);
+    assert_eq!(name("plan\u{202e}gnp.exe").as_deref(), Some("plangnp.exe"));
+    assert_eq!(name("a\u{200b}b\u{2066}c\u{e0041}.png").as_deref(), Some("abc.png"));
+    assert_eq!(name("\u{202e}\u{200b}"), None);
+}

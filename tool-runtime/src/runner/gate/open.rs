@@ -21,6 +21,7 @@ use crate::runner::ledger::accounts::Booking;
 use crate::runner::ledger::client::{Attempt, Claim, LedgerClient, Suspending};
 use crate::runner::report::telemetry;
 use crate::runner::run::call_ids::Taken;
+use crate::runner::waiting::labels;
 use crate::runner::{CallClient, Continued, ResumeError, Run};
 use crate::store::waiting::{self, Fate};
 use crate::store::{Key, StoreError, WriteHandle};
@@ -111,7 +112,7 @@ impl OpenCall {
     fn announced(run: Run, id: &CallId, called: Called) -> Self {
         // An id that exceeds the policy's limit is refused while the call is read; it is not remembered.
         let bytes = id.as_str().len();
-        let is_remembered = bytes <= SHOWN_BYTES || bytes <= run.policy().limits().call_id_bytes;
+        let is_remembered = bytes <= SHOWN_BYTES || bytes <= run.policy().call_id_bytes();
         let taken = if is_remembered { run.state().call_ids.take(id) } else { Taken::First };
         let is_kept = is_remembered && taken == Taken::First;
         let (record_id, id) = if is_kept { (id.clone(), None) } else { (CallId::generate(), Some(id.clone())) };
@@ -300,6 +301,7 @@ impl OpenCall {
         if self.draft.executed() || is_kept {
             self.handed_out();
         }
+        labels::share(&self.run).await;
         result
     }
 
@@ -331,6 +333,7 @@ impl OpenCall {
         }
         self.close(&result, stop.as_ref());
         self.run.state().hand_out(&self.draft.id);
+        labels::share(&self.run).await;
         Ok(result)
     }
 }

@@ -21,7 +21,7 @@ use crate::store::accounts::{self, Bill};
 use crate::store::effects::{self, Blocked, EffectClaim, OnceClaim};
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::notices;
-use crate::store::pages::Rest;
+use crate::store::pages::Search;
 use crate::store::waiting::{self, Approval, Counted, Renewed, Taken};
 use crate::store::{
     AuditRecord, DecisionRecord, Document, DocumentKind, Key, PendingCall, Query, StoreError, Transaction, Waiting,
@@ -325,6 +325,17 @@ impl LedgerClient<'_> {
         self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))
     }
 
+    /// Adds labels to a waiting call.
+    pub(in crate::runner) async fn gain(self, call: Key, labels: Vec<Arc<str>>) -> Result<(), StoreError> {
+        let (lease, mut keys) = (self.0.lease(), self.0.keys());
+        keys.push(call.clone());
+        let change = move |transaction: &mut Transaction| {
+            ledger::check(transaction, lease.as_ref())?;
+            waiting::gain(transaction, &call, &labels)
+        };
+        self.0.shared().store.transact(keys, change).await
+    }
+
     /// Asks about a waiting call again, in one transaction with the decision that does not count. Returns `false` if
     /// the call has expired.
     pub(in crate::runner) async fn ask_anew(
@@ -404,9 +415,9 @@ impl LedgerClient<'_> {
     /// Lists the calls of the run that wait.
     pub(in crate::runner) async fn all_waiting(self) -> Result<Vec<Waiting>, StoreError> {
         let scope = Some(Arc::clone(self.0.identity()));
-        let mut rest = Rest::of(Query { scope, ..Query::new(DocumentKind::Waiting) });
+        let mut search = Search::of(Query { scope, ..Query::new(DocumentKind::Waiting) });
         let mut waiting = Vec::new();
-        while let Some(page) = self.0.shared().store.page(&mut rest).await? {
+        while let Some(page) = self.0.shared().store.next(&mut search).await? {
             waiting.extend(page.into_iter().filter_map(|listed| match listed.document {
                 Document::Waiting(waiting)
                     if self.0.owns(waiting.call.principal.as_deref(), waiting.call.tenant.as_deref()) =>
@@ -416,6 +427,7 @@ impl LedgerClient<'_> {
                 _ => None,
             }));
         }
+        search.end()?;
         Ok(waiting)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::runner::{RunOptions, ToolRunner};
-use crate::store::pages::Rest;
+use crate::store::pages::Search;
 use crate::store::{Document, DocumentKind, Key, Query, RunLease, StoreError, StoredRun, Transaction, attempts, runs};
 
 /// The right of one attempt of a workflow engine to a run. [`ToolRunner::engine_lease`] makes it.
@@ -117,8 +117,8 @@ impl ToolRunner {
         let query = Query { scope: Some(run_id.into()), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
         // The time of the leases: this process may be the first of its machine to read it.
         let now = self.shared.store.now().await?;
-        let (mut rest, mut longest) = (Rest::of(query), None);
-        while let Some(page) = self.shared.store.page(&mut rest).await? {
+        let (mut search, mut longest) = (Search::of(query), None);
+        while let Some(page) = self.shared.store.next(&mut search).await? {
             let leases = page.iter().filter_map(|listed| match &listed.document {
                 Document::Call(entry) => entry
                     .unseen()
@@ -128,6 +128,7 @@ impl ToolRunner {
             });
             longest = longest.max(leases.filter_map(|until| time_between(now, until)).max());
         }
+        search.end()?;
         Ok(longest)
     }
 

@@ -11,7 +11,7 @@ use crate::runner::gate::graph::{self, SEPARATOR};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::{Run, RunOptions};
 use crate::store::LedgerEntry;
-use crate::store::pages::Rest;
+use crate::store::pages::Search;
 use crate::store::{Document, DocumentKind, Key, Query, StoreError, Transaction, ledger};
 use crate::tool::{self, graph_of, is_graph};
 
@@ -103,8 +103,8 @@ async fn close_begun(child: &Run) -> Result<(), StoreError> {
         _ => false,
     };
     let (scope, due) = (Some(child.identity().clone()), Some(jiff::Timestamp::MAX));
-    let mut rest = Rest::of(Query { scope, due, ..Query::new(DocumentKind::Call) });
-    while let Some(page) = child.shared().store.page(&mut rest).await? {
+    let mut search = Search::of(Query { scope, due, ..Query::new(DocumentKind::Call) });
+    while let Some(page) = child.shared().store.next(&mut search).await? {
         for listed in page.into_iter().filter(|listed| ours(&listed.document)) {
             let (lease, mut keys) = (child.lease(), child.keys());
             keys.push(listed.key.clone());
@@ -115,8 +115,8 @@ async fn close_begun(child: &Run) -> Result<(), StoreError> {
                 ledger::check(transaction, lease.as_ref())?;
                 ledger::close_orphan(transaction, &listed.key, lease.as_ref())
             };
-            child.shared().store.transact(keys, change).await?;
+            search.note(child.shared().store.transact(keys, change).await.map(drop));
         }
     }
-    Ok(())
+    search.end()
 }

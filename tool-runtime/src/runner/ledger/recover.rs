@@ -23,7 +23,7 @@ use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::unfinished::Unfinished;
 use crate::runner::waiting::comparison;
 use crate::runner::{Run, RunOptions, ToolRunner};
-use crate::store::pages::Rest;
+use crate::store::pages::Search;
 use crate::store::{
     AuditRecord, Document, DocumentKind, Key, LedgerEntry, PendingCall, Query, RecordFilter, SealedRecord, StoreError,
     StoredDocument, ledger,
@@ -146,7 +146,7 @@ fn read_again(run: &Run, waited: &PendingCall) -> Option<Hydrated> {
     if comparison::differs(run, waited).is_some_and(|mismatch| mismatch != DecisionError::Clock) {
         return None;
     }
-    run.remembered().label(&waited.labels);
+    run.remembered().label(waited.all_labels());
     stages::hydrate_begun(run, waited, call).map_err(|refused| discard(refused.stop)).ok()
 }
 
@@ -219,12 +219,11 @@ pub(in crate::runner) async fn take_over_left(
     wanted: fn(&LedgerEntry) -> bool,
 ) -> Result<(), StoreError> {
     let store = &runner.shared.store;
-    let (mut rest, mut failed) =
-        (Rest::of(Query { due: Some(store.now().await?), ..Query::new(DocumentKind::Call) }), Ok(()));
-    while let Some(page) = store.page(&mut rest).await? {
+    let mut search = Search::of(Query { due: Some(store.now().await?), ..Query::new(DocumentKind::Call) });
+    while let Some(page) = store.next(&mut search).await? {
         for StoredDocument { key, document, .. } in page {
             if stop.is_cancelled() {
-                return failed;
+                return search.end();
             }
             let Document::Call(entry) = document else { continue };
             let Some(waited) = entry.waited.as_ref().filter(|_| wanted(&entry)) else { continue };
@@ -232,10 +231,10 @@ pub(in crate::runner) async fn take_over_left(
                 continue;
             }
             // A call that cannot be continued must not keep the next one from it.
-            failed = failed.and(take_over_if_left(runner, &entry, waited, &key).await);
+            search.note(take_over_if_left(runner, &entry, waited, &key).await);
         }
     }
-    failed
+    search.end()
 }
 
 /// Whether this process can take over the calls of a tool for any run: it has the tool, and neither the tool nor a tool

@@ -10,7 +10,7 @@ use crate::runner::ledger::look_up;
 use crate::runner::ledger::orphans::Orphans;
 use crate::runner::report::telemetry;
 use crate::store::LedgerEntry;
-use crate::store::pages::Rest;
+use crate::store::pages::Search;
 use crate::store::runs::RunLease;
 use crate::store::{Document, DocumentKind, Key, Query, StoreError, StoredDocument, Transaction, ledger};
 
@@ -49,14 +49,15 @@ impl LedgerClient<'_> {
             })
         };
         let scope = Some(self.0.identity().clone());
-        let mut rest = Rest::of(Query { scope, due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) });
+        let mut search = Search::of(Query { scope, due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) });
         let mut found = Vec::new();
-        while let Some(page) = self.0.shared().store.page(&mut rest).await? {
+        while let Some(page) = self.0.shared().store.next(&mut search).await? {
             found.extend(page.into_iter().filter_map(|StoredDocument { key, document, .. }| match document {
                 Document::Call(entry) if ours(&entry) => Some(Unfinished { key, entry }),
                 _ => None,
             }));
         }
+        search.end()?;
         Ok(found)
     }
 

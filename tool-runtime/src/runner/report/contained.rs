@@ -17,11 +17,11 @@ use crate::hydrate::repair::Repair;
 use crate::json::Tree;
 use crate::runner::report::failure::Failures;
 use crate::schema::validator::{Compiled, Validator};
-use crate::store::pages::Rest;
+use crate::store::pages::Search;
 use crate::store::transaction::returning;
 use crate::store::{
-    AuditRecord, ChangeFn, Clock, Document, Key, Query, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
-    SystemClock, Transaction, Waiting, WriteHandle, digest_key,
+    AuditRecord, ChangeFn, Clock, Document, Key, PendingCall, Query, RecordFilter, SealedRecord, Store, StoreError,
+    StoredDocument, SystemClock, Transaction, Waiting, WriteHandle, digest_key,
 };
 use crate::tool::Schema;
 
@@ -113,6 +113,12 @@ impl Contained<dyn Store> {
         })
     }
 
+    /// Returns the suspended calls of a run.
+    pub(in crate::runner) async fn pending_calls(&self, run_id: Arc<str>) -> Result<Vec<PendingCall>, StoreError> {
+        let of_run = RecordFilter::run(run_id);
+        self.wait("store", |store| store.pending_calls(&of_run)).await.unwrap_or(Err(StoreError::Panicked))
+    }
+
     /// Whether a run was purged or erased.
     pub(in crate::runner) async fn is_purged(&self, run_id: &str) -> Result<bool, StoreError> {
         let key = [Key::run(run_id)];
@@ -133,11 +139,10 @@ impl Contained<dyn Store> {
         self.transact(key.to_vec(), change).await
     }
 
-    /// Returns the next page of a query. `None` at the end.
-    pub(in crate::runner) async fn page(&self, rest: &mut Rest) -> Result<Option<Vec<StoredDocument>>, StoreError> {
-        let Some(query) = rest.query() else { return Ok(None) };
-        let page = self.list(query).await?;
-        Ok(rest.after(page))
+    /// Returns the next page of a search. `None` at the end.
+    pub(in crate::runner) async fn next(&self, search: &mut Search) -> Result<Option<Vec<StoredDocument>>, StoreError> {
+        let listed = self.list(search.query()).await;
+        search.listed(listed)
     }
 
     pub(in crate::runner) async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {

@@ -12,6 +12,8 @@ use crate::call::{Caller, Event, EventSink, RunFields};
 use crate::capability::ConnectionId;
 use crate::policy::{LoopThresholds, PolicyContext, RunTools, Standing, ToolNames};
 use crate::runner::Run;
+#[cfg(feature = "mcp-server")]
+use crate::runner::run::rights::Rights;
 use crate::store::RunLease;
 
 /// The principal of a run and its permissions. Every default allows no more than the policy does.
@@ -239,10 +241,15 @@ impl RunOptions {
     /// between the sessions of a principal.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn has_rights_of(&self, other: &Self) -> bool {
-        self.is_principal_of(other)
-            && are_same(&self.roles, &other.roles)
-            && are_same(&self.attributes, &other.attributes)
-            && self.tools == other.tools
+        self.rights() == other.rights()
+    }
+
+    /// Returns the principal with its properties and tools, in an order of their own. Parties with equal rights are one
+    /// party to a server.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn rights(&self) -> Rights<'_> {
+        let (roles, attributes) = (self.roles.iter().collect(), self.attributes.iter().collect());
+        Rights { party: (&self.tenant, &self.principal, roles, attributes), tools: self.tools.as_ref() }
     }
 
     /// Returns the principal's roles and attributes.
@@ -278,13 +285,6 @@ impl RunOptions {
     }
 }
 
-/// Whether both contain the same values, in any order and number: rules see no other difference.
-#[cfg(feature = "mcp-server")]
-fn are_same<T: Ord>(one: &[T], other: &[T]) -> bool {
-    use std::collections::BTreeSet;
-    one == other || one.iter().collect::<BTreeSet<_>>() == other.iter().collect::<BTreeSet<_>>()
-}
-
 #[cfg(all(test, feature = "mcp-server"))]
 mod tests {
     use super::*;
@@ -297,6 +297,7 @@ mod tests {
         for other in [ada(), ada().role("buyer"), ada().role("buyer").role("head").role("admin")] {
             assert!(!buyer.is_party_of(&other) && !other.is_party_of(&buyer));
         }
+        assert_eq!(buyer.rights().digest(), ada().role("head").role("buyer").role("head").rights().digest());
         let one = ada().attribute("site", "graz").attribute("site", "wien");
         assert!(one.is_party_of(&ada().attribute("site", "wien").attribute("site", "graz")));
         assert!(!one.is_party_of(&ada().attribute("site", "wien")));

@@ -70,6 +70,18 @@ impl Remembered {
         }
     }
 
+    /// Returns the labels of the run, if waiting calls may lack one of them.
+    pub(in crate::runner) fn unshared(&self) -> Option<Arc<[Arc<str>]>> {
+        let state = self.lock_if(LABELLED)?;
+        (state.labels.len() > state.shared).then(|| Arc::clone(&state.labels))
+    }
+
+    /// Notes that the waiting calls have this number of the run's labels.
+    pub(in crate::runner) fn shared(&self, labels: usize) {
+        let mut state = self.lock();
+        state.shared = state.shared.max(labels);
+    }
+
     /// Counts the mistakes in the arguments of a tool, and returns the number of consecutive failed turns with one of
     /// them. After the last one the user gets a question.
     pub(in crate::runner) fn failed(
@@ -113,7 +125,11 @@ impl Remembered {
 pub(in crate::runner) struct RunState {
     #[serde(rename = "seen")]
     pub(in crate::runner) call_ids: CallIds,
+    /// Labels are added at the end.
     labels: Arc<[Arc<str>]>,
+    /// The number of labels, from the first on, that the waiting calls of the run have in the store.
+    #[serde(skip)]
+    shared: usize,
     failures: HashMap<String, Mistakes>,
     turn: u64,
     /// The question for the user, once a model has repeated a mistake too often.
@@ -136,8 +152,10 @@ pub(in crate::runner) struct RunState {
 impl RunState {
     pub(in crate::runner) fn new(labels: &[Arc<str>], continued: bool) -> Self {
         // Most runs have none, and `into` allocates for an empty slice too.
-        let labels = if labels.is_empty() { Arc::default() } else { labels.into() };
-        Self { labels, continued, ..Self::default() }
+        let labels: Arc<[_]> = if labels.is_empty() { Arc::default() } else { labels.into() };
+        // A call that waits in the store may be of an earlier process.
+        let shared = if continued { 0 } else { labels.len() };
+        Self { labels, shared, continued, ..Self::default() }
     }
 
     fn flags(&self) -> u8 {

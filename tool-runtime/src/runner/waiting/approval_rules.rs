@@ -24,10 +24,7 @@ fn executable<'e>(policy: &'e ToolPolicy, catalog: &'e ToolCatalog) -> impl Iter
 /// rules for calls that the policy does not let their own principal decide alone. The calls of a script wait whatever the
 /// policy decides.
 pub(in crate::runner) fn of_clients(policy: &ToolPolicy, catalog: &ToolCatalog, own: bool) -> Vec<String> {
-    let approvals = &policy.data().approvals;
-    // A principal is one person.
-    let decides =
-        |name: &str, effect| own && approvals.has_own_calls(name, effect) && approvals.most_required(name, effect) == 1;
+    let decides = |name: &str, effect| own && decides_alone(policy, name, effect);
     let tools = executable(policy, catalog);
     let mut rules = rules(policy, tools.filter(|tool| !decides(tool.name, policy.effect_of(tool.name, tool.effect))));
     let scripts = catalog.entries().filter(|entry| policy.mentions(entry.spec.name.as_str()));
@@ -39,6 +36,32 @@ pub(in crate::runner) fn of_clients(policy: &ToolPolicy, catalog: &ToolCatalog, 
         }
     }
     rules
+}
+
+/// Returns the tools whose calls can wait because the outcome of an earlier call is unknown. With `own` set to `true`,
+/// without those whose calls their own principal may decide alone.
+#[cfg(feature = "mcp-server")]
+pub(in crate::runner) fn unknown_outcomes(policy: &ToolPolicy, catalog: &ToolCatalog, own: bool) -> Vec<String> {
+    let decides = |entry: &Entry| {
+        let name = entry.spec.name.as_str();
+        own && decides_alone(policy, name, policy.effect_of(name, entry.spec.effect))
+    };
+    let entries = catalog.entries().filter(|entry| policy.mentions(entry.spec.name.as_str()));
+    let waits = entries.filter(|entry| can_be_twin(policy, entry) && !decides(entry));
+    waits.map(|entry| format!("an unknown outcome of `{}`", entry.spec.name)).collect()
+}
+
+/// Whether a call of this tool does not begin while the outcome of an earlier one is unknown.
+#[cfg(feature = "mcp-server")]
+pub(in crate::runner) fn can_be_twin(policy: &ToolPolicy, entry: &Entry) -> bool {
+    let has_effect = policy.effect_of(entry.spec.name.as_str(), entry.spec.effect) != ToolEffect::ReadOnly;
+    has_effect && (!entry.spec.idempotent || entry.spec.once.is_some())
+}
+
+/// Whether the policy lets a principal decide alone on their own calls of a tool. A principal is one person.
+fn decides_alone(policy: &ToolPolicy, name: &str, effect: ToolEffect) -> bool {
+    let approvals = &policy.data().approvals;
+    approvals.has_own_calls(name, effect) && approvals.most_required(name, effect) == 1
 }
 
 /// The properties of a tool that the rules read.

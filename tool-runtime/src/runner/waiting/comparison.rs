@@ -44,7 +44,7 @@ pub(in crate::runner) fn compare(run: &Run, pending: &PendingCall) -> Result<(),
     if let Some(mismatch) = differs(run, pending) {
         return Err(refused(pending, mismatch));
     }
-    run.remembered().label(&pending.labels);
+    run.remembered().label(pending.all_labels());
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use crate::runner::ledger::recover;
 use crate::runner::waiting::posting;
 use crate::runner::{ResumeError, RunOptions, ToolRunner};
 use crate::store::ledger::{self, after};
-use crate::store::pages::Rest;
+use crate::store::pages::Search;
 use crate::store::{Document, DocumentKind, KEPT, PendingCall, Query, StoreError, StoredDocument, StoredRun};
 
 /// Ends the waiting calls that have expired, if this runner has their tools, and after another week also those of other
@@ -19,23 +19,23 @@ use crate::store::{Document, DocumentKind, KEPT, PendingCall, Query, StoreError,
 /// left to the worker that takes its run, and a call of an engine to the engine, for a week. Ends no further call once `stop` fires.
 pub(in crate::runner) async fn expire_left(runner: &ToolRunner, stop: &CancellationToken) -> Result<(), StoreError> {
     let store = &runner.shared.store;
-    let (now, mut failed) = (store.now().await?, Ok(()));
-    let mut rest = Rest::of(Query { due: Some(now), ..Query::new(DocumentKind::Waiting) });
-    while let Some(page) = store.page(&mut rest).await? {
+    let now = store.now().await?;
+    let mut search = Search::of(Query { due: Some(now), ..Query::new(DocumentKind::Waiting) });
+    while let Some(page) = store.next(&mut search).await? {
         for StoredDocument { document, .. } in page {
             if stop.is_cancelled() {
-                return failed;
+                return search.end();
             }
             let Document::Waiting(waiting) = document else { continue };
             let call = &waiting.call;
             // Later, no process may have the tool any more.
             if runner.shared.catalog.entry(call.tool.as_str()).is_some() || now >= after(call.expires_at, KEPT) {
                 // A call that cannot be ended must not keep the next one from its end.
-                failed = failed.and(expire_if_left(runner, call, now).await);
+                search.note(expire_if_left(runner, call, now).await);
             }
         }
     }
-    failed
+    search.end()
 }
 
 async fn expire_if_left(runner: &ToolRunner, call: &PendingCall, now: Timestamp) -> Result<(), StoreError> {
@@ -70,7 +70,7 @@ async fn expire(runner: &ToolRunner, call: &PendingCall) -> Result<(), StoreErro
     };
     match ended {
         Err(ResumeError::Store(error)) => Err(error),
-        // Somebody decided meanwhile.
+        // It was decided meanwhile.
         Err(error) => {
             discard(error);
             Ok(())

@@ -10,7 +10,7 @@ use crate::runner::gate::stages;
 use crate::runner::report::contained::Contained;
 use crate::runner::shared::Shared;
 use crate::store::grants::{self, GrantQuery};
-use crate::store::pages::Rest;
+use crate::store::pages::Search;
 use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredGrant};
 
 /// See [`ToolRunner::grants`](crate::runner::ToolRunner::grants).
@@ -51,7 +51,7 @@ pub(in crate::runner) fn remembered<'a>(
 ) -> impl Future<Output = Remembered> + Send + use<'a> {
     let frozen = &hydrated.frozen;
     let (spec, repaired) = (Arc::clone(&frozen.entry.spec), hydrated.repaired());
-    let (digest, arguments) = (frozen.hash(), Arc::clone(frozen.canonical()));
+    let (digest, arguments) = (frozen.argument_digest(), Arc::clone(frozen.canonical()));
     let needs_several = stages::required_approvals(open.run(), hydrated) > 1;
     async move {
         let run = open.run();
@@ -108,13 +108,14 @@ pub(in crate::runner) fn remembered<'a>(
 
 /// Pages through the grants, of one scope or of all.
 async fn listed(store: &Contained<dyn Store>, scope: Option<Arc<str>>) -> Result<Vec<StoredGrant>, StoreError> {
-    let mut rest = Rest::of(Query { scope, ..Query::new(DocumentKind::Grant) });
+    let mut search = Search::of(Query { scope, ..Query::new(DocumentKind::Grant) });
     let mut grants = Vec::new();
-    while let Some(page) = store.page(&mut rest).await? {
+    while let Some(page) = store.next(&mut search).await? {
         grants.extend(page.into_iter().filter_map(|listed| match listed.document {
             Document::Grant(grant) => Some(*grant),
             _ => None,
         }));
     }
+    search.end()?;
     Ok(grants)
 }

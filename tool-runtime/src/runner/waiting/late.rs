@@ -15,10 +15,15 @@ const MOST: usize = 16;
 pub(in crate::runner) type Party<'a> = (Option<&'a str>, Option<&'a str>);
 
 /// Records a decision on a call of this run that does not wait. A call without a record leaves nothing.
-pub(in crate::runner) async fn note_late(run: &Run, id: &CallId, kind: DecisionKind, decider: Option<&Decider>) {
+pub(in crate::runner) async fn note_late(
+    run: &Run,
+    (id, question): (&CallId, Option<&Question>),
+    kind: DecisionKind,
+    decider: Option<&Decider>,
+) {
     let shared = run.shared();
     let ours = |(principal, tenant): Party<'_>| run.owns(principal, tenant);
-    let late = late(shared, (run.identity(), id), ours, (kind, decider)).await;
+    let late = late(shared, (run.identity(), id, question), ours, (kind, decider)).await;
     let noted = match late {
         Ok(Some(record)) => LedgerClient(run).note(record).await.map(drop),
         Ok(None) => Ok(()),
@@ -40,7 +45,7 @@ pub(in crate::runner) async fn append(
     // Run ids can be equal in two tenants, so without a party the decider's tenant selects the call.
     let tenant = decider.and_then(Decider::tenant_id);
     let theirs = |found: Party<'_>| party.map_or(found.1 == tenant, |party| party == found);
-    write(shared, late(shared, (run_id, question.call_id()), theirs, (kind, decider)).await?).await
+    write(shared, late(shared, (run_id, question.call_id(), Some(question)), theirs, (kind, decider)).await?).await
 }
 
 /// Records a settlement of a call of a tenant whose outcome is not unknown.
@@ -52,7 +57,7 @@ pub(in crate::runner) async fn append_settlement(
     (kind, decider): (DecisionKind, &Decider),
 ) -> Result<(), StoreError> {
     let theirs = |found: Party<'_>| found.1 == tenant;
-    write(shared, late(shared, (run_id, id), theirs, (kind, Some(decider))).await?).await
+    write(shared, late(shared, (run_id, id, None), theirs, (kind, Some(decider))).await?).await
 }
 
 async fn write(shared: &Shared, late: Option<DecisionRecord>) -> Result<(), StoreError> {
@@ -66,7 +71,7 @@ async fn write(shared: &Shared, late: Option<DecisionRecord>) -> Result<(), Stor
 /// has a party that `wanted` accepts, or if the maximum number of refusals is recorded.
 async fn late(
     shared: &Shared,
-    (run_id, id): (&str, &CallId),
+    (run_id, id, question): (&str, &CallId, Option<&Question>),
     wanted: impl Fn(Party<'_>) -> bool,
     (kind, decider): (DecisionKind, Option<&Decider>),
 ) -> Result<Option<DecisionRecord>, StoreError> {
@@ -84,5 +89,6 @@ async fn late(
     // A call with a posted decision still waits, and a running call has only the record of its decision.
     let open = store.open_records(&of_call).await?.into_iter().map(AuditRecord::from).filter(of_party);
     let known = records.into_iter().chain(open).last();
-    Ok(known.and_then(|known| DecisionRecord::late(known, kind, decider, shared.clock.now())))
+    let record = known.and_then(|known| DecisionRecord::late(known, kind, decider, shared.clock.now()));
+    Ok(record.map(|record| DecisionRecord { question: question.cloned(), ..record }))
 }

@@ -71,7 +71,7 @@ pub(in crate::runner) async fn note_refused(
 }
 
 /// Whether a call waits for other deciders after this decision. A message of the user must not come with it: the call
-/// would be abandoned although somebody approved it.
+/// would be abandoned although it has approvals.
 pub(in crate::runner) fn leaves_waiting(
     run: &Run,
     call: &PendingCall,
@@ -116,7 +116,7 @@ pub(in crate::runner) fn run_of(
         principal: call.principal.clone(),
         roles: call.roles.clone(),
         attributes: call.attributes.clone(),
-        labels: call.labels.clone(),
+        labels: call.all_labels().cloned().collect(),
         caller: call.caller.clone(),
         user_text: Vec::new(),
         parent: None,

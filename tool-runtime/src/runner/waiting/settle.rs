@@ -17,10 +17,10 @@ use crate::runner::shared::Shared;
 use crate::runner::waiting::{approval, comparison, late};
 use crate::runner::{ResumeError, Run, RunOptions, ToolRunner};
 use crate::store::effects::{self, Settlement};
-use crate::store::pages::Rest;
+use crate::store::pages::Search;
 use crate::store::{
-    AuditRecord, DecisionKind, DecisionRecord, Document, DocumentKind, Key, Query, Refusal, StoreError, StoredUnknown,
-    Transaction, ledger,
+    AuditRecord, DecisionKind, DecisionRecord, Document, Key, Refusal, StoreError, StoredUnknown, Transaction, ledger,
+    unsettled,
 };
 
 /// See [`Run::settle`].
@@ -34,7 +34,7 @@ pub(in crate::runner) async fn settle(
     let theirs = |record: &ToolInvocationRecord| run.owns(record.principal.as_deref(), record.tenant.as_deref());
     let found = find(run.shared(), run.id(), call_id, theirs).await.map_err(|error| run.store_failed(error))?;
     let Some((key, unknown)) = found else {
-        late::note_late(run, call_id, kind, Some(decider)).await;
+        late::note_late(run, (call_id, None), kind, Some(decider)).await;
         return Err(ResumeError::NotWaiting(call_id.clone()));
     };
     let record = &unknown.record;
@@ -78,7 +78,7 @@ pub(in crate::runner) async fn settle(
     let is_settled = run.shared().store.transact(keys.to_vec(), change).await;
     if !is_settled.map_err(|error| run.store_failed(error))? {
         // Another decider was faster.
-        late::note_late(run, call_id, kind, Some(decider)).await;
+        late::note_late(run, (call_id, None), kind, Some(decider)).await;
         return Err(ResumeError::NotWaiting(call_id.clone()));
     }
     Ok(result(run, call_id, &record.name, projected))
@@ -133,8 +133,8 @@ pub(in crate::runner) async fn find(
     call_id: &CallId,
     wanted: impl Fn(&ToolInvocationRecord) -> bool,
 ) -> Result<Option<(Key, StoredUnknown)>, StoreError> {
-    let mut rest = Rest::of(Query { due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Effect) });
-    while let Some(page) = shared.store.page(&mut rest).await? {
+    let mut search = Search::of(unsettled(shared.store.now().await?));
+    while let Some(page) = shared.store.next(&mut search).await? {
         for listed in page {
             let Document::Effect(effect) = listed.document else { continue };
             let is_it = |unknown: &StoredUnknown| {
@@ -145,6 +145,8 @@ pub(in crate::runner) async fn find(
             }
         }
     }
+    // It can be the call of a document that cannot be read.
+    search.end()?;
     Ok(None)
 }
 

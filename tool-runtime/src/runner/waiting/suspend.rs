@@ -22,7 +22,7 @@ use crate::runner::ledger::{look_up, recover};
 use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::late;
-use crate::runner::waiting::{comparison, names, notices, world};
+use crate::runner::waiting::{comparison, labels, names, notices, world};
 use crate::runner::{ResumeError, Run};
 use crate::store::{
     DecisionKind, DecisionRecord, FrozenArguments, Key, PendingCall, ReplacedArguments, StoreError, UnknownCall,
@@ -69,7 +69,7 @@ pub(in crate::runner) async fn suspend(
     let (shared, options) = (run.shared(), run.options());
     let spec = &frozen.entry.spec;
     let party = (options.tenant.as_deref(), options.principal.as_deref());
-    let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, Digested::digest(&*frozen));
+    let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, Digested::effective_digest(&*frozen));
     // Before a call waits for the first time, another process may have run it without an approval, or ended it.
     let is_new = graph.is_none() && open.attempt.is_none() && run.state().is_continued();
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
@@ -81,7 +81,7 @@ pub(in crate::runner) async fn suspend(
     // The call of a graph keeps the approvals that the call of the graph has.
     let approvals = graph.as_ref().map(|graph| graph.approvals.clone()).unwrap_or_default();
     let mut pending = PendingCall {
-        record_digest: Some(digests.of(frozen.hash())),
+        record_digest: Some(digests.of(frozen.argument_digest())),
         names: names.shown,
         changes,
         required,
@@ -107,6 +107,9 @@ pub(in crate::runner) async fn suspend(
     match (kept, suspension) {
         (Ok(kept @ (SuspendOutcome::Waits | SuspendOutcome::Before)), Suspension::Approval)
         | (Ok(kept @ SuspendOutcome::Waits), _) => {
+            if let Some(suspending) = &open.suspending {
+                labels::share_with(open.run(), &suspending.call).await;
+            }
             (open.suspending, open.attempt) = (None, None);
             // A call that another process suspended before has its own question.
             if matches!(kept, SuspendOutcome::Before)
@@ -188,8 +191,8 @@ pub(in crate::runner) async fn replaced(
     let times = call.replaced.as_ref().map_or(1, |replaced| replaced.times.saturating_add(1));
     let mut replaced = PendingCall {
         arguments: FrozenArguments::new(Arc::clone(frozen.canonical())),
-        argument_digest: frozen.hash(),
-        record_digest: Some(run.digests().await.of(frozen.hash())),
+        argument_digest: frozen.argument_digest(),
+        record_digest: Some(run.digests().await.of(frozen.argument_digest())),
         shown_arguments: frozen.decided_on(),
         names: explained.names.shown,
         changes: changed,
@@ -279,12 +282,15 @@ pub(in crate::runner) async fn asked_of(
 ) -> Result<Result<(Waiting, DecisionRecord), ToolExecResult>, ResumeError> {
     let (shared, purpose) = (run.shared(), given.purpose);
     let Some(waiting) = waiting.filter(|waiting| comparison::is_theirs(run, &waiting.call, purpose)) else {
-        late::note_late(run, id, given.kind, given.decider).await;
+        late::note_late(run, (id, given.question), given.kind, given.decider).await;
         return Err(ResumeError::NotWaiting(id.clone()));
     };
     // The decision's record may need a digest.
     run.digests().await;
-    let decision = DecisionRecord::new(&waiting.call, given.kind, given.decider, shared.clock.now());
+    let decision = DecisionRecord {
+        question: given.question.cloned(),
+        ..DecisionRecord::new(&waiting.call, given.kind, given.decider, shared.clock.now())
+    };
     let is_other = given.question.is_some_and(|question| *question != waiting.call.question());
     let barred = given.decider.and_then(|decider| comparison::bars(run, &waiting.call, decider));
     // A decider who answered another question did not attempt to decide on what the call asks now.

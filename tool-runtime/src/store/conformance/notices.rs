@@ -25,11 +25,16 @@ async fn suspend(store: &dyn Store) {
     update(store, &keys, suspend).await.expect("it writes");
 }
 
+async fn all(store: &dyn Store) -> Vec<StoredNotice> {
+    let notices = StoredNotice::all(store, None).await.expect("it lists");
+    notices.into_iter().collect::<Result<_, _>>().expect("it reads")
+}
+
 pub(super) async fn what_a_change_adds_is_kept(store: Arc<dyn Store>) {
     let store = &*store;
     for _ in 0..2 {
         suspend(store).await;
-        let notices = StoredNotice::all(store, None).await.expect("it lists");
+        let notices = all(store).await;
         let found: Vec<_> = notices.iter().map(|notice| (&*notice.event, &*notice.run_id, notice.state())).collect();
         assert_eq!(found, [("call.waiting", "run", "pending")], "the change that suspends a call adds a notice, once");
     }
@@ -37,14 +42,14 @@ pub(super) async fn what_a_change_adds_is_kept(store: Arc<dyn Store>) {
     let listed = store.list(&due).await.expect("it lists");
     assert_eq!(listed.len(), 1, "it is due");
     assert!(store.read(&[listed[0].key.clone()]).await.expect("it reads")[0].is_some(), "it is found by its key");
-    let notice = StoredNotice::all(store, None).await.expect("it lists").remove(0);
+    let notice = all(store).await.remove(0);
     assert!(notice.retry(store).await.expect("it writes"), "it can be changed");
     assert_eq!(store.sweep().await.expect("it sweeps"), 0, "it is kept for a week");
 }
 
 pub(super) async fn a_notice_has_one_sender_at_a_time(store: Arc<dyn Store>) {
     suspend(&*store).await;
-    let notice = StoredNotice::all(&*store, None).await.expect("it lists").remove(0);
+    let notice = all(&*store).await.remove(0);
     let key = Key::notice(Arc::clone(&notice.run_id), Arc::clone(&notice.id));
     let owner = |number: usize| Arc::<str>::from(format!("owner {number}"));
     let claim = |store: Arc<dyn Store>, number| {
@@ -65,7 +70,7 @@ pub(super) async fn a_notice_has_one_sender_at_a_time(store: Arc<dyn Store>) {
         let tried = Tried { attempt: NoticeAttempt { at, status: Some(204), code: None }, wait: None };
         let settle = move |transaction: &mut Transaction| notices::settle(transaction, &named, &owner, &tried);
         ask(&*store, [key.clone()], settle).await.expect("it answers");
-        let notice = StoredNotice::all(&*store, None).await.expect("it lists").remove(0);
+        let notice = all(&*store).await.remove(0);
         assert_eq!(notice.state(), state, "the process that has it records the result");
     }
 }

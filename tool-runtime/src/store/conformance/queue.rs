@@ -107,7 +107,7 @@ pub(super) async fn a_short_page_is_the_last(store: Arc<dyn Store>) {
 
 pub(super) async fn runs_are_counted(store: Arc<dyn Store>) {
     let store = &*store;
-    assert_eq!(store.depth(at(0)).await.expect("it counts"), QueueDepth::default());
+    assert_eq!(store.depth(at(0), None).await.expect("it counts"), QueueDepth::default());
     let held = |until| Some(Holder { owner: "one".into(), until });
     put(store, (0..7).map(|number| run(&format!("due {number}"), "acme", at(number)))).await;
     put(
@@ -122,12 +122,19 @@ pub(super) async fn runs_are_counted(store: Arc<dyn Store>) {
     )
     .await;
     let age = |seconds| Some(Duration::from_secs(seconds));
-    let depth = store.depth(at(10)).await.expect("it counts");
+    let depth = store.depth(at(10), None).await.expect("it counts");
     assert_eq!(depth, QueueDepth { due: 8, oldest: age(10), leased: 1, waiting: 1 });
-    let depth = store.depth(at(60)).await.expect("it counts");
+    let depth = store.depth(at(60), None).await.expect("it counts");
     assert_eq!(depth, QueueDepth { due: 10, oldest: age(60), leased: 0, waiting: 0 });
+    put(store, [run("other", "beta", at(8)), StoredRun { version: Some(OURS), ..run("ours", "beta", at(50)) }]).await;
+    for (tenant, due, oldest, waiting) in [("acme", 8, age(10), 1), ("beta", 1, age(2), 1), ("nobody", 0, None, 0)] {
+        let slots = run("", tenant, at(0)).slots();
+        let depth = store.depth(at(10), Some(slots.scope())).await.expect("it counts");
+        let leased = u64::from(tenant == "acme");
+        assert_eq!(depth, QueueDepth { due, oldest, leased, waiting }, "{tenant}: those of all its versions");
+    }
     let lanes = store.lanes(Timestamp::MAX, "", 10).await.expect("it lists");
-    assert_eq!(ids(&lanes), ["due 0"], "a run of an engine has no lane among those of workers");
+    assert_eq!(lanes.len(), 3, "a run of an engine has no lane among those of workers");
 }
 
 fn taker(owner: &str, by: Duration, per_tenant: usize) -> Taker {

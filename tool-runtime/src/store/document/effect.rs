@@ -110,10 +110,10 @@ impl EffectHolder {
 }
 
 impl StoredEffect {
-    /// Returns the time since which an outcome has been unsettled; otherwise the time from which the document has no
-    /// meaning.
+    /// Returns the time from which the document has no meaning; before all of these times if an outcome is unsettled, so
+    /// that a listing of those reads no keys that are kept.
     pub(in crate::store) fn due(&self) -> Option<Timestamp> {
-        self.unknown.iter().map(|unknown| unknown.call.since).min().or_else(|| self.over())
+        if self.unknown.is_empty() { self.over() } else { Some(Timestamp::UNIX_EPOCH) }
     }
 
     /// Returns the time from which the document has no meaning.

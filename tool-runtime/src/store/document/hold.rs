@@ -16,8 +16,8 @@ use crate::call::Decider;
 pub enum HoldScope {
     /// The run of this id.
     Run(Arc<str>),
-    /// The runs that act for a principal. After an erasure nothing tells whose its runs were, so a hold that is put later
-    /// does not keep what is left of them: hold the runs or the tenant.
+    /// The runs that act for a principal. An erased run has no principal any more, so a hold that is put later
+    /// does not keep the rest of it: hold the run or the tenant.
     Principal {
         /// The principal.
         principal: Arc<str>,

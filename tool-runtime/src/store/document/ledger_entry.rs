@@ -20,7 +20,7 @@ pub(crate) struct LedgerEntry {
     pub(crate) epoch: u64,
     /// When the owner's lease ends.
     pub(crate) until: Timestamp,
-    /// How many times workers had taken the run when the call began. `None` if no worker had it.
+    /// The epoch of the lease on the run when the call began. `None` if no process had such a lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) worker: Option<u64>,
     /// No other process continues its run once this one is gone.

@@ -22,7 +22,7 @@ use crate::store::document::Holder;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-/// for notice in StoredNotice::all(&*store, None).await? {
+/// for notice in StoredNotice::all(&*store, None).await?.into_iter().flatten() {
 ///     println!("{} {} {}", notice.id, notice.event, notice.state());
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())

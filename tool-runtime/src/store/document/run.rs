@@ -30,7 +30,7 @@ pub struct StoredRun {
     pub due: Option<Timestamp>,
     /// The worker that has it.
     pub(crate) holder: Option<Holder>,
-    /// How many times workers took it.
+    /// How many times its lease was taken: by workers, applications and engines.
     pub(crate) epoch: u64,
     /// How many events from outside it has had.
     pub(crate) news: u64,

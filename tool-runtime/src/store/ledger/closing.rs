@@ -8,6 +8,7 @@ use crate::call::{Caller, ToolInvocationRecord};
 use crate::store::effects::{self, Settlement};
 use crate::store::ledger::{LedgerEntry, after, ended_outside};
 use crate::store::notices;
+use crate::store::pages::Search;
 use crate::store::runs::{self, RunLease};
 use crate::store::sweep::KEPT;
 use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredDocument, Transaction, UnknownCall};
@@ -105,12 +106,14 @@ pub(crate) async fn has_graph(store: &dyn Store, run: &str, graph: &str) -> Resu
         Document::Call(entry) => !entry.is_finished() && entry.graph.as_deref() == Some(graph),
         _ => false,
     };
-    for mut query in [query(DocumentKind::Waiting), begun] {
-        while let Some(page) = query.next_page(store).await? {
+    for query in [query(DocumentKind::Waiting), begun] {
+        let mut search = Search::of(query);
+        while let Some(page) = search.next(store).await? {
             if page.iter().any(is_its) {
                 return Ok(true);
             }
         }
+        search.end()?;
     }
     Ok(false)
 }
@@ -172,13 +175,17 @@ pub(crate) fn leave_or_close(
     if !entry.recoverable || entry.waited.is_none() || now >= after(entry.until, KEPT) {
         return close_unseen(transaction, key, held);
     }
-    // Without an effect of its own, the call blocks no other. One that was left before has no owner.
-    let Some(effect) = entry.effect_key().filter(|_| !entry.owner.is_empty()) else { return Ok(false) };
+    if entry.owner.is_empty() {
+        // It was left before.
+        return Ok(false);
+    }
     let mut entry = entry.clone();
-    // Nobody works on it any more, so a person may settle it from now on.
+    // No attempt owns it now, so a person may settle it from now on.
     (entry.owner, entry.epoch, entry.until) = ("".into(), entry.epoch + 1, entry.until.min(now));
     let record = ToolInvocationRecord { ended_at: Some(now), ..(*entry.record).clone() };
-    effects::ended(transaction, (&effect, None), key, &record, entry.waited.clone())?;
+    if let Some(effect) = entry.effect_key() {
+        effects::ended(transaction, (&effect, None), key, &record, entry.waited.clone())?;
+    }
     // Its notice is sent now, not when it is closed.
     notices::ended(transaction, entry.notices.take().as_deref(), &record)?;
     transaction.set(key, Document::Call(entry))?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::store::StoredDocument;
+use crate::store::{StoredDocument, lane};
 
 /// The positions of runs that have a due time.
 #[derive(Default)]
@@ -30,9 +30,12 @@ impl RunIndex {
         }
     }
 
-    /// Returns the positions of all runs that have a due time.
-    pub(super) fn all(&self) -> impl Iterator<Item = u64> {
-        self.by_due.iter().map(|(_, position)| *position)
+    /// Returns the positions of the runs that have a due time: all of them, or those of a tenant.
+    pub(super) fn all(&self, tenant: Option<&str>) -> impl Iterator<Item = u64> {
+        let first = tenant.map(|tenant| (format!("{tenant}/").into(), Timestamp::MIN, 0));
+        let runs = self.by_lane.range((first.map_or(Bound::Unbounded, Bound::Included), Bound::Unbounded));
+        let is_theirs = move |lane: &str| tenant.is_none_or(|tenant| lane::tenant_of(lane) == tenant);
+        runs.take_while(move |(lane, ..)| is_theirs(lane)).map(|(_, _, position)| *position)
     }
 
     /// Returns the positions of the runs that are due, the longest due ones first.

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-
 use crate::store::document::Holder;
+use crate::store::ledger::after;
 use crate::store::{Document, Key, NoticeAttempt, StoreError, StoredNotice, Transaction};
 
 /// The wait after each failed attempt. After the last one, the notice is given up.
@@ -94,8 +93,4 @@ fn list(notice: &mut StoredNotice, attempt: NoticeAttempt) {
     notice.attempts.push(attempt);
     let dropped = notice.attempts.len().saturating_sub(LISTED);
     notice.attempts.drain(..dropped);
-}
-
-fn after(now: Timestamp, wait: Duration) -> Timestamp {
-    now.saturating_add(wait).unwrap_or(Timestamp::MAX)
 }

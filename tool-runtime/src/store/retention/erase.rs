@@ -3,17 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::call::DigestKey;
+use jiff::Timestamp;
+
+use crate::call::{DigestKey, Outcome, ToolInvocationRecord};
 use crate::store::kept::{self, Erasure};
+use crate::store::pages::Search;
 use crate::store::retention::Retention;
-use crate::store::retention::guards::{BATCH, Party, hold_keys, is_in_progress, refuse_held};
-use crate::store::retention::redacted::{Without, run_of, without};
+use crate::store::retention::guards::{BATCH, Party, hold_keys, is_in_progress, party_of, refuse_held};
+use crate::store::retention::redacted::{self, Without, run_of, without};
 use crate::store::retention::report::RetentionReport;
 use crate::store::retention_record::{Act, RetentionRecord};
 use crate::store::transaction::returning;
 use crate::store::{
-    Chain, ChangeFn, Document, DocumentKind, Key, Query, RecordFilter, SealedRecord, StoreError, StoredDocument,
-    Transaction,
+    Chain, ChangeFn, Document, DocumentKind, Finding, Key, Query, RecordFilter, SealedRecord, StoreError,
+    StoredDocument, Transaction,
 };
 
 /// How many records one transaction erases, which bounds its length and that of the record of the erasure.
@@ -21,6 +24,20 @@ const PAGE: usize = 200;
 
 /// How many records are read to find the first one of a party.
 const FIRST: usize = 8;
+
+/// What an erasure needs for each run.
+struct Task<'t> {
+    party: &'t Party,
+    key: DigestKey,
+    /// Whether a document of unsettled outcomes cannot be read. Then each unknown outcome may be unsettled.
+    outcomes_are_hidden: bool,
+}
+
+/// The open calls and unsettled outcomes of a party.
+struct Open {
+    is_any: bool,
+    outcomes_are_hidden: bool,
+}
 
 impl Retention<'_> {
     /// Erases the data of a principal of a tenant, in place: the arguments, results, messages, roles, and the names and
@@ -34,14 +51,17 @@ impl Retention<'_> {
     /// are kept as `not_erasable`: [purge](Self::purge) them.
     ///
     /// A run that others use under the same id stays open for them, with its calls in the ledger, unless its
-    /// conversation is the principal's. Nothing is erased while a call of the principal is open or waits, an outcome is unsettled, or a process has one of
-    /// its runs; the report names these runs as kept, those of calls that began meanwhile, and as `broken` those of records
-    /// and documents that cannot be read. Each page of records is
-    /// one transaction; an interrupted erasure is continued by the next one.
+    /// conversation is the principal's. Nothing is erased while a call of the principal is open or waits, an outcome is
+    /// unsettled, or a process has one of its runs; the report names these runs as kept, and those of calls that began
+    /// meanwhile. Each page of records is one transaction; an interrupted erasure is continued by the next one.
+    ///
+    /// A record or a document that cannot be read stays, because its principal cannot be read either. The report names its
+    /// run as `broken`. All other data is erased. The request is fulfilled once an erasure keeps no run: restore the
+    /// document from a backup, and erase again.
     ///
     /// # Errors
     /// [`StoreError::OnHold`] if a [legal hold](Self::hold) covers the principal or the tenant; a run with its own
-    /// hold is kept and reported. The store cannot be reached, or its documents cannot be read.
+    /// hold is kept and reported. The store cannot be reached.
     pub async fn erase(&self, principal: &str, tenant: Option<&str>) -> Result<RetentionReport, StoreError> {
         self.named()?;
         let party: Party = (Some(principal.into()), tenant.map(Arc::from));
@@ -49,11 +69,11 @@ impl Retention<'_> {
         let named = holds.clone();
         self.store.update(holds, Box::new(move |transaction| refuse_held(transaction, &named))).await?;
         let mut report = RetentionReport::default();
-        self.keep_in_progress(&mut report, &party).await?;
-        if report.kept.iter().any(|(_, why)| *why != "broken") {
+        let open = self.keep_open(&mut report, &party).await?;
+        if open.is_any {
             return Ok(report);
         }
-        let key = self.key().await?;
+        let task = Task { party: &party, key: self.key().await?, outcomes_are_hidden: open.outcomes_are_hidden };
         let mut filter = RecordFilter {
             principal: party.0.clone(),
             tenant: party.1.clone(),
@@ -75,14 +95,14 @@ impl Retention<'_> {
             for (run_id, position) in runs {
                 // Each run is met once, at the first of these records: in a run that is kept, they stay.
                 if self.first_of(&run_id, &party).await? == Some(position) {
-                    self.erase_into(&mut report, &run_id, &party, &key).await?;
+                    self.erase_into(&mut report, &run_id, &task).await?;
                 }
             }
         }
-        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Run) };
-        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
+        let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Run) });
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
             let runs = page.iter().filter_map(|listed| listed.as_run());
-            for run in runs.filter(|run| (&run.principal, &run.tenant) == (&party.0, &party.1)) {
+            for run in runs.filter(|run| party_of(run) == party) {
                 // A run with such records was met above.
                 if self.first_of(&run.run_id, &party).await?.is_some() {
                     continue;
@@ -90,7 +110,7 @@ impl Retention<'_> {
                 if run.is_name() {
                     self.erase_name(&mut report, &run.run_id, &party).await?;
                 } else {
-                    self.erase_into(&mut report, &run.run_id, &party, &key).await?;
+                    self.erase_into(&mut report, &run.run_id, &task).await?;
                 }
             }
         }
@@ -98,7 +118,7 @@ impl Retention<'_> {
             self.erase_documents(&mut report, Query::new(kind), &party).await?;
         }
         // Runs that began since, and calls in runs that other parties share.
-        self.keep_in_progress(&mut report, &party).await?;
+        self.keep_open(&mut report, &party).await?;
         Ok(report)
     }
 
@@ -115,37 +135,31 @@ impl Retention<'_> {
         Ok(None)
     }
 
-    /// Keeps the runs of a party that are in progress.
-    async fn keep_in_progress(&self, report: &mut RetentionReport, party: &Party) -> Result<(), StoreError> {
-        let (principal, tenant) = party.clone();
-        let filter = RecordFilter { principal, tenant, ..RecordFilter::default() };
-        let mut found = BTreeSet::new();
-        for call in self.store.unfinished_calls(&filter).await? {
-            if call.tenant == party.1 {
-                found.insert((call.run_id, "in_progress"));
-            }
-        }
-        for call in self.store.pending_calls(&filter).await? {
-            if call.tenant == party.1 {
-                found.insert((call.run_id, "in_progress"));
-            }
-        }
-        for record in self.store.unsettled_calls(&filter).await? {
-            if record.tenant == party.1 {
-                found.insert((record.run_id, "unsettled"));
+    /// Keeps the runs of a party that are in progress or unsettled, and those of documents that cannot be read.
+    async fn keep_open(&self, report: &mut RetentionReport, party: &Party) -> Result<Open, StoreError> {
+        let (mut found, mut outcomes_are_hidden) = (BTreeSet::new(), false);
+        for kind in [DocumentKind::Call, DocumentKind::Waiting, DocumentKind::Effect] {
+            // Calls and outcomes that are open have a due time.
+            let mut search = Search::of(Query { due: Some(Timestamp::MAX), ..Query::new(kind) });
+            let mut broken = |finding: &Finding| {
+                report.keep_broken(finding);
+                outcomes_are_hidden |= kind == DocumentKind::Effect;
+            };
+            while let Some(page) = search.next_reporting(self.store, &mut broken).await? {
+                let open = page.iter().flat_map(|listed| open_in(&listed.document));
+                let own = open.filter(|(record, _)| redacted::is_of(record, party));
+                found.extend(own.map(|(record, why)| (Arc::clone(&record.run_id), why)));
             }
         }
         let now = self.store.now().await?;
-        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Run) };
-        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
+        let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Run) });
+        while let Some(page) = search.next_reporting(self.store, |finding| report.keep_broken(finding)).await? {
             let runs = page.iter().filter_map(|listed| listed.as_run());
-            let runs = runs.filter(|run| (&run.principal, &run.tenant) == (&party.0, &party.1));
-            for run in runs.filter(|run| is_in_progress(run, now)) {
-                found.insert((Arc::clone(&run.run_id), "in_progress"));
-            }
+            let open = runs.filter(|run| party_of(run) == *party && is_in_progress(run, now));
+            found.extend(open.map(|run| (Arc::clone(&run.run_id), "in_progress")));
         }
         found.iter().for_each(|(run_id, why)| report.keep(run_id, why));
-        Ok(())
+        Ok(Open { is_any: !found.is_empty(), outcomes_are_hidden })
     }
 
     /// Removes the document by which the same call of a client is found again. It is no run, so no mark replaces it.
@@ -155,12 +169,10 @@ impl Retention<'_> {
         run_id: &Arc<str>,
         party: &Party,
     ) -> Result<(), StoreError> {
-        let (place, party_of_run) = (Key::run(Arc::clone(run_id)), party.clone());
+        let (place, of) = (Key::run(Arc::clone(run_id)), party.clone());
         let removed =
             self.change(Some(run_id), party, vec![place.clone()], move |transaction| match transaction.get(&place) {
-                Some(Document::Run(run)) if (&run.principal, &run.tenant) == (&party_of_run.0, &party_of_run.1) => {
-                    transaction.remove(&place).map(|()| true)
-                }
+                Some(Document::Run(run)) if party_of(run) == of => transaction.remove(&place).map(|()| true),
                 _ => Ok(false),
             });
         match removed.await {
@@ -175,10 +187,9 @@ impl Retention<'_> {
         &self,
         report: &mut RetentionReport,
         run_id: &Arc<str>,
-        party: &Party,
-        key: &DigestKey,
+        task: &Task<'_>,
     ) -> Result<(), StoreError> {
-        match self.erase_run(run_id, party, key).await {
+        match self.erase_run(run_id, task).await {
             Ok((records, kept)) => {
                 report.runs += u64::from(records > 0 || kept.is_none());
                 report.records += records;
@@ -193,21 +204,20 @@ impl Retention<'_> {
     }
 
     /// Erases the data of a run. Returns how many records it erased, and why it keeps the run, if it does.
-    async fn erase_run(
-        &self,
-        run_id: &Arc<str>,
-        party: &Party,
-        key: &DigestKey,
-    ) -> Result<(u64, Option<&'static str>), StoreError> {
+    async fn erase_run(&self, run_id: &Arc<str>, task: &Task<'_>) -> Result<(u64, Option<&'static str>), StoreError> {
+        let party = task.party;
         // A hold is found before the run is read.
         self.change(Some(run_id), party, Vec::new(), |_| Ok(())).await?;
+        if task.outcomes_are_hidden && self.has_unknown(run_id, party).await? {
+            return Ok((0, Some("broken")));
+        }
         // First nothing begins in the run any more, then its data goes.
         let is_alone = self.is_alone(run_id, party).await?;
-        let (place, party_of_run) = (Key::run(Arc::clone(run_id)), party.clone());
+        let (place, of) = (Key::run(Arc::clone(run_id)), party.clone());
         let closed = self.change(Some(run_id), party, vec![place.clone()], move |transaction| {
             let now = transaction.now();
             match transaction.get(&place) {
-                Some(Document::Run(run)) if (&run.principal, &run.tenant) == (&party_of_run.0, &party_of_run.1) => {
+                Some(Document::Run(run)) if party_of(run) == of => {
                     if is_in_progress(run, now) {
                         return Ok(false);
                     }
@@ -235,13 +245,21 @@ impl Retention<'_> {
             let Some(records) = records.ok().filter(|records| Chain::verify(records).is_ok()) else {
                 return Ok((erased, Some("broken")));
             };
-            let (count, is_whole) = self.erase_records(run_id, party, key, &records).await?;
+            let (count, is_whole) = self.erase_records(run_id, task, &records).await?;
             erased += count;
             if !is_whole {
                 kept = Some("not_erasable");
             }
         }
         Ok((erased, kept))
+    }
+
+    /// Whether a call of a party in the run ended with an unknown outcome.
+    async fn has_unknown(&self, run_id: &Arc<str>, party: &Party) -> Result<bool, StoreError> {
+        let ((principal, tenant), code) = (party.clone(), Some(Outcome::OutcomeUnknown.code().into()));
+        let limit = Some(1);
+        let mut filter = RecordFilter { code, principal, tenant, limit, ..RecordFilter::run(Arc::clone(run_id)) };
+        Ok(filter.next_page(self.store).await?.is_some())
     }
 
     /// Whether all records of a run are of one party, so that the run is not shared with others under its id.
@@ -263,12 +281,11 @@ impl Retention<'_> {
     async fn erase_records(
         &self,
         run_id: &Arc<str>,
-        party: &Party,
-        key: &DigestKey,
+        task: &Task<'_>,
         records: &[SealedRecord],
     ) -> Result<(u64, bool), StoreError> {
         let (mut changes, mut is_whole) = (Vec::new(), true);
-        for sealed in records.iter().filter(|sealed| is_of(sealed, party)) {
+        for sealed in records.iter().filter(|sealed| is_of(sealed, task.party)) {
             match kept::erased(&sealed.record).map_err(|error| StoreError::Corrupt(Box::new(error)))? {
                 Erasure::To(record) => changes.push(SealedRecord { record, ..sealed.clone() }),
                 Erasure::Impossible => is_whole = false,
@@ -280,9 +297,9 @@ impl Retention<'_> {
             return Ok((0, is_whole));
         }
         let list: Vec<_> = changes.iter().map(|sealed| sealed.sequence).collect();
-        let (run, by, key) = (Arc::clone(run_id), self.by.clone(), key.clone());
+        let (run, by, key) = (Arc::clone(run_id), self.by.clone(), task.key.clone());
         let keys = vec![Key::run(Arc::clone(run_id))];
-        self.change(Some(run_id), party, keys, move |transaction| {
+        self.change(Some(run_id), task.party, keys, move |transaction| {
             changes.iter().cloned().try_for_each(|change| transaction.erase(change))?;
             let (now, act) = (transaction.now(), Act::Erased(list.clone()));
             transaction.append(RetentionRecord::signed(Arc::clone(&run), &by, now, act, &key)?)
@@ -295,19 +312,19 @@ impl Retention<'_> {
     async fn erase_documents(
         &self,
         report: &mut RetentionReport,
-        mut query: Query,
+        query: Query,
         party: &Party,
     ) -> Result<(), StoreError> {
-        query.limit = BATCH;
-        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
+        let mut search = Search::of(Query { limit: BATCH, ..query });
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
             for StoredDocument { key, document, .. } in page {
                 if without(&document, party).is_none() {
                     continue;
                 }
                 let run_id = run_of(&document);
-                let (place, party_of_run) = (key.clone(), party.clone());
+                let (place, of) = (key.clone(), party.clone());
                 let erase = move |transaction: &mut Transaction| {
-                    let Some(kept) = transaction.get(&place).and_then(|found| without(found, &party_of_run)) else {
+                    let Some(kept) = transaction.get(&place).and_then(|found| without(found, &of)) else {
                         return Ok(false);
                     };
                     match kept {
@@ -344,6 +361,16 @@ impl Retention<'_> {
         });
         self.store.update(keys, change).await?;
         returned()
+    }
+}
+
+/// Returns the calls of a document that are open, wait or are unsettled, each with the reason why its run is kept.
+fn open_in(document: &Document) -> Vec<(&ToolInvocationRecord, &'static str)> {
+    match document {
+        Document::Call(entry) => entry.unseen().into_iter().map(|record| (record, "in_progress")).collect(),
+        Document::Waiting(waiting) => vec![(&waiting.record, "in_progress")],
+        Document::Effect(effect) => effect.unknown.iter().map(|unknown| (&*unknown.record, "unsettled")).collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -13,6 +13,11 @@ pub(super) const BATCH: usize = 64;
 /// A principal and a tenant for which a run acts.
 pub(in crate::store) type Party = (Option<Arc<str>>, Option<Arc<str>>);
 
+/// Returns the party of a run.
+pub(super) fn party_of(run: &StoredRun) -> Party {
+    (run.principal.clone(), run.tenant.clone())
+}
+
 /// Returns the keys of the holds that cover a run of these parties.
 pub(super) fn hold_keys<'p>(run_id: Option<&Arc<str>>, parties: impl IntoIterator<Item = &'p Party>) -> Vec<Key> {
     let of_run = run_id.map(|run| HoldScope::Run(Arc::clone(run)));

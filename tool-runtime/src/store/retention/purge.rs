@@ -7,7 +7,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::call::{DigestKey, Outcome};
-use crate::store::retention::guards::{BATCH, Party, before, hold_keys, is_held, is_in_progress, refuse_held};
+use crate::store::pages::Search;
+use crate::store::retention::guards::{
+    BATCH, Party, before, hold_keys, is_held, is_in_progress, party_of, refuse_held,
+};
 use crate::store::retention::report::RetentionReport;
 use crate::store::retention::{Retention, redacted};
 use crate::store::retention_record::{Act, RetentionRecord};
@@ -86,8 +89,8 @@ impl Retention<'_> {
             }
         }
         // Runs without records: conversations that called no tool.
-        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Run) };
-        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
+        let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Run) });
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
             for run in page.iter().filter_map(|listed| listed.as_run()) {
                 let filter = RecordFilter { limit: Some(1), ..RecordFilter::run(Arc::clone(&run.run_id)) };
                 if filter.clone().next_page(self.store).await?.is_none() {
@@ -134,7 +137,7 @@ impl Retention<'_> {
     ) -> Result<Result<u64, Kept>, StoreError> {
         let now = self.store.now().await?;
         let until = before(now, kept_for);
-        // What a few reads show is asked first: a run can have a million records.
+        // The cheap checks come first, because a run can have a million records.
         let mut young = RecordFilter { since: Some(until), limit: Some(1), ..RecordFilter::run(Arc::clone(run_id)) };
         if young.next_page(self.store).await?.is_some_and(|page| page.iter().any(Result::is_ok)) {
             return Ok(Err(Kept::Recent));
@@ -156,8 +159,13 @@ impl Retention<'_> {
         if read.parties.len() > MOST_PARTIES {
             return Ok(Err(Kept::Because("in_progress")));
         }
-        if read.has_unknown && !self.store.unsettled_calls(&RecordFilter::run(Arc::clone(run_id))).await?.is_empty() {
-            return Ok(Err(Kept::Because("unsettled")));
+        if read.has_unknown {
+            match self.store.unsettled_calls(&RecordFilter::run(Arc::clone(run_id))).await?.into_iter().next() {
+                None => {}
+                Some(Ok(_)) => return Ok(Err(Kept::Because("unsettled"))),
+                // A document that cannot be read can hold the outcome.
+                Some(Err(finding)) => return Err(finding.into()),
+            }
         }
         let mut parties = read.parties.clone();
         parties.extend(party_of_run);
@@ -246,8 +254,8 @@ impl Retention<'_> {
 
     /// Removes the results of effect keys whose calls ended before this moment.
     async fn purge_results(&self, report: &mut RetentionReport, until: Timestamp) -> Result<(), StoreError> {
-        let mut query = Query { limit: BATCH, ..Query::new(DocumentKind::Effect) };
-        while let Some(page) = query.next_readable(self.store, |found| report.keep_broken(found)).await? {
+        let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Effect) });
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
             for listed in page {
                 let Document::Effect(effect) = listed.document else { continue };
                 let Some(record) = effect.held.and_then(|held| held.record) else { continue };
@@ -272,10 +280,6 @@ impl Retention<'_> {
         }
         Ok(())
     }
-}
-
-fn party_of(run: &StoredRun) -> Party {
-    (run.principal.clone(), run.tenant.clone())
 }
 
 /// Returns the reason for which the document of a run keeps it. `None` if there is none.

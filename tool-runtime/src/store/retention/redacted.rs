@@ -8,7 +8,7 @@ use crate::store::{Document, kept};
 use crate::tool::Hash;
 
 /// Whether a record is of a run that acts for a party.
-fn is_of(record: &ToolInvocationRecord, (principal, tenant): &Party) -> bool {
+pub(super) fn is_of(record: &ToolInvocationRecord, (principal, tenant): &Party) -> bool {
     record.principal == *principal && record.tenant == *tenant
 }
 

@@ -7,23 +7,26 @@ use async_trait::async_trait;
 
 use crate::call::Decider;
 use crate::store::conformance::{record, waiting};
-use crate::store::tests::retention::{change, found, history};
+use crate::store::tests::retention::{DAY, change, found, history};
 use crate::store::{
     AuditRecord, ChangeFn, Document, HoldScope, Key, MemoryStore, Query, RecordFilter, Retention, SealedRecord, Store,
     StoreError, StoredDocument, StoredRun, Transaction, WriteHandle,
 };
 
-/// A store that counts the records that are read. With `opens`, a call of run one begins to wait as soon as the run is
+/// A store that counts what is read. With `opens`, a call of run one begins to wait as soon as the run is
 /// about to be changed.
 struct Watched {
     store: MemoryStore,
     opens: AtomicBool,
+    /// The records that were read.
     read: AtomicUsize,
+    /// The largest number of records, and of conversations, that were read at once.
+    most: (AtomicUsize, AtomicUsize),
 }
 
 impl Watched {
     fn new(store: MemoryStore, opens: bool) -> Arc<Self> {
-        Arc::new(Self { store, opens: AtomicBool::new(opens), read: AtomicUsize::new(0) })
+        Arc::new(Self { store, opens: AtomicBool::new(opens), read: AtomicUsize::new(0), most: <_>::default() })
     }
 }
 
@@ -54,12 +57,16 @@ impl Store for Watched {
     }
 
     async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
-        self.store.list(query).await
+        let listed = self.store.list(query).await?;
+        let conversations = listed.iter().filter(|document| document.as_run().is_some()).count();
+        self.most.1.fetch_max(conversations, Ordering::AcqRel);
+        Ok(listed)
     }
 
     async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
         let records = self.store.records(filter).await?;
         self.read.fetch_add(records.len(), Ordering::AcqRel);
+        self.most.0.fetch_max(records.len(), Ordering::AcqRel);
         Ok(records)
     }
 
@@ -103,4 +110,77 @@ async fn a_kept_run_is_read_once() {
     assert_eq!((report.kept_runs, report.kept), (1, vec![("held".into(), "legal_hold")]));
     let read = store.read.load(Ordering::Acquire);
     assert!(read < 2 * RECORDS, "{read} records were read");
+}
+
+/// A store with one long run. Its conversation was last written then, too.
+async fn long_run(id: &'static str, records: usize) -> Arc<Watched> {
+    let store = Watched::new(MemoryStore::with_limits(10_000, 10_000), false);
+    for number in 0..records {
+        store.append(record(id, &format!("call_{number}")).into()).await.unwrap();
+    }
+    add_conversation(&store, id).await;
+    store
+}
+
+async fn add_conversation(store: &Watched, id: &str) {
+    let (principal, changed) = (Some("ada".into()), Some(jiff::Timestamp::UNIX_EPOCH));
+    let run = StoredRun { principal, changed, ..StoredRun::new(id, "{}") };
+    change(&store.store, &[Key::run(id)], move |transaction| {
+        transaction.set(&Key::run(Arc::clone(&run.run_id)), Document::Run(Box::new(run.clone())))
+    })
+    .await;
+}
+
+/// The records of a run are read only if it can leave. Until then, one read finds why it stays.
+#[tokio::test]
+async fn a_purge_does_not_read_a_run_that_is_kept() {
+    const RECORDS: usize = 900;
+    for (why, kept) in [("legal_hold", 1), ("in_progress", 1), ("young", 0)] {
+        let store = long_run("long", RECORDS).await;
+        match why {
+            "legal_hold" => drop(retention(&store).hold(HoldScope::Run("long".into())).await.unwrap()),
+            "in_progress" => {
+                let suspended = waiting("long", "w", 9);
+                change(&store.store, &[Key::of_waiting(&suspended.call)], move |transaction| {
+                    let place = Key::of_waiting(&suspended.call);
+                    transaction.set(&place, Document::Waiting(Box::new(suspended.clone())))
+                })
+                .await;
+            }
+            _ => {
+                let ended_at = Some(store.now().await.unwrap());
+                let young = crate::ToolInvocationRecord { ended_at, ..record("long", "young") };
+                store.append(young.into()).await.unwrap();
+            }
+        }
+        store.read.store(0, Ordering::Release);
+        let report = retention(&store).run("long").purge(DAY).await.unwrap();
+        assert_eq!((report.runs, report.kept_runs), (0, kept), "{why}");
+        assert!(report.kept.iter().all(|(_, found)| *found == why), "{why}: {report:?}");
+        let read = store.read.swap(0, Ordering::AcqRel);
+        assert!(read <= 1, "{why}: {read} records were read");
+        retention(&store).purge(DAY).await.unwrap();
+        let read = store.read.load(Ordering::Acquire);
+        assert!(read <= RECORDS + 8, "{why}: {read} records were read");
+    }
+}
+
+/// The memory of a removal does not depend on the number of records and of conversations.
+#[tokio::test]
+async fn a_removal_reads_a_page_at_a_time() {
+    const RECORDS: usize = 1_200;
+    const CONVERSATIONS: usize = 300;
+    for erases in [true, false] {
+        let store = long_run("long", RECORDS).await;
+        for number in 0..CONVERSATIONS {
+            add_conversation(&store, &format!("talk {number}")).await;
+        }
+        let retention = retention(&store);
+        let report =
+            if erases { retention.erase("ada", None).await.unwrap() } else { retention.purge(DAY).await.unwrap() };
+        assert_eq!((report.records, report.kept_runs), (RECORDS as u64, 0), "erases: {erases}");
+        assert_eq!(report.runs, CONVERSATIONS as u64 + 1, "erases: {erases}");
+        let (records, conversations) = (store.most.0.load(Ordering::Acquire), store.most.1.load(Ordering::Acquire));
+        assert!(records <= 500 && conversations <= 64, "{records} records and {conversations} conversations at once");
+    }
 }

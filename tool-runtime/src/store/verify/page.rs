@@ -31,7 +31,7 @@ impl RecordFilter {
         &mut self,
         store: &dyn Store,
     ) -> Result<Option<Vec<Result<SealedRecord, Finding>>>, StoreError> {
-        let (wrong, end) = match store.records(self).await {
+        let (mut wrong, mut end) = match store.records(self).await {
             Ok(records) => {
                 let Some(last) = records.last() else { return Ok(None) };
                 self.after = last.position;
@@ -41,10 +41,18 @@ impl RecordFilter {
         };
         // Find the unreadable record: read the ones before it one by one.
         let (mut read, mut one) = (Vec::new(), Self { limit: Some(1), ..self.clone() });
-        while let Ok(mut record) = store.records(&one).await {
-            let Some(sealed) = record.pop().filter(|sealed| sealed.position < end) else { break };
-            one.after = sealed.position;
-            read.push(Ok(sealed));
+        loop {
+            match store.records(&one).await {
+                Ok(mut record) => {
+                    let Some(sealed) = record.pop().filter(|sealed| sealed.position < end) else { break };
+                    one.after = sealed.position;
+                    read.push(Ok(sealed));
+                }
+                Err(error) => {
+                    (wrong, end) = unreadable(error)?;
+                    break;
+                }
+            }
         }
         read.push(Err(wrong));
         self.after = end;

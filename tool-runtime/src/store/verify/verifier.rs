@@ -8,7 +8,7 @@ use crate::store::document::Anchor;
 use crate::store::finding::{Finding, Wrong};
 use crate::store::verify::removals::{ErasedPlaces, Trust};
 use crate::store::verify::{PAGE, Verification};
-use crate::store::{AuditRecord, RecordFilter, RetentionRecord, SealedRecord, Store, StoreError};
+use crate::store::{AuditRecord, Key, RecordFilter, RetentionRecord, SealedRecord, Store, StoreError, digest_key};
 use crate::tool::Hash;
 
 /// The maximum number of findings. After that many, the verification stops reading.
@@ -246,6 +246,15 @@ impl Verifier {
         Ok(())
     }
 
+    /// Reads the key of the store, unless there is a key. The first removal makes it, also while a store is verified, so it
+    /// is read after each page until there is one.
+    pub(super) async fn find_key(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        if self.trust.key.is_none() {
+            self.trust.key = digest_key::read(store.read(&[Key::digest_key()]).await?.pop().flatten());
+        }
+        Ok(())
+    }
+
     /// Reads a run on its own. While other processes write, a page of all runs can miss a record, which then looks
     /// removed; that cannot happen in the pages of one run.
     pub(super) async fn again(&mut self, store: &dyn Store, run_id: &Arc<str>) -> Result<(), StoreError> {
@@ -253,6 +262,7 @@ impl Verifier {
         alone.heads.extend(self.heads.remove_entry(run_id));
         let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::run(Arc::clone(run_id)) };
         while let Some(page) = filter.next_page(store).await? {
+            alone.find_key(store).await?;
             for read in page {
                 match read {
                     Ok(sealed) => alone.follow(&sealed),

@@ -16,6 +16,13 @@ pub(super) struct Names {
     is_enum: bool,
 }
 
+impl Names {
+    /// Whether they are the members of the value at this place.
+    pub(super) fn are_members_of(&self, pointer: &str) -> bool {
+        !self.is_enum && self.pointer == pointer
+    }
+}
+
 /// Parses, and returns the names that the parser stated on the way.
 pub(super) fn watched<T>(tree: &Tree<'_>, parse: impl FnOnce() -> T) -> (T, Vec<Names>) {
     let stated = RefCell::new(Vec::new());

@@ -15,13 +15,36 @@ pub(super) struct Mutant {
     pub(super) value: Value,
 }
 
-/// Every mutant of a value.
-pub(super) fn mutants(schema: &Value, value: &Value) -> Vec<Mutant> {
-    let mut found = Vec::new();
+/// How many parts all mutants of one value may have together. An object of a thousand members has five thousand mutants
+/// with a thousand members each.
+const MAX_PARTS: usize = 100_000;
+
+/// Hands each mutant of a value to `each`; of too many, every second, third, .. one, from `phase` on.
+pub(super) fn mutants(schema: &Value, value: &Value, phase: usize, each: &mut dyn FnMut(&Mutant)) {
+    let mut count = 0_usize;
+    changes(schema, value, &mut |_, _, _, _| count += 1);
+    let stride = count.saturating_mul(parts(value)).div_ceil(MAX_PARTS).max(1);
+    let mut number = phase;
+    changes(schema, value, &mut |at, what, is_structural, part| {
+        if number.is_multiple_of(stride) {
+            each(&Mutant { pointer: at.to_owned(), what, is_structural, value: with(value, at, part()) });
+        }
+        number += 1;
+    });
+}
+
+/// The number of scalars, arrays and objects in a value.
+fn parts(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(parts).sum::<usize>() + 1,
+        Value::Object(members) => members.values().map(parts).sum::<usize>() + 1,
+        _ => 1,
+    }
+}
+
+fn changes(schema: &Value, value: &Value, each: &mut dyn FnMut(&str, String, bool, &dyn Fn() -> Value)) {
     visit(schema, schema, value, &mut String::new(), &mut |at, schema, part| {
-        let mut add = |what: String, is_structural: bool, part: Value| {
-            found.push(Mutant { pointer: at.to_owned(), what, is_structural, value: with(value, at, part) });
-        };
+        let mut add = |what: String, is_structural: bool, part: &dyn Fn() -> Value| each(at, what, is_structural, part);
         of_type(schema, part, &mut add);
         match part {
             Value::Object(members) => of_object(schema, members, &mut add),
@@ -31,10 +54,9 @@ pub(super) fn mutants(schema: &Value, value: &Value) -> Vec<Mutant> {
             Value::Null | Value::Bool(_) => {}
         }
     });
-    found
 }
 
-type Add<'a> = dyn FnMut(String, bool, Value) + 'a;
+type Add<'a> = dyn FnMut(String, bool, &dyn Fn() -> Value) + 'a;
 
 fn of_type(schema: &Map<String, Value>, part: &Value, add: &mut Add<'_>) {
     let types = types(schema);
@@ -52,24 +74,28 @@ fn of_type(schema: &Map<String, Value>, part: &Value, add: &mut Add<'_>) {
     for (name, other) in others {
         let is_allowed = types.contains(&name) || name == "integer" && types.contains(&"number");
         if !is_allowed && kind(part) != name {
-            add(format!("{name} where {} is wanted", types.join(" or ")), true, other);
+            add(format!("{name} where {} is wanted", types.join(" or ")), true, &|| other.clone());
         }
     }
     if types.contains(&"integer") && !types.contains(&"number") && part.is_number() {
-        add("a number with a fraction where integer is wanted".to_owned(), true, json!(0.5));
+        add("a number with a fraction where integer is wanted".to_owned(), true, &|| json!(0.5));
     }
 }
 
 fn of_object(schema: &Map<String, Value>, members: &Map<String, Value>, add: &mut Add<'_>) {
     for name in required(schema).filter(|name| members.contains_key(*name)) {
-        let mut without = members.clone();
-        without.remove(name);
-        add(format!("an object without `{name}`, which is required"), true, Value::Object(without));
+        add(format!("an object without `{name}`, which is required"), true, &|| {
+            let mut without = members.clone();
+            without.remove(name);
+            Value::Object(without)
+        });
     }
     if schema.get("additionalProperties") == Some(&Value::Bool(false)) && !schema.contains_key("patternProperties") {
-        let mut more = members.clone();
-        more.insert("_no_such_member".to_owned(), Value::Null);
-        add("an unknown member".to_owned(), false, Value::Object(more));
+        add("an unknown member".to_owned(), false, &|| {
+            let mut more = members.clone();
+            more.insert("_no_such_member".to_owned(), Value::Null);
+            Value::Object(more)
+        });
     }
 }
 
@@ -77,15 +103,15 @@ fn of_array(schema: &Map<String, Value>, items: &[Value], add: &mut Add<'_>) {
     if let Some(first) = items.first() {
         let most = schema.get("maxItems").and_then(Value::as_u64).and_then(|most| usize::try_from(most).ok());
         if let Some(most) = most.filter(|most| *most < 1_000) {
-            add(format!("more than {most} items"), false, Value::Array(vec![first.clone(); most + 1]));
+            add(format!("more than {most} items"), false, &|| Value::Array(vec![first.clone(); most + 1]));
         }
         if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
-            add("an item twice".to_owned(), false, Value::Array(vec![first.clone(); 2]));
+            add("an item twice".to_owned(), false, &|| Value::Array(vec![first.clone(); 2]));
         }
     }
     if let Some(least) = schema.get("minItems").and_then(Value::as_u64).filter(|least| *least > 0) {
         let fewer = usize::try_from(least).unwrap_or(usize::MAX) - 1;
-        add(format!("fewer than {least} items"), false, Value::Array(items.iter().take(fewer).cloned().collect()));
+        add(format!("fewer than {least} items"), false, &|| items.iter().take(fewer).cloned().collect());
     }
 }
 
@@ -93,17 +119,20 @@ fn of_text(schema: &Map<String, Value>, text: &str, add: &mut Add<'_>) {
     if let Some(Value::Array(listed)) = schema.get("enum") {
         let other = format!("{text}_");
         if !listed.contains(&Value::from(&*other)) {
-            add("a text that is not listed".to_owned(), true, other.into());
+            add("a text that is not listed".to_owned(), true, &|| other.as_str().into());
         }
         return;
     }
     let bound = |name: &str| schema.get(name).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok());
     if let Some(least) = bound("minLength").filter(|least| *least > 0) {
-        add(format!("fewer than {least} characters"), false, text.chars().take(least - 1).collect::<String>().into());
+        add(format!("fewer than {least} characters"), false, &|| {
+            text.chars().take(least - 1).collect::<String>().into()
+        });
     }
     if let Some(most) = bound("maxLength").filter(|most| *most < 100_000) {
-        let longer: String = text.chars().chain(std::iter::repeat('a')).take(most + 1).collect();
-        add(format!("more than {most} characters"), false, longer.into());
+        add(format!("more than {most} characters"), false, &|| {
+            text.chars().chain(std::iter::repeat('a')).take(most + 1).collect::<String>().into()
+        });
     }
 }
 
@@ -122,20 +151,28 @@ fn of_number(schema: &Map<String, Value>, add: &mut Add<'_>) {
     };
     for (name, step) in [("minimum", -1), ("exclusiveMinimum", 0), ("maximum", 1), ("exclusiveMaximum", 0)] {
         if let Some(value) = beyond(name, step).filter(|value| value.as_f64().is_some_and(f64::is_finite)) {
-            add(format!("a number beyond `{name}`"), false, value);
+            add(format!("a number beyond `{name}`"), false, &|| value.clone());
         }
     }
 }
 
 /// Members that may be left out although no default is published for them: a model cannot know what is used then. The
-/// parser of an optional member takes `null`.
-pub(super) fn hidden_defaults(schema: &Value, value: &Value, parses: impl Fn(&Value) -> bool) -> Vec<String> {
+/// parser of an optional member takes `null`. A map whose keys are an enum has no defaults; its parser states no names.
+pub(super) fn hidden_defaults(
+    schema: &Value,
+    value: &Value,
+    is_struct: impl Fn(&str) -> bool,
+    parses: impl Fn(&Value) -> bool,
+) -> Vec<String> {
     let mut found = Vec::new();
     visit(schema, schema, value, &mut String::new(), &mut |at, schema, part| {
         let (Some(Value::Object(properties)), Value::Object(members)) = (schema.get("properties"), part) else {
             return;
         };
         let required: Vec<_> = required(schema).collect();
+        if required.is_empty() && !is_struct(at) {
+            return;
+        }
         for (name, property) in properties {
             let is_stated = property.get("default").is_some() || types_of(property).contains(&"null");
             if is_stated || required.contains(&name.as_str()) {

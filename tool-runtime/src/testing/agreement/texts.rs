@@ -1,30 +1,77 @@
 //! Texts of a pattern or a format, as strategies of proptest.
 
 use proptest::prelude::{BoxedStrategy, Strategy as _};
-use proptest::string::string_regex;
+use proptest::string::{Error, RegexGeneratorStrategy, string_regex};
 use serde_json::Value;
 
-/// The pattern with classes of ASCII, as validators read `\d` and `\w`.
-pub(super) fn ascii(pattern: &str) -> String {
-    let (mut written, mut letters) = (String::new(), pattern.chars());
-    while let Some(letter) = letters.next() {
-        if letter != '\\' {
-            written.push(letter);
-            continue;
-        }
-        match letters.next() {
-            Some('d') => written.push_str("[0-9]"),
-            Some('D') => written.push_str("[^0-9]"),
-            Some('w') => written.push_str("[A-Za-z0-9_]"),
-            Some('W') => written.push_str("[^A-Za-z0-9_]"),
-            escaped => written.extend([Some('\\'), escaped].into_iter().flatten()),
-        }
+use crate::schema::formats;
+
+/// Texts of a pattern, which may begin and end anywhere in a text unless it is anchored.
+///
+/// # Errors
+/// The pattern needs more than a text of its own, for example what comes behind it.
+pub(super) fn of_pattern(pattern: &str, least: u64, most: u64) -> Result<RegexGeneratorStrategy<String>, Error> {
+    // Of the digits of an integer of 128 bits, the last one may be too much.
+    if let Some(digits) = pattern.strip_suffix("{1,39}$") {
+        return string_regex(&format!("{}{{1,38}}", digits.trim_start_matches('^')));
     }
-    written
+    match formats::accepted(pattern) {
+        Some(accepted) => string_regex(accepted),
+        None => string_regex(&unanchored(pattern, least, most.min(LONGEST))),
+    }
 }
 
-/// Formats of which there are many values.
-pub(super) fn formatted(format: &str) -> Option<BoxedStrategy<Value>> {
+/// The maximum number of times that `*` and `+` repeat.
+const LONGEST: u64 = 200;
+
+/// The pattern without the anchors of its alternatives, with `\d` and `\w` as validators read them, and with bounds for
+/// `*` and `+` that reach the wanted length. A pattern without an end is continued.
+fn unanchored(pattern: &str, least: u64, most: u64) -> String {
+    let most = if least > 8 { most } else { 8 };
+    let (mut written, mut letters) = (String::new(), pattern.chars().peekable());
+    let (mut depth, mut is_class) = (0_u32, false);
+    let (mut is_first, mut is_ended) = (true, false);
+    while let Some(letter) = letters.next() {
+        let is_begun = std::mem::replace(&mut is_first, false);
+        match letter {
+            '\\' => match letters.next() {
+                Some('d') => written.push_str("[0-9]"),
+                Some('D') => written.push_str("[^0-9]"),
+                Some('w') => written.push_str("[A-Za-z0-9_]"),
+                Some('W') => written.push_str("[^A-Za-z0-9_]"),
+                escaped => written.extend([Some('\\'), escaped].into_iter().flatten()),
+            },
+            '[' => {
+                is_class = true;
+                written.push(letter);
+            }
+            ']' => {
+                is_class = false;
+                written.push(letter);
+            }
+            _ if is_class => written.push(letter),
+            '^' if depth == 0 && is_begun => {}
+            '$' if depth == 0 && matches!(letters.peek(), None | Some('|')) => is_ended = true,
+            '*' | '+' if letters.peek() != Some(&'?') => {
+                written.push_str(&format!("{{{},{most}}}", u8::from(letter == '+')));
+            }
+            _ => {
+                match letter {
+                    '(' => depth += 1,
+                    ')' => depth = depth.saturating_sub(1),
+                    '|' if depth == 0 => (is_first, is_ended) = (true, false),
+                    _ => {}
+                }
+                written.push(letter);
+            }
+        }
+    }
+    let continued = least.min(LONGEST);
+    if is_ended || continued == 0 { written } else { format!("(?:{written})[a-z]{{0,{continued}}}") }
+}
+
+/// Texts of a format that JSON Schema defines. `None` for any other.
+pub(super) fn of_format(format: &str) -> Option<BoxedStrategy<Value>> {
     let pattern = match format {
         "uuid" => "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",
         "date" => "20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])",
@@ -33,25 +80,17 @@ pub(super) fn formatted(format: &str) -> Option<BoxedStrategy<Value>> {
         "ipv4" => "(1[0-9]{2}|[1-9])\\.(1[0-9]{2}|[0-9])\\.(1[0-9]{2}|[0-9])\\.(1[0-9]{2}|[0-9])",
         "uri" | "iri" => "https://[a-z]{1,8}\\.example/[a-z0-9]{0,8}",
         "hostname" => "[a-z]{1,8}\\.example",
+        "time" => "12:30:00Z|00:00:00\\+02:00",
+        "duration" => "P1D|PT[1-9][0-9]?[HM]|PT1H30M",
+        "idn-email" => "ada@example\\.org",
+        "idn-hostname" => "example\\.org",
+        "ipv6" => "::1|2001:db8::[1-9]",
+        "iri-reference" | "uri-reference" => "/a/b|c\\?d=1",
+        "uri-template" => "/a/\\{b\\}",
+        "json-pointer" => "|/a/0",
+        "relative-json-pointer" => "0|1/a",
+        "regex" => "\\^a\\+\\$|\\[0-9\\]",
         _ => return None,
     };
     string_regex(pattern).ok().map(|texts| texts.prop_map(Value::from).boxed())
-}
-
-/// Values of the formats that JSON Schema defines.
-pub(super) fn examples(format: &str) -> Option<Vec<&'static str>> {
-    Some(match format {
-        "date" | "date-time" | "email" | "hostname" | "ipv4" | "iri" | "uri" | "uuid" => Vec::new(),
-        "time" => vec!["12:30:00Z", "00:00:00+02:00"],
-        "duration" => vec!["PT15M", "P1D", "PT1H30M"],
-        "idn-email" => vec!["ada@example.org"],
-        "idn-hostname" => vec!["example.org"],
-        "ipv6" => vec!["::1", "2001:db8::1"],
-        "iri-reference" | "uri-reference" => vec!["/a/b", "c?d=1"],
-        "uri-template" => vec!["/a/{b}"],
-        "json-pointer" => vec!["", "/a/0"],
-        "relative-json-pointer" => vec!["0", "1/a"],
-        "regex" => vec!["^a+$", "[0-9]"],
-        _ => return None,
-    })
 }

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use proptest::collection::{btree_map, vec};
+use proptest::collection::vec;
 use proptest::prelude::{BoxedStrategy, Just, Strategy as _, any};
 use proptest::sample::select;
 use proptest::strategy::Union;
-use proptest::string::string_regex;
-use serde_json::{Map, Value};
+use proptest::test_runner::TestRunner;
+use serde_json::{Map, Value, json};
 
-use crate::testing::agreement::mutants::{required, resolved, types};
-use crate::testing::agreement::texts::{ascii, examples, formatted};
+use crate::testing::agreement::merged::{merged, references, without};
+use crate::testing::agreement::mutants::{required, types};
+use crate::testing::agreement::texts::{of_format, of_pattern};
 use crate::text::pointer;
 
 /// How deep a schema may nest.
@@ -22,21 +23,35 @@ const MAX_ROUNDS: usize = 2;
 /// The maximum number of places of a schema for which values are made.
 const MAX_PLACES: usize = 20_000;
 
-/// How many items or characters are made beyond the least number.
+/// How many characters are made beyond the least number.
 const SPREAD: u64 = 6;
+
+/// The maximum number of items, or of characters, of the smallest value.
+const MAX_ITEMS: u64 = 10_000;
+const MAX_CHARACTERS: u64 = 1_000_000;
+
+/// Texts that have to be longer repeat themselves.
+const LONG: usize = 200;
+
+/// Arrays within so many others get at most one item more than they need: three for each level would be too many.
+const FEW: usize = 6;
 
 /// Returns the values of a schema.
 ///
 /// # Errors
 /// The place for which none can be made, and why.
 pub(super) fn values(schema: &Value) -> Result<BoxedStrategy<Value>, String> {
-    Maker { root: schema, at: String::new(), depth: 0, places: 0, open: Vec::new(), is_endless: false }.of(schema)
+    let (at, open) = (String::new(), Vec::new());
+    Maker { root: schema, at, depth: 0, arrays: 0, times: 1, places: 0, open, is_endless: false }.of(schema)
 }
 
 struct Maker<'a> {
     root: &'a Value,
     at: String,
     depth: usize,
+    /// The number of arrays around the current place, and how often the smallest value has it.
+    arrays: usize,
+    times: u64,
     places: usize,
     /// The references that the current place is within.
     open: Vec<String>,
@@ -57,6 +72,21 @@ impl Maker<'_> {
         made
     }
 
+    /// As [`inside`](Self::inside), for what the smallest value has so many times.
+    fn within(&mut self, least: u64, segment: &str, schema: &Value) -> Result<BoxedStrategy<Value>, String> {
+        let before = self.times;
+        self.times = before.saturating_mul(least.max(1));
+        self.arrays += 1;
+        let made = if self.times > MAX_ITEMS {
+            self.refuse("the smallest value is too large to be tried")
+        } else {
+            self.inside(segment, schema)
+        };
+        self.arrays -= 1;
+        self.times = before;
+        made
+    }
+
     /// A refusal that whatever may be absent ends.
     fn endless<T>(&mut self) -> Result<T, String> {
         self.is_endless = true;
@@ -69,13 +99,14 @@ impl Maker<'_> {
     }
 
     fn of(&mut self, schema: &Value) -> Result<BoxedStrategy<Value>, String> {
-        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return self.place(schema) };
-        if self.open.iter().filter(|open| *open == reference).count() > MAX_ROUNDS {
+        let (followed, before) = (references(schema), self.open.len());
+        let rounds = |reference: &&str| self.open.iter().filter(|open| open == reference).count();
+        if followed.iter().any(|reference| rounds(reference) > MAX_ROUNDS) {
             return self.endless();
         }
-        self.open.push(reference.to_owned());
+        self.open.extend(followed.into_iter().map(str::to_owned));
         let made = self.place(schema);
-        self.open.pop();
+        self.open.truncate(before);
         made
     }
 
@@ -87,23 +118,29 @@ impl Maker<'_> {
         if self.depth > MAX_DEPTH {
             return self.endless();
         }
-        let Some(schema) = resolved(self.root, schema) else {
-            return match schema {
-                Value::Bool(false) => self.refuse("the schema allows nothing"),
-                Value::Bool(true) => Ok(anything()),
-                _ => self.refuse("the reference leads nowhere"),
-            };
+        let schema = match merged(self.root, schema) {
+            Some(schema) => schema,
+            None if *schema == Value::Bool(true) => return Ok(anything()),
+            None if *schema == Value::Bool(false) => return self.refuse("the schema allows nothing"),
+            None => return self.refuse("a reference is not a JSON Pointer to a schema of this document"),
         };
+        let schema = &*schema;
         if let Some(constant) = schema.get("const") {
             return Ok(Just(constant.clone()).boxed());
         }
         if let Some(Value::Array(listed)) = schema.get("enum") {
             return if listed.is_empty() { self.refuse("`enum` is empty") } else { Ok(select(listed.clone()).boxed()) };
         }
-        for alternatives in ["oneOf", "anyOf"] {
-            if let Some(Value::Array(branches)) = schema.get(alternatives) {
+        for keyword in ["oneOf", "anyOf"] {
+            if let Some(Value::Array(branches)) = schema.get(keyword) {
+                let rest = without(schema, keyword);
+                let branches: Vec<_> = if rest.is_empty() {
+                    branches.clone()
+                } else {
+                    branches.iter().map(|branch| json!({ "allOf": [rest, branch] })).collect()
+                };
                 self.depth += 1;
-                let made = self.alternatives(branches);
+                let made = self.alternatives(&branches);
                 self.depth -= 1;
                 return made;
             }
@@ -152,13 +189,14 @@ impl Maker<'_> {
     }
 
     fn integer(&self, schema: &Map<String, Value>) -> Result<BoxedStrategy<Value>, String> {
-        let bound = |name: &str| schema.get(name).and_then(whole);
-        let low = bound("minimum").max(bound("exclusiveMinimum").map(|bound| bound + 1));
-        let high = least(bound("maximum"), bound("exclusiveMaximum").map(|bound| bound - 1));
-        let (low, high) = (low.unwrap_or(i64::MIN.into()), high.unwrap_or(i64::MAX.into()));
+        let bound = |name: &str, round: fn(f64) -> f64| schema.get(name).and_then(|bound| whole(bound, round));
+        let above = bound("exclusiveMinimum", f64::floor).map(|bound| bound.saturating_add(1));
+        let below = bound("exclusiveMaximum", f64::ceil).map(|bound| bound.saturating_sub(1));
+        let low = bound("minimum", f64::ceil).max(above).unwrap_or(i64::MIN.into());
+        let high = least(bound("maximum", f64::floor), below).unwrap_or(i64::MAX.into());
         // What JSON numbers hold here: 64 bits, with or without a sign.
         let (low, high) = (low.max(i64::MIN.into()), high.min(u64::MAX.into()));
-        let step = schema.get("multipleOf").and_then(whole).unwrap_or(1).max(1);
+        let step = step(schema).unwrap_or(1).max(1);
         let (first, last) = (low.div_euclid(step) + i128::from(low.rem_euclid(step) != 0), high.div_euclid(step));
         if first > last {
             return self.refuse("no integer is within the bounds");
@@ -167,19 +205,21 @@ impl Maker<'_> {
     }
 
     fn number(&self, schema: &Map<String, Value>) -> Result<BoxedStrategy<Value>, String> {
-        if schema.get("multipleOf").and_then(whole).is_some() {
+        if step(schema).is_some() {
             return self.integer(schema);
         }
         let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
-        let low = bound("minimum").or(bound("exclusiveMinimum"));
-        let high = bound("maximum").or(bound("exclusiveMaximum"));
+        let (low, above) = (bound("minimum"), bound("exclusiveMinimum"));
+        let (high, below) = (bound("maximum"), bound("exclusiveMaximum"));
+        let low = low.into_iter().chain(above).reduce(f64::max);
+        let high = high.into_iter().chain(below).reduce(f64::min);
         let (low, high) = match (low, high) {
             (Some(low), Some(high)) => (low, high),
-            (Some(low), None) => (low, low.abs().mul_add(2.0, low + 1_000.0)),
-            (None, Some(high)) => (high.abs().mul_add(-2.0, high - 1_000.0), high),
+            (Some(low), None) => (low, low.abs().mul_add(2.0, low + 1_000.0).min(f64::MAX)),
+            (None, Some(high)) => (high.abs().mul_add(-2.0, high - 1_000.0).max(f64::MIN), high),
             (None, None) => (-1_000.0, 1_000.0),
         };
-        if low > high {
+        if low > high || low == high && (above == Some(low) || below == Some(high)) {
             return self.refuse("no number is within the bounds");
         }
         match schema.get("multipleOf").and_then(Value::as_f64) {
@@ -189,7 +229,8 @@ impl Maker<'_> {
                 #[allow(clippy::cast_precision_loss, reason = "the validator judges the value")]
                 Ok((first..=last.max(first)).prop_map(move |times| Value::from(times as f64 * step)).boxed())
             }
-            _ => Ok((low..=high).prop_map(Value::from).boxed()),
+            _ if (high - low).is_finite() => Ok((low..=high).prop_map(Value::from).boxed()),
+            _ => Ok((0.0..=1.0).prop_map(move |share| Value::from(low * (1.0 - share) + high * share)).boxed()),
         }
     }
 
@@ -198,60 +239,79 @@ impl Maker<'_> {
         let low = bound("minLength").unwrap_or(0);
         let longest = bound("maxLength").unwrap_or(u64::MAX);
         let high = longest.min(low.saturating_add(SPREAD));
-        if low > 100_000 || low > high {
+        if low > high {
             return self.refuse("no text has such a length");
         }
+        if low.saturating_mul(self.times) > MAX_CHARACTERS {
+            return self.refuse("the smallest value is too large to be tried");
+        }
+        let mut made = Vec::new();
         if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
-            let inner = pattern.strip_prefix('^').unwrap_or(pattern);
-            let inner = if inner.ends_with("\\$") { inner } else { inner.strip_suffix('$').unwrap_or(inner) };
-            // Of the digits of an integer of 128 bits, the last one may be too much.
-            let inner = inner.strip_suffix("{1,39}").map_or_else(|| ascii(inner), |digits| format!("{digits}{{1,38}}"));
             let fits = move |text: &String| {
                 let length = text.chars().count() as u64;
                 low <= length && length <= longest
             };
-            return match string_regex(&inner) {
-                Ok(texts) => Ok(texts.prop_filter("a text of its length", fits).prop_map(Value::from).boxed()),
-                Err(_) => self.refuse("no text can be made for its `pattern`"),
+            let Ok(texts) = of_pattern(pattern, low, high) else {
+                return self.refuse("no text can be made for its `pattern`");
             };
+            let texts = texts.prop_filter("its length", fits).prop_map(Value::from).boxed();
+            if texts.new_tree(&mut TestRunner::deterministic()).is_err() {
+                return self.refuse("no text of its `pattern` has such a length");
+            }
+            made.push(texts);
         }
-        if let Some(format) = schema.get("format").and_then(Value::as_str) {
-            return match examples(format) {
-                Some(examples) => {
-                    Ok(formatted(format).unwrap_or_else(|| select(examples).prop_map(Value::from).boxed()))
-                }
-                None => self.refuse("no text can be made for its `format`"),
-            };
+        // Validators ignore formats that JSON Schema does not define.
+        if let Some(examples) = schema.get("format").and_then(Value::as_str).and_then(of_format) {
+            made.push(examples);
         }
-        let (low, high) = (usize::try_from(low).unwrap_or(0), usize::try_from(high).unwrap_or(0));
+        if !made.is_empty() {
+            return Ok(Union::new(made).boxed());
+        }
         let letters = Union::new_weighted(vec![
             (12, proptest::char::range('a', 'z').boxed()),
             (2, select(vec!['A', '7', ' ', '-', '"', '\\', '/', '~', '\n', 'é', '漢', '🦀']).boxed()),
         ]);
-        Ok(vec(letters, low..=high).prop_map(|letters| letters.into_iter().collect::<String>().into()).boxed())
+        let (low, high) = (usize::try_from(low).unwrap_or(0), usize::try_from(high).unwrap_or(0));
+        // A long text repeats a short one: letters one by one take long.
+        let short = vec(letters, low.min(LONG)..=high.min(LONG + low % LONG));
+        let text = move |letters: Vec<char>| {
+            let length = if low > LONG { low } else { letters.len() };
+            letters.iter().cycle().take(length).collect::<String>().into()
+        };
+        Ok(short.prop_map(text).boxed())
     }
 
     fn array(&mut self, schema: &Map<String, Value>) -> Result<BoxedStrategy<Value>, String> {
         let bound = |name: &str| schema.get(name).and_then(Value::as_u64);
         let low = bound("minItems").unwrap_or(0);
-        let high = bound("maxItems").unwrap_or(u64::MAX).min(low.saturating_add(3));
-        if low > 1_000 || low > high {
+        let spread = if self.arrays < FEW { 3 } else { 1 };
+        let high = bound("maxItems").unwrap_or(u64::MAX).min(low.saturating_add(spread));
+        if low > high {
             return self.refuse("no array has such a length");
         }
-        if let Some(Value::Array(first)) = schema.get("prefixItems") {
-            let made: Result<Vec<_>, _> =
-                first.iter().enumerate().map(|(index, item)| self.inside(&index.to_string(), item)).collect();
-            return Ok(made?.prop_map(Value::Array).boxed());
-        }
-        let items = match schema.get("items") {
+        // Until 2020-12, `items` held what `prefixItems` holds now.
+        let (first, rest) = match (schema.get("prefixItems"), schema.get("items")) {
+            (Some(Value::Array(first)), rest) => (&**first, rest),
+            (None, Some(Value::Array(first))) => (&**first, schema.get("additionalItems")),
+            (_, rest) => (&[][..], rest),
+        };
+        let first: Vec<_> = first
+            .iter()
+            .enumerate()
+            .map(|(index, item)| self.inside(&index.to_string(), item))
+            .collect::<Result<_, _>>()?;
+        let (low, high) = (low.saturating_sub(first.len() as u64), high.saturating_sub(first.len() as u64));
+        let items = match rest {
+            Some(Value::Bool(false)) if low == 0 => return Ok(first.prop_map(Value::Array).boxed()),
             // An array that may be empty ends a schema that comes back to itself.
-            Some(items) => match self.inside("0", items) {
+            Some(items) => match self.within(low, "0", items) {
                 Err(_) if low == 0 && (self.ends() || self.depth >= MAX_DEPTH / 2) => {
-                    return Ok(Just(Value::Array(Vec::new())).boxed());
+                    return Ok(first.prop_map(Value::Array).boxed());
                 }
                 items => items?,
             },
-            None => anything(),
+            None if first.is_empty() || low > 0 => anything(),
+            None => return Ok(first.prop_map(Value::Array).boxed()),
         };
         let (low, high) = (usize::try_from(low).unwrap_or(0), usize::try_from(high).unwrap_or(0));
         let is_set = schema.get("uniqueItems") == Some(&Value::Bool(true));
@@ -260,7 +320,11 @@ impl Maker<'_> {
             items.retain(|item| !is_set || seen.insert(item.to_string()));
             Value::Array(items)
         };
-        Ok(vec(items, low..=high).prop_map(unique).boxed())
+        let items = (first, vec(items, low..=high)).prop_map(|(mut first, rest)| {
+            first.extend(rest);
+            first
+        });
+        Ok(items.prop_map(unique).boxed())
     }
 
     fn object(&mut self, schema: &Map<String, Value>) -> Result<BoxedStrategy<Value>, String> {
@@ -270,6 +334,9 @@ impl Maker<'_> {
         let mut members = Vec::new();
         for (name, property) in properties {
             let is_required = required.contains(&name.as_str());
+            if !is_required && *property == Value::Bool(false) {
+                continue;
+            }
             let value = match self.inside(name, property) {
                 // A member that may be absent ends a schema that comes back to itself.
                 Err(_) if !is_required && (self.ends() || self.depth >= MAX_DEPTH / 2) => continue,
@@ -290,34 +357,24 @@ impl Maker<'_> {
             let name = (*absent).to_owned();
             members.push(anything().prop_map(move |value| Some((name.clone(), value))).boxed());
         }
-        let more = match schema.get("additionalProperties") {
-            Some(more @ Value::Object(_)) if properties.is_empty() => {
-                let low = schema.get("minProperties").and_then(Value::as_u64).unwrap_or(0);
-                let low = usize::try_from(low).unwrap_or(usize::MAX);
-                if low > 1_000 {
-                    return self.refuse("no object has so many members");
+        let low = schema.get("minProperties").and_then(Value::as_u64).unwrap_or(0);
+        let most = schema.get("maxProperties").and_then(Value::as_u64).unwrap_or(u64::MAX);
+        let is_open = properties.is_empty();
+        let more = match (schema.get("additionalProperties"), schema.get("patternProperties")) {
+            (_, Some(Value::Object(patterns))) if is_open && !patterns.is_empty() => {
+                let mut pairs = Vec::new();
+                for (pattern, value) in patterns {
+                    let Ok(name) = of_pattern(pattern, 0, SPREAD) else {
+                        return self.refuse("no name can be made for its `patternProperties`");
+                    };
+                    pairs.push((name, self.within(low, "*", value)?).boxed());
                 }
-                let key = match schema
-                    .get("propertyNames")
-                    .filter(|names| names.as_object().is_some_and(|names| !names.is_empty()))
-                {
-                    Some(names) => {
-                        let mut names = names.clone();
-                        if let Some(names) = names.as_object_mut() {
-                            names.entry("type").or_insert_with(|| "string".into());
-                        }
-                        self.inside("name", &names)?
-                    }
-                    None => {
-                        proptest::char::range('a', 'z').prop_map(|letter| Value::from(format!("key_{letter}"))).boxed()
-                    }
-                };
-                let key = key.prop_map(|key| key.as_str().unwrap_or_default().to_owned());
-                match self.inside("*", more) {
-                    Err(_) if low == 0 && (self.ends() || self.depth >= MAX_DEPTH / 2) => None,
-                    value => Some(btree_map(key, value?, low..=low + 2).boxed()),
-                }
+                Some(self.members(Union::new(pairs).boxed(), low, most)?)
             }
+            (Some(more @ (Value::Object(_) | Value::Bool(true))), _) if is_open => {
+                self.named(schema, more, low, most)?
+            }
+            (None, _) if is_open && low > required.len() as u64 => self.named(schema, &Value::Bool(true), low, most)?,
             _ => None,
         };
         let members = members
@@ -332,7 +389,48 @@ impl Maker<'_> {
             None => members.prop_map(Value::Object).boxed(),
         })
     }
+
+    /// Members of any name, or of one that `propertyNames` allows.
+    fn named(
+        &mut self,
+        schema: &Map<String, Value>,
+        value: &Value,
+        low: u64,
+        most: u64,
+    ) -> Result<Option<BoxedStrategy<Pairs>>, String> {
+        let rules = schema.get("propertyNames").and_then(Value::as_object).filter(|rules| !rules.is_empty());
+        let name = match rules {
+            Some(rules) => {
+                let mut rules = rules.clone();
+                rules.entry("type").or_insert_with(|| "string".into());
+                self.inside("name", &Value::Object(rules))?
+            }
+            None => proptest::char::range('a', 'z').prop_map(|letter| Value::from(format!("key_{letter}"))).boxed(),
+        };
+        let name = name.prop_map(|name| name.as_str().unwrap_or_default().to_owned());
+        match self.within(low, "*", value) {
+            Err(_) if low == 0 && (self.ends() || self.depth >= MAX_DEPTH / 2) => Ok(None),
+            value => self.members((name, value?).boxed(), low, most).map(Some),
+        }
+    }
+
+    fn members(
+        &self,
+        pair: BoxedStrategy<(String, Value)>,
+        low: u64,
+        most: u64,
+    ) -> Result<BoxedStrategy<Pairs>, String> {
+        let (low, high) = (low, low.saturating_add(2).min(most));
+        if low > high {
+            return self.refuse("no object has so many members");
+        }
+        let (low, high) = (usize::try_from(low).unwrap_or(0), usize::try_from(high).unwrap_or(0));
+        // Equal names leave fewer members, so there are some more pairs.
+        Ok(vec(pair, low..=high).prop_map(|pairs| pairs.into_iter().collect()).boxed())
+    }
 }
+
+type Pairs = std::collections::BTreeMap<String, Value>;
 
 fn anything() -> BoxedStrategy<Value> {
     select(vec![
@@ -353,10 +451,17 @@ fn least(one: Option<i128>, other: Option<i128>) -> Option<i128> {
     }
 }
 
-fn whole(value: &Value) -> Option<i128> {
+/// A bound as a whole number; a fraction is rounded into the bounds.
+fn whole(value: &Value, round: fn(f64) -> f64) -> Option<i128> {
     let number = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
     #[allow(clippy::cast_possible_truncation, reason = "a bound beyond 128 bits saturates")]
-    number.or_else(|| value.as_f64().filter(|number| number.fract() == 0.0).map(|number| number as i128))
+    number.or_else(|| value.as_f64().map(|number| round(number) as i128))
+}
+
+/// `multipleOf`, if it is a whole number.
+fn step(schema: &Map<String, Value>) -> Option<i128> {
+    let step = schema.get("multipleOf").filter(|step| step.as_f64().is_some_and(|step| step.fract() == 0.0))?;
+    whole(step, f64::floor)
 }
 
 fn integer(value: i128) -> Value {

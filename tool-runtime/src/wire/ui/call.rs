@@ -25,8 +25,8 @@ pub(super) enum Wait {
     Earlier(Earlier),
     /// A person: the id of the question and why it is asked.
     Asked(String, Option<String>),
-    /// A person who answered.
-    Answered,
+    /// A person who answered: whether they approved the call.
+    Answered(bool),
     /// A client.
     Client,
 }
@@ -82,6 +82,13 @@ impl Call {
         }
     }
 
+    /// A person answered the question of an earlier response, and the client does not know it.
+    pub(super) fn decided_elsewhere(&mut self) {
+        if let Wait::Earlier(Earlier::Person(question)) = &mut self.wait {
+            self.wait = Wait::Asked(std::mem::take(question), None);
+        }
+    }
+
     /// Whether the argument text has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
@@ -103,7 +110,7 @@ impl Call {
             Wait::Asked(id, reason) => Some(Question { id, reason: reason.as_deref() }),
             Wait::Earlier(Earlier::Person(id)) => Some(Question { id, reason: None }),
             Wait::Earlier(Earlier::Unknown) => Some(Question { id: &self.part.id, reason: None }),
-            Wait::Nobody | Wait::Earlier(Earlier::Client) | Wait::Answered | Wait::Client => None,
+            Wait::Nobody | Wait::Earlier(Earlier::Client) | Wait::Answered(_) | Wait::Client => None,
         }
     }
 
@@ -161,7 +168,7 @@ impl Call {
         let asks = match &self.wait {
             Wait::Nobody => true,
             Wait::Asked(before, _) => before != approval,
-            Wait::Earlier(_) | Wait::Answered | Wait::Client => false,
+            Wait::Earlier(_) | Wait::Answered(_) | Wait::Client => false,
         };
         if asks {
             self.close(write);
@@ -171,8 +178,9 @@ impl Call {
     }
 
     pub(super) fn answer(&mut self, approved: bool, reason: Option<&str>, write: Write<'_>) {
-        if let Wait::Asked(approval, _) = std::mem::replace(&mut self.wait, Wait::Answered) {
-            write(&Frame::ApprovalResponse { approval: &approval, approved, reason });
+        if let Wait::Asked(approval, _) = &self.wait {
+            write(&Frame::ApprovalResponse { approval, approved, reason });
+            self.wait = Wait::Answered(approved);
         }
     }
 
@@ -181,7 +189,10 @@ impl Call {
         // It has a result, so it was let run: the decision came from elsewhere.
         self.answer(true, None, write);
         let result = &*keys::whole(json);
-        if is_error {
+        if is_error && matches!(self.wait, Wait::Answered(false)) {
+            // A failure is that of an approved call.
+            write(&Frame::Denied { call: &self.part, result });
+        } else if is_error {
             write(&Frame::Failure { call: &self.part, result, message: &message(result) });
         } else {
             write(&Frame::Result { call: &self.part, result, artifact });
@@ -189,8 +200,8 @@ impl Call {
     }
 
     pub(super) fn denied(&mut self, json: &str, write: Write<'_>) {
-        if matches!(self.wait, Wait::Nobody | Wait::Client) {
-            // Without a question only a failure shows the refusal.
+        if matches!(self.wait, Wait::Nobody | Wait::Client | Wait::Answered(true)) {
+            // Without a question that was denied, only a failure shows the refusal.
             self.result(json, true, None, write);
         } else {
             self.answer(false, None, write);

@@ -70,8 +70,12 @@ impl Steps {
                     Wait::Asked(approval_id, _) => Some(approval_id.clone()),
                     _ => None,
                 });
-                if let Some(approval_id) = asked.filter(|_| *executed) {
-                    order.push(&UiEvent::ApprovalResponse { approval_id, approved: true, reason: None });
+                let never_ran = !executed && !matches!(outcome, Outcome::Ok | Outcome::OutcomeUnknown);
+                let is_refused = never_ran && asked.is_some();
+                if let Some(approval_id) = asked {
+                    let reason = error.as_ref().filter(|_| is_refused && !is_denial(*outcome));
+                    let reason = reason.map(|error| error.safe_message.clone());
+                    order.push(&UiEvent::ApprovalResponse { approval_id, approved: !is_refused, reason });
                 }
                 let missing = Missing { tool_call_id: &id, of: *left_out, message: left_out.note() };
                 let missing = to_raw_value(&missing).ok().filter(|_| !left_out.is_none());
@@ -90,7 +94,7 @@ impl Steps {
                     id: Some(id.clone()),
                     value: value.into(),
                 });
-                order.push(&ended(id, *outcome, value.as_ref(), error.as_ref()));
+                order.push(&ended(id, *outcome, value.as_ref(), error.as_ref(), is_refused));
                 if let Some(earlier) = earlier {
                     order.push(&earlier);
                 }
@@ -222,16 +226,27 @@ fn tell_arguments(
     }
 }
 
-fn ended(id: String, outcome: Outcome, value: Option<&JsonText>, error: Option<&SafeError>) -> UiEvent {
+fn ended(
+    id: String,
+    outcome: Outcome,
+    value: Option<&JsonText>,
+    error: Option<&SafeError>,
+    is_refused: bool,
+) -> UiEvent {
     if outcome == Outcome::Ok {
         let result = value.cloned().unwrap_or_else(JsonText::null);
         return UiEvent::ToolResult { id, result, is_error: false, artifact: None };
     }
     let message = error.map_or(outcome.code(), |error| &error.safe_message);
     let result = JsonText::known(failure(outcome, message));
-    match outcome {
-        // A client would take a failure for that of an approved call.
-        Outcome::ApprovalDenied | Outcome::ApprovalExpired => UiEvent::ToolDenied { id, result },
-        _ => UiEvent::ToolResult { id, result, is_error: true, artifact: None },
+    // A client would take a failure for that of an approved call.
+    if is_refused || is_denial(outcome) {
+        return UiEvent::ToolDenied { id, result };
     }
+    UiEvent::ToolResult { id, result, is_error: true, artifact: None }
+}
+
+/// Whether a person did not approve the call.
+const fn is_denial(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::ApprovalDenied | Outcome::ApprovalExpired)
 }

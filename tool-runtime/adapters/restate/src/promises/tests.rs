@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tool_runtime::agent::{Agent, Conversation, ScriptedModel, ScriptedTurn, TurnOutcome};
-use tool_runtime::call::{DecisionError, Suspension};
+use tool_runtime::call::DecisionError;
 use tool_runtime::store::{Chain, ManualClock, MemoryStore, RecordFilter, Store};
 use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, tool};
 
@@ -16,6 +16,15 @@ use super::*;
 /// Deletes a note.
 #[tool(name = "notes__delete", effect = state_change, redact = ["$"])]
 pub(crate) fn delete(
+    /// The number of the note.
+    note: u32,
+) -> Result<u32, ToolError> {
+    Ok(note)
+}
+
+/// Prints a note on the client.
+#[tool(name = "notes__print", effect = state_change, execution = client, client_result = u32, prepare = ["$"], redact = ["$"])]
+pub(crate) fn print(
     /// The number of the note.
     note: u32,
 ) -> Result<u32, ToolError> {
@@ -176,10 +185,15 @@ struct Timed {
 
 /// Returns a conversation whose call has just expired.
 async fn expired() -> Timed {
+    expired_call("notes__delete").await
+}
+
+/// The same, with a call of this tool.
+async fn expired_call(tool: &str) -> Timed {
     let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().expect("a time")));
     let store = MemoryStore::with_clock(Arc::clone(&clock));
-    let catalog = ToolCatalog::builder().tool::<delete>().build().expect("a catalog");
-    let policy = "allowed_tools = ['notes__delete']\nrequire_approval_for_tools = ['notes__delete']";
+    let catalog = ToolCatalog::builder().tool::<delete>().tool::<print>().build().expect("a catalog");
+    let policy = "allowed_tools = ['notes__delete', 'notes__print']\nrequire_approval_for_tools = ['notes__delete']";
     let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).expect("a policy"))
         .approval_ttl(Duration::from_secs(60))
         .clock(Arc::clone(&clock))
@@ -187,7 +201,7 @@ async fn expired() -> Timed {
         .approvals(true)
         .build()
         .expect("a runner");
-    let turns = [ScriptedTurn::call("c1", "notes__delete", r#"{"note":7}"#), ScriptedTurn::text("Done.")];
+    let turns = [ScriptedTurn::call("c1", tool, r#"{"note":7}"#), ScriptedTurn::text("Done.")];
     let run = runner.run(RunOptions::new().run_id("order-1").principal("ada"));
     let mut conversation = Agent::new(ScriptedModel::new(turns)).converse(run);
     let TurnOutcome::Waiting { mut calls } = conversation.send("Delete 7.").await else { panic!("it waits") };
@@ -200,7 +214,7 @@ impl Timed {
     /// Ends the wait as the workflow does when its timer fires. Returns the outcomes of calls and the decisions, each
     /// with whether it was refused.
     async fn timer_fires(mut self, server: &Server) -> (Vec<String>, Vec<(String, bool)>) {
-        let arrived = too_late(server, vec![(self.question.clone(), 0, Suspension::Approval)]).await.unwrap();
+        let arrived = too_late(server, vec![(self.question.clone(), 0)]).await.unwrap();
         assert_eq!(arrived.resolved, [self.question.clone()]);
         let ended = self.conversation.receive(arrived.input).await.expect("it waits");
         assert!(matches!(&ended, TurnOutcome::Answered { text } if text == "Done."), "{ended:?}");
@@ -232,6 +246,16 @@ async fn a_decision_that_was_brought_before_the_timer_reaches_the_gate() {
     let (calls, decisions) = timed.timer_fires(&server).await;
     assert_eq!(calls, ["approval_expired"]);
     assert_eq!(decisions, [decision("too_late grace", false), decision("approved mallory", true)]);
+}
+
+/// The client may have executed a call without an answer.
+#[tokio::test]
+async fn a_clients_call_with_effects_that_expires_is_unknown() {
+    let timed = expired_call("notes__print").await;
+    let server = server(&[&timed.question]);
+    let (calls, decisions) = timed.timer_fires(&server).await;
+    assert_eq!(calls, ["outcome_unknown"]);
+    assert_eq!(decisions, [decision("abandoned ", false), decision("approved mallory", true)]);
 }
 
 /// The handler looked at the open questions before the timer fired, and brings the decision after it.
@@ -269,7 +293,7 @@ async fn an_answer_goes_before_the_calls_that_expire_with_it() {
     let (second, third) = (rename("c2"), rename("c3"));
     let server = server(&[&first, &second, &third]);
     brings(&server, &runner, &second, "grace").await.expect("it is brought");
-    let late = [&first, &second, &third].map(|question| (question.clone(), 0, Suspension::Approval));
+    let late = [&first, &second, &third].map(|question| (question.clone(), 0));
     let arrived = too_late(&server, late.to_vec()).await.unwrap();
     assert_eq!((arrived.resolved, arrived.name), (vec![first, second.clone()], format!("decision {second}")));
     assert!(server.peek(&promise(&third, 0)).await.unwrap().is_none(), "it can still be decided");

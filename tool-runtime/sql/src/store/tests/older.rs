@@ -60,7 +60,7 @@ async fn a_database_of_an_older_version_is_migrated_and_loses_nothing() {
         assert_eq!(lanes.iter().map(|run| &*run.run_id).collect::<Vec<_>>(), ["run"], "its runs are in the queue");
         assert_eq!(Some(&lanes[0].lane), documents[1].as_ref().and_then(StoredDocument::lane).as_ref());
         let until = documents[1].as_ref().and_then(StoredDocument::leased_until).unwrap();
-        let leased = store.depth(until - jiff::SignedDuration::from_secs(1)).await.unwrap();
+        let leased = store.depth(until - jiff::SignedDuration::from_secs(1), None).await.unwrap();
         assert_eq!((leased.leased, leased.due, leased.waiting), (1, 0, 0));
         assert_eq!(store.due_runs(until + jiff::SignedDuration::from_secs(1), None, 10).await.unwrap(), lanes);
         let calls = store.list(&Query::new(DocumentKind::Call)).await.unwrap();

@@ -55,8 +55,12 @@ async fn no_query_walks_through_a_table() {
         (statement::lanes("lane", 16), "INDEX tool_runtime_documents_lane (space=? AND lane=?"),
         (statement::lanes("lane", 16), "USING INTEGER PRIMARY KEY (rowid=?)"),
         (
-            statement::depth(Timestamp::UNIX_EPOCH),
+            statement::depth(Timestamp::UNIX_EPOCH, None),
             "USING COVERING INDEX tool_runtime_documents_lane (space=? AND lane>?)",
+        ),
+        (
+            statement::depth(Timestamp::UNIX_EPOCH, Some("tenant")),
+            "USING COVERING INDEX tool_runtime_documents_lane (space=? AND lane>? AND lane<?)",
         ),
         (statement::recorded(&RecordFilter::run("run"), false), "(run_id=?)"),
         (statement::recorded(&RecordFilter::call("run", CallId::new("a")), false), "(call_id=? AND rowid>?)"),

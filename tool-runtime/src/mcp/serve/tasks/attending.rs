@@ -19,15 +19,13 @@ const ARRIVES: Duration = Duration::from_secs(1);
 pub(super) struct Attending {
     run_tasks: Arc<RunTasks>,
     id: CallId,
+    number: u64,
 }
 
 impl Drop for Attending {
     fn drop(&mut self) {
         if let Some(entry) = self.run_tasks.calls().get_mut(&self.id) {
-            entry.attended = entry.attended.saturating_sub(1);
-            if entry.attended == 0 {
-                entry.offers = Capabilities::new();
-            }
+            entry.attending.remove(&self.number);
         }
         // A task whose client has received the result can be removed now.
         self.run_tasks.changed.notify_one();
@@ -38,20 +36,25 @@ impl RunTasks {
     /// Holds a request until the call ends or the returned guard is dropped. `None` if too many requests are held.
     pub(super) fn attend(self: &Arc<Self>, id: &CallId, offers: Capabilities) -> Option<Attending> {
         let mut calls = self.calls();
-        let entry = calls.get_mut(id).filter(|entry| entry.attended < ATTENDED)?;
-        entry.attended += 1;
-        entry.offers = offers;
+        let entry = calls.get_mut(id).filter(|entry| entry.attending.len() < ATTENDED)?;
+        let number = entry.attending.last_key_value().map_or(0, |(last, _)| last + 1);
+        entry.attending.insert(number, offers);
         drop(calls);
         // A decision that was posted while no request was held is carried out now.
         self.changed.notify_one();
-        Some(Attending { run_tasks: Arc::clone(self), id: id.clone() })
+        Some(Attending { run_tasks: Arc::clone(self), id: id.clone(), number })
+    }
+
+    /// Whether another request than this one is held until the call ends.
+    pub(super) fn is_shared(&self, id: &CallId) -> bool {
+        self.calls().get(id).is_some_and(|entry| entry.attending.len() > 1)
     }
 
     /// Whether an approval of the call waits until its client repeats the call.
     pub(super) fn is_left(&self, id: &CallId) -> bool {
         let calls = self.calls();
         let Some(entry) = calls.get(id) else { return false };
-        entry.ended.is_none() && entry.saved.asked_as.is_some() && entry.attended == 0
+        entry.ended.is_none() && entry.saved.asked_as.is_some() && entry.attending.is_empty()
     }
 
     /// Whether the client has received the end of the call and no request is held for it. An answer in transit has a
@@ -60,7 +63,7 @@ impl RunTasks {
         let (mut news, late) = (self.news(), Instant::now() + ARRIVES);
         loop {
             news.borrow_and_update();
-            let reported = self.calls().get(id).map(|entry| (entry.reported, entry.attended));
+            let reported = self.calls().get(id).map(|entry| (entry.reported, entry.attending.len()));
             match reported {
                 Some((Reported::Yes, 0)) => return true,
                 Some((Reported::Sent, 0)) => {}

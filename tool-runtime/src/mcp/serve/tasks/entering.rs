@@ -13,11 +13,10 @@ use crate::call::CallId;
 use crate::mcp::serve::error::broken;
 use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
-use crate::mcp::serve::tasks::status::{task_id, too_many};
+use crate::mcp::serve::tasks::status::{no_decider, task_id, too_many};
 use crate::mcp::serve::tasks::{Refusal, Ticket, task_runner};
 use crate::mcp::serve::{McpServer, Served};
-use crate::runner::ServedRun;
-use crate::runner::{KeepsCall, Run, RunOptions, ServerEntry};
+use crate::runner::{KeepsCall, Run, RunOptions, ServedRun, ServedRuns, ServerEntry};
 use crate::store::{PendingCall, StoreError};
 
 /// A call that may be suspended.
@@ -68,13 +67,14 @@ impl Entering {
     /// Returns the outcome for the call, once the gate has answered.
     ///
     /// # Errors
-    /// The limit of suspended calls is reached, or the store failed. The call is not suspended.
+    /// The limit of suspended calls is reached, nobody could decide on the call, or the store failed. The call is not suspended.
     pub(in crate::mcp::serve) async fn entered(&self, server: &McpServer) -> Result<Entered, ErrorData> {
         let (run_tasks, call) = match &*self.state() {
             State::Outside | State::Enters(..) => return Ok(Entered::Nothing),
             State::Refused(Refusal::Full(limit)) => return Err(too_many(*limit)),
             State::Refused(Refusal::Failed) => return Err(broken()),
             State::Refused(Refusal::Taken) => return Ok(Entered::Taken),
+            State::Refused(Refusal::NoDecider) => return Err(no_decider()),
             State::Waits(run_tasks, call) => (Arc::clone(run_tasks), call.clone()),
         };
         // The run may be stored already, without this call.
@@ -93,6 +93,11 @@ impl KeepsCall for Entering {
         let id = call.call_id.clone();
         if task_id(run.id(), &id).is_none() {
             *self.state() = State::Refused(Refusal::Failed);
+            return Ok(None);
+        }
+        let is_decided_here = ServedRuns(&server.0.runner).keeps_to_itself();
+        if is_decided_here && !server.0.tasks.may_ask(run, call, *asks) {
+            *self.state() = State::Refused(Refusal::NoDecider);
             return Ok(None);
         }
         let saved = SavedTask {

@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rmcp::model::{ErrorData, InputRequests};
 use tokio::runtime::Handle;
 
@@ -30,7 +31,8 @@ use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
 use crate::mcp::serve::tasks::status::{failed, unknown};
 use crate::mcp::serve::tasks::{Tasks, Ticket, question};
 use crate::runner::ServedRuns;
-use crate::runner::{ApprovalDecision, Run, RunOptions};
+use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
+use crate::store::StoreError;
 
 /// The interval of progress reports to the client of a held request, and of reads of other processes' changes.
 const BEAT: Duration = Duration::from_secs(5);
@@ -126,17 +128,13 @@ impl Tasks {
         // A store that cannot be read says nothing about the call, which must not be made a second time.
         let found = self.found(server, party.clone(), &known).await.map_err(|error| failed(&error))?;
         if let Some((run_tasks, call)) = found {
+            // Its server was killed before it could store the description of the call.
             if !run_tasks.has(&call)
-                && let Some(pending) = run_tasks.run.pending(&call).await.map_err(|error| failed(&error))?
+                && let Some((created, expires)) =
+                    open_since(runner, &run_tasks, &call).await.map_err(|error| failed(&error))?
             {
-                // Its server was killed before it could store the description of the call.
-                let saved = SavedTask {
-                    name: waiting.name.clone(),
-                    created: pending.created_at,
-                    expires: pending.expires_at,
-                    asks: waiting.asks,
-                    asked_as: Some(Arc::clone(asked_as)),
-                };
+                let (name, asked_as) = (waiting.name.clone(), Some(Arc::clone(asked_as)));
+                let saved = SavedTask { name, created, expires, asks: waiting.asks, asked_as };
                 run_tasks.add(call.clone(), saved, Arc::default(), None);
             }
             let ticket = Ticket { run_tasks, call };
@@ -235,8 +233,9 @@ impl Tasks {
                     }
                 }
                 () = guest.gone(), if !has_left => {
-                    // Without `asked_as` no later request can find this call, so it is cancelled.
-                    if look.saved.asked_as.is_none() {
+                    // Without `asked_as` no later request can find this call, so it is cancelled, unless another request
+                    // found it by its state.
+                    if look.saved.asked_as.is_none() && !run_tasks.is_shared(call) {
                         run_tasks.cancel(&server.0.runner, call).await.map_err(|error| failed(&error))?;
                     } else if matches!(look.state, State::Works) {
                         // Keep waiting: the end of the call is stored for the same request. An answer now would report
@@ -259,6 +258,19 @@ impl Tasks {
     }
 }
 
+/// Returns when a call began to wait, or was found to run, and when the wait ends. `None` if it has ended.
+async fn open_since(
+    runner: &ToolRunner,
+    run_tasks: &RunTasks,
+    call: &CallId,
+) -> Result<Option<(Timestamp, Timestamp)>, StoreError> {
+    if let Some(pending) = run_tasks.run.pending(call).await? {
+        return Ok(Some((pending.created_at, pending.expires_at)));
+    }
+    let runs = matches!(run_tasks.run.go_on(call).await?, Some(None));
+    Ok(runs.then(|| (ServedRuns(runner).now(), ServedRuns(runner).expires())))
+}
+
 /// The end of a call that is being delivered to a client.
 struct Reported {
     server: McpServer,
@@ -269,7 +281,7 @@ struct Reported {
 }
 
 impl Reported {
-    /// Records the delivery of the end of a call, once the client has it if its transport tells.
+    /// Records the delivery of the end of a call once the transport confirms it, or at once if the transport cannot.
     fn deliver(server: &McpServer, Ticket { run_tasks, call }: &Ticket, guest: &Guest<'_>, room: Room) {
         run_tasks.tells(call);
         let reported = Self { server: server.clone(), run_tasks: Arc::clone(run_tasks), call: call.clone(), room };

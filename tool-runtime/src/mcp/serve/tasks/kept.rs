@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::CallId;
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
-use crate::runner::{RunSnapshot, ServedRun, ServedRuns, ToolRunner};
+use crate::runner::{RunOptions, RunSnapshot, ServedRun, ServedRuns, ToolRunner};
 use crate::store::StoreError;
+use crate::tool::Hash;
 
 /// The stored form of a task, from which another process continues it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +34,21 @@ pub(super) struct SavedTask {
 pub(super) struct SavedRunTasks {
     pub(super) run: RunSnapshot,
     pub(super) tasks: BTreeMap<CallId, SavedTask>,
+    /// The digest of the rights of their owner. `None` in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) rights: Option<Hash>,
+}
+
+impl SavedRunTasks {
+    pub(super) fn parse(document: &str) -> Result<Self, StoreError> {
+        // Another version of the library wrote it: a call may wait, run or have ended.
+        serde_json::from_str(document).map_err(|error| StoreError::Corrupt(error.into()))
+    }
+
+    /// Whether the party is the owner of the tasks. The principal and the tenant were compared before.
+    pub(super) fn is_of(&self, party: &RunOptions) -> bool {
+        self.rights.is_none_or(|rights| rights == party.rights().digest())
+    }
 }
 
 impl RunTasks {
@@ -58,7 +74,8 @@ impl RunTasks {
     }
 
     async fn with(&self, tasks: BTreeMap<CallId, SavedTask>) -> Result<Arc<str>, StoreError> {
-        let kept = SavedRunTasks { run: self.run.snapshot().await?, tasks };
+        let rights = Some(self.party.rights().digest());
+        let kept = SavedRunTasks { run: self.run.snapshot().await?, tasks, rights };
         serde_json::to_string(&kept).map(Into::into).map_err(|error| StoreError::Corrupt(error.into()))
     }
 
@@ -69,6 +86,24 @@ impl RunTasks {
     /// Records that the store has this document of the tasks.
     pub(super) fn restored(&self, document: Arc<str>) {
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(document);
+    }
+
+    /// Adds the tasks that another process stored for the run.
+    pub(super) async fn learn(&self, runner: &ToolRunner) -> Result<(), StoreError> {
+        let stored = ServedRuns(runner).document(ServedRun(&self.run).stored_id(), &self.party).await?;
+        let Some(document) = stored.filter(|document| !self.is_kept(document)) else { return Ok(()) };
+        for (id, task) in SavedRunTasks::parse(&document)?.tasks {
+            if !self.has(&id) {
+                self.add(id, task, Arc::default(), None);
+            }
+        }
+        self.restored(document);
+        Ok(())
+    }
+
+    /// Whether the store has this document of the tasks, as far as this process knows.
+    fn is_kept(&self, document: &Arc<str>) -> bool {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == Some(document)
     }
 
     /// Removes the tasks from the store.

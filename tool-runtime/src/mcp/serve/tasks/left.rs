@@ -1,5 +1,4 @@
-//! What servers whose process is gone left in the store: decisions on calls that are over, and the documents of runs
-//! whose calls are over. A server over the same store gives each decision its record, and removes both.
+//! Cleans up after crashed servers: unapplied decisions, and the documents of runs whose calls have ended. A server over the same store gives each decision its record, and removes both.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,9 +13,10 @@ use crate::mcp::serve::tasks::kept::SavedRunTasks;
 use crate::mcp::serve::tasks::status::task_id;
 use crate::runner::ServedRuns;
 use crate::store::ledger::after;
+use crate::store::pages::Search;
 use crate::store::{
     DecisionRecord, Document, DocumentKind, KEPT, Key, Post, Query, RecordFilter, Store as _, StoreError,
-    StoredDocument,
+    StoredDocument, StoredRun,
 };
 
 /// The interval of searches for decisions. A server that still has their run takes them meanwhile.
@@ -74,34 +74,44 @@ impl Left {
     /// Gives each decision on a call that is over its record, and removes it. It must have been there in the search
     /// before, too.
     async fn take_posts(&mut self, served: &Served) -> Result<(), StoreError> {
-        let (store, mut found, mut runs) = (&**served.runner.store(), HashSet::new(), HashMap::new());
+        let mut found = HashSet::new();
+        let taken = self.take_found(served, &mut found).await;
+        if taken.is_err() {
+            // The search may not have met them.
+            found.extend(self.seen.drain().take(MOST - found.len()));
+        }
+        self.seen = found;
+        taken
+    }
+
+    async fn take_found(&mut self, served: &Served, found: &mut HashSet<Key>) -> Result<(), StoreError> {
+        let (store, mut runs) = (&**served.runner.store(), HashMap::new());
         let owner = Arc::clone(self.owner.get_or_insert_with(|| ServedRuns(&served.runner).owner()));
-        let mut posts = Query::new(DocumentKind::Post);
-        while let Some(page) = posts.next_readable(store, |_| ()).await? {
+        let mut posts = Search::of(Query::new(DocumentKind::Post));
+        while let Some(page) = posts.next(store).await? {
             for StoredDocument { key, document, .. } in page {
                 let Document::Post(post) = document else { continue };
                 // The text of a run is long, so it is read once.
                 let run: &Owner = match runs.get(key.scope()) {
                     Some(run) => run,
                     None => {
-                        let run = left(served, key.scope()).await?;
+                        let run = posts.noted(left(served, key.scope()).await).flatten();
                         runs.entry(Arc::clone(key.scope())).or_insert(run)
                     }
                 };
                 let Some(party) = run else { continue };
-                if !are_over(served, key.scope(), &post).await? {
+                if posts.noted(are_over(served, key.scope(), &post).await) != Some(true) {
                     continue;
                 }
                 if self.seen.contains(&key) {
                     let taken = Box::pin(take(served, party, key.clone(), &post));
-                    ServedRuns(&served.runner).claimed(&key, &owner, taken).await.unwrap_or(Ok(()))?;
+                    posts.note(ServedRuns(&served.runner).claimed(&key, &owner, taken).await.unwrap_or(Ok(())));
                 } else if found.len() < MOST {
                     found.insert(key);
                 }
             }
         }
-        self.seen = found;
-        Ok(())
+        posts.end()
     }
 }
 
@@ -129,7 +139,8 @@ async fn left(served: &Served, run_id: &Arc<str>) -> Result<Owner, StoreError> {
 }
 
 /// Whether a decision of a message has its record: a server that carried it out can have ended before it removed the
-/// message. The clock of that server may have been a second behind.
+/// message. The person may have answered the same question before, and been refused. The clock of that server may have
+/// been a second behind.
 pub(super) async fn is_recorded(
     served: &Served,
     run_id: &Arc<str>,
@@ -141,7 +152,9 @@ pub(super) async fn is_recorded(
     let records = served.runner.store().records(&of_call).await?;
     let posted = post.at.saturating_sub(BEHIND).unwrap_or(post.at);
     let is_it = |decision: &DecisionRecord| {
-        decision.at >= posted && decision.decider.as_ref().is_some_and(|by| by.is_same_person(decider))
+        decision.question.as_ref() == Some(question)
+            && decision.at >= posted
+            && decision.decider.as_ref().is_some_and(|by| by.is_same_person(decider))
     };
     Ok(records.iter().filter_map(|sealed| sealed.record.as_decision()).any(is_it))
 }
@@ -167,8 +180,9 @@ async fn take(
 /// Removes the documents of runs whose calls have expired long ago.
 async fn forget_runs(served: &Served) -> Result<(), StoreError> {
     let store = &**served.runner.store();
-    let (now, mut runs) = (store.now().await?, Query { limit: PAGE, ..Query::new(DocumentKind::Run) });
-    while let Some(page) = runs.next_readable(store, |_| ()).await? {
+    let now = store.now().await?;
+    let mut runs = Search::of(Query { limit: PAGE, ..Query::new(DocumentKind::Run) });
+    while let Some(page) = runs.next(store).await? {
         for StoredDocument { document, .. } in page {
             let Document::Run(run) = document else { continue };
             if !run.is_served() || served.tasks.continues(&run.run_id) {
@@ -177,18 +191,24 @@ async fn forget_runs(served: &Served) -> Result<(), StoreError> {
             // The document under the id of a call names the call, and is removed with its run.
             let Ok(saved) = serde_json::from_str::<SavedRunTasks>(&run.document) else { continue };
             let last = saved.tasks.values().map(|task| task.expires).max();
-            if last.is_none_or(|last| now < after(last, KEPT))
-                || !store.pending_calls(&RecordFilter::run(Arc::clone(&run.run_id))).await?.is_empty()
-            {
-                continue;
+            if last.is_some_and(|last| now >= after(last, KEPT)) {
+                runs.note(forget_run(served, &run, saved).await);
             }
-            for (id, task) in saved.tasks {
-                if let (Some(asked_as), Some(named)) = (task.asked_as, task_id(&run.run_id, &id)) {
-                    ServedRuns(&served.runner).forget(&asked_as, named.into()).await?;
-                }
-            }
-            ServedRuns(&served.runner).forget(&run.run_id, run.document).await?;
         }
     }
-    Ok(())
+    runs.end()
+}
+
+/// Removes the documents of a run, unless a call of it waits.
+async fn forget_run(served: &Served, run: &StoredRun, saved: SavedRunTasks) -> Result<(), StoreError> {
+    let of_run = RecordFilter::run(Arc::clone(&run.run_id));
+    if !served.runner.store().pending_calls(&of_run).await?.is_empty() {
+        return Ok(());
+    }
+    for (id, task) in saved.tasks {
+        if let (Some(asked_as), Some(named)) = (task.asked_as, task_id(&run.run_id, &id)) {
+            ServedRuns(&served.runner).forget(&asked_as, named.into()).await?;
+        }
+    }
+    ServedRuns(&served.runner).forget(&run.run_id, Arc::clone(&run.document)).await
 }

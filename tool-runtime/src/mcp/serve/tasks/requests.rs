@@ -15,7 +15,7 @@ use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
 use crate::mcp::serve::tasks::status::{MAX_ID_BYTES, described, failed, object, task_id, unknown};
 use crate::mcp::serve::tasks::{Tasks, Ticket, question, task_runner};
 use crate::runner::{ApprovalDecision, ResumeError, Run, RunOptions, ServedRun, ServedRuns};
-use crate::store::StoreError;
+use crate::store::{PendingCall, StoreError};
 
 /// The prefix of the keys of questions whether a call may run.
 const APPROVAL: &str = "approval-";
@@ -161,10 +161,14 @@ impl Tasks {
     /// the next call of a graph, even in another process.
     pub(super) fn own_question(&self, run_tasks: &RunTasks, look: &Look) -> Option<String> {
         let State::Waits(pending) = &look.state else { return None };
-        let own = ServedRun(&run_tasks.run).own_decider(pending.decided());
-        let may =
-            self.limits.asks && look.saved.asks && own.is_some_and(|decider| !pending.needs_others_than(&decider));
+        let may = self.may_ask(&run_tasks.run, pending, look.saved.asks);
         may.then(|| format!("{APPROVAL}{}-{}", look.asked + 1, pending.question()))
+    }
+
+    /// Whether the server may ask the client about a call that waits. `asks`: whether the client fills in forms.
+    pub(super) fn may_ask(&self, run: &Run, pending: &PendingCall, asks: bool) -> bool {
+        let own = ServedRun(run).own_decider(pending.decided());
+        self.limits.asks && asks && own.is_some_and(|decider| !pending.needs_others_than(&decider))
     }
 
     /// Finds a task of a party: here, or in the store, where an earlier process may have left it.
@@ -188,14 +192,21 @@ impl Tasks {
         let Some((run_id, call)) = id.rsplit_once('.').filter(|_| is_id) else { return Ok(None) };
         let call = CallId::new(call);
         let known = self.by_run().get(run_id).cloned();
-        if let Some(run_tasks) = known {
-            return Ok(run_tasks.party.has_rights_of(&party).then_some((run_tasks, call)));
-        }
         let runner = &server.0.runner;
+        if let Some(run_tasks) = known {
+            if !run_tasks.party.has_rights_of(&party) {
+                return Ok(None);
+            }
+            if !run_tasks.has(&call) {
+                run_tasks.learn(runner).await?;
+            }
+            return Ok(Some((run_tasks, call)));
+        }
         let Some(document) = ServedRuns(runner).document(run_id, &party).await? else { return Ok(None) };
-        // Another version of the library wrote it: the call may wait, run or have ended.
-        let saved =
-            serde_json::from_str::<SavedRunTasks>(&document).map_err(|error| StoreError::Corrupt(error.into()))?;
+        let saved = SavedRunTasks::parse(&document)?;
+        if !saved.is_of(&party) {
+            return Ok(None);
+        }
         let run = match runner.restore(saved.run, party.clone().ends_with_process()).await {
             Ok(run) => run,
             Err(ResumeError::Store(error)) => return Err(error),

@@ -43,10 +43,9 @@ pub(super) struct Entry {
     /// others find that it runs.
     running: Option<(CancellationToken, usize)>,
     pub(super) ended: Option<(ToolExecResult, Timestamp)>,
-    /// How many requests are held until the call ends.
-    pub(super) attended: usize,
-    /// The capabilities that the client of the last held request offers to the tool.
-    pub(super) offers: Capabilities,
+    /// The requests that are held until the call ends, the oldest first, with the capabilities that the client of each
+    /// offers to the tool.
+    pub(super) attending: BTreeMap<u64, Capabilities>,
     /// Whether a request was answered with the end of the call.
     pub(super) reported: Reported,
 }
@@ -101,18 +100,8 @@ impl RunTasks {
         running: Option<CancellationToken>,
     ) {
         let (updated, running) = (saved.created, running.map(|running| (running, 1)));
-        let (attended, offers) = (0, Capabilities::new());
-        let entry = Entry {
-            saved,
-            updated,
-            asked: 0,
-            questions,
-            running,
-            ended: None,
-            attended,
-            offers,
-            reported: Reported::No,
-        };
+        let (attending, reported) = (BTreeMap::new(), Reported::No);
+        let entry = Entry { saved, updated, asked: 0, questions, running, ended: None, attending, reported };
         self.calls().insert(id, entry);
     }
 
@@ -220,7 +209,9 @@ impl RunTasks {
                 offers = offers.with::<dyn Elicit>(Arc::new(asks));
             }
             // Capabilities of a held request replace those of the task: its client answers while the request is open.
-            offers = offers.merge(entry.offers.clone());
+            if let Some((_, held)) = entry.attending.last_key_value() {
+                offers = offers.merge(held.clone());
+            }
             let (token, decisions) = entry.running.get_or_insert((cancellation, 0));
             *decisions += 1;
             cancellation = token.clone();
@@ -282,7 +273,7 @@ impl RunTasks {
         let is_empty = {
             let mut calls = self.calls();
             calls.retain(|id, entry| {
-                let is_reported = entry.reported == Reported::Yes && entry.attended == 0;
+                let is_reported = entry.reported == Reported::Yes && entry.attending.is_empty();
                 let stays = !is_reported && now < entry.until() || entry.running.is_some();
                 if !stays && let Some(asked_as) = &entry.saved.asked_as {
                     over.push((Arc::clone(asked_as), self.named(id)));

@@ -47,6 +47,13 @@ pub(super) fn too_many(limit: usize) -> ErrorData {
     ErrorData::new(SERVER_ERROR, message, Some(json!({"code": "too_many_tasks", "limit": limit})))
 }
 
+/// Returns the error for a call that would wait although nobody could decide on it.
+pub(super) fn no_decider() -> ErrorData {
+    let message = "This call needs an approval, and nobody can give it: this client cannot be asked, and the server has \
+                   no store that others reach.";
+    ErrorData::new(SERVER_ERROR, message, Some(json!({"code": "no_decider"})))
+}
+
 /// Returns the error for a task that does not exist, is over, or belongs to another party: the three look the same.
 pub(super) fn unknown() -> ErrorData {
     ErrorData::invalid_params("There is no such task.", None)

@@ -39,7 +39,10 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
             Ok(posts) => {
                 has_posts = !posts.is_empty();
                 for (key, post) in posts {
-                    if !is_left(&run_tasks, &post) && taken.insert(key.id().clone()) {
+                    if !taken.contains(key.id())
+                        && !is_left(&served, &run_tasks, &post).await
+                        && taken.insert(key.id().clone())
+                    {
                         let (served, owner) = (Arc::clone(&served), Arc::clone(owner));
                         deciding.spawn(carry_out(served, Arc::clone(&run_tasks), owner, key, post));
                     }
@@ -73,10 +76,25 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
 
 /// Whether a message approves a call whose client has gone away. The approval is carried out when the client repeats
 /// the call, so that no effect happens without a client that waits for it.
-fn is_left(run_tasks: &RunTasks, post: &Post) -> bool {
+async fn is_left(served: &Served, run_tasks: &RunTasks, post: &Post) -> bool {
     let Ok(input) = serde_json::from_str::<Input>(&post.body) else { return false };
-    let runs = |decision: &ApprovalDecision| !matches!(decision, ApprovalDecision::Deny(_));
-    input.into_decisions().iter().any(|(question, decision, _)| runs(decision) && run_tasks.is_left(question.call_id()))
+    for (question, decision, _) in input.into_decisions() {
+        if matches!(decision, ApprovalDecision::Deny(_)) {
+            continue;
+        }
+        // The call may have come to another server since this one read the run.
+        let id = question.call_id();
+        if !run_tasks.has(id)
+            && let Err(error) = run_tasks.learn(&served.runner).await
+        {
+            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "the calls of a run could not be read");
+            return true;
+        }
+        if run_tasks.is_left(id) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Carries out a message, and removes it. Returns its id.

@@ -86,7 +86,8 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     }
     let is_graph = is_graph(spec.name.as_str());
     // The document for a takeover has a digest of the arguments.
-    let is_recoverable = !harmless && (spec.idempotent || bound.reserved.hydrated.frozen.entry.behaviour.may_reconcile());
+    let is_recoverable =
+        !harmless && (spec.idempotent || bound.reserved.hydrated.frozen.entry.behaviour.may_reconcile());
     if is_graph || is_recoverable || open.draft.has_digests() {
         run.digests().await;
     }
@@ -228,14 +229,15 @@ fn takeover_document(
     let waited = match claim {
         Some(claim) => {
             // A person may have edited the arguments.
-            let (arguments, argument_digest) = (FrozenArguments::new(Arc::clone(frozen.canonical())), frozen.hash());
+            let (arguments, argument_digest) =
+                (FrozenArguments::new(Arc::clone(frozen.canonical())), frozen.argument_digest());
             let record_digest = Some(run.shared().digests.of(argument_digest));
             Some(PendingCall { arguments, argument_digest, record_digest, ..claim.waiting.call.clone() })
         }
         // The ledger has the state with which the earlier attempt began.
         None if open.is_taken_over || harmless || !(reconciles || frozen.entry.spec.idempotent) => None,
         None => {
-            let record_digest = Some(run.shared().digests.of(frozen.hash()));
+            let record_digest = Some(run.shared().digests.of(frozen.argument_digest()));
             Some(PendingCall { record_digest, ..frozen_call(open, frozen, run.shared().clock.now()) })
         }
     };

@@ -24,7 +24,8 @@ impl EarlierCall {
         let RunFields { session_id, conversation_id, agent_id, cancellation, .. } = &*frozen.run;
         let (tenant, principal) = (&record.tenant, &record.principal);
         let party = (tenant.as_deref(), principal.as_deref());
-        let key = ledger_key(party, &call.run_id, frozen.tool_name(), &call.call_id, Digested::digest(&**frozen));
+        let key =
+            ledger_key(party, &call.run_id, frozen.tool_name(), &call.call_id, Digested::effective_digest(&**frozen));
         // The connections of one principal reach nothing of another.
         let is_reachable =
             *principal == frozen.run.principal || !frozen.entry.requirements.iter().any(Requirement::is_connection);
@@ -79,7 +80,7 @@ impl Digested for EarlierCall {
         self.frozen.effective()
     }
 
-    fn digest(&self) -> Hash {
-        Digested::digest(&*self.frozen)
+    fn effective_digest(&self) -> Hash {
+        Digested::effective_digest(&*self.frozen)
     }
 }

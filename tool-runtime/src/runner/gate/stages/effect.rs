@@ -41,7 +41,7 @@ pub(super) fn claim(open: &mut OpenCall, frozen: &Frozen, shown: Vec<UnknownCall
     let run = open.run().clone();
     let (tenant, principal) = (run.options().tenant.as_deref(), run.options().principal.as_deref());
     let Some(once) = &spec.once else {
-        let key = Key::twins(tenant, principal, name, Digested::digest(frozen));
+        let key = Key::twins(tenant, principal, name, Digested::effective_digest(frozen));
         return Some(EffectClaim { key, shown, once: None });
     };
     let EffectKey { parts, shown: text } = effect_key(once, frozen.effective());
@@ -80,7 +80,7 @@ pub(in crate::runner) async fn look(
     let run = open.run().clone();
     let party = (run.options().tenant.as_deref(), run.options().principal.as_deref());
     let name = &frozen.entry.spec.name;
-    let key = ledger_key(party, run.identity(), name, &open.draft.id, Digested::digest(frozen));
+    let key = ledger_key(party, run.identity(), name, &open.draft.id, Digested::effective_digest(frozen));
     let keys = (Key::call(Arc::clone(run.identity()), key), run.waiting_key(&open.draft.id));
     match LedgerClient(&run).look_for_others(claim, keys).await {
         Ok(None) => Ok(Err(Vec::new())),

@@ -133,12 +133,12 @@ fn asked(run: &Run) -> Hydrator<'_, impl Fn(&str) -> bool, impl Fn(&str) -> bool
 impl<L: Fn(&str) -> bool, R: Fn(&str) -> bool> Hydrator<'_, L, R> {
     #[inline]
     fn settings(&self, of_tool: ToolLimits, provenance: bool) -> hydrate::Settings<'_> {
-        let (shared, of_policy) = (self.run.shared(), self.run.policy().limits());
+        let (shared, policy) = (self.run.shared(), self.run.policy());
         hydrate::Settings {
-            depth: of_policy.argument_depth,
+            depth: policy.argument_depth(),
             of_tool,
             run: self.run.fields(),
-            call_id_bytes: of_policy.call_id_bytes,
+            call_id_bytes: policy.call_id_bytes(),
             compiled: &shared.compiled,
             lists: &self.lists,
             repairers: &shared.repairers,

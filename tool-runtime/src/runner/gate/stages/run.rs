@@ -177,13 +177,26 @@ fn ended_by_itself(
         RunFailure::Prevented => prevented(),
         RunFailure::Unknown => outcome_unknown("the end of an earlier attempt is unknown"),
         // A reconciliation that fails tells nothing about the earlier attempt.
-        failure if purpose == Purpose::Reconcile => outcome_unknown(&why(failure)),
+        RunFailure::Tool(error) | RunFailure::Lost(error) | RunFailure::Unauthorized(error)
+            if purpose == Purpose::Reconcile =>
+        {
+            let text = text_of(&error);
+            discard(error);
+            outcome_unknown(&text)
+        }
+        RunFailure::Output(_) if purpose == Purpose::Reconcile => {
+            outcome_unknown("the reconciled value does not fit the tool's output")
+        }
         RunFailure::Lost(error) => broken_off(error, effect),
         RunFailure::Unauthorized(error) => Stop::new(Outcome::ConnectionUnavailable).reason(error.detail(), None),
-        failure => {
+        RunFailure::Tool(error) => {
             // The author's sentence reaches the model too, and can contain data that the tool read.
             label(run, entry);
-            failed(failure)
+            failed(error)
+        }
+        RunFailure::Output(error) => {
+            label(run, entry);
+            unprojected(&error)
         }
     })
 }
@@ -204,17 +217,9 @@ fn outcome_unknown(why: &str) -> Stop {
     stop
 }
 
-/// Returns the reason, for operators, why a tool could not reconcile an earlier attempt.
-fn why(failure: RunFailure) -> String {
-    match failure {
-        RunFailure::Tool(error) | RunFailure::Lost(error) | RunFailure::Unauthorized(error) => {
-            let text = caught(|| error.detail()).unwrap_or_default();
-            discard(error);
-            text
-        }
-        RunFailure::Output(_) => "the reconciled value does not fit the tool's output".to_owned(),
-        RunFailure::Prevented | RunFailure::Unknown | RunFailure::Waits(_) => String::new(),
-    }
+/// Returns the text of an error for operators. Formatting the error runs the author's code again.
+fn text_of(error: &ToolError) -> String {
+    caught(|| error.detail()).unwrap_or_default()
 }
 
 /// Uses the effect that the policy gives the tool: one that it raises from `read_only` may have taken effect.
@@ -228,8 +233,7 @@ fn stopped(interrupted: &Interrupted, effect: ToolEffect) -> Stop {
 /// Returns the stop for a tool whose connection broke off, or whose server timed out.
 fn broken_off(error: ToolError, effect: ToolEffect) -> Stop {
     let cause = if error.kind() == ErrorKind::TimedOut { Cause::Timeout } else { Cause::Lost };
-    // Formatting the error runs the author's code again.
-    let text = caught(|| error.detail()).unwrap_or_default();
+    let text = text_of(&error);
     let mut stop = Stop::new(cause.outcome(effect)).reason(text, error.source_type());
     if effect == ToolEffect::ReadOnly && cause == Cause::Lost {
         stop = stop.message("The tool got no answer. The call may be made again.");
@@ -239,21 +243,13 @@ fn broken_off(error: ToolError, effect: ToolEffect) -> Stop {
     stop
 }
 
-fn failed(failure: RunFailure) -> Stop {
-    match failure {
-        RunFailure::Tool(error) | RunFailure::Lost(error) | RunFailure::Unauthorized(error) => {
-            // Formatting the error runs the author's code again.
-            let text = caught(|| error.detail()).unwrap_or_default();
-            let message = sentence(error.safe_message(), MAX_MESSAGE_BYTES);
-            let mut stop = Stop::new(Outcome::ExecutionError).message(message).reason(text, error.source_type());
-            stop.tool_code = error.author_code().map(|code| sentence(code, MAX_CODE_BYTES));
-            discard(error);
-            stop
-        }
-        RunFailure::Output(error) => unprojected(&error),
-        RunFailure::Prevented => prevented(),
-        RunFailure::Unknown | RunFailure::Waits(_) => outcome_unknown(""),
-    }
+fn failed(error: ToolError) -> Stop {
+    let text = text_of(&error);
+    let message = sentence(error.safe_message(), MAX_MESSAGE_BYTES);
+    let mut stop = Stop::new(Outcome::ExecutionError).message(message).reason(text, error.source_type());
+    stop.tool_code = error.author_code().map(|code| sentence(code, MAX_CODE_BYTES));
+    discard(error);
+    stop
 }
 
 /// The stop for a value that could not be projected.
