@@ -225,11 +225,11 @@ fn foreign(
     /// One of two forms.
     #[schemars(regex(pattern = "^[0-9]{2}$|^[a-z]{3}$"))]
     form: String,
-    /// It says `null` or a number, or nothing.
-    nested: Option<Option<std::num::NonZeroU8>>,
+    /// Not zero.
+    some: Option<std::num::NonZeroU8>,
 ) -> Result<bool, ToolError> {
     let _ = (local, time, zoned, address, id, least, greatest, finite, long, order, form);
-    Ok(nested.is_some() && shelves.is_empty())
+    Ok(some.is_some() && shelves.is_empty())
 }
 
 #[test]

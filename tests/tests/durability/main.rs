@@ -9,6 +9,7 @@ mod durable;
 mod files;
 mod ledger;
 mod lost;
+mod migrated;
 mod notices;
 mod once;
 mod purged;

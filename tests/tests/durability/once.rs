@@ -2,8 +2,10 @@
 
 mod asked;
 mod changed;
+mod doors;
 mod late;
 mod purged;
+mod shell;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -38,6 +38,9 @@ impl UpdateTask {
 #[doc(hidden)]
 const _: () = {
     use ::tool_runtime::__private as __rt;
+    fn __assertions() {
+        __rt::assert_struct::<UpdateTask>();
+    }
     #[automatically_derived]
     impl __rt::ToolComponent for UpdateTask {
         type Capabilities = (

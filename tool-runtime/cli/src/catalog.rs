@@ -148,7 +148,7 @@ fn effect_key(spec: &ToolSpec) -> Option<String> {
 fn span(time: Duration) -> String {
     let seconds = time.as_secs();
     let units = [(86_400, "d"), (3600, "h"), (60, "m")];
-    let unit = units.into_iter().find(|(length, _)| seconds >= *length && seconds % length == 0);
+    let unit = units.into_iter().find(|(length, _)| seconds >= *length && seconds.is_multiple_of(*length));
     let (length, letter) = unit.unwrap_or((1, "s"));
     format!("{}{letter}", seconds / length)
 }
@@ -272,7 +272,7 @@ mod tests {
     }
 
     /// Waits.
-    #[tool(name = "show__wait", effect = state_change, redact = [], once = "wait", once_scope = run, once_for = "90s")]
+    #[tool(name = "show__wait", effect = state_change, redact = [], once = "wait", once_scope = run, once_for = "90m")]
     fn wait() -> Result<(), ToolError> {
         Ok(())
     }
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(shown(definition!(refund)).as_deref(), Some(refund));
         let greet = "effect key `greeting`, once for a principal, kept for 36h";
         assert_eq!(shown(definition!(greet)).as_deref(), Some(greet));
-        assert_eq!(shown(definition!(wait)).as_deref(), Some("effect key `wait`, once in a run, kept for 90s"));
+        assert_eq!(shown(definition!(wait)).as_deref(), Some("effect key `wait`, once in a run, kept for 90m"));
         assert_eq!(shown(definition!(read)), None);
     }
 }

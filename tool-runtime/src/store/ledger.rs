@@ -243,9 +243,9 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
 ///
 /// An attempt that took the call over from another one and did not run cannot know the effects of the earlier attempt.
 /// It therefore closes the call with the record of a lost end. The same applies to a call with an effect key whose own
-/// attempt reports that it had no effect. `effect` is the key of the call's effect with its claim, if this end changes its document.
-/// `terms` has the contents of the notice of an unknown outcome; it is used only if the ledger does not have the intent
-/// yet. Returns whether the ledger has the intent.
+/// attempt reports that it had no effect. `effect` is the key of the call's effect with its claim, if this end changes
+/// its document. `terms` has the contents of the notice of an unknown outcome; it is used only if the ledger does not
+/// have the intent yet. Returns whether the ledger has the intent.
 pub(crate) fn finish(
     transaction: &mut Transaction,
     key: &Key,

@@ -3,6 +3,7 @@
 mod fields;
 mod merged;
 mod mutants;
+mod scalars;
 mod texts;
 mod values;
 

@@ -581,6 +581,30 @@ async fn an_unknown_outcome_is_settled_from_a_shell() {
     assert_eq!(settled.json()["outcome"], "ok");
     assert_eq!(settle(&[&["--did-not-happen"], &grace[..]].concat()).code(2).error(), "not_found");
     assert_eq!(shell(&["outcomes", "list"]).code(0).json(), json!([]));
+
+    // Two runs have a call with this id: the shell asks which, and settles the named one.
+    for (run_id, subject) in [("order-3", "One"), ("order-4", "Two")] {
+        let run = runner.run(RunOptions::new().run_id(run_id).principal("ada").tenant("example-org"));
+        let arguments = json!({"to": ["ada@example.com"], "subject": subject, "body": "Canary"}).to_string();
+        let call = tokio::spawn(run.exec(ToolCall::text("c9", "mail__send_email", arguments)));
+        began.notified().await;
+        run.cancel();
+        assert_eq!(call.await.unwrap().outcome(), Outcome::OutcomeUnknown);
+    }
+    let settle = |id: &str| shell(&[&["outcomes", "settle", id, "--did-not-happen"], &grace[..]].concat());
+    assert_eq!(settle("c9").code(2).error(), "ambiguous");
+    // The same call at the shell waits, as a call of an application does.
+    let two = r#"{"to":["ada@example.com"],"subject":"Two","body":"Canary"}"#;
+    let asked = shell(&["call", "mail__send_email", two]).code(5).json();
+    assert_eq!((&asked["errorCode"], rig.mails()), (&json!("approval_required"), 0), "{asked}");
+    let shown = rig.waiting().into_iter().find(|row| row["id"] != "c2").unwrap();
+    let sentence = shown["summary"].as_str().unwrap();
+    assert!(sentence.contains("unknown outcome: call “c9” of run “order-4”"), "{shown}");
+    assert_eq!(settle("order-4/c9").code(0).json()["run"], "order-4");
+    let left = shell(&["outcomes", "list"]).code(0).json();
+    assert_eq!((left.as_array().unwrap().len(), &left[0]["run"]), (1, &json!("order-3")));
+    shell(&["call", "mail__send_email", two]).code(0);
+    assert_eq!(rig.mails(), 1);
     let records = shell(&["audit", "show", "--outcome", "happened"]).code(0);
     assert!(records.stdout.contains("the log of the mail server shows it"), "{records:?}");
     rig.run(&["audit", "verify"]).code(0);

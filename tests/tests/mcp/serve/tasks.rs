@@ -1,5 +1,7 @@
 //! Calls that wait, as tasks of the protocol (SEP-2663).
 
+mod once;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

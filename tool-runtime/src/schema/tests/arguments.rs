@@ -103,9 +103,11 @@ fn texts_keep_standard_formats() {
     check::<jiff::civil::Date>(json!({"type": "string", "format": "date"}));
     check::<jiff::Timestamp>(json!({"type": "string", "format": "date-time"}));
     check::<Option<jiff::civil::Date>>(json!({"type": ["string", "null"], "format": "date"}));
-    check::<jiff::civil::DateTime>(json!({"type": "string"}));
+    // Formats of schemars alone are written as patterns.
+    let local = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?$";
+    check::<jiff::civil::DateTime>(json!({"type": "string", "pattern": local}));
     check::<std::net::Ipv4Addr>(json!({"type": "string", "format": "ipv4"}));
-    check::<std::net::IpAddr>(json!({"type": "string"}));
+    check::<std::net::IpAddr>(json!({"type": "string", "pattern": "^[0-9A-Fa-f:.]{2,45}$"}));
 }
 
 #[test]

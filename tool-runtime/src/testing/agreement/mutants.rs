@@ -42,7 +42,10 @@ fn parts(value: &Value) -> usize {
     }
 }
 
-fn changes(schema: &Value, value: &Value, each: &mut dyn FnMut(&str, String, bool, &dyn Fn() -> Value)) {
+/// Gets the place of a change, its words, whether a parser sees it, and the part that is put there.
+type Changed<'a> = dyn FnMut(&str, String, bool, &dyn Fn() -> Value) + 'a;
+
+fn changes(schema: &Value, value: &Value, each: &mut Changed<'_>) {
     visit(schema, schema, value, &mut String::new(), &mut |at, schema, part| {
         let mut add = |what: String, is_structural: bool, part: &dyn Fn() -> Value| each(at, what, is_structural, part);
         of_type(schema, part, &mut add);

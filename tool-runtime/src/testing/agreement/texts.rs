@@ -1,23 +1,24 @@
 //! Texts of a pattern or a format, as strategies of proptest.
 
+use std::fmt::Write as _;
+
 use proptest::prelude::{BoxedStrategy, Strategy as _};
-use proptest::string::{Error, RegexGeneratorStrategy, string_regex};
+use proptest::string::{RegexGeneratorStrategy, string_regex};
 use serde_json::Value;
 
 use crate::schema::formats;
 
 /// Texts of a pattern, which may begin and end anywhere in a text unless it is anchored.
 ///
-/// # Errors
-/// The pattern needs more than a text of its own, for example what comes behind it.
-pub(super) fn of_pattern(pattern: &str, least: u64, most: u64) -> Result<RegexGeneratorStrategy<String>, Error> {
+/// `None` for a pattern that no text can be made for, for example one with look-around.
+pub(super) fn of_pattern(pattern: &str, least: u64, most: u64) -> Option<RegexGeneratorStrategy<String>> {
     // Of the digits of an integer of 128 bits, the last one may be too much.
     if let Some(digits) = pattern.strip_suffix("{1,39}$") {
-        return string_regex(&format!("{}{{1,38}}", digits.trim_start_matches('^')));
+        return string_regex(&format!("{}{{1,38}}", digits.trim_start_matches('^'))).ok();
     }
     match formats::accepted(pattern) {
-        Some(accepted) => string_regex(accepted),
-        None => string_regex(&unanchored(pattern, least, most.min(LONGEST))),
+        Some(accepted) => string_regex(accepted).ok(),
+        None => string_regex(&unanchored(pattern, least, most.min(LONGEST))).ok(),
     }
 }
 
@@ -53,7 +54,7 @@ fn unanchored(pattern: &str, least: u64, most: u64) -> String {
             '^' if depth == 0 && is_begun => {}
             '$' if depth == 0 && matches!(letters.peek(), None | Some('|')) => is_ended = true,
             '*' | '+' if letters.peek() != Some(&'?') => {
-                written.push_str(&format!("{{{},{most}}}", u8::from(letter == '+')));
+                let _ = write!(written, "{{{},{most}}}", u8::from(letter == '+'));
             }
             _ => {
                 match letter {

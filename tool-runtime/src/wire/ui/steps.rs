@@ -84,7 +84,7 @@ impl Steps {
                     id: Some(id.clone()),
                     value: value.into(),
                 });
-                let earlier = earlier_call.as_ref().map(|call| Earlier {
+                let earlier = earlier_call.as_ref().map(|call| MarkOfEarlier {
                     tool_call_id: &id,
                     earlier_call_id: call.as_str(),
                     message: Intervention::EARLIER,
@@ -167,7 +167,7 @@ struct Missing<'a> {
 /// The mark of a result that an earlier call had. It is data of the message for the same reason.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Earlier<'a> {
+struct MarkOfEarlier<'a> {
     tool_call_id: &'a str,
     earlier_call_id: &'a str,
     message: &'a str,

@@ -160,13 +160,24 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     if is_decided && matches!(begun, Ok(Begun::Blocked(Blocked::Runs))) {
         return Ok(Beginning::End(Box::pin(effect::still_waits(open)).await));
     }
+    count(open, bound, begun, grant.and_then(|grant| grant.1), is_decided)
+}
+
+/// Continues a call after its entry. A waiting call counts only when its decision is carried out, and one that another
+/// call answers never.
+fn count(
+    open: &mut OpenCall,
+    bound: &mut Bound,
+    begun: Result<Begun, StoreError>,
+    before_grant: Option<Decision>,
+    is_decided: bool,
+) -> Result<Beginning, Stop> {
     let is_blocked = matches!(begun, Ok(Begun::Blocked(_)));
-    let beginning = continue_with(open, begun, grant.and_then(|grant| grant.1));
+    let beginning = continue_with(open, begun, before_grant);
     if is_blocked || matches!(beginning, Ok(Beginning::Ask | Beginning::End(Ending::Suspended(_)))) {
-        // A waiting call counts only when its decision is carried out, and one that another call answers never.
         bound.reserved.set_used(open, false);
         if !is_decided {
-            run.loop_guard().withdraw(&*bound.reserved.hydrated.frozen);
+            open.run().loop_guard().withdraw(&*bound.reserved.hydrated.frozen);
         }
     }
     beginning
