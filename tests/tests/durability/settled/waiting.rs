@@ -69,7 +69,7 @@ async fn an_approval_from_before_the_outcome_was_known_does_not_count() {
     );
     // Made again, it is the same waiting call.
     assert_eq!(question(&exec(&rig, "run-2", "settled__pay", "c2").await), anew.question());
-    // Whoever was shown that it took effect may let it happen again.
+    // A person who was shown that it took effect may let it happen again.
     let result = rig.approve("run-2", &anew.question(), "heidi").await.expect("it waits");
     assert_eq!((result.outcome(), rig.shared.effects()), (Outcome::Ok, 2));
 }

@@ -308,7 +308,7 @@ fn continue_with(
             if before_grant.is_some() {
                 open.draft.decided(before_grant);
             }
-            // Only an approved call can have been shown calls whose outcome is known by now.
+            // Only the question of an approved call can have named calls whose outcome is known now.
             Ok(Beginning::Twins(key, earlier.unknown))
         }
         Ok(Begun::Ungranted) => {
