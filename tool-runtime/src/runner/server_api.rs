@@ -191,7 +191,8 @@ impl ServedRuns<'_> {
                 _ => None,
             }));
         }
-        search.end()?;
+        // A post that cannot be read does not hold up the others.
+        search.end().or_else(|error| if posts.is_empty() { Err(error) } else { Ok(()) })?;
         Ok(posts)
     }
 

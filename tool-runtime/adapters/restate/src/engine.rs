@@ -14,9 +14,7 @@ use restate_sdk::errors::{HandlerError, HandlerResult, TerminalError};
 use restate_sdk::serde::Json;
 use serde::{Deserialize, Serialize};
 use tool_runtime::RunOptions;
-use tool_runtime::agent::{
-    Conversation, Durable, Input, SavedConversation, StepError, StepFuture, WaitingCall,
-};
+use tool_runtime::agent::{Conversation, Durable, Input, SavedConversation, StepError, StepFuture, WaitingCall};
 use tool_runtime::call::Question;
 use tool_runtime::runner::{EngineLease, ResumeError};
 use tool_runtime::store::StoreError;

@@ -298,10 +298,11 @@ impl OpenCall {
             }
             self.close_recorded();
         }
+        // The last step: if the future is dropped while it waits, the result was not returned.
+        labels::share(&self.run).await;
         if self.draft.executed() || is_kept {
             self.handed_out();
         }
-        labels::share(&self.run).await;
         result
     }
 
@@ -332,8 +333,8 @@ impl OpenCall {
             deliver::read(&self.run, entry, delivered);
         }
         self.close(&result, stop.as_ref());
-        self.run.state().hand_out(&self.draft.id);
         labels::share(&self.run).await;
+        self.run.state().hand_out(&self.draft.id);
         Ok(result)
     }
 }

@@ -93,9 +93,7 @@ impl RunTasks {
         let stored = ServedRuns(runner).document(ServedRun(&self.run).stored_id(), &self.party).await?;
         let Some(document) = stored.filter(|document| !self.is_kept(document)) else { return Ok(()) };
         for (id, task) in SavedRunTasks::parse(&document)?.tasks {
-            if !self.has(&id) {
-                self.add(id, task, Arc::default(), None);
-            }
+            self.add_stored(id, task);
         }
         self.restored(document);
         Ok(())
