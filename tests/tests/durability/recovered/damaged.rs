@@ -101,7 +101,7 @@ fn unknown() -> Rig {
     rig
 }
 
-/// Three calls wait, and nobody decides on them.
+/// Three waiting calls that have expired.
 async fn suspended() -> Rig {
     let rig = Rig { asks: true, ..Rig::new("plain", Dies::After) };
     calls(&rig).await;
