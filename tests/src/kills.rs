@@ -446,8 +446,8 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
         workers.wake(&*opened, false).await;
         let running = workers.running();
         // Stops a process only if another one keeps running, which can take over its runs. The last runs of a batch are
-        // not disturbed: stopped processes would queue for the lock of the one that is left, and each kill would hit its
-        // owner.
+        // not disturbed: stopped processes would queue for the lock of the one that is left, and each kill would hit
+        // its owner.
         if !enough && open.len() > plan.processes && (done.is_multiple_of(2) || running.len() > 1) {
             // Half of the kills come at a random time, all other disturbances between an effect and its record.
             let found = if done % 4 == 2 { None } else { workers.in_a_call(unshown).await };

@@ -383,8 +383,9 @@ impl Conversation {
         checked
     }
 
-    /// Tells the stream which calls the input decides, because the look at the store below can already emit results. Then
-    /// as [`check`](Self::check); after a decision on a question that was replaced, the calls ask their new questions.
+    /// Tells the stream which calls the input decides, because the look at the store below can already emit results.
+    /// Then as [`check`](Self::check); after a decision on a question that was replaced, the calls ask their new
+    /// questions.
     async fn check_again(&mut self, input: &Input) -> Result<(), ResumeError> {
         self.tell_stream(input);
         self.turns.look_for_waiting().await?;

@@ -113,9 +113,9 @@ fn known_outcome(transaction: &Transaction, call: &UnknownCall) -> KnownOutcome 
     }
 }
 
-/// Whether the approver has to be asked again: an earlier call has an unknown outcome that the question did not name, or
-/// took effect since. An approver of a question about an unknown outcome accepted a possible second effect, not a certain
-/// one. An earlier call that proved to have no effect does not invalidate the approval.
+/// Whether the approver has to be asked again: an earlier call has an unknown outcome that the question did not name,
+/// or took effect since. An approver of a question about an unknown outcome accepted a possible second effect, not a
+/// certain one. An earlier call that proved to have no effect does not invalidate the approval.
 fn is_unshown(earlier: &EarlierCalls, claim: &EffectClaim) -> bool {
     let unknown = earlier.unknown.iter().map(|unknown| &unknown.call);
     let known = earlier.known.iter().filter(|call| call.known != Some(KnownOutcome::DidNotHappen));

@@ -7,7 +7,7 @@ use tool_runtime::agent::{
 };
 use tool_runtime::capability::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionId, ConnectionRequest};
 use tool_runtime::store::MemoryStore;
-use tool_runtime::{Connection, ToolCatalog};
+use tool_runtime::{Connection, ToolCatalog, ToolPolicy};
 
 use super::*;
 

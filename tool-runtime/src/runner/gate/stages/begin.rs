@@ -168,8 +168,8 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     beginning
 }
 
-/// Returns the budget share of a call that does not run, and removes it from the loop guard, which has not counted a call
-/// that was decided on.
+/// Returns the budget share of a call that does not run, and removes it from the loop guard, which has not counted a
+/// call that was decided on.
 fn uncount(open: &mut OpenCall, bound: &mut Bound, is_decided: bool) {
     bound.reserved.set_used(open, false);
     if !is_decided {
