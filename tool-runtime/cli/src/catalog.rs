@@ -294,7 +294,7 @@ mod tests {
         };
         let refund = "effect key `refund:{payment}`, once in a tenant, kept forever";
         assert_eq!(shown(definition!(refund)).as_deref(), Some(refund));
-        let greet = "effect key `greeting`, once for a principal, kept for 36h";
+        let greet = "effect key `greeting`, once for each principal, kept for 36h";
         assert_eq!(shown(definition!(greet)).as_deref(), Some(greet));
         assert_eq!(shown(definition!(wait)).as_deref(), Some("effect key `wait`, once in a run, kept for 90m"));
         assert_eq!(shown(definition!(read)), None);
