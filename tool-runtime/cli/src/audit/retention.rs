@@ -123,11 +123,11 @@ pub(super) async fn erase(cli: &Cli<'_>, no_tenant: bool, by: &By) -> Result<Exi
     whys.dedup();
     whys.iter().for_each(|why| terminal::note(&format!("{why}: {}", remedy(why))));
     // Programs learn the reason of the first run that was kept.
-    Err(Failure::failed("the request is not fulfilled: erase again when nothing is kept any more").code(why))
+    Err(Failure::failed("some runs were kept: remove the reasons above, then erase again").code(why))
 }
 
-/// Returns the tenant whose data is erased. An erasure reaches one tenant, and one that reaches the wrong tenant finds
-/// nothing, so there is no default without a tenant.
+/// Returns the tenant whose data is erased. There is no default without a tenant: an erasure of the wrong tenant
+/// would succeed without erasing anything.
 fn erased_tenant(tenant: Option<Arc<str>>, is_named: bool, no_tenant: bool) -> Result<Option<Arc<str>>, Failure> {
     match (tenant, no_tenant) {
         (_, true) if is_named => Err(Failure::usage("name --tenant ID or --no-tenant, and not both")),

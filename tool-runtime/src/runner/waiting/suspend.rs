@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use crate::call::{
     ArgumentChange, ArgumentChangeKind, CallId, Decider, DecisionError, JsonText, Names, Outcome, PendingGraph,
     Question, Stated, Suspension, ToolExecResult, World, ledger_key,
@@ -24,6 +22,7 @@ use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::late;
 use crate::runner::waiting::{comparison, labels, names, notices, world};
 use crate::runner::{ResumeError, Run};
+use crate::store::ledger::after;
 use crate::store::{
     DecisionKind, DecisionRecord, FrozenArguments, Key, PendingCall, ReplacedArguments, StoreError, UnknownCall,
     Waiting,
@@ -85,7 +84,7 @@ pub(in crate::runner) async fn suspend(
         names: names.shown,
         changes,
         required,
-        expires_at: now.saturating_add(shared.approval_ttl).unwrap_or(Timestamp::MAX),
+        expires_at: after(now, shared.approval_ttl),
         suspension,
         prepared: prepared.clone(),
         graph,

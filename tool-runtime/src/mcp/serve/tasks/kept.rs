@@ -99,7 +99,7 @@ impl RunTasks {
         Ok(())
     }
 
-    /// Whether the store has this document of the tasks, as far as this process knows.
+    /// Whether this is the last document that this process wrote or read.
     fn is_kept(&self, document: &Arc<str>) -> bool {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == Some(document)
     }

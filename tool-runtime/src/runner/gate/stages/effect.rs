@@ -88,7 +88,7 @@ pub(in crate::runner) async fn look(
         Ok(Some(Blocked::Runs)) => Err(in_progress()),
         Ok(Some(Blocked::Unknown(earlier))) => Ok(Err(earlier.named())),
         Err(error) => {
-            // The call is blocked when it begins, if it has to be.
+            // If an earlier call blocks this one, `enter` finds it later.
             discard(run.store_unread(error));
             Ok(Err(Vec::new()))
         }
