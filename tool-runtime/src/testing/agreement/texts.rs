@@ -29,6 +29,9 @@ const LONGEST: u64 = 200;
 /// `*` and `+` that reach the wanted length. A pattern without an end is continued.
 fn unanchored(pattern: &str, least: u64, most: u64) -> String {
     let most = if least > 8 { most } else { 8 };
+    // The lengths of repetitions inside of repetitions multiply.
+    let groups = pattern.matches(")*").count() + pattern.matches(")+").count();
+    let most = if groups > 1 { (most >> (3 * groups.min(21))).max(1) } else { most };
     let (mut written, mut letters) = (String::new(), pattern.chars().peekable());
     let (mut depth, mut is_class) = (0_u32, false);
     let (mut is_first, mut is_ended) = (true, false);

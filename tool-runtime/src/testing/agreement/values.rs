@@ -117,7 +117,9 @@ impl Maker<'_> {
             Some(schema) => schema,
             None if *schema == Value::Bool(true) => return Ok(anything()),
             None if *schema == Value::Bool(false) => return self.refuse("the schema allows nothing"),
-            None => return self.refuse("a reference is not a JSON Pointer to a schema of this document"),
+            None => {
+                return self.refuse("a reference is not a JSON Pointer to a schema of this document");
+            }
         };
         let schema = &*schema;
         if let Some(constant) = schema.get("const") {
@@ -212,7 +214,7 @@ impl Maker<'_> {
                 }
                 items => items?,
             },
-            None if first.is_empty() || low > 0 => anything(),
+            None if first.is_empty() || low > 0 => self.within(low, "0", &Value::Bool(true))?,
             None => return Ok(first.prop_map(Value::Array).boxed()),
         };
         let (low, high) = (usize::try_from(low).unwrap_or(0), usize::try_from(high).unwrap_or(0));

@@ -161,18 +161,20 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         return Ok(Beginning::End(Box::pin(effect::still_waits(open)).await));
     }
     let is_blocked = matches!(begun, Ok(Begun::Blocked(_)));
+    // The tool may reconcile an unknown twin next, so its repetition stays counted.
+    let is_repeated = is_decided || matches!(begun, Ok(Begun::Blocked(Blocked::Unknown(_))));
     let beginning = continue_with(open, begun, grant.and_then(|grant| grant.1));
     if is_blocked || matches!(beginning, Ok(Beginning::Ask | Beginning::End(Ending::Suspended(_)))) {
-        uncount(open, bound, is_decided);
+        uncount(open, bound, is_repeated);
     }
     beginning
 }
 
-/// Returns the budget share of a call that does not run, and removes it from the loop guard, which has not counted a
-/// call that was decided on.
-fn uncount(open: &mut OpenCall, bound: &mut Bound, is_decided: bool) {
+/// Returns the budget share of a call that does not run. Unless `is_repeated`, the call is also removed from the loop
+/// guard, which has not counted a call that was decided on.
+fn uncount(open: &mut OpenCall, bound: &mut Bound, is_repeated: bool) {
     bound.reserved.set_used(open, false);
-    if !is_decided {
+    if !is_repeated {
         open.run().loop_guard().withdraw(&*bound.reserved.hydrated.frozen);
     }
 }
