@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::call::{
     ArgumentChange, ArgumentChangeKind, CallId, Decider, DecisionError, JsonText, Names, Outcome, PendingGraph,
-    Question, Stated, Suspension, ToolExecResult, World, ledger_key,
+    Question, Stated, Suspension, ToolExecResult, World,
 };
 use crate::contain::discard;
 use crate::hydrate::{Frozen, Hydrated};
@@ -65,10 +65,7 @@ pub(in crate::runner) async fn suspend(
         Err(stop) => return world::unstated(open, &frozen, stop).await,
     };
     let run = open.run();
-    let (shared, options) = (run.shared(), run.options());
-    let spec = &frozen.entry.spec;
-    let party = (options.tenant.as_deref(), options.principal.as_deref());
-    let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, Digested::effective_digest(&*frozen));
+    let (shared, key) = (run.shared(), open.ledger_key(&frozen));
     // Before a call waits for the first time, another process may have run it without an approval, or ended it.
     let is_new = graph.is_none() && open.attempt.is_none() && run.state().is_continued();
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
