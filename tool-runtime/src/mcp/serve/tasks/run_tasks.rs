@@ -173,23 +173,32 @@ impl RunTasks {
                         return Ok(look(State::Waits(Box::new(pending))));
                     }
                 }
-                Ok(result) => {
-                    self.ended(id, &result, now);
-                    return Ok(look(State::Ended(result)));
-                }
+                Ok(result) => return Ok(look(self.ended_elsewhere(id, result, now))),
                 Err(ResumeError::Store(error)) => return Err(error),
                 // Another process expired or decided the call first: the record shows it.
                 Err(_) => {}
             }
         }
         Ok(match self.run.go_on(id).await? {
-            Some(Some(result)) => {
-                self.ended(id, &result, now);
-                look(State::Ended(result))
-            }
+            Some(Some(result)) => look(self.ended_elsewhere(id, result, now)),
             Some(None) => look(State::Works),
             None => None,
         })
+    }
+
+    /// Stores the end of a call that the store reported. A decision may have been carried out here meanwhile: its result
+    /// has the files of the call, which the store has not.
+    fn ended_elsewhere(&self, id: &CallId, result: ToolExecResult, now: Timestamp) -> State {
+        let mut calls = self.calls();
+        match calls.get_mut(id) {
+            Some(Entry { ended: Some((result, _)), .. }) => return State::Ended(result.clone()),
+            Some(Entry { running: Some(_), .. }) => return State::Works,
+            Some(entry) => (entry.updated, entry.ended) = (now, Some((result.clone(), now))),
+            None => {}
+        }
+        drop(calls);
+        self.news.send_replace(());
+        State::Ended(result)
     }
 
     pub(super) fn ended(&self, id: &CallId, result: &ToolExecResult, now: Timestamp) {
