@@ -316,8 +316,8 @@ impl Workers<'_> {
         }
     }
 
-    /// The first tool of which no call was seen cut short: of [`KEYED`], reconciled, of [`AGAIN`], repeated, of another
-    /// tool, killed before its record.
+    /// The first tool without evidence of an interrupted call: a reconciled call of [`KEYED`], a repeated call of
+    /// [`AGAIN`], or for any other tool a call that was killed before its record.
     fn unshown(&self, is_cut: bool) -> Option<&'static str> {
         let lines = std::fs::read_to_string(self.effects).unwrap_or_default();
         let mut tools = if self.plan.tool == MIXED { vec![KEYED, AGAIN, ONCE] } else { vec![self.plan.tool] };
@@ -446,15 +446,16 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
         tokio::time::sleep(Duration::from_millis(150)).await;
         workers.wake(&*opened, false).await;
         let running = workers.running();
-        // Stops a process only if another one keeps running, which can take over its runs. The last runs of a batch end
-        // undisturbed: with one of them left, the stopped processes queue for its lock, and each killed one had it.
+        // Stops a process only if another one keeps running, which can take over its runs. The last runs of a batch are
+        // not disturbed: stopped processes would queue for the lock of the one that is left, and each kill would hit
+        // its owner.
         if !enough && open.len() > plan.processes && (done.is_multiple_of(2) || running.len() > 1) {
             // Half of the kills come at a random time, all other disturbances between an effect and its record.
             let found = if done % 4 == 2 { None } else { workers.in_a_call(unshown).await };
             let at = found.as_ref().map_or_else(|| running[any(running.len())], |(at, ..)| *at);
             if done.is_multiple_of(2) {
                 workers.kill(at);
-                if let Some((_, run, call)) = found.filter(|(_, run, call)| is_killed_for_good(plan.tool, run, *call)) {
+                if let Some((_, run, call)) = found.filter(|(_, run, call)| ends_unknown(plan.tool, run, *call)) {
                     is_cut |= !has_record(&*opened, &run, call).await;
                 }
                 workers.start(at);
@@ -483,8 +484,8 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
     figures
 }
 
-/// Whether nobody reconciles or repeats a call of this tool.
-fn is_killed_for_good(tool: &str, run: &str, call: usize) -> bool {
+/// Whether a call of this tool can be neither reconciled nor repeated.
+fn ends_unknown(tool: &str, run: &str, call: usize) -> bool {
     ![KEYED, AGAIN].contains(&tool_of(tool, run, call))
 }
 

@@ -56,7 +56,7 @@ impl Door {
     /// It stayed shut.
     pub async fn pass(&self) {
         let passed = tokio::time::timeout(self.patience, self.permits.acquire()).await;
-        assert!(passed.is_ok(), "nobody opened the door: the call should not run, or not for this long");
+        assert!(passed.is_ok(), "the door stayed shut: the call should not run, or not for this long");
     }
 }
 
@@ -129,8 +129,23 @@ impl Processes {
     /// The policy does not fit the tools of the test.
     #[must_use]
     pub fn start(&self, store: Arc<dyn Store>, policy: &str, capabilities: Capabilities) -> ToolRunner {
+        self.start_with(ToolCatalog::collect().expect("a catalog"), store, policy, capabilities)
+    }
+
+    /// Starts a process with the tools of this catalog.
+    ///
+    /// # Panics
+    /// The policy does not fit the catalog.
+    #[must_use]
+    pub fn start_with(
+        &self,
+        catalog: ToolCatalog,
+        store: Arc<dyn Store>,
+        policy: &str,
+        capabilities: Capabilities,
+    ) -> ToolRunner {
         let policy = ToolPolicy::from_toml(policy).unwrap_or_else(|error| panic!("{error}"));
-        ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy)
+        ToolRunner::builder(catalog, policy)
             .capabilities(capabilities)
             .approvals(true)
             .lease(LEASE)

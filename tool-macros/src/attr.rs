@@ -208,11 +208,7 @@ pub(crate) fn tool(tokens: TokenStream, errors: &mut Errors) -> ToolAttr {
                 piece.choice("mode", &modes, errors)
             }),
             "crate" => attr.krate.read(piece, errors, krate),
-            // The effect is there, without its key.
-            word @ ("read_only" | "state_change" | "external_side_effect") => {
-                errors.at(&piece.key, format_args!("write `effect = {word}`"));
-                attr.effect.misspelt();
-            }
+            _ if effect_without_key(piece, &mut attr.effect, errors) => {}
             other => match habit(other) {
                 Some(instead) => errors.at(&piece.key, format_args!("unknown key `{other}`; {instead}")),
                 None => meant.extend(unknown_key(piece, "`#[tool]`", &KEYS, errors)),
@@ -285,6 +281,17 @@ pub(crate) fn effect(piece: &Piece, errors: &mut Errors) -> Option<Reach> {
         ],
         errors,
     )
+}
+
+/// Reports an effect that was written without its key. Returns whether the piece is one.
+pub(crate) fn effect_without_key(piece: &Piece, effect: &mut Key<Reach>, errors: &mut Errors) -> bool {
+    let word = piece.key_text();
+    let is_effect = ["read_only", "state_change", "external_side_effect"].contains(&&*word);
+    if is_effect {
+        errors.at(&piece.key, format_args!("write `effect = {word}`"));
+        effect.misspelt();
+    }
+    is_effect
 }
 
 /// `crate = path`

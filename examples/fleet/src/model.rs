@@ -13,7 +13,7 @@ use crate::crossing::Crossings;
 /// The first message that selects the short script.
 const PAY_ONLY: &str = "Pay only.";
 
-/// The first message that selects the script whose call nobody but the client can answer.
+/// The first message that selects the script with a call that the client executes.
 const SCAN_ONLY: &str = "Scan only.";
 /// The first message that selects the script whose calls can be settled after a crash.
 const RESERVE: &str = "Reserve it.";

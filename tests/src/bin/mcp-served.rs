@@ -17,7 +17,9 @@ use tool_runtime_sql::{SqlOptions, SqlStore};
 /// The file of effects.
 static EFFECTS: OnceLock<PathBuf> = OnceLock::new();
 
-const POLICY: &str = r#"allowed_tools = ["killed__write", "killed__send", "killed__keyed", "killed__again", "killed__stuck", "killed__broken"]
+const POLICY: &str = r#"allowed_tools = [
+    "killed__write", "killed__send", "killed__keyed", "killed__again", "killed__stuck", "killed__broken",
+]
 require_approval_for_tools = ["killed__send"]
 [mcp]
 hold = "1d"

@@ -1,5 +1,5 @@
 //! `once-shell`: a command line with a tool whose effect has a key. A call appends a line to the file that the variable
-//! `EFFECTS` names, and ends once the file `hold` beside it is gone.
+//! `EFFECTS` names, and ends once the file `hold` in its folder is gone.
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! A worker as a separate process, for the tests that kill it: `shared-worker STORE EFFECTS PAUSE TOOL`.
 //!
-//! Each of its model's runs makes five calls of one tool (or of three in turn), which append a line to a file. The arguments
-//! name the run and the call: two calls with equal arguments would be one effect, and the second would wait while the
-//! outcome of the first is unknown.
+//! Each of its model's runs makes five calls of one tool (or of three in turn), which append a line to a file. The
+//! arguments name the run and the call: two calls with equal arguments would be one effect, and the second would wait
+//! while the outcome of the first is unknown.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test process says what it expects")]
 

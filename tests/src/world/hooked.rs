@@ -87,31 +87,10 @@ impl HookedStore {
             }
             HookAction::After(first) => {
                 let store = Arc::clone(&self.store);
-                let (sender, receiver) = oneshot::channel();
-                tokio::spawn(async move {
-                    first.await;
-                    drop(sender.send(write(&*store).await));
-                });
-                WriteHandle::new(receiver)
+                after(first, async move { write(&*store).await })
             }
-            HookAction::Late => {
-                let kept = write(&*self.store);
-                let (sender, receiver) = oneshot::channel();
-                tokio::spawn(async move {
-                    tokio::task::yield_now().await;
-                    drop(sender.send(kept.await));
-                });
-                WriteHandle::new(receiver)
-            }
-            HookAction::Slow(time) => {
-                let kept = write(&*self.store);
-                let (sender, receiver) = oneshot::channel();
-                tokio::spawn(async move {
-                    tokio::time::sleep(time).await;
-                    drop(sender.send(kept.await));
-                });
-                WriteHandle::new(receiver)
-            }
+            HookAction::Late => after(tokio::task::yield_now(), write(&*self.store)),
+            HookAction::Slow(time) => after(tokio::time::sleep(time), write(&*self.store)),
             HookAction::Silence => {
                 drop(write(&*self.store));
                 let (sender, receiver) = oneshot::channel();
@@ -131,6 +110,19 @@ impl HookedStore {
         }
         Ok(&*self.store)
     }
+}
+
+/// A write that is acknowledged after `first`.
+fn after(
+    first: impl Future<Output = ()> + Send + 'static,
+    write: impl Future<Output = Result<(), StoreError>> + Send + 'static,
+) -> WriteHandle {
+    let (sender, receiver) = oneshot::channel();
+    tokio::spawn(async move {
+        first.await;
+        drop(sender.send(write.await));
+    });
+    WriteHandle::new(receiver)
 }
 
 #[async_trait]

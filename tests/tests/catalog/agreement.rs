@@ -326,6 +326,14 @@ fn what_cannot_be_tried_is_said() {
             })),
             "/a/0: the smallest value is too large to be tried",
         ),
+        (
+            object(json!({ "type": "array", "minItems": 1_000_000_000 })),
+            "/a: the smallest value is too large to be tried",
+        ),
+        (
+            object(json!({ "type": "string", "pattern": "^((((((a*)*)*)*)*)*)*$", "minLength": 9 })),
+            "/a: no text of its `pattern` has such a length",
+        ),
     ];
     for (schema, expected) in cases {
         let catalog = ToolCatalog::builder().dynamic(dynamic("odd__tool", &schema)).build().expect("a catalog");

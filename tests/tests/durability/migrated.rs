@@ -1,4 +1,4 @@
-//! Migrations: a file with every kind of document, as each earlier version of the tables has it, loses nothing.
+//! Migrations from each earlier version keep every kind of document.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -234,7 +234,7 @@ fn downgrade(from: &Path, to: &Path, version: i64, whole: &BTreeMap<i64, String>
     .unwrap();
 }
 
-/// What a store has of a kind, in its order: position, key, time, and the whole document.
+/// The documents in their order: position, key, time, and the whole document.
 fn told(documents: &[StoredDocument], version: i64) -> Vec<(u64, String, Option<jiff::Timestamp>, Value)> {
     let told = |document: &StoredDocument| {
         let json = as_of(version, &document.to_json().unwrap());
@@ -274,7 +274,7 @@ async fn no_kind_of_document_is_lost_from_any_version() {
         assert_eq!(texts(&kept), texts(&records), "{version}");
         let verified = Verification::of_store(&*migrated, &[], |_| ()).await.unwrap();
         assert_eq!(verified.findings, vec![], "{version}");
-        // What is there has its effect: the grant, the call that waits, and the unknown outcome.
+        // The migrated documents still work: the grant, the waiting call, and the unknown outcome.
         let runner = runner(&migrated);
         let granted = runner.run(of("later")).exec(call("c1", "migrated__write", "two")).await;
         assert_eq!(granted.outcome(), Outcome::Ok, "{version}: {}", granted.to_model());

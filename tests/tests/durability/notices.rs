@@ -59,16 +59,12 @@ fn catalog() -> ToolCatalog {
     ToolCatalog::builder().tool::<refund>().build().unwrap_or_else(|error| panic!("{error}"))
 }
 
+fn runner_over(processes: &Processes, store: Arc<dyn Store>, policy: &str, catalog: ToolCatalog) -> ToolRunner {
+    processes.start_with(catalog, store, policy, processes.capabilities())
+}
+
 fn runner_of(processes: &Processes, policy: &str, catalog: ToolCatalog) -> ToolRunner {
-    let policy = ToolPolicy::from_toml(policy).unwrap_or_else(|error| panic!("{error}"));
-    ToolRunner::builder(catalog, policy)
-        .capabilities(processes.capabilities())
-        .approvals(true)
-        .lease(LEASE)
-        .clock(Arc::clone(&processes.clock))
-        .store(Arc::clone(&processes.store))
-        .build()
-        .unwrap_or_else(|error| panic!("{error}"))
+    runner_over(processes, Arc::clone(&processes.store) as _, policy, catalog)
 }
 
 fn runner(processes: &Processes, policy: &str) -> ToolRunner {
@@ -92,6 +88,17 @@ async fn waits(processes: &Processes, policy: &str) -> Run {
     let run = runner(processes, policy).run(ada());
     assert_eq!(run.exec(call()).await.outcome(), Outcome::ApprovalRequired);
     run
+}
+
+/// Makes calls that wait, in a run over a database, which has its own clock.
+async fn wait_in(store: &Arc<dyn Store>, calls: usize) {
+    let policy = ToolPolicy::from_toml(&format!("{POLICY}{ASKS}[notices]\n")).expect("a policy");
+    let builder = ToolRunner::builder(catalog(), policy).capabilities(processes(0).capabilities()).approvals(true);
+    let run = builder.store(Arc::clone(store)).build().expect("a runner").run(ada());
+    for number in 0..calls {
+        let call = ToolCall::text(format!("c{number}"), "notices__refund", ARGUMENTS);
+        assert_eq!(run.exec(call).await.outcome(), Outcome::ApprovalRequired);
+    }
 }
 
 /// The notices of the tenant, oldest first.

@@ -339,7 +339,8 @@ async fn a_clock_that_jumps_moves_the_time_to_keep() {
     assert!(!repay(&rig, "c4").await);
     rig.shared.clock.set(start + 3 * day);
     assert!(repay(&rig, "c5").await);
-    // A jump that no call sees changes nothing, unless it is longer than the time and a week: then a sweep forgets the key.
+    // A jump between two calls changes the result only if it is longer than the time and a week: then a sweep deletes
+    // the key.
     for (jump, is_again) in [(8, false), (9, true)] {
         let rig = Rig::new();
         assert!(repay(&rig, "c1").await);

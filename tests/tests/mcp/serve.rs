@@ -2,6 +2,7 @@
 
 mod auth;
 mod calls;
+mod effects;
 mod ends;
 mod held;
 mod http;

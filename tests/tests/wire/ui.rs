@@ -324,7 +324,6 @@ fn answers_in_the_same_run_settle_the_call() {
     }
 }
 
-/// A call that ended before it ran was approved by nobody.
 #[test]
 fn a_call_that_never_ran_is_not_shown_as_approved() {
     let ends = |outcome: Outcome, executed: bool| {

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use syn::{LitStr, Path};
 
-use crate::attr::{Key, Reach, effect, krate, pieces, unknown_key};
+use crate::attr::{Key, Reach, effect, effect_without_key, krate, pieces, unknown_key};
 use crate::errors::Errors;
 
 /// The parsed `#[capability(..)]`.
@@ -28,11 +28,7 @@ pub(crate) fn capability(tokens: TokenStream, errors: &mut Errors) -> Capability
                 piece.value("a word for the kind of account, for example `\"calendar\"`", errors)
             }),
             "crate" => attr.krate.read(piece, errors, krate),
-            // The effect is there, without its key.
-            word @ ("read_only" | "state_change" | "external_side_effect") => {
-                errors.at(&piece.key, format_args!("write `effect = {word}`"));
-                attr.effect.misspelt();
-            }
+            _ if effect_without_key(piece, &mut attr.effect, errors) => {}
             _ => {
                 if unknown_key(piece, "`#[capability]`", &KEYS, errors) == Some("effect") {
                     attr.effect.misspelt();

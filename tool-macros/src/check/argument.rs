@@ -24,8 +24,8 @@ pub(super) fn missing_argument_docs(tool: &Tool, errors: &mut Errors) {
     }
 }
 
-/// `Arc<dyn Trait>`, `Cap<dyn Trait>`, `Connection<dyn Trait>`, `ToolContext` and `Call<..>` are injected, so parameters borrow
-/// them.
+/// `Arc<dyn Trait>`, `Cap<dyn Trait>`, `Connection<dyn Trait>`, `ToolContext` and `Call<..>` are injected, so
+/// parameters borrow them.
 pub(super) fn injected_owned(tool: &Tool, errors: &mut Errors) {
     for argument in &tool.arguments {
         if let Some(borrowed) = injected_type(tool, argument) {

@@ -140,8 +140,12 @@ fn tree(catalog: &ToolCatalog, spec: &ToolSpec, policy: &ToolPolicy, verdict: Ve
 fn effect_key(spec: &ToolSpec) -> Option<String> {
     let (key, scope, keep) = spec.once()?;
     let time = keep.map_or_else(|| "forever".to_owned(), |keep| format!("for {}", span(keep)));
-    let of = if scope == "principal" { "for a principal".to_owned() } else { format!("in a {scope}") };
-    Some(format!("effect key `{}`, once {of}, kept {time}", terminal::safe(key)))
+    Some(format!("effect key `{}`, once {}, kept {time}", terminal::safe(key), scope_words(scope)))
+}
+
+/// Returns where an effect key holds: `in a tenant`, `for each principal`, `in a run`.
+pub(super) fn scope_words(scope: &str) -> String {
+    if scope == "principal" { "for each principal".to_owned() } else { format!("in a {scope}") }
 }
 
 /// Returns a time in the largest unit that divides it, as `once_for` states it.
@@ -290,7 +294,7 @@ mod tests {
         };
         let refund = "effect key `refund:{payment}`, once in a tenant, kept forever";
         assert_eq!(shown(definition!(refund)).as_deref(), Some(refund));
-        let greet = "effect key `greeting`, once for a principal, kept for 36h";
+        let greet = "effect key `greeting`, once for each principal, kept for 36h";
         assert_eq!(shown(definition!(greet)).as_deref(), Some(greet));
         assert_eq!(shown(definition!(wait)).as_deref(), Some("effect key `wait`, once in a run, kept for 90m"));
         assert_eq!(shown(definition!(read)), None);

@@ -9,6 +9,7 @@ use serde::Serialize;
 use tool_runtime::catalog::{LockReport, ToolLock};
 use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
 
+use crate::catalog::scope_words;
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
 use crate::terminal::json;
@@ -144,13 +145,15 @@ fn shared_keys(catalog: &ToolCatalog) -> Vec<String> {
     for (key, scopes) in &keys {
         for (scope, tools) in scopes.iter().filter(|(_, tools)| tools.len() > 1) {
             notes.push(format!(
-                "{} have the effect key `{key}` (once in a {scope}): of all calls with the same values, only the first \
-                 takes effect",
-                tools.join(" and ")
+                "{} have the effect key `{key}` (once {}): of all calls with the same values, only the first takes \
+                 effect",
+                tools.join(" and "),
+                scope_words(scope)
             ));
         }
         if scopes.len() > 1 {
-            let each = scopes.iter().map(|(scope, tools)| format!("{} (once in a {scope})", tools.join(" and ")));
+            let each =
+                scopes.iter().map(|(scope, tools)| format!("{} (once {})", tools.join(" and "), scope_words(scope)));
             notes.push(format!(
                 "the effect key `{key}` has several scopes: {}; calls in one scope do not stop calls in another",
                 each.collect::<Vec<_>>().join(", ")
@@ -281,7 +284,7 @@ mod tests {
         let [note] = &shared_keys(&catalog.expect("a catalog"))[..] else { panic!("one key has two scopes") };
         assert_eq!(
             note,
-            "the effect key `receipt:{..}` has several scopes: `check__letter` (once in a principal), `check__receipt` \
+            "the effect key `receipt:{..}` has several scopes: `check__letter` (once for each principal), `check__receipt` \
              (once in a tenant); calls in one scope do not stop calls in another"
         );
     }

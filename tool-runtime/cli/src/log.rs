@@ -87,7 +87,7 @@ pub(super) fn unopened(error: &tool_runtime::store::StoreError) {
 /// Whether a record could not be kept, which the command reports at its end.
 static RECORD_LOST: AtomicBool = AtomicBool::new(false);
 
-/// Set by a command that can run for days: each lost record is reported when it is lost, too; with `true` as JSON.
+/// Set by commands that can run for days: they also report each lost record at once, as JSON if `true`.
 static REPORTS_AT_ONCE: OnceLock<bool> = OnceLock::new();
 
 /// Reports each lost record when it is lost.

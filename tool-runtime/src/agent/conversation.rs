@@ -87,7 +87,7 @@ use crate::wire::{Message, RequestSettings};
 /// ```
 pub struct Conversation {
     pub(super) turns: Turns,
-    /// The calls on which the present request decides, for its stream.
+    /// The calls on which the current request decides. Its stream reads them.
     pub(super) decided: Decided,
 }
 
@@ -386,7 +386,9 @@ impl Conversation {
         checked
     }
 
-    /// As [`check`](Self::check). After a decision on a question that was replaced, the calls ask their new questions.
+    /// Tells the stream which calls the input decides, because the look at the store below can already emit results.
+    /// Then as [`check`](Self::check); after a decision on a question that was replaced, the calls ask their new
+    /// questions.
     async fn check_again(&mut self, input: &Input) -> Result<(), ResumeError> {
         self.tell_stream(input);
         self.turns.look_for_waiting().await?;

@@ -31,8 +31,8 @@ const MOST: usize = 16;
 pub(crate) struct RunPolicy {
     current: ToolPolicy,
     earlier: Vec<ToolPolicy>,
-    /// A copy of the runner's policy with the notices of an earlier process, if they differ. Notices decide nothing, so
-    /// only [`notices`](Self::notices) reads it.
+    /// A copy of the runner's policy with the notices of an earlier process, if they differ. Notices do not affect
+    /// decisions, so only [`notices`](Self::notices) reads it.
     noticed: Option<ToolPolicy>,
     standings: Vec<Standing>,
 }

@@ -15,6 +15,7 @@ use crate::runner::ledger::recover;
 use crate::runner::run::call_ids::MAX_CALLS;
 use crate::runner::waiting::{approval_rules, expired};
 use crate::runner::{Run, RunOptions, ServerEntry, ToolRunner};
+use crate::store::ledger::after;
 use crate::store::pages::Search;
 use crate::store::{
     Document, DocumentKind, Key, LedgerEntry, Post, Query, StoreError, StoredRun, Transaction, close_abandoned, served,
@@ -150,7 +151,7 @@ impl ServedRuns<'_> {
 
     /// Returns when a call that is suspended now would expire.
     pub(crate) fn expires(self) -> Timestamp {
-        self.now().saturating_add(self.0.shared.approval_ttl).unwrap_or(Timestamp::MAX)
+        after(self.now(), self.0.shared.approval_ttl)
     }
 
     /// Stores a run with its server's document, so that any process can post decisions to it.
@@ -191,7 +192,8 @@ impl ServedRuns<'_> {
                 _ => None,
             }));
         }
-        search.end()?;
+        // A post that cannot be read does not hold up the others.
+        search.end().or_else(|error| if posts.is_empty() { Err(error) } else { Ok(()) })?;
         Ok(posts)
     }
 

@@ -119,7 +119,7 @@ pub enum DecisionKind {
     DidNotHappen,
 }
 
-/// What was known about a call whose unknown outcome is settled, in addition to its ids and arguments.
+/// The facts about an unknown outcome that the record of its settlement keeps, in addition to ids and arguments.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct RecordedUnknown {
     /// When the call was interrupted, or found to be.

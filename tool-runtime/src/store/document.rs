@@ -139,7 +139,7 @@ impl StoredDocument {
     }
 
     /// Returns the lane of a run that workers share: the runs of one tenant and one version are in one lane, in the order
-    /// of their due times. Workers give the tenants turns. The text is short, and means nothing to a store. `None` for other
+    /// of their due times. Workers give the tenants turns. The text is short and opaque to a store. `None` for other
     /// documents.
     #[must_use]
     pub fn lane(&self) -> Option<Arc<str>> {

@@ -149,9 +149,11 @@ pub(super) async fn depth<S: Store + ?Sized>(
 ) -> Result<QueueDepth, StoreError> {
     let (mut depth, mut query) = (QueueDepth::default(), Query::new(DocumentKind::Run));
     while let Some(page) = query.next_page(store).await? {
-        let is_theirs = |run: &DueRun| tenant.is_none_or(|tenant| tenant_of(&run.lane) == tenant);
-        for run in page.iter().filter(|run| run.due_run().as_ref().is_some_and(is_theirs)) {
-            run.due().into_iter().for_each(|due| depth.add(now, due, run.leased_until()));
+        for document in &page {
+            let Some(run) = document.due_run() else { continue };
+            if tenant.is_none_or(|tenant| tenant_of(&run.lane) == tenant) {
+                depth.add(now, run.due, document.leased_until());
+            }
         }
     }
     Ok(depth)

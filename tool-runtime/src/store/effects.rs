@@ -113,9 +113,9 @@ fn known_outcome(transaction: &Transaction, call: &UnknownCall) -> KnownOutcome 
     }
 }
 
-/// Whether an earlier call may have had, or had, the effect, and was not shown so to the person who approved the call. A
-/// person who was shown that the outcome of a call is unknown has considered that it had the effect, but not that a
-/// further one is certainly the second. One that had no effect is better than what was shown.
+/// Whether the approver has to be asked again: an earlier call has an unknown outcome that the question did not name,
+/// or took effect since. An approver of a question about an unknown outcome accepted a possible second effect, not a
+/// certain one. An earlier call that proved to have no effect does not invalidate the approval.
 fn is_unshown(earlier: &EarlierCalls, claim: &EffectClaim) -> bool {
     let unknown = earlier.unknown.iter().map(|unknown| &unknown.call);
     let known = earlier.known.iter().filter(|call| call.known != Some(KnownOutcome::DidNotHappen));
@@ -156,8 +156,8 @@ pub(crate) fn is_changed_by(record: &ToolInvocationRecord, is_once: bool) -> boo
     is_once || record.outcome == Outcome::OutcomeUnknown || !record.executed
 }
 
-/// Notes the end of the call that the ledger has under `call`. `once` is its claim on the effect key, if the ledger may
-/// not know its intent; an intent has written it before.
+/// Notes the end of the call that the ledger has under `call`. `once` is the call's claim on the effect key. It is
+/// needed only if the intent, which writes the claim too, may not have reached the ledger.
 pub(crate) fn ended(
     transaction: &mut Transaction,
     (key, once): (&Key, Option<OnceClaim>),

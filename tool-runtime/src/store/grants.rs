@@ -40,7 +40,7 @@ impl StoredGrant {
     pub async fn all(store: &dyn Store, tenant: Option<&str>) -> Result<Vec<Result<Self, Finding>>, StoreError> {
         let (now, mut search) = (store.now().await?, Search::of(Query::new(DocumentKind::Grant)));
         let (mut found, mut broken) = (Vec::new(), Vec::new());
-        while let Some(page) = search.next_reporting(store, |finding| broken.push(Err(finding.clone()))).await? {
+        while let Some(page) = search.next_reporting(store, |finding| broken.push(Err(finding))).await? {
             let grants = page.iter().filter_map(StoredDocument::as_grant);
             let ours = grants.filter(|grant| grant.tenant.as_deref() == tenant && !grant.is_expired(now));
             found.extend(ours.cloned().map(Ok));

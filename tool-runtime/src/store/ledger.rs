@@ -192,7 +192,7 @@ pub(crate) fn blocked(transaction: &Transaction, effect: &EffectClaim, key: &Key
 }
 
 /// As [`blocked`], before a call suspends for an approval. `None` also if the call waits under `waits`, or was allowed
-/// with other arguments: then it keeps its question or its end.
+/// with other arguments: its present question, or its end, stays valid.
 pub(crate) fn blocked_before_waiting(
     transaction: &Transaction,
     effect: &EffectClaim,

@@ -293,7 +293,7 @@ impl StoredNotice {
     pub async fn all(store: &dyn Store, tenant: Option<&str>) -> Result<Vec<Result<Self, Finding>>, StoreError> {
         let mut search = Search::of(Query::new(DocumentKind::Notice));
         let (mut found, mut broken) = (Vec::new(), Vec::new());
-        while let Some(page) = search.next_reporting(store, |finding| broken.push(Err(finding.clone()))).await? {
+        while let Some(page) = search.next_reporting(store, |finding| broken.push(Err(finding))).await? {
             found.extend(page.into_iter().filter_map(|StoredDocument { document, .. }| match document {
                 Document::Notice(notice) if notice.tenant.as_deref() == tenant => Some(Ok(*notice)),
                 _ => None,

@@ -37,8 +37,8 @@ impl Query {
     }
 }
 
-/// A search through the documents that a query lists, up to an empty page. A document that cannot be read stops no
-/// other: the search passes it over, and returns the first such [`Finding`] at its [end](Self::end).
+/// A search through the documents that a query lists, up to an empty page. A document that cannot be read does
+/// not stop the search, which continues behind it, and returns the first such [`Finding`] at its [end](Self::end).
 #[derive(Debug)]
 pub(crate) struct Search {
     /// Its limit is smaller in front of a document that cannot be read.
@@ -68,15 +68,10 @@ impl Search {
     pub(crate) async fn next_reporting(
         &mut self,
         store: &dyn Store,
-        broken: impl FnOnce(&Finding),
+        broken: impl FnOnce(Finding),
     ) -> Result<Option<Vec<StoredDocument>>, StoreError> {
         let listed = store.list(&self.query).await;
-        self.passed(listed).map(|page| {
-            page.unwrap_or_else(|finding| {
-                broken(&finding);
-                Some(Vec::new())
-            })
-        })
+        self.pass(listed, |_, finding| broken(finding))
     }
 
     /// Returns the query of the next page.
@@ -89,23 +84,19 @@ impl Search {
         &mut self,
         listed: Result<Vec<StoredDocument>, StoreError>,
     ) -> Result<Option<Vec<StoredDocument>>, StoreError> {
-        self.passed(listed).map(|page| {
-            page.unwrap_or_else(|finding| {
-                self.note(Err(finding.into()));
-                Some(Vec::new())
-            })
-        })
+        self.pass(listed, |search, finding| search.note(Err(finding.into())))
     }
 
     /// Moves past a page, or past one document that cannot be read.
-    fn passed(
+    fn pass(
         &mut self,
         listed: Result<Vec<StoredDocument>, StoreError>,
-    ) -> Result<Result<Option<Vec<StoredDocument>>, Finding>, StoreError> {
+        broken: impl FnOnce(&mut Self, Finding),
+    ) -> Result<Option<Vec<StoredDocument>>, StoreError> {
         let error = match listed {
             Ok(page) => {
                 self.query.limit = self.query.limit.saturating_mul(2).min(self.limit);
-                return Ok(Ok(self.query.past(page)));
+                return Ok(self.query.past(page));
             }
             Err(error) => error,
         };
@@ -116,10 +107,11 @@ impl Search {
         if self.query.limit > 1 {
             // The documents before it come first.
             self.query.limit /= 2;
-            return Ok(Ok(Some(Vec::new())));
+            return Ok(Some(Vec::new()));
         }
         self.query.after = position;
-        Ok(Err(finding))
+        broken(self, finding);
+        Ok(Some(Vec::new()))
     }
 
     /// Keeps the first error of the documents that were found, for the [end](Self::end): the search continues.

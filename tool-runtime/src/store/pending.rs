@@ -269,6 +269,12 @@ impl PendingCall {
         labels.iter().any(|label| !self.has(label))
     }
 
+    /// Adds the labels of another copy of the call, whose run may have gained some since this one was read.
+    pub(crate) fn gain_those_of(&mut self, other: &Self) {
+        let labels = other.all_labels().cloned().collect::<Vec<_>>();
+        self.gain(&labels);
+    }
+
     /// Adds labels that the run gained.
     pub(crate) fn gain(&mut self, labels: &[Arc<str>]) {
         for label in labels {

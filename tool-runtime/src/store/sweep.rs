@@ -37,14 +37,11 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
                 continue;
             }
             // A waiting call that cannot be read keeps no other call from its end.
-            let is_orphan = ledger::is_orphan(store, &key, &entry).await;
-            let (keys, orphan) = (ledger::keys_of(&key, &entry), is_orphan.as_ref().is_ok_and(|orphan| *orphan));
-            search.note(is_orphan.map(drop));
-            let (change, returned) = returning(move |transaction| ledger::close_left(transaction, &key, orphan));
-            match store.update(keys, change).await.and_then(|()| returned()) {
-                Ok(is_closed) => closed += u64::from(is_closed),
-                Err(error) => search.note(Err(error)),
-            }
+            let is_orphan = search.noted(ledger::is_orphan(store, &key, &entry).await).unwrap_or_default();
+            let keys = ledger::keys_of(&key, &entry);
+            let (change, returned) = returning(move |transaction| ledger::close_left(transaction, &key, is_orphan));
+            let is_closed = search.noted(store.update(keys, change).await.and_then(|()| returned()));
+            closed += u64::from(is_closed.unwrap_or_default());
         }
     }
     search.end().map(|()| closed)
@@ -96,10 +93,8 @@ impl dyn Store + '_ {
             while let Some(page) = search.next(self).await? {
                 // A notice that is to be sent is due as well; its run is not locked for nothing.
                 let over = page.into_iter().filter(|listed| is_over(&listed.document, now));
-                match remove_over(self, over.map(|listed| listed.key).collect()).await {
-                    Ok(count) => removed += count,
-                    Err(error) => search.note(Err(error)),
-                }
+                let keys = over.map(|listed| listed.key).collect();
+                removed += search.noted(remove_over(self, keys).await).unwrap_or_default();
             }
             swept = swept.and(search.end());
         }

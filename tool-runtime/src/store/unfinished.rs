@@ -50,7 +50,7 @@ pub struct UnfinishedCall {
 impl dyn Store + '_ {
     /// Returns the calls that began and have not ended, oldest first. The filter's run, call, tool, principal, tenant,
     /// times of arrival and limit apply. A suspended call has not begun. Documents that cannot be read are errors at the
-    /// end.
+    /// end; the limit does not count them.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -76,7 +76,7 @@ impl dyn Store + '_ {
         let query = Query { scope: filter.run_id.clone(), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
         let (mut search, mut broken) = (Search::of(query), Vec::new());
         let (most, mut found) = (filter.limit.unwrap_or(usize::MAX), Vec::new());
-        while let Some(page) = search.next_reporting(self, |finding| broken.push(Err(finding.clone()))).await? {
+        'pages: while let Some(page) = search.next_reporting(self, |finding| broken.push(Err(finding))).await? {
             let open = page.into_iter().filter_map(|StoredDocument { document, .. }| match document {
                 Document::Call(entry) => Some(entry),
                 _ => None,
@@ -84,7 +84,7 @@ impl dyn Store + '_ {
             for entry in open {
                 let Some(record) = entry.open_record().filter(|record| filter.matches_call(record)) else { continue };
                 if found.len() >= most {
-                    return Ok(found);
+                    break 'pages;
                 }
                 found.push(Ok(UnfinishedCall {
                     call_id: record.tool_call_id.clone(),
@@ -107,7 +107,7 @@ impl dyn Store + '_ {
     /// run, call, tool, principal, tenant, times of arrival and limit apply. Calls of tools that may be repeated are
     /// not among them, nor those of graphs and of tools that a client executes.
     /// [`RunQueue::settle`](crate::agent::RunQueue::settle) settles one. Documents that cannot be read are errors at the
-    /// end.
+    /// end; the limit does not count them.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -129,7 +129,7 @@ impl dyn Store + '_ {
     ) -> Result<Vec<Result<ToolInvocationRecord, Finding>>, StoreError> {
         let mut search = Search::of(unsettled(self.now().await?));
         let (mut found, mut broken) = (Vec::new(), Vec::new());
-        while let Some(page) = search.next_reporting(self, |finding| broken.push(Err(finding.clone()))).await? {
+        while let Some(page) = search.next_reporting(self, |finding| broken.push(Err(finding))).await? {
             for StoredDocument { document, .. } in page {
                 let Document::Effect(effect) = document else { continue };
                 let wanted = effect.unknown.into_iter().filter(|unknown| filter.matches_call(&unknown.record));
@@ -142,8 +142,8 @@ impl dyn Store + '_ {
     }
 }
 
-/// Returns the query of the effects with an unsettled outcome, by the store's time. It lists keys whose time to keep is
-/// over, too, and effects whose due time an earlier version wrote: the time since when the outcome has been unknown.
+/// Returns the query of the effects with an unsettled outcome, by the store's time. It also lists keys whose time is
+/// over. Earlier versions wrote the start of the unknown outcome as the due time, which this query finds as well.
 pub(crate) fn unsettled(now: Timestamp) -> Query {
     Query { due: Some(now), ..Query::new(DocumentKind::Effect) }
 }

@@ -139,7 +139,8 @@ pub(crate) fn plan<'a>(transaction: &Transaction, approval: &'a Approval) -> Res
     }
     let mut dropped = Vec::new();
     if let Some(replaced) = replaced {
-        waiting.call = replaced.clone();
+        let kept = std::mem::replace(&mut waiting.call, replaced.clone());
+        waiting.call.gain_those_of(&kept);
         return Ok(Plan { approval, waiting, dropped, is_last: false });
     }
     waiting.call.required = waiting.call.required.max(*required);
@@ -322,9 +323,9 @@ pub(crate) fn renew(
     renewed: &Waiting,
     decision: &DecisionRecord,
 ) -> Result<Renewed, StoreError> {
-    let key = Key::of_waiting(compared);
-    match transaction.get(&key) {
-        Some(Document::Waiting(waiting)) if waiting.call.is_same(compared) => {}
+    let mut renewed = renewed.clone();
+    match transaction.get(&Key::of_waiting(compared)) {
+        Some(Document::Waiting(waiting)) if waiting.call.is_same(compared) => renewed.call.gain_those_of(&waiting.call),
         _ => {
             not_taken(transaction, decision)?;
             return Ok(Renewed::Gone);
@@ -333,7 +334,7 @@ pub(crate) fn renew(
     if compared.is_expired(transaction.now()) {
         return Ok(Renewed::Late);
     }
-    put(transaction, renewed.clone())?;
+    put(transaction, renewed)?;
     transaction.append(decision.clone())?;
     Ok(Renewed::Asked)
 }

@@ -499,7 +499,7 @@ fn the_key_file_is_named_by_a_variable() {
     assert_eq!(database.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap(), 0, "the store gets none");
 }
 
-/// A hold may be put before the run begins. A misspelt id is said.
+/// A run can be held before it begins. A note on stderr shows a misspelt id.
 #[test]
 fn a_hold_on_a_run_without_records_is_said() {
     let rig = history();
@@ -513,7 +513,7 @@ fn a_hold_on_a_run_without_records_is_said() {
     assert_eq!(known.stderr, "");
 }
 
-/// An erasure that leaves something is not done, says what to do, and is repeated.
+/// An erasure that keeps a run exits with 1, prints the remedy, and can be repeated.
 #[test]
 fn an_erasure_that_is_not_done_fails() {
     let rig = history();

@@ -154,3 +154,45 @@ async fn a_label_that_comes_during_the_suspension_is_kept() {
     let call = serde_json::to_value(pending(&run).await).expect("JSON");
     assert_eq!((&call["labels"], &call["gained"]), (&serde_json::json!([]), &serde_json::json!(["untrusted"])));
 }
+
+/// The tool runs in another process, after the approval. This run reads the result, so it gets the label, too.
+#[tokio::test]
+async fn a_result_of_another_process_labels_the_run_that_reads_it() {
+    let store = Arc::new(MemoryStore::new());
+    let run = runner(POLICY, &store).run(ada());
+    let waits = run.exec(ToolCall::text("person", "waiting__change", r#"{"to":3}"#)).await;
+    assert_eq!(waits.outcome(), Outcome::ApprovalRequired);
+    let question = run.question("person").await;
+    let other = runner(POLICY, &store).run(ada());
+    let ran = other.resume(&question, ApprovalDecision::Approve, &grace()).await.expect("it runs");
+    assert_eq!(ran.outcome(), Outcome::Ok);
+    let read = run.recorded(&CallId::new("person")).await.expect("a store").expect("it ended");
+    assert_eq!((read.outcome(), read.value().is_some()), (Outcome::Ok, true));
+    let sent = run.exec(ToolCall::text("far", "waiting__hang", "{}")).await;
+    assert_eq!(sent.outcome(), Outcome::PolicyDenied, "untrusted data was read");
+}
+
+/// The future is dropped while the label is written to the calls that wait.
+#[tokio::test]
+async fn a_result_that_was_not_returned_may_have_begun() {
+    let (entered, listed) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let (reached, lists) = (Arc::clone(&entered), Arc::clone(&listed));
+    let store = HookedStore::new(Arc::new(MemoryStore::new()), move |method| {
+        if method != "list" || lists.load(Ordering::SeqCst) == 0 {
+            return HookAction::Pass;
+        }
+        reached.notify_one();
+        HookAction::After(Box::pin(std::future::pending()))
+    });
+    let policy = ToolPolicy::from_toml(&POLICY.replace("require_approval_for_tools", "# "));
+    let policy = policy.expect("a policy");
+    let runner = ToolRunner::builder(ToolCatalog::collect().expect("a catalog"), policy).approvals(true).store(store);
+    let run = runner.build().expect("a runner").run(ada());
+    listed.store(1, Ordering::SeqCst);
+    let call = ToolCall::text("changes", "waiting__change", r#"{"to":3}"#);
+    tokio::select! {
+        result = run.exec(call) => panic!("{result:?}"),
+        () = entered.notified() => {}
+    }
+    assert!(run.may_have_begun(&CallId::new("changes")));
+}

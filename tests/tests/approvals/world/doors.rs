@@ -141,13 +141,7 @@ async fn a_queue_asks_anew() {
 fn with(rig: &Rig, tool: impl Into<tool_runtime::registration::DynamicTool>, rules: &str) -> ToolRunner {
     let policy = format!("allowed_tools = ['world__pay']\n{rules}");
     let catalog = ToolCatalog::builder().tool::<Pay>().dynamic(tool).build().expect("a catalog");
-    ToolRunner::builder(catalog, ToolPolicy::from_toml(&policy).expect("a policy"))
-        .capabilities(rig.capabilities())
-        .approvals(true)
-        .clock(Arc::clone(&rig.shared.clock))
-        .store(Arc::clone(&rig.shared.store))
-        .build()
-        .expect("a runner")
+    rig.shared.start_with(catalog, Arc::clone(&rig.shared.store) as _, &policy, rig.capabilities())
 }
 
 const INNER: &str = "allowed_graphs = ['payer']\nrequire_approval_for_tools = ['world__pay']";

@@ -17,13 +17,7 @@ async fn two_processes_share_the_notices_of_a_database() {
     let path = folder.path().join("notices.db");
     let open = || async { Arc::new(SqlStore::sqlite(&path, SqlOptions::new()).await.expect("a store")) };
     let stores = [open().await as Arc<dyn Store>, open().await as Arc<dyn Store>];
-    let policy = ToolPolicy::from_toml(&format!("{POLICY}{ASKS}[notices]\n")).expect("a policy");
-    let builder = ToolRunner::builder(catalog(), policy).capabilities(processes(0).capabilities()).approvals(true);
-    let run = builder.store(Arc::clone(&stores[0])).build().expect("a runner").run(ada());
-    for number in 0..CALLS {
-        let call = ToolCall::text(format!("c{number}"), "notices__refund", ARGUMENTS);
-        assert_eq!(run.exec(call).await.outcome(), Outcome::ApprovalRequired);
-    }
+    wait_in(&stores[0], CALLS).await;
     let server = Server::start([Reply::body("200 OK", "", b"")]).expect("a free port");
     let sending = stores.clone().map(|store| {
         let notifier = Notifier::new(store, &server.url(), [SECRET]).expect("a webhook");
@@ -48,13 +42,7 @@ async fn an_unreadable_notice_stops_no_other() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("notices.db");
     let store: Arc<dyn Store> = Arc::new(SqlStore::sqlite(&path, SqlOptions::new()).await.expect("a store"));
-    let policy = ToolPolicy::from_toml(&format!("{POLICY}{ASKS}[notices]\n")).expect("a policy");
-    let builder = ToolRunner::builder(catalog(), policy).capabilities(processes(0).capabilities()).approvals(true);
-    let run = builder.store(Arc::clone(&store)).build().expect("a runner").run(ada());
-    for id in ["c1", "c2", "c3"] {
-        let waits = run.exec(ToolCall::text(id, "notices__refund", ARGUMENTS)).await;
-        assert_eq!(waits.outcome(), Outcome::ApprovalRequired);
-    }
+    wait_in(&store, 3).await;
     let file = rusqlite::Connection::open(&path).expect("a database");
     let damage = "UPDATE tool_runtime_documents SET body = '{' WHERE number = \
                   (SELECT number FROM tool_runtime_documents WHERE space = 'notice' ORDER BY number LIMIT 1 OFFSET 1)";

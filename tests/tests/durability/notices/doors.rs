@@ -60,12 +60,7 @@ const DOORS: [Door; 8] = [
         name: "queue",
         open: 1,
         prepare: |processes| Box::pin(question(processes)),
-        act: |runner, question| {
-            Box::pin(async move {
-                let decision = ApprovalDecision::Deny(None);
-                drop(RunQueue::new(&runner).decide("run 1", &parsed(&question), decision, &by("grace")).await);
-            })
-        },
+        act: |runner, question| Box::pin(decide_by_queue(runner, question, ApprovalDecision::Deny(None))),
         expected: &["call.waiting", "call.decided denied"],
     },
     Door {
@@ -86,12 +81,7 @@ const DOORS: [Door; 8] = [
         name: "decided late",
         open: 1,
         prepare: |processes| Box::pin(expired(processes)),
-        act: |runner, question| {
-            Box::pin(async move {
-                let decision = ApprovalDecision::Approve;
-                drop(RunQueue::new(&runner).decide("run 1", &parsed(&question), decision, &by("grace")).await);
-            })
-        },
+        act: |runner, question| Box::pin(decide_by_queue(runner, question, ApprovalDecision::Approve)),
         expected: &["call.waiting", "call.expired"],
     },
     Door {
@@ -104,7 +94,7 @@ const DOORS: [Door; 8] = [
                 drop(runner.run(ada()).settle(&call, Reconciled::Prevented, &by("grace")).await);
             })
         },
-        // A person settled it, so nobody has to learn of that.
+        // A settlement sends no notice.
         expected: &["call.unknown"],
     },
 ];
@@ -142,6 +132,10 @@ async fn unknown(processes: &Processes) -> String {
     cancelled.cancel();
     stuck.await.expect("it ends");
     String::new()
+}
+
+async fn decide_by_queue(runner: ToolRunner, question: String, decision: ApprovalDecision) {
+    drop(RunQueue::new(&runner).decide("run 1", &parsed(&question), decision, &by("grace")).await);
 }
 
 async fn decide_by_token(runner: ToolRunner, token: String) {
@@ -203,13 +197,6 @@ async fn drive(runner: ToolRunner) {
     drop(driven.await);
 }
 
-fn over(processes: &Processes, store: Arc<dyn Store>) -> ToolRunner {
-    let policy = ToolPolicy::from_toml(&policy()).unwrap_or_else(|error| panic!("{error}"));
-    let runner = ToolRunner::builder(catalog(), policy).capabilities(processes.capabilities()).approvals(true);
-    let runner = runner.lease(LEASE).clock(Arc::clone(&processes.clock)).store(store);
-    runner.build().unwrap_or_else(|error| panic!("{error}"))
-}
-
 /// Every call that began to wait waits still, or its end was noticed. Every unknown outcome was noticed.
 async fn is_whole(processes: &Processes, what: &str) {
     let store: &MemoryStore = &processes.store;
@@ -227,11 +214,12 @@ async fn each_door_writes_one_notice_with_its_change() {
     for door in DOORS {
         let processes = processes(door.open);
         let token = (door.prepare)(&processes).await;
-        (door.act)(over(&processes, Arc::clone(&processes.store) as _), token.clone()).await;
+        (door.act)(runner_over(&processes, Arc::clone(&processes.store) as _, &policy(), catalog()), token.clone())
+            .await;
         assert_eq!(kinds(&processes).await, door.expected, "{}", door.name);
         is_whole(&processes, door.name).await;
         if door.name != "engine" {
-            (door.act)(over(&processes, Arc::clone(&processes.store) as _), token).await;
+            (door.act)(runner_over(&processes, Arc::clone(&processes.store) as _, &policy(), catalog()), token).await;
             assert_eq!(kinds(&processes).await, door.expected, "{}: it is noticed once", door.name);
         }
     }
@@ -255,7 +243,7 @@ async fn no_door_leaves_a_change_without_its_notice() {
                     _ => HookAction::Fail(lost()),
                 }
             });
-            (door.act)(over(&processes, Arc::new(dying)), token).await;
+            (door.act)(runner_over(&processes, Arc::new(dying), &policy(), catalog()), token).await;
             is_whole(&processes, &what).await;
             if done.load(Ordering::Acquire) <= at {
                 break;
@@ -280,7 +268,7 @@ async fn a_call_that_is_withdrawn_does_not_wait_any_more() {
             }
             HookAction::Pass
         });
-        let ended = over(&processes, Arc::new(losing)).run(ada()).exec(call()).await;
+        let ended = runner_over(&processes, Arc::new(losing), &policy(), catalog()).run(ada()).exec(call()).await;
         assert!(!ended.executed(), "{lost}: {}", ended.to_model());
         is_whole(&processes, "withdrawn").await;
         if kinds(&processes).await == ["call.waiting", "call.decided abandoned"] {

@@ -58,7 +58,7 @@ fn answer(mut stream: TcpStream) {
     drop(stream.read_to_end(&mut Vec::new()));
 }
 
-/// Reads the requests that the dead process sent and nobody answered.
+/// Reads the unanswered requests of the dead process.
 fn read_rest(listener: &TcpListener, received: &mut Vec<Asked>) {
     while let Ok((stream, _)) = listener.accept() {
         stream.set_nonblocking(false).expect("a stream");
@@ -75,13 +75,7 @@ async fn a_notifier_that_is_killed_loses_no_notice() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("notices.db");
     let store: Arc<dyn Store> = Arc::new(SqlStore::sqlite(&path, SqlOptions::new()).await.expect("a store"));
-    let policy = ToolPolicy::from_toml(&format!("{POLICY}{ASKS}[notices]\n")).expect("a policy");
-    let builder = ToolRunner::builder(catalog(), policy).capabilities(processes(0).capabilities()).approvals(true);
-    let run = builder.store(Arc::clone(&store)).build().expect("a runner").run(ada());
-    for number in 0..CALLS {
-        let call = ToolCall::text(format!("c{number}"), "notices__refund", ARGUMENTS);
-        assert_eq!(run.exec(call).await.outcome(), Outcome::ApprovalRequired);
-    }
+    wait_in(&store, CALLS).await;
     let file = Connection::open(&path).expect("a database");
     file.busy_timeout(PATIENCE).expect("a timeout");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");

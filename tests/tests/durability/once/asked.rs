@@ -1,11 +1,10 @@
 //! Calls with an effect key that a person approves, and repeated ones: neither asks for an effect that happened.
 
 use tests::world::{HookAction, HookedStore};
-use tool_runtime::agent::{Agent, CodeMode, Conversation, RunQueue, TurnOutcome, Worker};
+use tool_runtime::agent::{Agent, Conversation, RunQueue, TurnOutcome, Worker};
 use tool_runtime::call::Question;
 use tool_runtime::store::{PendingCall, RecordFilter, StoreError};
 use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
-use tool_runtime::{ToolPolicy, ToolRunner};
 
 use super::*;
 
@@ -14,7 +13,7 @@ const ASKS: &str = "require_approval_for_tools = ['once__refund', 'once__repay',
 /// Two people have to approve.
 const TWO: &str = "require_approval_for_tools = ['once__refund']\n[approvals]\nrequired = 2";
 
-fn heidi(name: &str) -> Decider {
+fn person(name: &str) -> Decider {
     Decider::new(name.to_owned()).tenant("acme")
 }
 
@@ -61,7 +60,7 @@ async fn no_person_is_asked_about_an_effect_that_happened_or_happens_now() {
     let result = rig.asks("run-2").exec(call("once__refund", "c2")).await;
     is_earlier(&result, "run-1", "c1");
     assert!(result.to_model().starts_with("7 of p-1"), "{}", result.to_model());
-    // Another tool with the key gets no result, and asks nobody either.
+    // Another tool with the key gets no result and does not ask a person.
     let repaid = rig.asks("run-3").exec(call("once__repay", "c1")).await;
     assert!(repaid.to_model().contains("another tool already caused this effect"), "{}", repaid.to_model());
     assert!(rig.waiting().await.is_empty());
@@ -96,7 +95,7 @@ async fn the_first_question_names_an_unknown_outcome() {
     let summary = rig.waiting().await.remove(0).summary.expect("a sentence");
     assert!(summary.contains("unknown outcome: call “c1” of run “run-1”"), "{summary}");
     rig.shared.open(9);
-    let result = rig.asks("run-2").resume(&shown, ApprovalDecision::Approve, &heidi("heidi")).await;
+    let result = rig.asks("run-2").resume(&shown, ApprovalDecision::Approve, &person("heidi")).await;
     assert_eq!((result.expect("it waits").outcome(), rig.shared.effects()), (Outcome::Ok, 2));
 }
 
@@ -108,7 +107,7 @@ async fn a_waiting_call_that_is_made_again_still_waits() {
     let shown = asked(&rig.asks("run-2").exec(call("once__refund", "c1")).await);
     assert!(rig.call(("run-1", "ada"), "once__refund", "c1").await.executed());
     assert_eq!(asked(&rig.asks("run-2").exec(call("once__refund", "c1")).await), shown);
-    let result = rig.asks("run-2").resume(&shown, ApprovalDecision::Approve, &heidi("heidi")).await;
+    let result = rig.asks("run-2").resume(&shown, ApprovalDecision::Approve, &person("heidi")).await;
     is_earlier(&result.expect("it waits"), "run-1", "c1");
     let of_call = rig.shared.closed().await.into_iter().filter(|record| *record.run_id == *"run-2");
     assert_eq!((of_call.count(), rig.waiting().await.len()), (1, 0));
@@ -151,32 +150,7 @@ async fn a_conversation_and_a_worker_go_on_without_a_question() {
     assert_eq!((earlier.count(), rig.waiting().await.len(), rig.shared.effects()), (2, 0, 1));
 }
 
-fn scripting(rig: &Rig) -> ToolRunner {
-    let code = CodeMode::new("code", "1").tools(["once__report", "once__refund"]).effects();
-    let catalog = ToolCatalog::builder().collect().dynamic(code).build().expect("a catalog");
-    let policy = "allowed_tools = ['once__report', 'once__refund']\nallowed_graphs = ['code']";
-    ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).expect("a policy"))
-        .capabilities(rig.capabilities())
-        .approvals(true)
-        .clock(Arc::clone(&rig.shared.clock))
-        .store(Arc::clone(&rig.shared.store))
-        .build()
-        .expect("a runner")
-}
-
-/// Every effect of a script asks, unless it happened.
-#[tokio::test]
-async fn a_script_gets_the_result_of_an_effect_that_happened() {
-    let rig = Rig::new();
-    let run = scripting(&rig).run(of("run-1", "ada"));
-    assert!(run.exec(ToolCall::text("c1", "once__report", "{}")).await.executed());
-    let script = ToolCall::text("c2", "graph__code", r#"{"script":"once__report()"}"#);
-    let result = run.exec(script).await;
-    assert_eq!((result.outcome(), rig.shared.effects()), (Outcome::Ok, 1), "{}", result.to_model());
-    assert!(rig.waiting().await.is_empty());
-}
-
-/// Two calls of one effect wait. While the first one runs, an approval of the second one changes nothing.
+/// Two calls of one effect wait. While the first one runs, an approval of the second one is refused.
 #[tokio::test]
 async fn an_approval_that_meets_a_running_call_can_be_repeated() {
     let rig = Rig::new();
@@ -186,13 +160,13 @@ async fn an_approval_that_meets_a_running_call_can_be_repeated() {
     let second = asked(&two.exec(call("once__refund", "c1")).await);
     let by = async |run: &str, shown: &Question, name: &str| {
         let run = process().run(of(run, if run == "run-1" { "ada" } else { "bob" }));
-        run.resume(shown, ApprovalDecision::Approve, &heidi(name)).await.expect("it waits")
+        run.resume(shown, ApprovalDecision::Approve, &person(name)).await.expect("it waits")
     };
     assert_eq!(by("run-1", &first, "grace").await.approvals(), Some((1, 2)));
     assert_eq!(by("run-2", &second, "grace").await.approvals(), Some((1, 2)));
     let (run, shown) = (process().run(of("run-1", "ada")), first.clone());
     let approve =
-        async move { run.resume(&shown, ApprovalDecision::Approve, &heidi("heidi")).await.expect("it is decided") };
+        async move { run.resume(&shown, ApprovalDecision::Approve, &person("heidi")).await.expect("it is decided") };
     let running = rig.shared.stuck(approve).await;
     let told = by("run-2", &second, "heidi").await;
     assert_eq!((told.outcome(), code(&told)), (Outcome::ApprovalMismatch, Some("in_progress")), "{}", told.to_model());
@@ -223,13 +197,13 @@ async fn a_conversation_takes_the_decision_again() {
     let TurnOutcome::Waiting { calls } = ended else { panic!("{ended:?}") };
     let running = rig.shared.stuck(rig.run("run-1", "ada").exec(call("once__refund", "c1"))).await;
     let question = calls[0].question.clone();
-    let ended = conversation.decide(&question, ApprovalDecision::Approve, &heidi("heidi")).await.expect("it waits");
+    let ended = conversation.decide(&question, ApprovalDecision::Approve, &person("heidi")).await.expect("it waits");
     let TurnOutcome::Waiting { calls } = ended else { panic!("{ended:?}") };
     assert_eq!(calls[0].refused.as_ref().and_then(|refused| refused.tool_code.as_deref()), Some("in_progress"));
     assert_eq!(calls[0].question, question);
     rig.shared.open(9);
     running.await.expect("it ends");
-    let ended = conversation.decide(&question, ApprovalDecision::Approve, &heidi("heidi")).await.expect("it waits");
+    let ended = conversation.decide(&question, ApprovalDecision::Approve, &person("heidi")).await.expect("it waits");
     assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
     assert_eq!((rig.shared.effects(), rig.waiting().await.len()), (1, 0));
 }
@@ -259,17 +233,17 @@ async fn a_worker_takes_the_decision_again() {
         drop(stop);
         working.await.expect("no panic").expect("the store is there");
     };
-    queue.decide("run-2", &question, ApprovalDecision::Approve, &heidi("heidi")).await.expect("it waits");
+    queue.decide("run-2", &question, ApprovalDecision::Approve, &person("heidi")).await.expect("it waits");
     with_worker(vec![], 1).await;
     assert_eq!(rig.waiting().await.len(), 1);
     rig.shared.open(9);
     running.await.expect("it ends");
-    queue.decide("run-2", &question, ApprovalDecision::Approve, &heidi("heidi")).await.expect("it waits");
+    queue.decide("run-2", &question, ApprovalDecision::Approve, &person("heidi")).await.expect("it waits");
     with_worker(vec![ScriptedTurn::text("Paid back.")], 3).await;
     assert_eq!((rig.shared.effects(), rig.waiting().await.len()), (1, 0));
 }
 
-/// A model may repeat a call whose effect another call has: it is no loop, and uses up nothing.
+/// A repeated call that gets `in_progress` or an earlier result uses no budget and is not a loop.
 #[tokio::test]
 async fn a_repeated_call_that_does_not_run_uses_up_nothing() {
     let rig = Rig::new();
@@ -317,13 +291,13 @@ async fn a_call_whose_intent_was_lost_keeps_its_key() {
     let summary = rig.waiting().await.remove(0).summary.expect("a sentence");
     assert!(summary.starts_with("A call with the same effect key has an unknown outcome"), "{summary}");
     let paid = Reconciled::TookEffect("7".to_owned());
-    restored.settle(&CallId::new("c1"), paid, &heidi("heidi")).await.expect("it is settled");
+    restored.settle(&CallId::new("c1"), paid, &person("heidi")).await.expect("it is settled");
     is_earlier(&rig.call(("run-3", "ada"), "once__repay", "c1").await, "run-1", "c1");
     rig.shared.clock.advance(Duration::from_hours(24));
     assert!(rig.call(("run-4", "ada"), "once__repay", "c1").await.executed(), "the key has its time");
 }
 
-/// What failed before its effect runs each time, and is a loop.
+/// A call that fails before its effect runs each time, so its repetition is a loop.
 #[tokio::test]
 async fn a_call_that_runs_each_time_is_a_loop() {
     let rig = Rig::new();

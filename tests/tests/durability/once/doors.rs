@@ -8,10 +8,7 @@ use tool_runtime::call::{CallId, Caller, Decider};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{RecordFilter, Store};
 use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
-use tool_runtime::{
-    Event, Outcome, Reconciled, Run, RunOptions, ToolCall, ToolCatalog, ToolExecResult, ToolInvocationRecord,
-    ToolPolicy, ToolRunner,
-};
+use tool_runtime::{Outcome, Reconciled, ToolCall, ToolCatalog, ToolExecResult, ToolInvocationRecord};
 
 use super::{Rig, call, code, of};
 
@@ -23,13 +20,7 @@ fn process_of(rig: &Rig, turns: Vec<ScriptedTurn>) -> ToolRunner {
     let scripts = CodeMode::new("code", "1").tools(TOOLS).effects();
     let catalog = ToolCatalog::builder().collect().dynamic(graph).dynamic(scripts).build().expect("a catalog");
     let policy = "allowed_tools = ['once__refund', 'once__control']\nallowed_graphs = ['payer', 'code']";
-    ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).expect("a policy"))
-        .capabilities(rig.capabilities())
-        .approvals(true)
-        .clock(Arc::clone(&rig.shared.clock))
-        .store(Arc::clone(&rig.shared.store))
-        .build()
-        .expect("a runner")
+    rig.shared.start_with(catalog, Arc::clone(&rig.shared.store) as _, policy, rig.capabilities())
 }
 
 /// A process whose graph is not called.

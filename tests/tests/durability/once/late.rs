@@ -6,8 +6,8 @@ use std::time::Duration;
 use tool_runtime::agent::CodeMode;
 use tool_runtime::call::{CallId, Decider};
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::MemoryStore;
-use tool_runtime::{Outcome, Reconciled, Run, ToolCall, ToolCatalog, ToolPolicy, ToolRunner};
+use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
+use tool_runtime::{Outcome, Reconciled, Run, ToolCall, ToolCatalog};
 
 use super::{Rig, call, of};
 
@@ -69,13 +69,7 @@ async fn a_key_of_a_run_holds_in_its_scripts() {
     let code = CodeMode::new("code", "1").tools(["once__report"]).effects();
     let catalog = ToolCatalog::builder().collect().dynamic(code).build().expect("a catalog");
     let policy = "allowed_tools = ['once__report']\nallowed_graphs = ['code']";
-    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).expect("a policy"))
-        .capabilities(rig.capabilities())
-        .approvals(true)
-        .clock(Arc::clone(&rig.shared.clock))
-        .store(Arc::clone(&rig.shared.store))
-        .build()
-        .expect("a runner");
+    let runner = rig.shared.start_with(catalog, Arc::clone(&rig.shared.store) as _, policy, rig.capabilities());
     let script = async |run: &Run, id: &str| {
         let waits = run.exec(ToolCall::text(id, "graph__code", r#"{"script":"once__report()"}"#)).await;
         // A script asks for each effect that did not happen yet.
@@ -86,6 +80,7 @@ async fn a_key_of_a_run_holds_in_its_scripts() {
     let run = runner.run(of("run-1", "ada"));
     assert!(run.exec(ToolCall::text("c1", "once__report", "{}")).await.executed());
     let inside = script(&run, "c2").await;
+    assert!(rig.shared.store.pending_calls(&RecordFilter::default()).await.expect("a list").is_empty(), "no question");
     assert_eq!((inside.outcome(), rig.shared.effects()), (Outcome::Ok, 1), "{}", inside.to_model());
     // A script of another run has the effect, and holds the key for its whole run.
     let other = runner.run(of("run-2", "ada"));

@@ -101,7 +101,7 @@ fn unknown() -> Rig {
     rig
 }
 
-/// Three calls wait, and nobody decides on them.
+/// Three waiting calls that have expired.
 async fn suspended() -> Rig {
     let rig = Rig { asks: true, ..Rig::new("plain", Dies::After) };
     calls(&rig).await;
@@ -120,6 +120,9 @@ fn an_abandoned_call_that_cannot_be_read_stops_no_other() {
             let open = database.store.unfinished_calls(&RecordFilter::default()).await.expect("it lists");
             let told: Vec<_> = open.iter().map(|read| read.as_ref().map(|call| &*call.run_id)).collect();
             assert!(matches!(told[..], [Ok("run-1"), Ok("run-3"), Err(_)]), "{told:?}");
+            let one = RecordFilter { limit: Some(1), ..RecordFilter::default() };
+            let open = database.store.unfinished_calls(&one).await.expect("it lists");
+            assert!(matches!(open[..], [Ok(_), Err(_)]), "a limit hides no damage: {open:?}");
             let swept = rig.runner_over(Arc::clone(&database.store)).sweep().await;
             assert_eq!(code(swept), "store_corrupt", "{tool}");
             assert_eq!(ended(&*database.store).await, but_the_second(outcome), "{tool}");

@@ -71,12 +71,12 @@ async fn an_approval_from_before_the_outcome_was_known_does_not_count() {
     );
     // Made again, it is the same waiting call.
     assert_eq!(question(&exec(&rig, "run-2", "settled__pay", "c2").await), anew.question());
-    // Whoever was shown that it took effect may let it happen again.
+    // A person who was shown that it took effect may let it happen again.
     let result = rig.approve("run-2", &anew.question(), "heidi").await.expect("it waits");
     assert_eq!((result.outcome(), rig.shared.effects()), (Outcome::Ok, 2));
 }
 
-/// The approver was shown a worse world.
+/// The approver accepted a greater risk.
 #[tokio::test]
 async fn an_approval_stands_if_the_earlier_call_did_not_happen() {
     let rig = Rig::new();
@@ -102,7 +102,7 @@ async fn of_several_earlier_calls_each_has_its_outcome() {
     let unknown = format!("A call with the same arguments has an unknown outcome: {}.", named("run-1"));
     let known = format!("A call with the same arguments had an unknown outcome, and took effect: {}.", named("run-2"));
     assert_eq!(summary(&second), format!("{unknown} {known}"));
-    // The other did not happen: who approves this question was shown a worse world.
+    // The other did not happen: an approval of this question is still valid.
     assert_eq!(rig.settle("run-1", "c1", Reconciled::Prevented, "grace").await, Ok(Outcome::Cancelled));
     let result = rig.approve("run-3", &second.question(), "heidi").await.expect("it waits");
     assert_eq!((result.outcome(), rig.shared.effects()), (Outcome::Ok, 3));

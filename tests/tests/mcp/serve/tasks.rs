@@ -2,7 +2,7 @@
 
 mod once;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use rmcp::model::{
 };
 use rmcp::service::{ClientLifecycleMode, RunningService, ServiceError, ServiceExt as _};
 use serde_json::{Value, json};
+use tests::world::{HookAction, HookedStore};
+use tokio::sync::Semaphore;
 use tool_runtime::agent::{CodeMode, Input};
 use tool_runtime::call::{Decider, DecisionError};
 use tool_runtime::capability::Elicit;
@@ -212,6 +214,43 @@ async fn a_call_that_waits_is_a_task_until_it_is_decided() {
         client.cancel_task(CancelTaskParams::new(&created.task_id)).await.unwrap();
         assert_eq!(ended(&client, &created.task_id).await.status(), TaskStatus::Completed);
     }
+}
+
+/// A query reads the call as suspended here, and finds its record only after it was carried out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_meets_the_decision_loses_no_file() {
+    let memory = Arc::<MemoryStore>::default();
+    let (is_held, goes_on) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let holds_next = Arc::new(AtomicBool::new(false));
+    let store = HookedStore::new(Arc::clone(&memory) as _, {
+        let (is_held, goes_on, holds_next) = (Arc::clone(&is_held), Arc::clone(&goes_on), Arc::clone(&holds_next));
+        move |method| {
+            if method != "read" || !holds_next.swap(false, Ordering::SeqCst) {
+                return HookAction::Pass;
+            }
+            let goes_on = Arc::clone(&goes_on);
+            is_held.add_permits(1);
+            HookAction::After(Box::pin(async move { drop(goes_on.acquire().await) }))
+        }
+    });
+    let served = builder(store, POLICY).build().unwrap();
+    let client = piped(&served, OLD).await;
+    let id = task(&client, "letters__send", json!({"text": "met"})).await.task_id;
+
+    holds_next.store(true, Ordering::SeqCst);
+    let met = async {
+        drop(is_held.acquire().await.unwrap());
+        decide(&memory, ApprovalDecision::Approve).await;
+        while recorded(&*memory).await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        goes_on.add_permits(1);
+    };
+    let (seen, ()) = tokio::join!(get(&client, &id), met);
+    let seen = seen.unwrap();
+    let done = ended(&client, &id).await;
+    assert_eq!(result(&done)["content"][1]["type"], "resource");
+    assert!(seen.status() == TaskStatus::Working || seen == done, "{seen:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -104,7 +104,7 @@ pub(super) async fn purge(cli: &Cli<'_>, asked: Purge) -> Result<Exit, Failure> 
 /// Erases the data of the principal.
 pub(super) async fn erase(cli: &Cli<'_>, no_tenant: bool, by: &By) -> Result<Exit, Failure> {
     let named = &cli.settings.named;
-    let Some(principal) = &named.principal else {
+    let Some(principal) = named.principal.as_ref().filter(|principal| !principal.is_empty()) else {
         return Err(Failure::usage(
             "name the person whose data is erased: --principal ID, with --tenant ID or --no-tenant",
         ));
@@ -123,17 +123,17 @@ pub(super) async fn erase(cli: &Cli<'_>, no_tenant: bool, by: &By) -> Result<Exi
     whys.dedup();
     whys.iter().for_each(|why| terminal::note(&format!("{why}: {}", remedy(why))));
     // Programs learn the reason of the first run that was kept.
-    Err(Failure::failed("the request is not fulfilled: erase again when nothing is kept any more").code(why))
+    Err(Failure::failed("some runs were kept: remove the reasons above, then erase again").code(why))
 }
 
-/// Returns the tenant whose data is erased. An erasure reaches one tenant, and one that reaches the wrong tenant finds
-/// nothing, so there is no default without a tenant.
+/// Returns the tenant whose data is erased. There is no default without a tenant: an erasure of the wrong tenant
+/// would succeed without erasing anything.
 fn erased_tenant(tenant: Option<Arc<str>>, is_named: bool, no_tenant: bool) -> Result<Option<Arc<str>>, Failure> {
     match (tenant, no_tenant) {
         (_, true) if is_named => Err(Failure::usage("name --tenant ID or --no-tenant, and not both")),
         (_, true) => Ok(None),
-        (None, false) => Err(Failure::usage("name the tenant: --tenant ID, or --no-tenant for the runs without one")),
-        (tenant, false) => Ok(tenant),
+        (Some(tenant), false) if !tenant.is_empty() => Ok(Some(tenant)),
+        (_, false) => Err(Failure::usage("name the tenant: --tenant ID, or --no-tenant for the runs without one")),
     }
 }
 
@@ -256,7 +256,8 @@ mod tests {
         assert_eq!(erased_tenant(acme(), false, false).ok(), Some(acme()), "the application's own");
         assert_eq!(erased_tenant(acme(), false, true).ok(), Some(None), "the runs without one");
         assert_eq!(erased_tenant(None, false, true).ok(), Some(None));
-        for refused in [erased_tenant(None, false, false), erased_tenant(acme(), true, true)] {
+        let empty = erased_tenant(Some("".into()), true, false);
+        for refused in [erased_tenant(None, false, false), erased_tenant(acme(), true, true), empty] {
             let failure = refused.err().map(|failure| (failure.exit, failure.message.contains("--no-tenant")));
             assert_eq!(failure, Some((Exit::Usage, true)));
         }

@@ -172,7 +172,7 @@ impl Notifier {
         let store = &self.endpoint.store;
         let now = store.now().await?;
         let mut search = Search::of(Query { due: Some(now), ..Query::new(DocumentKind::Notice) });
-        while let Some(page) = search.next_reporting(&**store, |found| self.endpoint.warn(found)).await? {
+        while let Some(page) = search.next_reporting(&**store, |found| self.endpoint.warn(&found)).await? {
             let is_pending =
                 |listed: &StoredDocument| matches!(&listed.document, Document::Notice(notice) if notice.next.is_some());
             let (pending, over): (Vec<_>, Vec<_>) = page.into_iter().partition(is_pending);

@@ -38,7 +38,7 @@ impl Turns {
             Action::Decide(question, decision, decider) => {
                 Box::pin(self.run.resume(&question, decision, &decider)).await
             }
-            // Without an answer nobody knows what the client did.
+            // The client may have executed the call, so its outcome is unknown.
             Action::Expire(question) if is_clients(before.as_ref(), &question) => {
                 Box::pin(self.run.abandon(id.as_str())).await
             }

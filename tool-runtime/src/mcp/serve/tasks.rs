@@ -69,7 +69,7 @@ enum Refusal {
     Failed,
     /// The same call of its party is suspended already.
     Taken,
-    /// Nobody could decide on it: only this process can reach the store, and its client cannot be asked.
+    /// No person can decide on it: only this process reaches the store, and its client does not support forms.
     NoDecider,
 }
 

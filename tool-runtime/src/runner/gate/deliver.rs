@@ -43,7 +43,8 @@ pub(in crate::runner) fn adopt(run: &Run, tool: &str, result: &ToolExecResult) {
     if let Some(value) = result.value() {
         evidence(run, tool, value.get());
     }
-    if result.executed() {
+    // An earlier call or a person can have produced the value.
+    if result.executed() || result.value().is_some() {
         label(run, entry);
     }
 }

@@ -18,7 +18,7 @@ use crate::runner::gate::ending::{Ending, Stop};
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::spans::Parent;
 use crate::runner::gate::stages;
-use crate::runner::gate::stages::{Beginning, Bound, Concluded, Connections, Judged, Left, Permit};
+use crate::runner::gate::stages::{Beginning, Bound, Concluded, Connections, Judged, Left, Looked, Permit};
 use crate::runner::waiting::grants::{Remembered, remembered};
 use crate::runner::waiting::suspend::{Waits, suspend};
 use crate::store::{Key, StoredUnknown};
@@ -144,8 +144,8 @@ async fn resolve_approval(open: &mut OpenCall, hydrated: Hydrated) -> Result<Per
 async fn ask(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, Stop> {
     let frozen = Arc::clone(&hydrated.frozen);
     match stages::look(open, &frozen).await? {
-        Ok(ending) => Ok(ending),
-        Err(unknown) => {
+        Looked::Ends(ending) => Ok(ending),
+        Looked::Asks(unknown) => {
             let waits = Waits { unknown, ..Waits::default() };
             suspend(open, hydrated, Suspension::Approval, waits).await
         }

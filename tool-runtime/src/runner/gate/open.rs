@@ -8,9 +8,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{CallId, Cause, Decision, Outcome, SHOWN_BYTES, ToolCall, ToolContext, ToolExecResult};
+use crate::call::{CallId, Cause, Decision, Outcome, SHOWN_BYTES, ToolCall, ToolContext, ToolExecResult, ledger_key};
 use crate::contain::discard;
-use crate::hydrate::{Hydrated, Treatment};
+use crate::hydrate::{Frozen, Hydrated, Treatment};
 use crate::runner::gate::deliver;
 use crate::runner::gate::deliver::adopt;
 use crate::runner::gate::draft::{Called, Draft, Refused, Shown};
@@ -25,7 +25,7 @@ use crate::runner::waiting::labels;
 use crate::runner::{CallClient, Continued, ResumeError, Run};
 use crate::store::waiting::{self, Fate};
 use crate::store::{Key, StoreError, WriteHandle};
-use crate::tool::ToolEffect;
+use crate::tool::{Digested, Hash, ToolEffect};
 
 /// An open call. Dropping it early records it as `cancelled`, or as `outcome_unknown` if a tool with effects had begun.
 ///
@@ -238,6 +238,19 @@ impl OpenCall {
         self.run.state().hand_out(&self.draft.id);
     }
 
+    /// Returns the key of this call in the ledger, before it has a context.
+    pub(in crate::runner) fn ledger_key(&self, frozen: &Frozen) -> Hash {
+        let options = self.run.options();
+        let party = (options.tenant.as_deref(), options.principal.as_deref());
+        ledger_key(
+            party,
+            self.run.identity(),
+            &frozen.entry.spec.name,
+            &self.draft.id,
+            Digested::effective_digest(frozen),
+        )
+    }
+
     /// Returns the run of the graph that this call executes: the one in which it waited or in which an earlier attempt
     /// worked. A graph that runs again finds its earlier steps there.
     pub(in crate::runner) fn graph_run(&self, context: &ToolContext) -> Arc<str> {
@@ -298,10 +311,11 @@ impl OpenCall {
             }
             self.close_recorded();
         }
+        // The last step: if the future is dropped while it waits, the result was not returned.
+        labels::share(&self.run).await;
         if self.draft.executed() || is_kept {
             self.handed_out();
         }
-        labels::share(&self.run).await;
         result
     }
 
@@ -332,8 +346,8 @@ impl OpenCall {
             deliver::read(&self.run, entry, delivered);
         }
         self.close(&result, stop.as_ref());
-        self.run.state().hand_out(&self.draft.id);
         labels::share(&self.run).await;
+        self.run.state().hand_out(&self.draft.id);
         Ok(result)
     }
 }

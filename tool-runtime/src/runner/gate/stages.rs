@@ -27,7 +27,7 @@ pub(in crate::runner) use conclude::{Concluded, conclude};
 pub(in crate::runner) use decide::{
     Judged, Permit, decide, decide_approved, decide_granted, is_denied, required_approvals,
 };
-pub(in crate::runner) use effect::look;
+pub(in crate::runner) use effect::{Looked, look};
 pub(in crate::runner) use freeze::freeze;
 pub(in crate::runner) use hydrate::{hydrate, hydrate_begun, hydrate_only, hydrate_waiting, read_again};
 pub(in crate::runner) use reach::reach;

@@ -2,6 +2,8 @@
 
 use crate::call::{CallId, Delivered, Failed, Outcome, Question, SafeError, ToolExecResult, ToolInvocationRecord};
 use crate::media::Attachments;
+use crate::runner::Run;
+use crate::runner::gate::deliver::adopt;
 use crate::runner::ledger::client::LedgerClient;
 use crate::store::{RecordFilter, StoreError};
 
@@ -32,7 +34,7 @@ impl LedgerClient<'_> {
     ) -> Result<Option<Option<ToolExecResult>>, StoreError> {
         // If the id belongs to several calls, the refusal of one is no evidence about the others.
         if let Some(record) = self.own_record(call_id, |record| record.executed && is_wanted(record)).await? {
-            return Ok(Some(Some(result(record))));
+            return Ok(Some(Some(adopted(self.0, record))));
         }
         let open = self.unfinished(call_id, tool).await?;
         let unfinished = open.is_some();
@@ -41,7 +43,7 @@ impl LedgerClient<'_> {
         }
         // The call may have ended, or may have been closed, between the two reads.
         let record = self.own_record(call_id, &is_wanted).await?.filter(|record| record.executed || !unfinished);
-        Ok((unfinished || record.is_some()).then(|| record.map(result)))
+        Ok((unfinished || record.is_some()).then(|| record.map(|record| adopted(self.0, record))))
     }
 
     /// Returns the last record under a call's id that is this run's own and that `is_wanted`.
@@ -56,6 +58,14 @@ impl LedgerClient<'_> {
             .rev()
             .find(|record| self.0.owns(record.principal.as_deref(), record.tenant.as_deref()) && is_wanted(record)))
     }
+}
+
+/// Returns the result of a call that this run did not see end, and applies its labels and its evidence to the run.
+pub(in crate::runner) fn adopted(run: &Run, record: ToolInvocationRecord) -> ToolExecResult {
+    let tool = record.name.clone();
+    let result = result(record);
+    adopt(run, &tool, &result);
+    result
 }
 
 /// Returns the result of a call, as its caller reads it, from the record.

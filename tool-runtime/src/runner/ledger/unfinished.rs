@@ -134,6 +134,6 @@ impl LedgerClient<'_> {
             Ok(entry.map(|entry| entry.record.clone()))
         };
         let ended = self.0.shared().store.transact(keys, found).await?;
-        Ok(ended.map(|record| look_up::result(*record)))
+        Ok(ended.map(|record| look_up::adopted(self.0, *record)))
     }
 }

@@ -6,14 +6,10 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-#[cfg(feature = "mcp-server")]
-use crate::call::Decider;
 use crate::call::{Caller, Event, EventSink, RunFields};
 use crate::capability::ConnectionId;
 use crate::policy::{LoopThresholds, PolicyContext, RunTools, Standing, ToolNames};
 use crate::runner::Run;
-#[cfg(feature = "mcp-server")]
-use crate::runner::run::rights::Rights;
 use crate::store::RunLease;
 
 /// The principal of a run and its permissions. Every default allows no more than the policy does.
@@ -211,47 +207,6 @@ impl RunOptions {
         if self.ends_with_process { LoopThresholds::NEVER } else { LoopThresholds::default() }
     }
 
-    /// Whether both act for the same principal of the same tenant, whatever their permissions.
-    #[cfg(feature = "mcp-server")]
-    pub(crate) fn is_principal_of(&self, other: &Self) -> bool {
-        self.principal == other.principal && self.tenant == other.tenant
-    }
-
-    /// Returns the tenant and the principal.
-    #[cfg(feature = "mcp-server")]
-    pub(crate) fn named_party(&self) -> (Option<Arc<str>>, Option<Arc<str>>) {
-        (self.tenant.clone(), self.principal.clone())
-    }
-
-    /// Returns the principal as a decider of their tenant and with their roles.
-    #[cfg(feature = "mcp-server")]
-    pub(crate) fn as_decider(&self) -> Option<Decider> {
-        let decider = Decider::new(Arc::clone(self.principal.as_ref()?));
-        let decider = self.tenant.iter().cloned().fold(decider, Decider::tenant);
-        Some(self.roles.iter().cloned().fold(decider, Decider::role))
-    }
-
-    /// Whether both act for the same party with the same properties and permissions.
-    #[cfg(feature = "mcp-server")]
-    pub(crate) fn is_party_of(&self, other: &Self) -> bool {
-        self.has_rights_of(other) && self.connections == other.connections
-    }
-
-    /// Whether both act for the same principal with the same properties and tools. The ids of connections can differ
-    /// between the sessions of a principal.
-    #[cfg(feature = "mcp-server")]
-    pub(crate) fn has_rights_of(&self, other: &Self) -> bool {
-        self.rights() == other.rights()
-    }
-
-    /// Returns the principal with its properties and tools, in an order of their own. Parties with equal rights are one
-    /// party to a server.
-    #[cfg(feature = "mcp-server")]
-    pub(crate) fn rights(&self) -> Rights<'_> {
-        let (roles, attributes) = (self.roles.iter().collect(), self.attributes.iter().collect());
-        Rights { party: (&self.tenant, &self.principal, roles, attributes), tools: self.tools.as_ref() }
-    }
-
     /// Returns the principal's roles and attributes.
     pub(in crate::runner) fn standing(&self) -> Standing {
         Standing { roles: self.roles.clone(), attributes: self.attributes.clone() }
@@ -282,24 +237,5 @@ impl RunOptions {
             labels,
             tools: self.tools.as_ref(),
         }
-    }
-}
-
-#[cfg(all(test, feature = "mcp-server"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_that_lists_roles_in_another_order_is_of_the_same_party() {
-        let ada = || RunOptions::new().principal("ada").tenant("acme");
-        let buyer = ada().role("buyer").role("head");
-        assert!(buyer.is_party_of(&ada().role("head").role("buyer").role("head")));
-        for other in [ada(), ada().role("buyer"), ada().role("buyer").role("head").role("admin")] {
-            assert!(!buyer.is_party_of(&other) && !other.is_party_of(&buyer));
-        }
-        assert_eq!(buyer.rights().digest(), ada().role("head").role("buyer").role("head").rights().digest());
-        let one = ada().attribute("site", "graz").attribute("site", "wien");
-        assert!(one.is_party_of(&ada().attribute("site", "wien").attribute("site", "graz")));
-        assert!(!one.is_party_of(&ada().attribute("site", "wien")));
     }
 }

@@ -1,14 +1,18 @@
-//! [`Rights`]: a party as a server compares it.
+//! The party of a run as a server compares it: [`Rights`] and the comparisons of [`RunOptions`].
+//!
+//! They are in a file of their own because only builds with `mcp-server` have them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::call::Decider;
 use crate::policy::RunTools;
+use crate::runner::RunOptions;
 use crate::tool::Hash;
 
-/// A principal with its properties and tools. Lists are sets: rules see neither an order nor a repetition.
+/// A principal with its properties and tools. Lists are sets, because the order and repetitions do not affect any rule.
 #[derive(PartialEq, Eq, Serialize)]
 pub(crate) struct Rights<'a> {
     pub(in crate::runner) party: Party<'a>,
@@ -24,5 +28,61 @@ impl Rights<'_> {
     pub(crate) fn digest(&self) -> Hash {
         // Writing texts does not fail.
         Hash::sha256(serde_json::to_vec(self).unwrap_or_default())
+    }
+}
+
+impl RunOptions {
+    /// Whether both act for the same principal of the same tenant, whatever their permissions.
+    pub(crate) fn is_principal_of(&self, other: &Self) -> bool {
+        self.principal == other.principal && self.tenant == other.tenant
+    }
+
+    /// Returns the tenant and the principal.
+    pub(crate) fn named_party(&self) -> (Option<Arc<str>>, Option<Arc<str>>) {
+        (self.tenant.clone(), self.principal.clone())
+    }
+
+    /// Returns the principal as a decider of their tenant and with their roles.
+    pub(crate) fn as_decider(&self) -> Option<Decider> {
+        let decider = Decider::new(Arc::clone(self.principal.as_ref()?));
+        let decider = self.tenant.iter().cloned().fold(decider, Decider::tenant);
+        Some(self.roles.iter().cloned().fold(decider, Decider::role))
+    }
+
+    /// Whether both act for the same party with the same properties and permissions.
+    pub(crate) fn is_party_of(&self, other: &Self) -> bool {
+        self.has_rights_of(other) && self.connections == other.connections
+    }
+
+    /// Whether both act for the same principal with the same properties and tools. The ids of connections can differ
+    /// between the sessions of a principal.
+    pub(crate) fn has_rights_of(&self, other: &Self) -> bool {
+        self.rights() == other.rights()
+    }
+
+    /// Returns the principal with its properties and tools, in a canonical order. Parties with equal rights are one
+    /// party to a server.
+    pub(crate) fn rights(&self) -> Rights<'_> {
+        let (roles, attributes) = (self.roles.iter().collect(), self.attributes.iter().collect());
+        Rights { party: (&self.tenant, &self.principal, roles, attributes), tools: self.tools.as_ref() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_that_lists_roles_in_another_order_is_of_the_same_party() {
+        let ada = || RunOptions::new().principal("ada").tenant("acme");
+        let buyer = ada().role("buyer").role("head");
+        assert!(buyer.is_party_of(&ada().role("head").role("buyer").role("head")));
+        for other in [ada(), ada().role("buyer"), ada().role("buyer").role("head").role("admin")] {
+            assert!(!buyer.is_party_of(&other) && !other.is_party_of(&buyer));
+        }
+        assert_eq!(buyer.rights().digest(), ada().role("head").role("buyer").role("head").rights().digest());
+        let one = ada().attribute("site", "graz").attribute("site", "wien");
+        assert!(one.is_party_of(&ada().attribute("site", "wien").attribute("site", "graz")));
+        assert!(!one.is_party_of(&ada().attribute("site", "wien")));
     }
 }

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use crate::call::{
     ArgumentChange, ArgumentChangeKind, CallId, Decider, DecisionError, JsonText, Names, Outcome, PendingGraph,
-    Question, Stated, Suspension, ToolExecResult, World, ledger_key,
+    Question, Stated, Suspension, ToolExecResult, World,
 };
 use crate::contain::discard;
 use crate::hydrate::{Frozen, Hydrated};
@@ -24,6 +22,7 @@ use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::late;
 use crate::runner::waiting::{comparison, labels, names, notices, world};
 use crate::runner::{ResumeError, Run};
+use crate::store::ledger::after;
 use crate::store::{
     DecisionKind, DecisionRecord, FrozenArguments, Key, PendingCall, ReplacedArguments, StoreError, UnknownCall,
     Waiting,
@@ -66,10 +65,7 @@ pub(in crate::runner) async fn suspend(
         Err(stop) => return world::unstated(open, &frozen, stop).await,
     };
     let run = open.run();
-    let (shared, options) = (run.shared(), run.options());
-    let spec = &frozen.entry.spec;
-    let party = (options.tenant.as_deref(), options.principal.as_deref());
-    let key = ledger_key(party, run.identity(), &spec.name, &open.draft.id, Digested::effective_digest(&*frozen));
+    let (shared, key) = (run.shared(), open.ledger_key(&frozen));
     // Before a call waits for the first time, another process may have run it without an approval, or ended it.
     let is_new = graph.is_none() && open.attempt.is_none() && run.state().is_continued();
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
@@ -85,7 +81,7 @@ pub(in crate::runner) async fn suspend(
         names: names.shown,
         changes,
         required,
-        expires_at: now.saturating_add(shared.approval_ttl).unwrap_or(Timestamp::MAX),
+        expires_at: after(now, shared.approval_ttl),
         suspension,
         prepared: prepared.clone(),
         graph,

@@ -110,8 +110,8 @@ impl EffectHolder {
 }
 
 impl StoredEffect {
-    /// Returns the time from which the document has no meaning; before all of these times if an outcome is unsettled, so
-    /// that a listing of those reads no keys that are kept.
+    /// Returns the time from which the document can be removed, or the epoch if an outcome is unsettled: then a listing
+    /// by due time finds the unsettled ones without reading the keys that are kept.
     pub(in crate::store) fn due(&self) -> Option<Timestamp> {
         if self.unknown.is_empty() { self.over() } else { Some(Timestamp::UNIX_EPOCH) }
     }

@@ -16,7 +16,7 @@ use crate::store::retention_record::{Act, RetentionRecord};
 use crate::store::transaction::returning;
 use crate::store::{
     Chain, ChangeFn, Document, DocumentKind, Finding, Key, Query, RecordFilter, SealedRecord, StoreError,
-    StoredDocument, Transaction,
+    StoredDocument, Transaction, unsettled,
 };
 
 /// How many records one transaction erases, which bounds its length and that of the record of the erasure.
@@ -84,7 +84,7 @@ impl Retention<'_> {
             let mut runs = BTreeMap::new();
             for read in page {
                 match read {
-                    Ok(sealed) if is_of(&sealed, &party) => {
+                    Ok(sealed) if is_record_of(&sealed, &party) => {
                         runs.entry(Arc::clone(sealed.record.run_id())).or_insert(sealed.position);
                     }
                     Ok(_) => {}
@@ -100,7 +100,7 @@ impl Retention<'_> {
             }
         }
         let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Run) });
-        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(&found)).await? {
             let runs = page.iter().filter_map(|listed| listed.as_run());
             for run in runs.filter(|run| party_of(run) == party) {
                 // A run with such records was met above.
@@ -128,7 +128,7 @@ impl Retention<'_> {
         let mut filter =
             RecordFilter { principal, tenant, limit: Some(FIRST), ..RecordFilter::run(Arc::clone(run_id)) };
         while let Some(page) = filter.next_page(self.store).await? {
-            if let Some(sealed) = page.into_iter().flatten().find(|sealed| is_of(sealed, party)) {
+            if let Some(sealed) = page.into_iter().flatten().find(|sealed| is_record_of(sealed, party)) {
                 return Ok(Some(sealed.position));
             }
         }
@@ -137,12 +137,16 @@ impl Retention<'_> {
 
     /// Keeps the runs of a party that are in progress or unsettled, and those of documents that cannot be read.
     async fn keep_open(&self, report: &mut RetentionReport, party: &Party) -> Result<Open, StoreError> {
+        let now = self.store.now().await?;
         let (mut found, mut outcomes_are_hidden) = (BTreeSet::new(), false);
         for kind in [DocumentKind::Call, DocumentKind::Waiting, DocumentKind::Effect] {
             // Calls and outcomes that are open have a due time.
-            let mut search = Search::of(Query { due: Some(Timestamp::MAX), ..Query::new(kind) });
-            let mut broken = |finding: &Finding| {
-                report.keep_broken(finding);
+            let mut search = Search::of(match kind {
+                DocumentKind::Effect => unsettled(now),
+                kind => Query { due: Some(Timestamp::MAX), ..Query::new(kind) },
+            });
+            let mut broken = |finding: Finding| {
+                report.keep_broken(&finding);
                 outcomes_are_hidden |= kind == DocumentKind::Effect;
             };
             while let Some(page) = search.next_reporting(self.store, &mut broken).await? {
@@ -151,9 +155,8 @@ impl Retention<'_> {
                 found.extend(own.map(|(record, why)| (Arc::clone(&record.run_id), why)));
             }
         }
-        let now = self.store.now().await?;
         let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Run) });
-        while let Some(page) = search.next_reporting(self.store, |finding| report.keep_broken(finding)).await? {
+        while let Some(page) = search.next_reporting(self.store, |finding| report.keep_broken(&finding)).await? {
             let runs = page.iter().filter_map(|listed| listed.as_run());
             let open = runs.filter(|run| party_of(run) == *party && is_in_progress(run, now));
             found.extend(open.map(|run| (Arc::clone(&run.run_id), "in_progress")));
@@ -268,7 +271,7 @@ impl Retention<'_> {
         while let Some(page) = filter.next_page(self.store).await? {
             for sealed in page.into_iter().flatten() {
                 let is_other = !sealed.record.is_erased() && sealed.record.as_retention().is_none();
-                if is_other && !is_of(&sealed, party) {
+                if is_other && !is_record_of(&sealed, party) {
                     return Ok(false);
                 }
             }
@@ -285,7 +288,7 @@ impl Retention<'_> {
         records: &[SealedRecord],
     ) -> Result<(u64, bool), StoreError> {
         let (mut changes, mut is_whole) = (Vec::new(), true);
-        for sealed in records.iter().filter(|sealed| is_of(sealed, task.party)) {
+        for sealed in records.iter().filter(|sealed| is_record_of(sealed, task.party)) {
             match kept::erased(&sealed.record).map_err(|error| StoreError::Corrupt(Box::new(error)))? {
                 Erasure::To(record) => changes.push(SealedRecord { record, ..sealed.clone() }),
                 Erasure::Impossible => is_whole = false,
@@ -316,7 +319,7 @@ impl Retention<'_> {
         party: &Party,
     ) -> Result<(), StoreError> {
         let mut search = Search::of(Query { limit: BATCH, ..query });
-        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(&found)).await? {
             for StoredDocument { key, document, .. } in page {
                 if without(&document, party).is_none() {
                     continue;
@@ -374,7 +377,7 @@ fn open_in(document: &Document) -> Vec<(&ToolInvocationRecord, &'static str)> {
     }
 }
 
-fn is_of(sealed: &SealedRecord, (principal, tenant): &Party) -> bool {
+fn is_record_of(sealed: &SealedRecord, (principal, tenant): &Party) -> bool {
     !sealed.record.is_erased()
         && sealed.record.as_retention().is_none()
         && (sealed.record.principal(), sealed.record.tenant()) == (principal.as_ref(), tenant.as_ref())

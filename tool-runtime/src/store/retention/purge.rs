@@ -90,7 +90,7 @@ impl Retention<'_> {
         }
         // Runs without records: conversations that called no tool.
         let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Run) });
-        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(&found)).await? {
             for run in page.iter().filter_map(|listed| listed.as_run()) {
                 let filter = RecordFilter { limit: Some(1), ..RecordFilter::run(Arc::clone(&run.run_id)) };
                 if filter.clone().next_page(self.store).await?.is_none() {
@@ -255,7 +255,7 @@ impl Retention<'_> {
     /// Removes the results of effect keys whose calls ended before this moment.
     async fn purge_results(&self, report: &mut RetentionReport, until: Timestamp) -> Result<(), StoreError> {
         let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Effect) });
-        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(found)).await? {
+        while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(&found)).await? {
             for listed in page {
                 let Document::Effect(effect) = listed.document else { continue };
                 let Some(record) = effect.held.and_then(|held| held.record) else { continue };

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::testing::agreement::merged::merged;
 use crate::text::pointer;
 
 /// A value with one change.
@@ -19,7 +20,7 @@ pub(super) struct Mutant {
 /// with a thousand members each.
 const MAX_PARTS: usize = 100_000;
 
-/// Hands each mutant of a value to `each`; of too many, every second, third, .. one, from `phase` on.
+/// Passes the mutants of a value to `each`. If they are too many, it passes every n-th one, starting at `phase`.
 pub(super) fn mutants(schema: &Value, value: &Value, phase: usize, each: &mut dyn FnMut(&Mutant)) {
     let mut count = 0_usize;
     changes(schema, value, &mut |_, _, _, _| count += 1);
@@ -42,7 +43,7 @@ fn parts(value: &Value) -> usize {
     }
 }
 
-/// Gets the place of a change, its words, whether a parser sees it, and the part that is put there.
+/// Receives the pointer of a change, its description, whether a parser must refuse it, and the replacement.
 type Changed<'a> = dyn FnMut(&str, String, bool, &dyn Fn() -> Value) + 'a;
 
 fn changes(schema: &Value, value: &Value, each: &mut Changed<'_>) {
@@ -197,12 +198,12 @@ pub(super) fn hidden_defaults(
 }
 
 /// Returns the schema of the value at a pointer into a value of `schema`.
-pub(super) fn described<'a>(schema: &'a Value, at: &str) -> Option<&'a Map<String, Value>> {
-    let mut here = resolved(schema, schema)?;
+pub(super) fn described(schema: &Value, at: &str) -> Option<Map<String, Value>> {
+    let mut here = merged(schema, schema)?.into_owned();
     for segment in pointer::split(at)? {
         let next = here.get("properties").and_then(|properties| properties.get(&*segment));
         let next = next.or_else(|| here.get("additionalProperties").filter(|more| more.is_object()));
-        here = resolved(schema, next.or_else(|| here.get("items"))?)?;
+        here = merged(schema, next.or_else(|| here.get("items"))?)?.into_owned();
     }
     Some(here)
 }
@@ -211,8 +212,8 @@ type Each<'a> = dyn FnMut(&str, &Map<String, Value>, &Value) + 'a;
 
 /// Visits every part of a value with its schema.
 fn visit(root: &Value, schema: &Value, value: &Value, at: &mut String, each: &mut Each<'_>) {
-    let Some(schema) = resolved(root, schema) else { return };
-    each(at, schema, value);
+    let Some(schema) = merged(root, schema) else { return };
+    each(at, &schema, value);
     let before = at.len();
     match value {
         Value::Object(members) => {
@@ -234,17 +235,6 @@ fn visit(root: &Value, schema: &Value, value: &Value, at: &mut String, each: &mu
         }
         _ => {}
     }
-}
-
-/// The schema, behind its reference if it is one.
-pub(super) fn resolved<'a>(root: &'a Value, schema: &'a Value) -> Option<&'a Map<String, Value>> {
-    let mut schema = schema.as_object()?;
-    // References of a schema that was checked do not come back to themselves; elsewhere sixty-four are enough.
-    for _ in 0..64 {
-        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return Some(schema) };
-        schema = root.pointer(reference.strip_prefix('#')?)?.as_object()?;
-    }
-    None
 }
 
 pub(super) fn types(schema: &Map<String, Value>) -> Vec<&str> {

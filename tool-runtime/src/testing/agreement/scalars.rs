@@ -12,7 +12,7 @@ use crate::testing::agreement::texts::{of_format, of_pattern};
 /// How many characters are made beyond the least number.
 pub(super) const SPREAD: u64 = 6;
 
-/// Texts that have to be longer repeat themselves.
+/// Longer texts repeat a text of this length.
 const LONG: usize = 200;
 
 /// The maximum number of characters of the smallest value.
@@ -68,7 +68,7 @@ pub(super) fn number(schema: &Map<String, Value>) -> Made {
     }
 }
 
-/// Texts of a schema that the smallest value has so many times.
+/// Returns the texts of a schema. `times` is how often the smallest value of the whole schema contains one.
 pub(super) fn text(schema: &Map<String, Value>, times: u64) -> Made {
     let bound = |name: &str| schema.get(name).and_then(Value::as_u64);
     let low = bound("minLength").unwrap_or(0);

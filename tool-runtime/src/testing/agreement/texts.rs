@@ -16,7 +16,7 @@ pub(super) fn of_pattern(pattern: &str, least: u64, most: u64) -> Option<RegexGe
     if let Some(digits) = pattern.strip_suffix("{1,39}$") {
         return string_regex(&format!("{}{{1,38}}", digits.trim_start_matches('^'))).ok();
     }
-    match formats::accepted(pattern) {
+    match formats::named_by(pattern).and_then(pattern_of) {
         Some(accepted) => string_regex(accepted).ok(),
         None => string_regex(&unanchored(pattern, least, most.min(LONGEST))).ok(),
     }
@@ -29,6 +29,9 @@ const LONGEST: u64 = 200;
 /// `*` and `+` that reach the wanted length. A pattern without an end is continued.
 fn unanchored(pattern: &str, least: u64, most: u64) -> String {
     let most = if least > 8 { most } else { 8 };
+    // The lengths of repetitions inside of repetitions multiply.
+    let groups = pattern.matches(")*").count() + pattern.matches(")+").count();
+    let most = if groups > 1 { (most >> (3 * groups.min(21))).max(1) } else { most };
     let (mut written, mut letters) = (String::new(), pattern.chars().peekable());
     let (mut depth, mut is_class) = (0_u32, false);
     let (mut is_first, mut is_ended) = (true, false);
@@ -71,9 +74,14 @@ fn unanchored(pattern: &str, least: u64, most: u64) -> String {
     if is_ended || continued == 0 { written } else { format!("(?:{written})[a-z]{{0,{continued}}}") }
 }
 
-/// Texts of a format that JSON Schema defines. `None` for any other.
+/// Texts of a format. `None` for an unknown one.
 pub(super) fn of_format(format: &str) -> Option<BoxedStrategy<Value>> {
-    let pattern = match format {
+    string_regex(pattern_of(format)?).ok().map(|texts| texts.prop_map(Value::from).boxed())
+}
+
+/// Returns a pattern of texts that every type of a format accepts.
+fn pattern_of(format: &str) -> Option<&'static str> {
+    Some(match format {
         "uuid" => "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",
         "date" => "20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])",
         "date-time" => "20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z",
@@ -91,7 +99,14 @@ pub(super) fn of_format(format: &str) -> Option<BoxedStrategy<Value>> {
         "json-pointer" => "|/a/0",
         "relative-json-pointer" => "0|1/a",
         "regex" => "\\^a\\+\\$|\\[0-9\\]",
+        "partial-date-time" => {
+            "20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?"
+        }
+        "partial-time" => "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\\.[0-9]{1,9})?)?",
+        "zoned-date-time" => {
+            "20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\+00:00)?\\[UTC\\]"
+        }
+        "ip" => "(1[0-9]{2}|[1-9])\\.[0-9]\\.[0-9]\\.[1-9]|2001:db8::[1-9a-f][0-9a-f]{0,3}",
         _ => return None,
-    };
-    string_regex(pattern).ok().map(|texts| texts.prop_map(Value::from).boxed())
+    })
 }

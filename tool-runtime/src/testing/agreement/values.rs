@@ -1,6 +1,6 @@
 //! Values of a schema, as a strategy of proptest.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::collection::vec;
 use proptest::prelude::{BoxedStrategy, Just, Strategy as _, any};
@@ -26,7 +26,7 @@ const MAX_PLACES: usize = 20_000;
 /// The maximum number of items of the smallest value.
 const MAX_ITEMS: u64 = 10_000;
 
-/// Arrays within so many others get at most one item more than they need: three for each level would be too many.
+/// From this depth of nested arrays on, an array gets at most one optional item; three at each level would be too many.
 const FEW: usize = 6;
 
 /// Returns the values of a schema.
@@ -37,6 +37,8 @@ pub(super) fn values(schema: &Value) -> Result<BoxedStrategy<Value>, String> {
     let (at, open) = (String::new(), Vec::new());
     Maker { root: schema, at, depth: 0, arrays: 0, times: 1, places: 0, open, is_endless: false }.of(schema)
 }
+
+type Pairs = BTreeMap<String, Value>;
 
 struct Maker<'a> {
     root: &'a Value,
@@ -65,7 +67,7 @@ impl Maker<'_> {
         made
     }
 
-    /// As [`inside`](Self::inside), for what the smallest value has so many times.
+    /// As [`inside`](Self::inside), for a part that each value contains at least `least` times.
     fn within(&mut self, least: u64, segment: &str, schema: &Value) -> Result<BoxedStrategy<Value>, String> {
         let before = self.times;
         self.times = before.saturating_mul(least.max(1));
@@ -115,7 +117,9 @@ impl Maker<'_> {
             Some(schema) => schema,
             None if *schema == Value::Bool(true) => return Ok(anything()),
             None if *schema == Value::Bool(false) => return self.refuse("the schema allows nothing"),
-            None => return self.refuse("a reference is not a JSON Pointer to a schema of this document"),
+            None => {
+                return self.refuse("a reference is not a JSON Pointer to a schema of this document");
+            }
         };
         let schema = &*schema;
         if let Some(constant) = schema.get("const") {
@@ -210,7 +214,7 @@ impl Maker<'_> {
                 }
                 items => items?,
             },
-            None if first.is_empty() || low > 0 => anything(),
+            None if first.is_empty() || low > 0 => self.within(low, "0", &Value::Bool(true))?,
             None => return Ok(first.prop_map(Value::Array).boxed()),
         };
         let (low, high) = (usize::try_from(low).unwrap_or(0), usize::try_from(high).unwrap_or(0));
@@ -320,17 +324,15 @@ impl Maker<'_> {
         low: u64,
         most: u64,
     ) -> Result<BoxedStrategy<Pairs>, String> {
-        let (low, high) = (low, low.saturating_add(2).min(most));
+        let high = low.saturating_add(2).min(most);
         if low > high {
             return self.refuse("no object has so many members");
         }
         let (low, high) = (usize::try_from(low).unwrap_or(0), usize::try_from(high).unwrap_or(0));
-        // Equal names leave fewer members, so there are some more pairs.
+        // Two more pairs than `low`, because equal names are merged. A value with too few members is rejected.
         Ok(vec(pair, low..=high).prop_map(|pairs| pairs.into_iter().collect()).boxed())
     }
 }
-
-type Pairs = std::collections::BTreeMap<String, Value>;
 
 fn anything() -> BoxedStrategy<Value> {
     select(vec![

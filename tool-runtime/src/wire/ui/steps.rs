@@ -77,29 +77,15 @@ impl Steps {
                     let reason = reason.map(|error| error.safe_message.clone());
                     order.push(&UiEvent::ApprovalResponse { approval_id, approved: !is_refused, reason });
                 }
-                let missing = Missing { tool_call_id: &id, of: *left_out, message: left_out.note() };
-                let missing = to_raw_value(&missing).ok().filter(|_| !left_out.is_none());
-                let missing = missing.map(|value| UiEvent::Data {
-                    name: "left-out".to_owned(),
-                    id: Some(id.clone()),
-                    value: value.into(),
-                });
-                let earlier = earlier_call.as_ref().map(|call| MarkOfEarlier {
-                    tool_call_id: &id,
-                    earlier_call_id: call.as_str(),
-                    message: Intervention::EARLIER,
-                });
-                let earlier = earlier.and_then(|earlier| to_raw_value(&earlier).ok()).map(|value| UiEvent::Data {
-                    name: "earlier-call".to_owned(),
-                    id: Some(id.clone()),
-                    value: value.into(),
-                });
-                order.push(&ended(id, *outcome, value.as_ref(), error.as_ref(), is_refused));
-                if let Some(earlier) = earlier {
-                    order.push(&earlier);
+                order.push(&ended(id.clone(), *outcome, value.as_ref(), error.as_ref(), is_refused));
+                if let Some(call) = earlier_call {
+                    let message = Intervention::EARLIER;
+                    let earlier = EarlierCallData { tool_call_id: &id, earlier_call_id: call.as_str(), message };
+                    tell("earlier-call", &id, &earlier, order);
                 }
-                if let Some(missing) = missing {
-                    order.push(&missing);
+                if !left_out.is_none() {
+                    let missing = Missing { tool_call_id: &id, of: *left_out, message: left_out.note() };
+                    tell("left-out", &id, &missing, order);
                 }
             }
             Event::Graph { .. } => {}
@@ -167,7 +153,7 @@ struct Missing<'a> {
 /// The mark of a result that an earlier call had. It is data of the message for the same reason.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct MarkOfEarlier<'a> {
+struct EarlierCallData<'a> {
     tool_call_id: &'a str,
     earlier_call_id: &'a str,
     message: &'a str,
@@ -200,13 +186,18 @@ fn suspend(asked: &ApprovalData<'_>, outcome: Outcome, shown: Option<&JsonText>,
     }
     // A protocol without frames for approvals shows the question there.
     let explains = asked.summary.is_some() || !asked.changes.is_empty() || !asked.names.is_empty();
-    if (explains || !order.shows_approvals())
-        && let Ok(value) = to_raw_value(asked)
-    {
-        order.push(&UiEvent::Data { name: "approval".to_owned(), id: Some(id.clone()), value: value.into() });
+    if explains || !order.shows_approvals() {
+        tell("approval", &id, asked, order);
     }
     let reason = asked.summary.map(str::to_owned);
     order.push(&UiEvent::ApprovalRequest { approval_id: asked.approval_id.to_string(), id, reason });
+}
+
+/// Writes data of a call into the message.
+fn tell(name: &str, id: &str, value: &impl Serialize, order: &mut Order) {
+    if let Ok(value) = to_raw_value(value) {
+        order.push(&UiEvent::Data { name: name.to_owned(), id: Some(id.to_owned()), value: value.into() });
+    }
 }
 
 fn tell_arguments(

@@ -67,7 +67,8 @@ impl Entering {
     /// Returns the outcome for the call, once the gate has answered.
     ///
     /// # Errors
-    /// The limit of suspended calls is reached, nobody could decide on the call, or the store failed. The call is not suspended.
+    /// The limit of suspended calls is reached, no person can decide on the call, or the store failed. The call is not
+    /// suspended.
     pub(in crate::mcp::serve) async fn entered(&self, server: &McpServer) -> Result<Entered, ErrorData> {
         let (run_tasks, call) = match &*self.state() {
             State::Outside | State::Enters(..) => return Ok(Entered::Nothing),

@@ -131,11 +131,11 @@ impl Tasks {
             // Its server was killed before it could store the description of the call.
             if !run_tasks.has(&call)
                 && let Some((created, expires)) =
-                    open_since(runner, &run_tasks, &call).await.map_err(|error| failed(&error))?
+                    times_of(runner, &run_tasks, &call).await.map_err(|error| failed(&error))?
             {
                 let (name, asked_as) = (waiting.name.clone(), Some(Arc::clone(asked_as)));
                 let saved = SavedTask { name, created, expires, asks: waiting.asks, asked_as };
-                run_tasks.add(call.clone(), saved, Arc::default(), None);
+                run_tasks.add_stored(call.clone(), saved);
             }
             let ticket = Ticket { run_tasks, call };
             if !ticket.run_tasks.is_delivered(&ticket.call).await && ticket.look(server).await?.is_some() {
@@ -258,8 +258,9 @@ impl Tasks {
     }
 }
 
-/// Returns when a call began to wait, or was found to run, and when the wait ends. `None` if it has ended.
-async fn open_since(
+/// Returns when a call began to wait and when it expires. For a call that runs, or has ended, the times of a call that
+/// began to wait now. `None` if the store does not have it.
+async fn times_of(
     runner: &ToolRunner,
     run_tasks: &RunTasks,
     call: &CallId,
@@ -267,8 +268,8 @@ async fn open_since(
     if let Some(pending) = run_tasks.run.pending(call).await? {
         return Ok(Some((pending.created_at, pending.expires_at)));
     }
-    let runs = matches!(run_tasks.run.go_on(call).await?, Some(None));
-    Ok(runs.then(|| (ServedRuns(runner).now(), ServedRuns(runner).expires())))
+    let is_known = run_tasks.run.go_on(call).await?.is_some();
+    Ok(is_known.then(|| (ServedRuns(runner).now(), ServedRuns(runner).expires())))
 }
 
 /// The end of a call that is being delivered to a client.

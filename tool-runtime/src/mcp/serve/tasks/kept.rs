@@ -93,15 +93,13 @@ impl RunTasks {
         let stored = ServedRuns(runner).document(ServedRun(&self.run).stored_id(), &self.party).await?;
         let Some(document) = stored.filter(|document| !self.is_kept(document)) else { return Ok(()) };
         for (id, task) in SavedRunTasks::parse(&document)?.tasks {
-            if !self.has(&id) {
-                self.add(id, task, Arc::default(), None);
-            }
+            self.add_stored(id, task);
         }
         self.restored(document);
         Ok(())
     }
 
-    /// Whether the store has this document of the tasks, as far as this process knows.
+    /// Whether this is the last document that this process wrote or read.
     fn is_kept(&self, document: &Arc<str>) -> bool {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == Some(document)
     }

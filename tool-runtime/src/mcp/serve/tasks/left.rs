@@ -1,4 +1,5 @@
-//! Cleans up after crashed servers: unapplied decisions, and the documents of runs whose calls have ended. A server over the same store gives each decision its record, and removes both.
+//! Cleans up after crashed servers: a server over the same store records the decisions on calls that have ended, and
+//! removes them and the documents of runs whose calls have ended.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

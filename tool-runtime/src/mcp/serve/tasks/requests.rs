@@ -213,7 +213,7 @@ impl Tasks {
             Err(_) => return Ok(None),
         };
         let run_tasks = Arc::new(RunTasks::new(run, party));
-        saved.tasks.into_iter().for_each(|(id, task)| run_tasks.add(id, task, Arc::default(), None));
+        saved.tasks.into_iter().for_each(|(id, task)| run_tasks.add_stored(id, task));
         run_tasks.restored(document);
         let mut by_run = self.by_run();
         if let Some(faster) = by_run.get(run_id) {

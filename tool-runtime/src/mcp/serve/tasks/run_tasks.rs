@@ -18,6 +18,9 @@ use crate::store::{PendingCall, StoreError};
 /// How long a task can be queried after its call has ended.
 const KEPT: Duration = Duration::from_secs(10 * 60);
 
+/// After how many refused decisions a client is not asked the same question again.
+const MOST_REFUSED: usize = 3;
+
 /// The tasks of one run.
 pub(super) struct RunTasks {
     pub(super) run: Run,
@@ -38,6 +41,8 @@ pub(super) struct Entry {
     updated: Timestamp,
     /// The number of decisions after which the call was still suspended. It gives each question its own key.
     asked: u32,
+    /// How many decisions on the present question were refused.
+    refused: usize,
     questions: Arc<Questions>,
     /// The token that cancels the decisions being carried out here, and their number. One of them runs the call; the
     /// others find that it runs.
@@ -99,10 +104,12 @@ impl RunTasks {
         questions: Arc<Questions>,
         running: Option<CancellationToken>,
     ) {
-        let (updated, running) = (saved.created, running.map(|running| (running, 1)));
-        let (attending, reported) = (BTreeMap::new(), DeliveryState::No);
-        let entry = Entry { saved, updated, asked: 0, questions, running, ended: None, attending, reported };
-        self.calls().insert(id, entry);
+        self.calls().insert(id, Entry::new(saved, questions, running));
+    }
+
+    /// Adds a call that another process stored. Another request may have added it already.
+    pub(super) fn add_stored(&self, id: CallId, saved: SavedTask) {
+        self.calls().entry(id).or_insert_with(|| Entry::new(saved, Arc::default(), None));
     }
 
     /// Marks a running call as suspended. Returns `false` if there is no such call here.
@@ -166,23 +173,32 @@ impl RunTasks {
                         return Ok(look(State::Waits(Box::new(pending))));
                     }
                 }
-                Ok(result) => {
-                    self.ended(id, &result, now);
-                    return Ok(look(State::Ended(result)));
-                }
+                Ok(result) => return Ok(look(self.ended_elsewhere(id, result, now))),
                 Err(ResumeError::Store(error)) => return Err(error),
                 // Another process expired or decided the call first: the record shows it.
                 Err(_) => {}
             }
         }
         Ok(match self.run.go_on(id).await? {
-            Some(Some(result)) => {
-                self.ended(id, &result, now);
-                look(State::Ended(result))
-            }
+            Some(Some(result)) => look(self.ended_elsewhere(id, result, now)),
             Some(None) => look(State::Works),
             None => None,
         })
+    }
+
+    /// Stores the end of a call that the store reported. A decision may have been carried out here meanwhile: its result
+    /// has the files of the call, which the store has not.
+    fn ended_elsewhere(&self, id: &CallId, result: ToolExecResult, now: Timestamp) -> State {
+        let mut calls = self.calls();
+        match calls.get_mut(id) {
+            Some(Entry { ended: Some((result, _)), .. }) => return State::Ended(result.clone()),
+            Some(Entry { running: Some(_), .. }) => return State::Works,
+            Some(entry) => (entry.updated, entry.ended) = (now, Some((result.clone(), now))),
+            None => {}
+        }
+        drop(calls);
+        self.news.send_replace(());
+        State::Ended(result)
     }
 
     pub(super) fn ended(&self, id: &CallId, result: &ToolExecResult, now: Timestamp) {
@@ -230,10 +246,15 @@ impl RunTasks {
             }
         };
         let (result, now) = (result?, ServedRuns(runner).now());
-        // The decision was refused, or a graph is suspended with its next call: the next question has a new key.
-        if result.outcome() == Outcome::ApprovalMismatch || result.outcome().is_suspension() {
+        // The decision was refused, or a graph is suspended with its next call: the next question has a new key, which
+        // a program may answer at once and be refused again.
+        let is_refused = result.outcome() == Outcome::ApprovalMismatch;
+        if is_refused || result.outcome().is_suspension() {
             if let Some(entry) = self.calls().get_mut(id) {
-                (entry.updated, entry.asked) = (now, entry.asked + 1);
+                entry.refused = if is_refused { entry.refused + 1 } else { 0 };
+                if entry.refused <= MOST_REFUSED {
+                    (entry.updated, entry.asked) = (now, entry.asked + 1);
+                }
             }
             self.news.send_replace(());
         } else {
@@ -292,6 +313,12 @@ impl RunTasks {
 }
 
 impl Entry {
+    fn new(saved: SavedTask, questions: Arc<Questions>, running: Option<CancellationToken>) -> Self {
+        let (updated, running) = (saved.created, running.map(|running| (running, 1)));
+        let (attending, reported) = (BTreeMap::new(), DeliveryState::No);
+        Self { saved, updated, asked: 0, refused: 0, questions, running, ended: None, attending, reported }
+    }
+
     /// Returns the time from which the task may be removed.
     fn until(&self) -> Timestamp {
         let from = match &self.ended {

@@ -47,10 +47,10 @@ pub(super) fn too_many(limit: usize) -> ErrorData {
     ErrorData::new(SERVER_ERROR, message, Some(json!({"code": "too_many_tasks", "limit": limit})))
 }
 
-/// Returns the error for a call that would wait although nobody could decide on it.
+/// Returns the error for a call that needs an approval that no person can give.
 pub(super) fn no_decider() -> ErrorData {
-    let message = "This call needs an approval, and nobody can give it: this client cannot be asked, and the server has \
-                   no store that others reach.";
+    let message = "This call needs an approval, but no approver can reach it. Use a client that supports forms, or a \
+                   server with a shared store.";
     ErrorData::new(SERVER_ERROR, message, Some(json!({"code": "no_decider"})))
 }
 

@@ -160,27 +160,23 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     if is_decided && matches!(begun, Ok(Begun::Blocked(Blocked::Runs))) {
         return Ok(Beginning::End(Box::pin(effect::still_waits(open)).await));
     }
-    count(open, bound, begun, grant.and_then(|grant| grant.1), is_decided)
-}
-
-/// Continues a call after its entry. A waiting call counts only when its decision is carried out, and one that another
-/// call answers never.
-fn count(
-    open: &mut OpenCall,
-    bound: &mut Bound,
-    begun: Result<Begun, StoreError>,
-    before_grant: Option<Decision>,
-    is_decided: bool,
-) -> Result<Beginning, Stop> {
     let is_blocked = matches!(begun, Ok(Begun::Blocked(_)));
-    let beginning = continue_with(open, begun, before_grant);
+    // The tool may reconcile an unknown twin next, so its repetition stays counted.
+    let is_repeated = is_decided || matches!(begun, Ok(Begun::Blocked(Blocked::Unknown(_))));
+    let beginning = continue_with(open, begun, grant.and_then(|grant| grant.1));
     if is_blocked || matches!(beginning, Ok(Beginning::Ask | Beginning::End(Ending::Suspended(_)))) {
-        bound.reserved.set_used(open, false);
-        if !is_decided {
-            open.run().loop_guard().withdraw(&*bound.reserved.hydrated.frozen);
-        }
+        uncount(open, bound, is_repeated);
     }
     beginning
+}
+
+/// Returns the budget share of a call that does not run. Unless `is_repeated`, the call is also removed from the loop
+/// guard, which has not counted a call that was decided on.
+fn uncount(open: &mut OpenCall, bound: &mut Bound, is_repeated: bool) {
+    bound.reserved.set_used(open, false);
+    if !is_repeated {
+        open.run().loop_guard().withdraw(&*bound.reserved.hydrated.frozen);
+    }
 }
 
 /// Removes an approved call from the waiting calls. If the call cannot begin, it keeps waiting: it is then closed
@@ -308,7 +304,7 @@ fn continue_with(
             if before_grant.is_some() {
                 open.draft.decided(before_grant);
             }
-            // Only an approved call can have been shown calls whose outcome is known by now.
+            // `earlier.known` is empty here: only the question of an approved call names earlier calls.
             Ok(Beginning::Twins(key, earlier.unknown))
         }
         Ok(Begun::Ungranted) => {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::call::{Caller, Delivered, Intervention, Outcome, ledger_key};
+use crate::call::{Caller, Delivered, Intervention, Outcome};
 use crate::contain::discard;
 use crate::hydrate::Frozen;
 use crate::media::Attachments;
@@ -64,33 +64,34 @@ fn outermost(run: &Run) -> &str {
     }
 }
 
+/// What other calls of its effect mean for a call before it suspends.
+pub(in crate::runner) enum Looked {
+    /// It ends with the result of an earlier call.
+    Ends(Ending),
+    /// It suspends, and its question names these earlier calls.
+    Asks(Vec<UnknownCall>),
+}
+
 /// Looks for other calls of the effect before a call suspends for an approval, so that no person is asked about an effect
 /// that happened or happens now. Returns the end of the call, or the earlier calls of unknown outcome that its question
 /// names.
 ///
 /// Only an effect key makes this look necessary: without one, a call that ended or that runs blocks no other.
-pub(in crate::runner) async fn look(
-    open: &mut OpenCall,
-    frozen: &Frozen,
-) -> Result<Result<Ending, Vec<UnknownCall>>, Stop> {
-    if frozen.entry.spec.once.is_none() {
-        return Ok(Err(Vec::new()));
-    }
-    let Some(claim) = claim(open, frozen, Vec::new()) else { return Ok(Err(Vec::new())) };
+pub(in crate::runner) async fn look(open: &mut OpenCall, frozen: &Frozen) -> Result<Looked, Stop> {
+    let claim = if frozen.entry.spec.once.is_some() { claim(open, frozen, Vec::new()) } else { None };
+    let Some(claim) = claim else { return Ok(Looked::Asks(Vec::new())) };
     let run = open.run().clone();
-    let party = (run.options().tenant.as_deref(), run.options().principal.as_deref());
-    let name = &frozen.entry.spec.name;
-    let key = ledger_key(party, run.identity(), name, &open.draft.id, Digested::effective_digest(frozen));
-    let keys = (Key::call(Arc::clone(run.identity()), key), run.waiting_key(&open.draft.id));
+    let key = Key::call(Arc::clone(run.identity()), open.ledger_key(frozen));
+    let keys = (key, run.waiting_key(&open.draft.id));
     match LedgerClient(&run).look_for_others(claim, keys).await {
-        Ok(None) => Ok(Err(Vec::new())),
-        Ok(Some(Blocked::Had(holder))) => earlier_result(open, *holder).map(Ok),
+        Ok(None) => Ok(Looked::Asks(Vec::new())),
+        Ok(Some(Blocked::Had(holder))) => earlier_result(open, *holder).map(Looked::Ends),
         Ok(Some(Blocked::Runs)) => Err(in_progress()),
-        Ok(Some(Blocked::Unknown(earlier))) => Ok(Err(earlier.named())),
+        Ok(Some(Blocked::Unknown(earlier))) => Ok(Looked::Asks(earlier.named())),
         Err(error) => {
-            // The call is blocked when it begins, if it has to be.
+            // If an earlier call blocks this one, `enter` finds it later.
             discard(run.store_unread(error));
-            Ok(Err(Vec::new()))
+            Ok(Looked::Asks(Vec::new()))
         }
     }
 }
