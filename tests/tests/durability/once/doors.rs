@@ -8,7 +8,10 @@ use tool_runtime::call::{CallId, Caller, Decider};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{RecordFilter, Store};
 use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
-use tool_runtime::{Outcome, Reconciled, ToolCall, ToolCatalog, ToolExecResult, ToolInvocationRecord};
+use tool_runtime::{
+    Event, Outcome, Reconciled, Run, RunOptions, ToolCall, ToolCatalog, ToolExecResult, ToolInvocationRecord,
+    ToolRunner,
+};
 
 use super::{Rig, call, code, of};
 
