@@ -19,7 +19,7 @@ use tests::stored::record;
 use tool_runtime::agent::{Agent, DisplayFn, Input, ModelClient, ModelError, ModelRequest, RunQueue, Worker};
 use tool_runtime::store::{Key, MemoryStore, Store, StoredDocument, Transaction};
 use tool_runtime::wire::history::{CallMessage, Part};
-use tool_runtime::wire::{Decoded, Finish, Message};
+use tool_runtime::wire::{Decoded, FinishReason, Message};
 use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -138,10 +138,10 @@ impl ModelClient for Asks {
     async fn complete(&self, request: ModelRequest<'_>, _: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let said = request.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
         if said == 2 {
-            return Ok(Decoded::new(&[Part::text("Done.")], Finish::Stop));
+            return Ok(Decoded::new(&[Part::text("Done.")], FinishReason::Stop));
         }
         let call = CallMessage::new(format!("call_{said}"), "bench__count", &format!("{{\"number\":{said}}}"));
-        Ok(Decoded::new(&[Part::Call(call)], Finish::ToolCalls))
+        Ok(Decoded::new(&[Part::Call(call)], FinishReason::ToolCalls))
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tool_runtime::Event;
 use tool_runtime::agent::http::HttpModel;
 use tool_runtime::agent::{Agent, ClientAnswer, Conversation, TurnOutcome};
-use tool_runtime::wire::{Effort, Format, RequestSettings};
+use tool_runtime::wire::{Format, ReasoningEffort, RequestSettings};
 use tool_runtime::{RunOptions, ToolPolicy, ToolRunner};
 
 use crate::provider::Turn;
@@ -78,7 +78,8 @@ pub async fn typed(format: Format) -> Result<Vec<String>, Box<dyn std::error::Er
     let counts = Turn::calls([("z2", "final_answer", r#"{"one":2}"#)]);
     let turns = [double(), list, Turn::text("[2]"), Turn::text(r#"{"answer":[2]}"#), counts];
     let server = Server::start(turns.iter().map(|turn| Reply::stream(&turn.stream(format))))?;
-    let settings = RequestSettings::new().max_output_tokens(900).reasoning(Effort::Low).user("u-1").cache_key("k-1");
+    let settings =
+        RequestSettings::new().max_output_tokens(900).reasoning(ReasoningEffort::Low).user("u-1").cache_key("k-1");
     let model = || HttpModel::builder(format, server.url(), "m").retries(0).build();
     let agent = Agent::new(model()?).instructions("Be brief.").settings(settings);
     let with = |policy: ToolPolicy| {

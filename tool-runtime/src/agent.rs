@@ -161,9 +161,9 @@ impl Agent {
     /// ```
     /// use tool_runtime::agent::Agent;
     /// use tool_runtime::testing::ScriptedModel;
-    /// use tool_runtime::wire::{Effort, RequestSettings, ToolChoice};
+    /// use tool_runtime::wire::{ReasoningEffort, RequestSettings, ToolChoice};
     ///
-    /// let settings = RequestSettings::new().temperature(0.2).reasoning(Effort::Low).tool_choice(ToolChoice::Required);
+    /// let settings = RequestSettings::new().temperature(0.2).reasoning(ReasoningEffort::Low).tool_choice(ToolChoice::Required);
     /// let agent = Agent::new(ScriptedModel::new([])).settings(settings);
     /// # let _ = agent;
     /// ```

@@ -44,13 +44,13 @@
 //! | M1 | Every call gets exactly one result, in call order, directly after the assistant's message |
 //!
 //! ```
-//! use tool_runtime::wire::{Finish, Format};
+//! use tool_runtime::wire::{FinishReason, Format};
 //!
 //! let mut decoder = Format::OpenAiChat.decoder();
 //! let events = decoder.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n");
 //! assert_eq!(events.len(), 1);
 //! let decoded = decoder.finish();
-//! assert_eq!((decoded.text.as_str(), decoded.finish), ("Hi", Finish::Stop));
+//! assert_eq!((decoded.text.as_str(), decoded.finish), ("Hi", FinishReason::Stop));
 //! ```
 
 mod decode;
@@ -72,11 +72,11 @@ pub(crate) use decode::WireErrorKind;
 pub(crate) use decode::framing::EventStream;
 #[cfg(feature = "http")]
 pub(crate) use decode::provider_error::{CodeIn, event_error};
-pub use decode::{Decoded, DecodedCall, Decoder, DisplayEvent, Finish, WireError};
+pub use decode::{Decoded, DecodedCall, Decoder, DisplayEvent, FinishReason, WireError};
 #[cfg(feature = "http")]
 pub(crate) use encode::{AnswerMode, OfferedTools, SentSchema};
 pub use encode::{EncodeError, EncodeOptions, Encoded, Loss, ToolChoice, WireTool};
 pub(crate) use encode::{Request, RequestInput};
 pub use format::Format;
 pub use history::message::Message;
-pub use settings::{Effort, RequestSettings};
+pub use settings::{ReasoningEffort, RequestSettings};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tool_runtime::agent::{DisplayFn, ModelClient, ModelError, ModelRequest};
 use tool_runtime::media::Media;
 use tool_runtime::wire::history::{Citation, Content, Part, TextPart};
-use tool_runtime::wire::{Decoded, DisplayEvent, Finish, Format, Message};
+use tool_runtime::wire::{Decoded, DisplayEvent, FinishReason, Format, Message};
 
 /// Knows five messages: "find TEXT", "order COUNT TEXT [to ADDRESS]" (of each part whose name contains the text), "where
 /// am I", "plan", which is answered with reasoning, a source and an image, and "break off". Writes the bytes that an
@@ -88,7 +88,7 @@ fn plan(show: &mut DisplayFn<'_>) -> Decoded {
     let image = Media::base64("image/png", IMAGE).ok().map(Part::Media);
     let parts = vec![Part::Reasoning(TextPart::new(reasoning)), Part::text(text), Part::Citation(source)];
     let parts: Vec<_> = parts.into_iter().chain(image).collect();
-    Decoded::new(&parts, Finish::Stop)
+    Decoded::new(&parts, FinishReason::Stop)
 }
 
 fn result(message: &Message) -> Option<&str> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tool_runtime::capability::{Notices, Progress};
+use tool_runtime::capability::{ClientLog, Progress};
 use tool_runtime::media::Media;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::{ToolContext, ToolEffect, ToolError, WithMedia, tool};
@@ -55,7 +55,7 @@ fn mixed() -> Result<WithMedia<String>, ToolError> {
 
 /// Sends three lines of a log.
 #[tool(name = "fixtures__logging", effect = read_only, redact = ["$"])]
-async fn logging(notices: &dyn Notices) -> Result<String, ToolError> {
+async fn logging(notices: &dyn ClientLog) -> Result<String, ToolError> {
     let notice = |line| notices.notice(tracing::Level::INFO, line);
     notice("Tool execution started");
     a_moment().await;

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use tests::kills::{self, CALLS};
 use tool_runtime::agent::{Agent, DisplayFn, ModelClient, ModelError, ModelRequest, Worker};
 use tool_runtime::wire::history::{CallMessage, Content, Part};
-use tool_runtime::wire::{Decoded, Finish, Message};
+use tool_runtime::wire::{Decoded, FinishReason, Message};
 
 /// A model whose next turn depends only on the history.
 struct Plan(String);
@@ -29,9 +29,9 @@ impl ModelClient for Plan {
             let run = asked(request.messages);
             let tool = kills::tool_of(&self.0, run, said);
             let call = CallMessage::new(format!("c{said}"), tool, &kills::arguments(tool, run, said));
-            Decoded::new(&[Part::text(format!("{said}")), Part::Call(call)], Finish::ToolCalls)
+            Decoded::new(&[Part::text(format!("{said}")), Part::Call(call)], FinishReason::ToolCalls)
         } else {
-            Decoded::new(&[Part::text("Done.")], Finish::Stop)
+            Decoded::new(&[Part::text("Done.")], FinishReason::Stop)
         })
     }
 }

@@ -18,7 +18,7 @@ use tool_runtime::call::Suspension;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
-use tool_runtime::wire::{Finish, Format, Message};
+use tool_runtime::wire::{FinishReason, Format, Message};
 use tool_runtime::{Event, Outcome, RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 /// Takes its time.
@@ -346,7 +346,13 @@ async fn the_third_bad_turn_ends_it() {
 
 #[tokio::test]
 async fn no_call_of_an_incomplete_turn_runs() {
-    for finish in [Finish::Length, Finish::ContentFilter, Finish::Error, Finish::Truncated, Finish::Refusal] {
+    for finish in [
+        FinishReason::Length,
+        FinishReason::ContentFilter,
+        FinishReason::Error,
+        FinishReason::Truncated,
+        FinishReason::Refusal,
+    ] {
         let step = ScriptedTurn::call("a", "rig__double", r#"{"n":1}"#).and_call("b", "rig__double", r#"{"n":"#);
         let rig = rig([step.ending(finish), ScriptedTurn::text("Again.")]);
         let mut conversation = rig.converse();

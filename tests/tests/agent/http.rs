@@ -22,7 +22,7 @@ use tests::wire::{fixtures, read_json, same};
 use tests::{six_turns, wire};
 use tool_runtime::agent::http::{HttpModel, HttpModelBuilder};
 use tool_runtime::agent::{Agent, ModelClient, ModelError, TurnOutcome};
-use tool_runtime::wire::{Decoded, Effort, Finish, Format, Message, RequestSettings, ToolChoice};
+use tool_runtime::wire::{Decoded, FinishReason, Format, Message, ReasoningEffort, RequestSettings, ToolChoice};
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 /// The limit of a server that answers, however busy the machine is.

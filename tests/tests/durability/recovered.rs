@@ -21,7 +21,7 @@ use tool_runtime::agent::{
 use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
 use tool_runtime::testing::ManualClock;
 use tool_runtime::wire::history::{CallMessage, Part};
-use tool_runtime::wire::{Decoded, Finish, Message};
+use tool_runtime::wire::{Decoded, FinishReason, Message};
 use tool_runtime::{
     Call, Cap, Capabilities, Outcome, Reconciled, RunOptions, ToolCatalog, ToolComponent, ToolContext, ToolError,
     ToolPolicy, ToolRunner, capability, tool,
@@ -243,10 +243,10 @@ impl ModelClient for Plan {
     async fn complete(&self, request: ModelRequest<'_>, _: &mut DisplayFn<'_>) -> Result<Decoded, ModelError> {
         let called = request.messages.iter().any(|message| matches!(message, Message::Assistant(_)));
         if called {
-            return Ok(Decoded::new(&[Part::text("Done.")], Finish::Stop));
+            return Ok(Decoded::new(&[Part::text("Done.")], FinishReason::Stop));
         }
         let call = CallMessage::new("c".to_owned(), format!("recovered__{}", self.0), ARGUMENTS);
-        Ok(Decoded::new(&[Part::Call(call)], Finish::ToolCalls))
+        Ok(Decoded::new(&[Part::Call(call)], FinishReason::ToolCalls))
     }
 }
 

@@ -9,7 +9,7 @@ use tool_runtime::agent::{Agent, ClientAnswer, Conversation, Input, ModelError, 
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
 use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
-use tool_runtime::wire::{Finish, Message};
+use tool_runtime::wire::{FinishReason, Message};
 use tool_runtime::{Outcome, RunOptions, ToolContext, ToolError, ToolPolicy, ToolRunner, tool};
 
 static EFFECTS: Effects = Effects::new();
@@ -118,7 +118,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "an unclean end",
         script: || {
-            let cut = ScriptedTurn::call("a", "steps__write", r#"{"text":"one"}"#).ending(Finish::Length);
+            let cut = ScriptedTurn::call("a", "steps__write", r#"{"text":"one"}"#).ending(FinishReason::Length);
             vec![cut, ScriptedTurn::text("Again.")]
         },
         requests: || vec![Input::from("Go."), Input::new()],
@@ -127,7 +127,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario { name: "an empty answer", script: || vec![ScriptedTurn::text("")], requests: go },
     Scenario {
         name: "a pause",
-        script: || vec![ScriptedTurn::text("Hm.").ending(Finish::Pause), ScriptedTurn::text("Yes.")],
+        script: || vec![ScriptedTurn::text("Hm.").ending(FinishReason::Pause), ScriptedTurn::text("Yes.")],
         requests: go,
     },
     Scenario {

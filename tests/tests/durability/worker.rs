@@ -30,7 +30,7 @@ use tool_runtime::store::{
 use tool_runtime::testing::ManualClock;
 use tool_runtime::tool::Hash;
 use tool_runtime::wire::history::{CallMessage, Part};
-use tool_runtime::wire::{Decoded, Finish, Message};
+use tool_runtime::wire::{Decoded, FinishReason, Message};
 use tool_runtime::{Outcome, RunOptions, ToolContext, ToolError, ToolPolicy, ToolRunner, tool};
 
 static EFFECTS: Effects = Effects::new();
@@ -98,17 +98,17 @@ impl ModelClient for Plan {
                     call("s1", "worker__send", r#"{"to":"bob"}"#),
                     call("w2", "worker__write", r#"{"text":"two"}"#),
                 ];
-                Ok(Decoded::new(&parts, Finish::ToolCalls))
+                Ok(Decoded::new(&parts, FinishReason::ToolCalls))
             }
             (Some("Send two."), 0) => {
                 let parts =
                     [call("s1", "worker__send", r#"{"to":"bob"}"#), call("s2", "worker__send", r#"{"to":"eve"}"#)];
-                Ok(Decoded::new(&parts, Finish::ToolCalls))
+                Ok(Decoded::new(&parts, FinishReason::ToolCalls))
             }
             (Some("Go."), 1) => {
-                Ok(Decoded::new(&[call("w3", "worker__write", r#"{"text":"three"}"#)], Finish::ToolCalls))
+                Ok(Decoded::new(&[call("w3", "worker__write", r#"{"text":"three"}"#)], FinishReason::ToolCalls))
             }
-            _ => Ok(Decoded::new(&[Part::text("Done.")], Finish::Stop)),
+            _ => Ok(Decoded::new(&[Part::text("Done.")], FinishReason::Stop)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use tests::wire::{fixtures, read_json};
-use tool_runtime::wire::{Effort, EncodeOptions, Format, RequestSettings, ToolChoice, WireTool};
+use tool_runtime::wire::{EncodeOptions, Format, ReasoningEffort, RequestSettings, ToolChoice, WireTool};
 
 /// The body and the losses of each format, as `{format: {body, losses}}`.
 fn written(settings: &RequestSettings, model: Option<&str>) -> Value {
@@ -145,7 +145,8 @@ fn extra_fields_override_nothing() {
         assert_eq!(refusal(format, extra.clone()).as_deref(), path, "{format} {extra}");
     }
     // In addition to the fields that a setting writes into the same object.
-    let settings = RequestSettings::new().reasoning(Effort::Low).extra("reasoning", json!({"summary": "auto"}));
+    let settings =
+        RequestSettings::new().reasoning(ReasoningEffort::Low).extra("reasoning", json!({"summary": "auto"}));
     let body = Format::OpenAiResponses.encode_settings(&settings, None).unwrap().body;
     assert_eq!(body["reasoning"], json!({"effort": "low", "summary": "auto"}));
 }
@@ -190,8 +191,9 @@ fn a_subset_of_tools_is_a_choice_or_what_is_offered() {
 #[test]
 fn settings_of_a_message_win_one_by_one() {
     let agent = RequestSettings::new().temperature(0.2).seed(1).stop("A").extra("top_k", 1).metadata("a", "1");
-    let message = RequestSettings::new().temperature(0.9).reasoning(Effort::Low).metadata("a", "2").metadata("b", "3");
+    let message =
+        RequestSettings::new().temperature(0.9).reasoning(ReasoningEffort::Low).metadata("a", "2").metadata("b", "3");
     let both = message.or(&agent);
-    assert_eq!((both.temperature, both.seed, both.reasoning), (Some(0.9), Some(1), Some(Effort::Low)));
+    assert_eq!((both.temperature, both.seed, both.reasoning), (Some(0.9), Some(1), Some(ReasoningEffort::Low)));
     assert_eq!((both.stop.len(), both.extra.len(), both.metadata["a"].as_str()), (1, 1, "2"));
 }

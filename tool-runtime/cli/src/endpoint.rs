@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
-use tool_runtime::wire::{Effort, Format, RequestSettings, ToolChoice};
+use tool_runtime::wire::{Format, ReasoningEffort, RequestSettings, ToolChoice};
 
 use crate::values;
 
@@ -93,7 +93,7 @@ pub(crate) struct ModelSettings {
     seed: Option<i64>,
     /// How much the model reasons: off, minimal, low, medium, high, xhigh, max, or a number of tokens
     #[arg(long, value_name = "LEVEL|TOKENS", value_parser = effort)]
-    effort: Option<Effort>,
+    effort: Option<ReasoningEffort>,
     /// Which tools the model may call: auto, none, required, or names separated by commas; a single name must be called
     #[arg(long, value_name = "CHOICE", value_parser = choice)]
     tool_choice: Option<ToolChoice>,
@@ -130,9 +130,9 @@ enum LimitField {
     MaxTokens,
 }
 
-fn effort(text: &str) -> Result<Effort, String> {
+fn effort(text: &str) -> Result<ReasoningEffort, String> {
     match u32::from_str(text) {
-        Ok(tokens) => Ok(Effort::Tokens(tokens)),
+        Ok(tokens) => Ok(ReasoningEffort::Tokens(tokens)),
         Err(_) => serde_json::from_value(Value::from(text)).map_err(|_| {
             "write off, minimal, low, medium, high, xhigh, max, or a number of tokens, for example 2048".to_owned()
         }),
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn efforts_are_levels_or_tokens() {
-        assert_eq!(effort("xhigh"), Ok(Effort::XHigh));
-        assert_eq!(effort("2048"), Ok(Effort::Tokens(2048)));
+        assert_eq!(effort("xhigh"), Ok(ReasoningEffort::XHigh));
+        assert_eq!(effort("2048"), Ok(ReasoningEffort::Tokens(2048)));
         for wrong in ["", "huge", "-1", "tokens", "4294967296"] {
             assert!(effort(wrong).is_err(), "{wrong}");
         }

@@ -10,7 +10,7 @@ use crate::call::{CallId, Outcome, ToolCall, shown};
 use crate::catalog::CatalogView;
 use crate::json;
 use crate::tool::Hash;
-use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, Usage, WireTool};
+use crate::wire::{Decoded, DisplayEvent, FinishReason, Message, RequestSettings, Usage, WireTool};
 
 /// Receives the events of an answer while they arrive, for display only.
 ///
@@ -160,7 +160,7 @@ pub struct ModelTurn {
     /// The provider's id of the response. `None` if it sent none.
     pub response_id: Option<String>,
     /// How the turn ended.
-    pub finish: Finish,
+    pub finish: FinishReason,
     /// The tokens. `None` if the provider did not count them and no budget limits them; if a budget does, they are an
     /// [estimate](Usage::estimated).
     pub usage: Option<Usage>,

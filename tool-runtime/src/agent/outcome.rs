@@ -12,7 +12,7 @@ use crate::call::{
 };
 use crate::policy::BudgetExceeded;
 use crate::runner::{ResumeError, SEPARATOR};
-use crate::wire::{Finish, WireError};
+use crate::wire::{FinishReason, WireError};
 
 /// The end of a request to a conversation. Every provider accepts the history in each case.
 ///
@@ -197,7 +197,7 @@ pub enum StopReason {
     /// The answer broke off, was filtered, or is a refusal.
     Incomplete {
         /// How the answer ended.
-        finish: Finish,
+        finish: FinishReason,
         /// The error that broke it off.
         error: Option<WireError>,
     },
@@ -222,12 +222,12 @@ impl StopReason {
             Self::Unsettled(error) => error.code(),
             Self::Model(error) => error.code(),
             Self::Incomplete { finish, .. } => match finish {
-                Finish::Length => "length",
-                Finish::ContentFilter => "content_filter",
-                Finish::Refusal => "refusal",
-                Finish::Truncated => "truncated",
-                Finish::Pause => "pause",
-                Finish::Error | Finish::ToolCalls | Finish::Stop => "model_error",
+                FinishReason::Length => "length",
+                FinishReason::ContentFilter => "content_filter",
+                FinishReason::Refusal => "refusal",
+                FinishReason::Truncated => "truncated",
+                FinishReason::Pause => "pause",
+                FinishReason::Error | FinishReason::ToolCalls | FinishReason::Stop => "model_error",
             },
             Self::Cancelled => "cancelled",
         }
@@ -255,10 +255,10 @@ impl fmt::Display for StopReason {
             Self::Model(error) => error.fmt(f),
             Self::Incomplete { error: Some(error), .. } => error.fmt(f),
             Self::Incomplete { finish, error: None } => f.write_str(match finish {
-                Finish::Length => "the answer was cut off at the output limit",
-                Finish::ContentFilter => "a filter of the provider stopped the answer",
-                Finish::Refusal => "the model refused",
-                Finish::Pause => "the provider paused the turn without a result",
+                FinishReason::Length => "the answer was cut off at the output limit",
+                FinishReason::ContentFilter => "a filter of the provider stopped the answer",
+                FinishReason::Refusal => "the model refused",
+                FinishReason::Pause => "the provider paused the turn without a result",
                 _ => "the answer broke off",
             }),
             Self::Cancelled => f.write_str("the run was cancelled"),

@@ -9,7 +9,7 @@ use crate::call::shown;
 use crate::call::usage::Usage;
 use crate::contain::attempted;
 use crate::runner::{METRICS, Run};
-use crate::wire::{Decoded, Finish, RequestSettings};
+use crate::wire::{Decoded, FinishReason, RequestSettings};
 
 /// The error of a span whose future was dropped.
 const CANCELLED: &str = "cancelled";
@@ -138,7 +138,7 @@ impl<'a> Chat<'a> {
 
     /// Records the model's answer. Returns the span, which is the parent of the calls of the turn.
     pub(super) fn answered(mut self, decoded: &Decoded) -> Span {
-        let failed = !decoded.ended_well() && decoded.finish != Finish::Pause;
+        let failed = !decoded.ended_well() && decoded.finish != FinishReason::Pause;
         self.error = failed.then_some(word(decoded.finish));
         self.answered_by = decoded.model.as_deref().map(shown);
         let span = self.span();
@@ -188,16 +188,16 @@ impl Drop for Chat<'_> {
     }
 }
 
-const fn word(finish: Finish) -> &'static str {
+const fn word(finish: FinishReason) -> &'static str {
     match finish {
-        Finish::ToolCalls => "tool_calls",
-        Finish::Stop => "stop",
-        Finish::Length => "length",
-        Finish::ContentFilter => "content_filter",
-        Finish::Refusal => "refusal",
-        Finish::Pause => "pause",
-        Finish::Error => "error",
-        Finish::Truncated => "truncated",
+        FinishReason::ToolCalls => "tool_calls",
+        FinishReason::Stop => "stop",
+        FinishReason::Length => "length",
+        FinishReason::ContentFilter => "content_filter",
+        FinishReason::Refusal => "refusal",
+        FinishReason::Pause => "pause",
+        FinishReason::Error => "error",
+        FinishReason::Truncated => "truncated",
     }
 }
 

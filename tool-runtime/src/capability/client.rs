@@ -1,4 +1,4 @@
-//! Services of the client that made a call: [`Progress`], [`Notices`], [`Elicit`] and [`Sample`].
+//! Services of the client that made a call: [`Progress`], [`ClientLog`], [`Elicit`] and [`Sample`].
 //!
 //! A client at the other end of a connection can offer them, and the runner binds them for that call alone. Without
 //! such a client, progress and notices are dropped and a question fails with [`ClientError::Unsupported`]. An
@@ -38,18 +38,18 @@ pub trait Progress {
 /// Sends log lines to the caller. A line is a string literal in the source, so it holds no values.
 ///
 /// ```
-/// use tool_runtime::capability::Notices;
+/// use tool_runtime::capability::ClientLog;
 /// use tool_runtime::{ToolError, tool};
 ///
 /// /// Rebuilds the index.
 /// #[tool(name = "archive__rebuild", effect = read_only, redact = ["$"])]
-/// async fn rebuild(notices: &dyn Notices) -> Result<u32, ToolError> {
+/// async fn rebuild(notices: &dyn ClientLog) -> Result<u32, ToolError> {
 ///     notices.notice(tracing::Level::INFO, "the old index is still in use");
 ///     Ok(100)
 /// }
 /// ```
 #[capability(effect = read_only)]
-pub trait Notices {
+pub trait ClientLog {
     /// Sends a line, if the caller wants lines of this level.
     fn notice(&self, level: tracing::Level, line: &'static str);
 }
@@ -148,7 +148,7 @@ impl Progress for NoClient {
     fn report(&self, _: f64, _: Option<f64>) {}
 }
 
-impl Notices for NoClient {
+impl ClientLog for NoClient {
     fn notice(&self, _: tracing::Level, _: &'static str) {}
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn without_client() -> Capabilities {
     let nobody = Arc::new(NoClient);
     Capabilities::new()
         .with::<dyn Progress>(Arc::clone(&nobody) as _)
-        .with::<dyn Notices>(Arc::clone(&nobody) as _)
+        .with::<dyn ClientLog>(Arc::clone(&nobody) as _)
         .with::<dyn Elicit>(Arc::clone(&nobody) as _)
         .with::<dyn Sample>(nobody)
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use crate::agent::{DisplayFn, ModelClient, ModelError, ModelErrorKind, ModelRequest};
 use crate::wire::history::{CallMessage, Part};
-use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice, Usage};
+use crate::wire::{Decoded, DisplayEvent, FinishReason, Message, RequestSettings, ToolChoice, Usage};
 
 /// One turn of a [`ScriptedModel`].
 ///
@@ -19,34 +19,34 @@ pub struct ScriptedTurn {
     parts: Vec<Part>,
     /// The argument texts of the calls. They are texts because a model can write invalid JSON.
     arguments: Vec<String>,
-    finish: Finish,
+    finish: FinishReason,
     usage: Option<Usage>,
     error: Option<ModelError>,
     never: bool,
 }
 
 impl ScriptedTurn {
-    fn new(finish: Finish) -> Self {
+    fn new(finish: FinishReason) -> Self {
         Self { parts: Vec::new(), arguments: Vec::new(), finish, usage: None, error: None, never: false }
     }
 
     /// Creates a turn in which the model answers with this text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::new(Finish::Stop).and_part(Part::text(text))
+        Self::new(FinishReason::Stop).and_part(Part::text(text))
     }
 
     /// Creates a turn in which the model refuses with this text.
     pub fn refuses(text: impl Into<String>) -> Self {
-        Self::new(Finish::Refusal).and_part(Part::Refusal(text.into()))
+        Self::new(FinishReason::Refusal).and_part(Part::Refusal(text.into()))
     }
 
     /// Creates a turn with one call; the arguments are JSON text.
     pub fn call(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        Self::new(Finish::ToolCalls).and_call(id, name, arguments)
+        Self::new(FinishReason::ToolCalls).and_call(id, name, arguments)
     }
 
     /// Sets how the turn ends, after the parts that were added before.
-    pub fn ending(mut self, finish: Finish) -> Self {
+    pub fn ending(mut self, finish: FinishReason) -> Self {
         self.finish = finish;
         self
     }
@@ -76,12 +76,12 @@ impl ScriptedTurn {
 
     /// Creates a turn that fails with this error.
     pub fn fails(error: ModelError) -> Self {
-        Self { error: Some(error), ..Self::new(Finish::Error) }
+        Self { error: Some(error), ..Self::new(FinishReason::Error) }
     }
 
     /// Creates a turn that never ends.
     pub fn hangs() -> Self {
-        Self { never: true, ..Self::new(Finish::Truncated) }
+        Self { never: true, ..Self::new(FinishReason::Truncated) }
     }
 
     fn decoded(self, choice: Option<&ToolChoice>) -> Decoded {

@@ -23,7 +23,7 @@ use crate::wire::decode::turn::{Turn, Writer};
 use crate::wire::{Format, ToolChoice};
 
 pub(crate) use decoded::CallStatus;
-pub use decoded::{Decoded, DecodedCall, Finish};
+pub use decoded::{Decoded, DecodedCall, FinishReason};
 pub use display::DisplayEvent;
 pub(crate) use options::DecodeOptions;
 pub use wire_error::WireError;

@@ -19,12 +19,12 @@ impl Format {
     /// Returns a decoder for one response, streamed or whole.
     ///
     /// ```
-    /// use tool_runtime::wire::{Finish, Format};
+    /// use tool_runtime::wire::{FinishReason, Format};
     ///
     /// let mut decoder = Format::Gemini.decoder();
     /// decoder.push(br#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#);
     /// let decoded = decoder.finish();
-    /// assert_eq!((decoded.text.as_str(), decoded.finish), ("Hi", Finish::Stop));
+    /// assert_eq!((decoded.text.as_str(), decoded.finish), ("Hi", FinishReason::Stop));
     /// ```
     #[must_use]
     pub fn decoder(self) -> Decoder {

@@ -14,9 +14,9 @@ use crate::wire::ToolChoice;
 /// temperature that is negative or not a number) is refused. Each setting of a message wins over that of the agent.
 ///
 /// ```
-/// use tool_runtime::wire::{Format, Effort, RequestSettings};
+/// use tool_runtime::wire::{Format, ReasoningEffort, RequestSettings};
 ///
-/// let settings = RequestSettings::new().temperature(0.2).max_output_tokens(800).reasoning(Effort::Low).seed(7);
+/// let settings = RequestSettings::new().temperature(0.2).max_output_tokens(800).reasoning(ReasoningEffort::Low).seed(7);
 /// let chat = Format::OpenAiChat.encode_settings(&settings, None)?;
 /// assert_eq!(chat.body["reasoning_effort"], "low");
 /// let anthropic = Format::Anthropic.encode_settings(&settings, None)?;
@@ -36,7 +36,7 @@ pub struct RequestSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// The maximum number of tokens of one turn, reasoning included. Left out, it is the model's own limit; Anthropic
-    /// requires one, for which the HTTP client sends 16,000, in addition to the tokens of [`Effort::Tokens`], or 64,000
+    /// requires one, for which the HTTP client sends 16,000, in addition to the tokens of [`ReasoningEffort::Tokens`], or 64,000
     /// for the two highest levels of a stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
@@ -52,7 +52,7 @@ pub struct RequestSettings {
     pub seed: Option<i64>,
     /// The amount of reasoning before the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<Effort>,
+    pub reasoning: Option<ReasoningEffort>,
     /// Which tools the model may or has to call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
@@ -82,9 +82,9 @@ pub struct RequestSettings {
 /// The amount of a model's reasoning before it answers. A provider without a level gets the nearest one that it has.
 ///
 /// ```
-/// use tool_runtime::wire::{Format, Effort, RequestSettings};
+/// use tool_runtime::wire::{Format, ReasoningEffort, RequestSettings};
 ///
-/// let settings = RequestSettings::new().reasoning(Effort::Tokens(2048));
+/// let settings = RequestSettings::new().reasoning(ReasoningEffort::Tokens(2048));
 /// let encoded = Format::Anthropic.encode_settings(&settings, None)?;
 /// assert_eq!(encoded.body["thinking"]["budget_tokens"], 2048);
 /// # Ok::<(), tool_runtime::wire::EncodeError>(())
@@ -92,7 +92,7 @@ pub struct RequestSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Effort {
+pub enum ReasoningEffort {
     /// No reasoning.
     Off,
     /// As little as the model can.
@@ -155,7 +155,7 @@ impl RequestSettings {
     }
 
     /// Sets how much the model reasons.
-    pub const fn reasoning(mut self, reasoning: Effort) -> Self {
+    pub const fn reasoning(mut self, reasoning: ReasoningEffort) -> Self {
         self.reasoning = Some(reasoning);
         self
     }

@@ -19,7 +19,7 @@ use tool_runtime::call::{Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{RecordFilter, Store};
 use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
-use tool_runtime::wire::{Decoded, Finish, Message};
+use tool_runtime::wire::{Decoded, FinishReason, Message};
 use tool_runtime::{RunOptions, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -101,11 +101,11 @@ impl ModelClient for Script {
             report(kind_of(result), &result.content);
         }
         if results.len() >= self.times {
-            return Ok(Decoded::new(&[Part::text("Done.")], Finish::Stop));
+            return Ok(Decoded::new(&[Part::text("Done.")], FinishReason::Stop));
         }
         let id = format!("call_{}_{}", std::process::id(), results.len() + 1);
         let call = CallMessage::new(id, "pay__refund", r#"{"payment_id":"pay_1","cents":4200}"#);
-        Ok(Decoded::new(&[Part::Call(call)], Finish::ToolCalls))
+        Ok(Decoded::new(&[Part::Call(call)], FinishReason::ToolCalls))
     }
 }
 

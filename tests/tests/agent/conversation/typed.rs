@@ -180,7 +180,7 @@ async fn clients_persons_and_a_dropped_future_come_in_between() {
 
 #[tokio::test]
 async fn an_answer_of_an_unclean_end_is_none() {
-    for finish in [Finish::Length, Finish::Truncated, Finish::ContentFilter] {
+    for finish in [FinishReason::Length, FinishReason::Truncated, FinishReason::ContentFilter] {
         let rig = rig([answer(r#"{"total":2}"#).ending(finish)]);
         let mut conversation = rig.converse();
         let error = conversation.ask::<Sum>("Double 1.").await.expect_err("cut");

@@ -69,7 +69,7 @@ async fn what_another_attempt_may_change_is_tried_again() {
     // A request is not repeated after its answer began, because the first half was shown.
     let server = Server::start([reply.clone().cut_at(reply.len() / 2), reply]).unwrap();
     let model = client(Format::OpenAiChat, &server).retries(5).build().unwrap();
-    assert_eq!(ask(&model).await.unwrap().finish, Finish::Truncated);
+    assert_eq!(ask(&model).await.unwrap().finish, FinishReason::Truncated);
     assert_eq!(server.asked().len(), 1);
 }
 
@@ -148,7 +148,7 @@ async fn what_arrived_before_a_timeout_is_kept() {
                 limit *= 2;
             };
             let error = decoded.error.clone().expect("it broke off");
-            assert_eq!((decoded.finish, error.code()), (Finish::Truncated, "truncated_stream"), "{format}");
+            assert_eq!((decoded.finish, error.code()), (FinishReason::Truncated, "truncated_stream"), "{format}");
             assert!(error.message.is_some_and(|message| message.contains(word)), "{format} {word}");
             assert_eq!(decoded.text, "All that was said before.", "{format} {word}");
             assert_eq!(server.asked().len(), 1);
@@ -205,11 +205,12 @@ async fn requests_hold_what_the_application_sets() {
     let endless = |model: HttpModelBuilder| model.timeout(Duration::MAX).idle_timeout(Duration::MAX);
     let (_, body) = tool_less(Format::Anthropic, endless, new()).await;
     assert_eq!(body["max_tokens"], json!(16_000));
-    let (_, body) = tool_less(Format::Anthropic, plain, new().reasoning(Effort::Tokens(2048))).await;
+    let (_, body) = tool_less(Format::Anthropic, plain, new().reasoning(ReasoningEffort::Tokens(2048))).await;
     assert_eq!((&body["max_tokens"], &body["thinking"]["budget_tokens"]), (&json!(18_048), &json!(2048)));
-    let (_, body) = tool_less(Format::Anthropic, plain, new().reasoning(Effort::Max)).await;
+    let (_, body) = tool_less(Format::Anthropic, plain, new().reasoning(ReasoningEffort::Max)).await;
     assert_eq!(body["max_tokens"], json!(64_000));
-    let (_, body) = tool_less(Format::Anthropic, plain, new().reasoning(Effort::Max).max_output_tokens(7)).await;
+    let (_, body) =
+        tool_less(Format::Anthropic, plain, new().reasoning(ReasoningEffort::Max).max_output_tokens(7)).await;
     assert_eq!(body["max_tokens"], json!(7));
     let (_, body) = tool_less(Format::OpenAiResponses, plain, new().extra("store", true)).await;
     assert_eq!(body["store"], json!(true));

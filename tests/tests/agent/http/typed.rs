@@ -59,7 +59,7 @@ fn by_call(json: &str) -> Turn {
 #[tokio::test]
 async fn each_format_has_a_mode_for_schemas() {
     for &format in Format::ALL {
-        let settings = RequestSettings::new().reasoning(Effort::Low);
+        let settings = RequestSettings::new().reasoning(ReasoningEffort::Low);
         let turns = vec![Turn::text(r#"{"total":2,"note":null}"#)];
         let (answer, bodies) = asked::<Sum>(format, &[], plain, settings, turns).await;
         assert_eq!(answer.unwrap(), Sum { total: 2, note: None }, "{format}");
@@ -109,7 +109,7 @@ async fn a_tool_takes_the_place_of_a_mode_that_cannot_be_used() {
         assert_eq!(answer.unwrap(), Counts::from([("a".to_owned(), 1)]), "{format}");
         assert!(mode(format, &bodies[0]).is_none(), "{}", bodies[0]);
         assert!(bodies[0]["tool_choice"].to_string().contains("final_answer"), "alone, it is forced: {}", bodies[0]);
-        let settings = RequestSettings::new().reasoning(Effort::Low);
+        let settings = RequestSettings::new().reasoning(ReasoningEffort::Low);
         let (_, bodies) = asked::<Counts>(format, &[], plain, settings, turns()).await;
         assert!(bodies[0].get("tool_choice").is_none(), "a model that thinks is not forced: {}", bodies[0]);
     }

@@ -43,7 +43,7 @@ impl ModelClient for Busy {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
         self.count(&tenant, |now| now - 1);
-        Ok(Decoded::new(&[Part::text("Done.")], Finish::Stop))
+        Ok(Decoded::new(&[Part::text("Done.")], FinishReason::Stop))
     }
 }
 

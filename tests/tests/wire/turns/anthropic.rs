@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tests::blocks::{self, is_answered};
 use tests::wire::{decode, fixtures, read_json};
 use tool_runtime::wire::history::{Part, ResultMessage};
-use tool_runtime::wire::{Decoded, DisplayEvent, Finish, Format, Message};
+use tool_runtime::wire::{Decoded, DisplayEvent, FinishReason, Format, Message};
 
 use super::{body, losses};
 
@@ -166,7 +166,7 @@ fn streamed_blocks_are_put_together_as_the_sdk_does() {
     let turn = blocks::message(body.as_bytes());
     for cut in CUTS {
         let decoded = decode(Format::Anthropic, body.as_bytes(), cut);
-        assert_eq!((decoded.finish, decoded.text.as_str()), (Finish::ToolCalls, "Hi there"));
+        assert_eq!((decoded.finish, decoded.text.as_str()), (FinishReason::ToolCalls, "Hi there"));
         let history = history(&decoded);
         let request = super::body(Format::Anthropic, &history, Some("m"));
         assert!(is_answered(&request, &turn), "cut {cut}\n{request}\n{turn}");

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use tests::wire::decode;
 use tool_runtime::wire::history::ResultMessage;
-use tool_runtime::wire::{Finish, Format, Message};
+use tool_runtime::wire::{FinishReason, Format, Message};
 
 use super::anthropic::{CUTS, history, message, sent, stream, whole};
 use super::{body, losses};
@@ -43,7 +43,7 @@ fn a_message_never_ends_with_thinking() {
     for (content, last) in [(json!([text, thinks, thinks]), json!([text])), (json!([thinks]), Value::Null)] {
         let body = whole(&content, "pause_turn");
         let decoded = decode(Format::Anthropic, body.as_bytes(), usize::MAX);
-        assert_eq!(decoded.finish, Finish::Pause);
+        assert_eq!(decoded.finish, FinishReason::Pause);
         let mut history = history(&decoded);
         let lost = |history: &[Message]| {
             let losses = losses(Format::Anthropic, history, Some("m"));
@@ -105,7 +105,11 @@ fn of_a_model_that_declined_text_and_answered_server_calls_go_back() {
         for cut in CUTS {
             let decoded = decode(Format::Anthropic, body.as_bytes(), cut);
             let calls: Vec<_> = decoded.calls.iter().map(|call| call.call.id.as_str()).collect();
-            assert_eq!((calls, decoded.finish), (vec!["t3"], Finish::ToolCalls), "what declined has no calls to run");
+            assert_eq!(
+                (calls, decoded.finish),
+                (vec!["t3"], FinishReason::ToolCalls),
+                "what declined has no calls to run"
+            );
             let history = history(&decoded);
             assert_eq!(sent(&history), kept);
             let declined = "parts of a model that declined at /1";
@@ -117,7 +121,7 @@ fn of_a_model_that_declined_text_and_answered_server_calls_go_back() {
     // Without a call of the model that took over, none is left to run.
     let content = json!([used("t1"), fallback("m"), text("No.")]);
     let decoded = decode(Format::Anthropic, whole(&content, "end_turn").as_bytes(), 7);
-    assert_eq!((decoded.calls.len(), decoded.finish), (0, Finish::Stop));
+    assert_eq!((decoded.calls.len(), decoded.finish), (0, FinishReason::Stop));
     assert_eq!(sent(&history(&decoded)), json!([fallback("m"), text("No.")]));
 }
 
@@ -172,7 +176,7 @@ fn a_server_call_that_broke_off_is_left_out() {
     let body = message(&[(call, &deltas)], "max_tokens");
     for cut in CUTS {
         let decoded = decode(Format::Anthropic, body.as_bytes(), cut);
-        assert_eq!(decoded.finish, Finish::Length);
+        assert_eq!(decoded.finish, FinishReason::Length);
         let history = [Message::Assistant(decoded.parts())];
         assert_eq!(sent(&history), Value::Null);
         assert_eq!(losses(Format::Anthropic, &history, Some("m")), ["a call of a server tool that broke off at /0"]);

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use tests::wire::{decode, fixtures, read_json};
 use tool_runtime::media::Media;
 use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
-use tool_runtime::wire::{DisplayEvent, Finish, Format, Message};
+use tool_runtime::wire::{DisplayEvent, FinishReason, Format, Message};
 
 use super::{body, losses};
 
@@ -273,7 +273,7 @@ fn calls_go_back_in_the_shape_in_which_they_came() {
     let second = json!({ "index": 0, "custom": { "input": " 1" } });
     for bytes in [whole(&message), stream(&[json!({ "tool_calls": [first] }), json!({ "tool_calls": [second] })])] {
         let decoded = decode(FORMAT, &bytes, 7);
-        assert_eq!(decoded.finish, Finish::ToolCalls);
+        assert_eq!(decoded.finish, FinishReason::ToolCalls);
         assert!(!decoded.calls[0].is_executable());
         assert_eq!(sent(decoded.parts()), json!([message, answer]));
     }

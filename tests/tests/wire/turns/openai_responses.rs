@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tests::wire::{decode, fixtures, read_json};
 use tool_runtime::media::Media;
 use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
-use tool_runtime::wire::{Decoded, DisplayEvent, Finish, Format, Message};
+use tool_runtime::wire::{Decoded, DisplayEvent, FinishReason, Format, Message};
 
 use super::{body, losses};
 
@@ -241,7 +241,7 @@ fn free_form_calls_are_answered_in_their_own_way() {
     let call =
         json!({ "type": "custom_tool_call", "id": "ctc_1", "call_id": "call_1", "name": "sql", "input": "SELECT 1" });
     let decoded = decode(FORMAT, &completed(&json!([call])), usize::MAX);
-    assert_eq!(decoded.finish, Finish::ToolCalls);
+    assert_eq!(decoded.finish, FinishReason::ToolCalls);
     // The gate refuses text that is not an object; the model reads why.
     assert!(!decoded.calls[0].is_executable());
     let answer = json!({ "type": "custom_tool_call_output", "call_id": "call_1", "output": "1" });
@@ -334,7 +334,7 @@ data: {"type":"response.reasoning_text.delta","output_index":0,"delta":"Hm"}
 
 "#;
     let decoded = decode(FORMAT, begun.as_bytes(), 1);
-    assert_eq!(decoded.finish, Finish::Truncated);
+    assert_eq!(decoded.finish, FinishReason::Truncated);
     assert_eq!(input(&[Message::Assistant(decoded.parts())]), json!([]));
 }
 

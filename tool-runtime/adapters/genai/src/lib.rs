@@ -32,7 +32,7 @@
 use genai::chat::{ChatResponse, ContentPart, StopReason, Tool, ToolResponse};
 
 use tool_runtime::wire::history::{CallMessage, Part, TextPart};
-use tool_runtime::wire::{Decoded, Finish};
+use tool_runtime::wire::{Decoded, FinishReason};
 use tool_runtime::{Run, ToolExecResult, ToolSpec};
 
 /// Returns the definitions of the tools that the run may use.
@@ -59,12 +59,12 @@ pub fn decode(response: &ChatResponse) -> Decoded {
         _ => None,
     };
     let finish = match response.stop_reason {
-        Some(StopReason::ToolCall(_)) => Finish::ToolCalls,
-        Some(StopReason::Completed(_) | StopReason::StopSequence(_)) => Finish::Stop,
-        Some(StopReason::MaxTokens(_)) => Finish::Length,
-        Some(StopReason::ContentFilter(_)) => Finish::ContentFilter,
-        Some(StopReason::Other(_)) => Finish::Error,
-        None => Finish::Truncated,
+        Some(StopReason::ToolCall(_)) => FinishReason::ToolCalls,
+        Some(StopReason::Completed(_) | StopReason::StopSequence(_)) => FinishReason::Stop,
+        Some(StopReason::MaxTokens(_)) => FinishReason::Length,
+        Some(StopReason::ContentFilter(_)) => FinishReason::ContentFilter,
+        Some(StopReason::Other(_)) => FinishReason::Error,
+        None => FinishReason::Truncated,
     };
     let mut decoded = Decoded::new(&response.content.parts().iter().filter_map(part).collect::<Vec<_>>(), finish);
     decoded.provider_finish = response.stop_reason.as_ref().map(|reason| reason.raw().to_owned());

@@ -15,7 +15,7 @@ use crate::agent::{ModelError, ModelErrorKind, ModelRequest, ModelTurn, StopReas
 use crate::call::Event;
 use crate::contain::awaited;
 use crate::wire::history::ResultMessage;
-use crate::wire::{Decoded, DisplayEvent, Finish, Message, RequestSettings, ToolChoice, Usage};
+use crate::wire::{Decoded, DisplayEvent, FinishReason, Message, RequestSettings, ToolChoice, Usage};
 
 /// The result for a typed answer that came together with other calls.
 const TOO_EARLY: &str = "The other calls of this turn come first. Give the answer alone, once they have their results.";
@@ -137,7 +137,7 @@ impl Turns {
         // The calls of an interrupted answer go through the gate too, which refuses and records each.
         self.state.open = calls.into_iter().map(|call| Slot::queued(&self.run, call.call)).collect();
         // A paused turn is sent back unchanged, if it contains anything.
-        let paused = finish == Finish::Pause && none && has_parts;
+        let paused = finish == FinishReason::Pause && none && has_parts;
         let then = match (ended_well, none) {
             (false, _) if !paused => Next::Incomplete { finish, error },
             (true, true) if is_empty => Next::Empty,

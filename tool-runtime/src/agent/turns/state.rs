@@ -10,7 +10,7 @@ use crate::call::{CallId, Cause, Outcome, Question, Suspension, ToolCall, ToolEx
 use crate::runner::Run;
 use crate::tool::{Hash, ToolEffect};
 use crate::wire::history::{Missing, ResultMessage, repair};
-use crate::wire::{Finish, Message, RequestSettings, WireError};
+use crate::wire::{FinishReason, Message, RequestSettings, WireError};
 
 /// The state of a conversation.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -150,7 +150,7 @@ pub(in crate::agent) enum Next {
     Empty,
     Invalid(Vec<Violation>),
     Incomplete {
-        finish: Finish,
+        finish: FinishReason,
         error: Option<WireError>,
     },
 }

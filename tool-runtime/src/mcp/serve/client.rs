@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::capability::{Capabilities, Elicit, Notices, Progress, Sample};
+use crate::capability::{Capabilities, ClientLog, Elicit, Progress, Sample};
 use crate::mcp::serve::session::{Session, rank};
 use crate::runner::Run;
 
@@ -73,7 +73,7 @@ impl Outbox {
             offers.progress = Some(reports);
         }
         if let Some(wanted) = wanted {
-            offers.all = offers.all.with::<dyn Notices>(Arc::new(Lines { queue: Arc::clone(&queue), wanted }));
+            offers.all = offers.all.with::<dyn ClientLog>(Arc::new(Lines { queue: Arc::clone(&queue), wanted }));
         }
         // Since 2026-07-28 a server sends no requests while a call runs.
         if let Some(declared) = context.client_capabilities().filter(|_| !modern) {
@@ -235,7 +235,7 @@ struct Lines {
     wanted: u8,
 }
 
-impl Notices for Lines {
+impl ClientLog for Lines {
     fn notice(&self, level: tracing::Level, line: &'static str) {
         let level = match level {
             tracing::Level::ERROR => LoggingLevel::Error,

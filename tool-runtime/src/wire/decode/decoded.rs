@@ -16,14 +16,14 @@ use crate::wire::{Usage, WireError};
 /// A decoded response. Serialises to `{calls, text, finish, provider_finish, error, refusal?, usage?}`.
 ///
 /// ```
-/// use tool_runtime::wire::{Finish, Format, Message};
+/// use tool_runtime::wire::{FinishReason, Format, Message};
 ///
 /// let mut decoder = Format::OpenAiChat.decoder();
 /// decoder.push(br#"{"choices":[{"finish_reason":"tool_calls","message":{"content":"Let me see.","tool_calls":[
 ///     {"id":"call_1","type":"function","function":{"name":"core__add","arguments":"{\"a\":1}"}}]}}]}"#);
 /// let decoded = decoder.finish();
 /// assert!(decoded.ended_well());
-/// assert_eq!((decoded.text.as_str(), decoded.finish), ("Let me see.", Finish::ToolCalls));
+/// assert_eq!((decoded.text.as_str(), decoded.finish), ("Let me see.", FinishReason::ToolCalls));
 /// assert_eq!(decoded.calls[0].call.name, "core__add");
 /// let turn = Message::Assistant(decoded.parts());
 /// assert_eq!(turn.calls().count(), 1);
@@ -36,7 +36,7 @@ pub struct Decoded {
     /// The text of the model.
     pub text: String,
     /// How the turn ended.
-    pub finish: Finish,
+    pub finish: FinishReason,
     /// The provider's own finish reason; `None` if it sent none.
     pub provider_finish: Option<String>,
     /// Why the response failed; `None` if it did not.
@@ -59,15 +59,15 @@ impl Decoded {
     ///
     /// ```
     /// use tool_runtime::wire::history::{CallMessage, Part};
-    /// use tool_runtime::wire::{Decoded, Finish};
+    /// use tool_runtime::wire::{Decoded, FinishReason};
     ///
     /// let call = CallMessage::new("call_1", "core__add", r#"{"a":1,"b":2}"#);
-    /// let decoded = Decoded::new(&[Part::text("Let me see."), Part::Call(call)], Finish::ToolCalls);
+    /// let decoded = Decoded::new(&[Part::text("Let me see."), Part::Call(call)], FinishReason::ToolCalls);
     /// assert!(decoded.calls[0].is_executable());
     /// ```
     #[must_use]
-    pub fn new(parts: &[Part], finish: Finish) -> Self {
-        let ends_well = matches!(finish, Finish::ToolCalls | Finish::Stop);
+    pub fn new(parts: &[Part], finish: FinishReason) -> Self {
+        let ends_well = matches!(finish, FinishReason::ToolCalls | FinishReason::Stop);
         let call = |call: &CallMessage| {
             let mut tool_call = ToolCall::text(call.id.clone(), call.name.clone(), call.arguments());
             if !ends_well {
@@ -115,7 +115,7 @@ impl Decoded {
     /// Whether the turn ended well: its executable calls may run.
     #[must_use]
     pub fn ended_well(&self) -> bool {
-        self.error.is_none() && matches!(self.finish, Finish::ToolCalls | Finish::Stop)
+        self.error.is_none() && matches!(self.finish, FinishReason::ToolCalls | FinishReason::Stop)
     }
 
     /// Returns whether the turn ended well but has no text, call or refusal to show.
@@ -208,10 +208,10 @@ impl DecodedCall {
     ///
     /// ```
     /// use tool_runtime::wire::history::{CallMessage, Part};
-    /// use tool_runtime::wire::{Decoded, Finish};
+    /// use tool_runtime::wire::{Decoded, FinishReason};
     ///
     /// let call = CallMessage::new("call_1", "core__add", "{}");
-    /// let mut decoded = Decoded::new(&[Part::Call(call)], Finish::ToolCalls);
+    /// let mut decoded = Decoded::new(&[Part::Call(call)], FinishReason::ToolCalls);
     /// decoded.calls[0].set_arguments("[1,2]");
     /// assert_eq!((decoded.calls[0].status(), decoded.calls[0].is_executable()), ("arguments_not_object", false));
     /// ```
@@ -297,7 +297,7 @@ impl CallStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Finish {
+pub enum FinishReason {
     /// Well, with calls.
     ToolCalls,
     /// Well, without calls.

@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 
 use crate::call::{Arguments, CallId, IdSource, Origin, ToolCall};
 use crate::wire::decode::DecodeOptions;
-use crate::wire::{CallStatus, Decoded, DecodedCall, Finish, Format, Usage, WireError, WireErrorKind};
+use crate::wire::{CallStatus, Decoded, DecodedCall, FinishReason, Format, Usage, WireError, WireErrorKind};
 
 pub(crate) use parts::{BoundTo, Layout};
 pub(crate) use writer::Writer;
@@ -58,7 +58,7 @@ struct Call {
 enum Ending {
     Open,
     Well,
-    Cut(Finish),
+    Cut(FinishReason),
 }
 
 impl Turn {
@@ -140,13 +140,13 @@ impl Turn {
         // An item that waits for the client does not change how the turn ended; the error reports the required action.
         let broken = self.error.as_ref().filter(|error| error.kind != WireErrorKind::UnsupportedItem);
         let finish = match (broken, self.ending) {
-            (Some(error), _) if error.kind == WireErrorKind::TruncatedStream => Finish::Truncated,
-            (Some(_), _) | (None, Ending::Open) => Finish::Error,
+            (Some(error), _) if error.kind == WireErrorKind::TruncatedStream => FinishReason::Truncated,
+            (Some(_), _) | (None, Ending::Open) => FinishReason::Error,
             (None, Ending::Cut(finish)) => finish,
             // Calls decide, not the provider's word (R5).
-            (None, Ending::Well) if !self.calls.is_empty() => Finish::ToolCalls,
-            (None, Ending::Well) if !self.refusal.is_empty() => Finish::Refusal,
-            (None, Ending::Well) => Finish::Stop,
+            (None, Ending::Well) if !self.calls.is_empty() => FinishReason::ToolCalls,
+            (None, Ending::Well) if !self.refusal.is_empty() => FinishReason::Refusal,
+            (None, Ending::Well) => FinishReason::Stop,
         };
         let response_id = self.response_id;
         let origin = |call: &mut Call| Origin {

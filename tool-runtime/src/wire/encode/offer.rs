@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::wire::Effort;
+use crate::wire::ReasoningEffort;
 use crate::wire::encode::report::EncodeErrorKind;
 use crate::wire::encode::strict::{self, Closing, Room};
 use crate::wire::encode::tools::{Carries, CheckedTool, PropertyNames, narrows};
@@ -146,7 +146,7 @@ impl<'o> Offer<'o> {
     pub(super) fn answering(&self, choice: Option<ToolChoice>, name: &str, alone: bool) -> Option<ToolChoice> {
         let named = || Some(ToolChoice::Named(name.to_owned()));
         // A provider may refuse a forced call together with reasoning; the tool's description then asks for the call.
-        let reasons = self.options.settings.reasoning.is_some_and(|effort| effort != Effort::Off);
+        let reasons = self.options.settings.reasoning.is_some_and(|effort| effort != ReasoningEffort::Off);
         match choice {
             Some(ToolChoice::None) if self.carries.choice => named(),
             Some(ToolChoice::Allowed { mut names, required }) => {

@@ -3,7 +3,7 @@
 use crate::wire::decode::fields::{Count, shape};
 use crate::wire::encode::strict::Closing;
 use crate::wire::encode::{Carries, Fields, PropertyNames, Vocabulary};
-use crate::wire::{Effort, RequestSettings};
+use crate::wire::{ReasoningEffort, RequestSettings};
 
 /// The abilities of the format, with the settings in its shape.
 pub(super) const fn carries(
@@ -33,14 +33,14 @@ const USER: usize = 128;
 /// Writes the amount of reasoning as one of the provider's levels.
 pub(super) fn effort(settings: &RequestSettings, out: &mut Fields) -> Option<&'static str> {
     match settings.reasoning? {
-        Effort::Off => Some("none"),
-        Effort::Minimal => Some("minimal"),
-        Effort::Low => Some("low"),
-        Effort::Medium => Some("medium"),
-        Effort::High => Some("high"),
-        Effort::XHigh => Some("xhigh"),
-        Effort::Max => Some("max"),
-        Effort::Tokens(_) => {
+        ReasoningEffort::Off => Some("none"),
+        ReasoningEffort::Minimal => Some("minimal"),
+        ReasoningEffort::Low => Some("low"),
+        ReasoningEffort::Medium => Some("medium"),
+        ReasoningEffort::High => Some("high"),
+        ReasoningEffort::XHigh => Some("xhigh"),
+        ReasoningEffort::Max => Some("max"),
+        ReasoningEffort::Tokens(_) => {
             out.lose("reasoning", "the format takes a level, not a number of tokens");
             None
         }

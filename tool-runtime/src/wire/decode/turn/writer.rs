@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::call::CallId;
 use crate::wire::decode::turn::parts::Slot;
 use crate::wire::decode::turn::{Call, Ending, Turn};
-use crate::wire::{DisplayEvent, Finish, Usage, WireError, WireErrorKind};
+use crate::wire::{DisplayEvent, FinishReason, Usage, WireError, WireErrorKind};
 
 /// A turn and the observer of its display events.
 pub(crate) struct Writer<'a> {
@@ -164,7 +164,7 @@ impl Writer<'_> {
     }
 
     /// The turn was cut; no later word changes that (R10).
-    pub(crate) fn end_cut(&mut self, finish: Finish) {
+    pub(crate) fn end_cut(&mut self, finish: FinishReason) {
         if !matches!(self.turn.ending, Ending::Cut(_)) {
             self.turn.ending = Ending::Cut(finish);
         }

@@ -9,7 +9,7 @@ use crate::wire::decode::{Dialect, is_done, unreadable};
 use crate::wire::formats::anthropic::block::Block;
 use crate::wire::formats::anthropic::shape::{Event, Message};
 use crate::wire::formats::anthropic::usage::{Counts, Tokens};
-use crate::wire::{Finish, Format, WireErrorKind};
+use crate::wire::{FinishReason, Format, WireErrorKind};
 
 /// The blocks of one response.
 #[derive(Default)]
@@ -175,9 +175,9 @@ fn stop(reason: &str, turn: &mut Writer<'_>) {
     turn.provider_finish(reason);
     match reason {
         "tool_use" | "end_turn" | "stop_sequence" => turn.end_well(),
-        "max_tokens" | "model_context_window_exceeded" => turn.end_cut(Finish::Length),
-        "refusal" => turn.end_cut(Finish::Refusal),
-        "pause_turn" | "compaction" => turn.end_cut(Finish::Pause),
+        "max_tokens" | "model_context_window_exceeded" => turn.end_cut(FinishReason::Length),
+        "refusal" => turn.end_cut(FinishReason::Refusal),
+        "pause_turn" | "compaction" => turn.end_cut(FinishReason::Pause),
         _ => turn.fail_with(WireErrorKind::ProtocolViolation),
     }
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::wire::encode::{Fields, Vocabulary};
 use crate::wire::formats::anthropic::model::{MAX_OUTPUT_TOKENS, Model, Off, Thinking};
-use crate::wire::{Effort, RequestSettings, ToolChoice};
+use crate::wire::{ReasoningEffort, RequestSettings, ToolChoice};
 
 pub(super) const VOCABULARY: Vocabulary = Vocabulary {
     under: "",
@@ -36,8 +36,8 @@ pub(in crate::wire::formats) fn limit(settings: &RequestSettings, model: &str, i
     let takes_levels = model.is_none_or(|model| model.thinking() != Thinking::Budget);
     match settings.reasoning {
         // A whole body of that size takes longer than connections may be silent.
-        Some(Effort::XHigh | Effort::Max) if is_streamed && takes_levels => MAX_OUTPUT_TOKENS_OF_MUCH,
-        Some(Effort::Tokens(tokens)) => usual.saturating_add(tokens),
+        Some(ReasoningEffort::XHigh | ReasoningEffort::Max) if is_streamed && takes_levels => MAX_OUTPUT_TOKENS_OF_MUCH,
+        Some(ReasoningEffort::Tokens(tokens)) => usual.saturating_add(tokens),
         _ => usual,
     }
 }
@@ -90,28 +90,28 @@ pub(super) fn settings(settings: &RequestSettings, model: Option<&str>, out: &mu
 /// Writes how much the model thinks. Returns whether it does.
 fn thinking(settings: &RequestSettings, model: Option<Model<'_>>, out: &mut Fields) -> bool {
     let Some(reasoning) = settings.reasoning else { return false };
-    if reasoning == Effort::Off {
+    if reasoning == ReasoningEffort::Off {
         off(model, out);
         return false;
     }
     let takes = model.map_or(Thinking::Both, |model| model.thinking());
     let level = match reasoning {
-        Effort::Tokens(tokens) if takes != Thinking::Adaptive => return budget(tokens, settings, out),
-        Effort::Tokens(_) => {
+        ReasoningEffort::Tokens(tokens) if takes != Thinking::Adaptive => return budget(tokens, settings, out),
+        ReasoningEffort::Tokens(_) => {
             out.lose("reasoning", "the model takes a level, not a number of tokens; it thinks as much as it chooses");
             out.set("thinking", json!({ "type": "adaptive" }));
             return true;
         }
         _ if takes == Thinking::Budget => return budget(share(reasoning, settings, out), settings, out),
-        Effort::Minimal => {
+        ReasoningEffort::Minimal => {
             out.lose("reasoning", "the lowest level is `low`, which is sent");
             "low"
         }
-        Effort::Off | Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-        Effort::XHigh => "xhigh",
-        Effort::Max => "max",
+        ReasoningEffort::Off | ReasoningEffort::Low => "low",
+        ReasoningEffort::Medium => "medium",
+        ReasoningEffort::High => "high",
+        ReasoningEffort::XHigh => "xhigh",
+        ReasoningEffort::Max => "max",
     };
     out.set("thinking", json!({ "type": "adaptive" }));
     out.set("output_config.effort", level);
@@ -131,12 +131,12 @@ fn off(model: Option<Model<'_>>, out: &mut Fields) {
 }
 
 /// A level as a share of the limit of tokens, for models that take a number only.
-fn share(level: Effort, settings: &RequestSettings, out: &mut Fields) -> u32 {
+fn share(level: ReasoningEffort, settings: &RequestSettings, out: &mut Fields) -> u32 {
     let percent = match level {
-        Effort::Minimal => 10,
-        Effort::Low => 20,
-        Effort::Medium => 50,
-        Effort::High => 80,
+        ReasoningEffort::Minimal => 10,
+        ReasoningEffort::Low => 20,
+        ReasoningEffort::Medium => 50,
+        ReasoningEffort::High => 80,
         _ => 95,
     };
     out.lose("reasoning", "the model takes a number of tokens, so a share of the limit is sent");

@@ -10,7 +10,7 @@ use crate::wire::decode::{Dialect, Framing, is_done, unreadable};
 use crate::wire::formats::gemini::part::Parts;
 use crate::wire::formats::gemini::shape::{Candidate, Chunk, Response, Source, Tokens};
 use crate::wire::history::Citation;
-use crate::wire::{Finish, Format, WireError, WireErrorKind};
+use crate::wire::{FinishReason, Format, WireError, WireErrorKind};
 
 /// The maximum number of sources of one response.
 const MAX_SOURCES: usize = 1024;
@@ -95,7 +95,7 @@ impl Gemini {
         }
         // A blocked prompt has no candidates (G4).
         if !response.block_reason().is_empty() {
-            turn.end_cut(Finish::ContentFilter);
+            turn.end_cut(FinishReason::ContentFilter);
         }
         // Candidates other than index 0 are skipped (R6).
         let is_first = |candidate: &&Candidate<'_>| candidate.index.0.is_none_or(|index| index == 0);
@@ -137,8 +137,8 @@ impl Gemini {
             // A call that still continues never ends (G3).
             "STOP" if self.parts.is_open() => turn.fail_with(WireErrorKind::ProtocolViolation),
             "STOP" => turn.end_well(),
-            "MAX_TOKENS" | "CONTINUATION" => turn.end_cut(Finish::Length),
-            filtered if FILTERED.contains(&filtered) => turn.end_cut(Finish::ContentFilter),
+            "MAX_TOKENS" | "CONTINUATION" => turn.end_cut(FinishReason::Length),
+            filtered if FILTERED.contains(&filtered) => turn.end_cut(FinishReason::ContentFilter),
             // `finishMessage` stays out of the error: it can hold the arguments of the call.
             failed if FAILED.contains(&failed) => turn.fail(WireError::provider("", Some(ErrorCode::Text(word)))),
             _ => turn.fail_with(WireErrorKind::ProtocolViolation),

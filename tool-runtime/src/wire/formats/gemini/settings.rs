@@ -2,7 +2,7 @@
 
 use crate::wire::encode::{Fields, Vocabulary};
 use crate::wire::formats::gemini::model::{Generation, generation, is_pro};
-use crate::wire::{Effort, RequestSettings};
+use crate::wire::{ReasoningEffort, RequestSettings};
 
 pub(super) const VOCABULARY: Vocabulary = Vocabulary {
     under: "generationConfig",
@@ -51,27 +51,27 @@ pub(super) fn settings(settings: &RequestSettings, model: Option<&str>, out: &mu
 /// Writes how much the model thinks: Gemini 2.5 takes tokens, later models a level, and tokens too. Levels in tokens, and
 /// which models always think, are as in Google's documentation of its OpenAI compatibility; the levels are those of
 /// `ThinkingLevel` in its SDKs.
-fn thinking(reasoning: Effort, model: Option<&str>, out: &mut Fields) {
+fn thinking(reasoning: ReasoningEffort, model: Option<&str>, out: &mut Fields) {
     let (older, newer) = match generation(model) {
         None => (false, false),
         Some(generation) => (generation == Generation::Older, generation == Generation::Newer),
     };
     let (tokens, level) = match reasoning {
-        Effort::Tokens(tokens) => return out.set(BUDGET, tokens),
-        Effort::Off if newer => {
+        ReasoningEffort::Tokens(tokens) => return out.set(BUDGET, tokens),
+        ReasoningEffort::Off if newer => {
             out.lose("reasoning", "the model always thinks; its lowest level is sent");
             (0, "MINIMAL")
         }
-        Effort::Off if is_pro(model) => {
+        ReasoningEffort::Off if is_pro(model) => {
             out.lose("reasoning", "the model always thinks; its fewest tokens are sent");
             return out.set(BUDGET, LEAST_BUDGET);
         }
-        Effort::Off => return out.set(BUDGET, 0),
-        Effort::Minimal => (1024, "MINIMAL"),
-        Effort::Low => (1024, "LOW"),
-        Effort::Medium => (8192, "MEDIUM"),
-        Effort::High => (24_576, "HIGH"),
-        Effort::XHigh | Effort::Max => {
+        ReasoningEffort::Off => return out.set(BUDGET, 0),
+        ReasoningEffort::Minimal => (1024, "MINIMAL"),
+        ReasoningEffort::Low => (1024, "LOW"),
+        ReasoningEffort::Medium => (8192, "MEDIUM"),
+        ReasoningEffort::High => (24_576, "HIGH"),
+        ReasoningEffort::XHigh | ReasoningEffort::Max => {
             out.lose("reasoning", "the highest level is `high`, which is sent");
             (24_576, "HIGH")
         }

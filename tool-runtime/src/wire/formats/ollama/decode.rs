@@ -10,7 +10,7 @@ use crate::wire::decode::members::{Members, add, object, without};
 use crate::wire::decode::provider_error::{CodeIn, provider_error};
 use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::decode::{Dialect, Framing};
-use crate::wire::{Finish, Format, Usage, WireErrorKind};
+use crate::wire::{FinishReason, Format, Usage, WireErrorKind};
 
 /// The members of a response other than its text and its calls; otherwise lines are independent of each other.
 #[derive(Default)]
@@ -136,7 +136,7 @@ fn done(reason: &str, turn: &mut Writer<'_>) {
     }
     match reason {
         "" | "stop" | "tool_calls" | "load" | "unload" => turn.end_well(),
-        "length" => turn.end_cut(Finish::Length),
+        "length" => turn.end_cut(FinishReason::Length),
         _ => turn.fail_with(WireErrorKind::ProtocolViolation),
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::wire::encode::{Fields, Vocabulary};
-use crate::wire::{Effort, RequestSettings};
+use crate::wire::{ReasoningEffort, RequestSettings};
 
 pub(super) const VOCABULARY: Vocabulary = Vocabulary {
     under: "options",
@@ -21,19 +21,19 @@ pub(super) const VOCABULARY: Vocabulary = Vocabulary {
 
 pub(super) fn settings(settings: &RequestSettings, _model: Option<&str>, out: &mut Fields) {
     let think: Option<Value> = settings.reasoning.and_then(|reasoning| match reasoning {
-        Effort::Off => Some(false.into()),
-        Effort::Minimal => {
+        ReasoningEffort::Off => Some(false.into()),
+        ReasoningEffort::Minimal => {
             out.lose("reasoning", "the lowest level is `low`, which is sent");
             Some("low".into())
         }
-        Effort::Low => Some("low".into()),
-        Effort::Medium => Some("medium".into()),
-        Effort::High => Some("high".into()),
-        Effort::XHigh | Effort::Max => {
+        ReasoningEffort::Low => Some("low".into()),
+        ReasoningEffort::Medium => Some("medium".into()),
+        ReasoningEffort::High => Some("high".into()),
+        ReasoningEffort::XHigh | ReasoningEffort::Max => {
             out.lose("reasoning", "the highest level is `high`, which is sent");
             Some("high".into())
         }
-        Effort::Tokens(_) => {
+        ReasoningEffort::Tokens(_) => {
             out.lose("reasoning", "the format takes a level, not a number of tokens");
             None
         }

@@ -9,7 +9,7 @@ use crate::wire::formats::openai_chat::message_members::MessageMembers;
 use crate::wire::formats::openai_chat::select::Selector;
 use crate::wire::formats::openai_chat::sources;
 use crate::wire::formats::openai_chat::usage::Tokens;
-use crate::wire::{Finish, Format, WireError, WireErrorKind};
+use crate::wire::{FinishReason, Format, WireError, WireErrorKind};
 
 /// The state for attributing deltas to calls.
 #[derive(Default)]
@@ -210,9 +210,9 @@ fn finish(word: &str, turn: &mut Writer<'_>) {
     match word.to_ascii_lowercase().as_str() {
         "tool_calls" | "stop" | "function_call" | "tool_call" | "tool_use" | "end_turn" | "stop_sequence" | "eos"
         | "eos_token" => turn.end_well(),
-        "length" | "max_tokens" | "max_output_tokens" | "model_length" => turn.end_cut(Finish::Length),
-        "content_filter" | "safety" => turn.end_cut(Finish::ContentFilter),
-        "refusal" => turn.end_cut(Finish::Refusal),
+        "length" | "max_tokens" | "max_output_tokens" | "model_length" => turn.end_cut(FinishReason::Length),
+        "content_filter" | "safety" => turn.end_cut(FinishReason::ContentFilter),
+        "refusal" => turn.end_cut(FinishReason::Refusal),
         "error" => turn.fail(WireError::provider("", None)),
         _ => turn.fail_with(WireErrorKind::ProtocolViolation),
     }

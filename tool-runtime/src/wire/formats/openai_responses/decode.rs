@@ -9,7 +9,7 @@ use crate::wire::formats::openai::{OutputDetails, Read};
 use crate::wire::formats::openai_responses::item::Item;
 use crate::wire::formats::openai_responses::items::{Form, Items};
 use crate::wire::formats::openai_responses::places::Key;
-use crate::wire::{Finish, Format, Usage, WireError, WireErrorKind};
+use crate::wire::{FinishReason, Format, Usage, WireError, WireErrorKind};
 
 /// The items of one response.
 #[derive(Default)]
@@ -196,8 +196,8 @@ impl Responses {
                 }
             }
             "incomplete" => match response.incomplete_details.0.as_ref().map_or("", |details| details.reason.get()) {
-                "content_filter" => turn.end_cut(Finish::ContentFilter),
-                _ => turn.end_cut(Finish::Length),
+                "content_filter" => turn.end_cut(FinishReason::ContentFilter),
+                _ => turn.end_cut(FinishReason::Length),
             },
             "failed" | "cancelled" => turn.fail(WireError::provider("", None)),
             "queued" | "in_progress" => {}
