@@ -20,7 +20,7 @@ pub mod tree;
 pub mod wire;
 pub mod world;
 
-pub use shown::{DecideShown, Shown, answering, never, question, queue};
+pub use shown::{DecideShown, Shown, answering, never, pending_calls, question, queue};
 
 use tool_runtime::call::Decider;
 

@@ -12,7 +12,7 @@ use std::future::Future;
 use tool_runtime::agent::{Conversation, Input, RunQueue, TurnOutcome};
 use tool_runtime::call::{CallId, Decider, Question};
 use tool_runtime::runner::{ApprovalDecision, Grant, ResumeError};
-use tool_runtime::store::{Store, StoredGrant};
+use tool_runtime::store::{PendingCall, RecordFilter, Store, StoredGrant};
 use tool_runtime::{Run, ToolCatalog, ToolExecResult, ToolPolicy, ToolRunner};
 
 /// A question that no call asks.
@@ -51,6 +51,15 @@ pub fn queue(store: impl Store + 'static) -> RunQueue {
     let catalog = ToolCatalog::builder().build().expect("a catalog");
     let runner = ToolRunner::builder(catalog, ToolPolicy::deny_all()).store(store).build();
     RunQueue::new(&runner.expect("a runner"))
+}
+
+/// Returns suspended calls of a store.
+///
+/// # Panics
+/// The store or a call cannot be read.
+pub async fn pending_calls<S: Store + ?Sized>(store: &S, filter: &RecordFilter) -> Vec<PendingCall> {
+    let found: Result<_, _> = store.pending_calls(filter).await.expect("a store").into_iter().collect();
+    found.expect("calls that can be read")
 }
 
 /// Answers the current question of a call.

@@ -97,7 +97,7 @@ async fn an_approving_process() {
     let store = open(&address).await;
     let runner = Arc::new(runner(&store, Path::new(&effects)));
     let decider = Decider::new(format!("approver-{}", std::process::id()));
-    let waiting = store.pending_calls(&RecordFilter::default()).await.expect("a store");
+    let waiting = tests::pending_calls(&store, &RecordFilter::default()).await;
     let mut decisions = JoinSet::new();
     let mut ran = 0;
     for call in waiting {
@@ -158,7 +158,7 @@ async fn race(address: &str, folder: &Path) {
         *happened.entry(line.to_owned()).or_insert(0) += 1;
     }
     assert_eq!((happened.len(), happened.values().max()), (calls, Some(&1)), "each effect once");
-    assert!(store.pending_calls(&RecordFilter::default()).await.expect("a store").is_empty());
+    assert!(tests::pending_calls(&store, &RecordFilter::default()).await.is_empty());
     let records = store.records(&RecordFilter::default()).await.expect("records");
     assert_eq!(Chain::verify(&records), Ok(()));
     let ok = records.iter().filter_map(|sealed| sealed.record.as_call()).filter(|record| record.outcome == Outcome::Ok);

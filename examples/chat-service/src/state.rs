@@ -75,6 +75,7 @@ impl Service {
         let mut filter = RecordFilter::run(run_id.as_str());
         (filter.tenant, filter.principal) = (run.tenant.clone(), run.principal.clone());
         let now = self.runner.store().pending_calls(&filter).await?;
+        let now: Vec<_> = now.into_iter().flatten().collect();
         let mut waiting = Vec::new();
         for call in saved.waiting() {
             let now = now.iter().find(|now| now.call_id == call.id);

@@ -184,7 +184,7 @@ impl Rig {
     }
 
     async fn waiting(&self) -> PendingCall {
-        let mut calls = self.shared.store.pending_calls(&RecordFilter::default()).await.expect("a list");
+        let mut calls = tests::pending_calls(&*self.shared.store, &RecordFilter::default()).await;
         assert_eq!(calls.len(), 1);
         calls.remove(0)
     }

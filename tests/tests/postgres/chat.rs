@@ -66,7 +66,7 @@ async fn processes_of_the_chat_service_share_a_server() {
 
     // An operator decides from another process, and a second process of the service carries the decision out.
     let shared = store::open(&url).await.unwrap();
-    let call = shared.pending_calls(&RecordFilter::default()).await.unwrap().pop().unwrap();
+    let call = tests::pending_calls(&*shared, &RecordFilter::default()).await.pop().unwrap();
     let grace = Decider::new("grace").tenant("acme");
     let queue = tests::queue(shared);
     let posted = queue.decide(&call.run_id, &call.question(), ApprovalDecision::Approve, &grace).await.unwrap();

@@ -66,7 +66,7 @@ use crate::error::ToolError;
 /// harness.call("bank__pay_out", serde_json::json!({"account": "ada", "cents": 50})).await;
 ///
 /// let waiting = harness.runner().store().pending_calls(&Default::default()).await?;
-/// let asked = waiting[0].summary.as_deref();
+/// let asked = waiting[0].as_ref().ok().and_then(|call| call.summary.as_deref());
 /// assert_eq!(asked, Some("Pays 50 to “ada”. This call depends on: “balance” is “120”."));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;

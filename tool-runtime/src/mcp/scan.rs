@@ -1,8 +1,9 @@
 //! [`IdScan`]: finds the id of a message that is too long to be stored, so that its request fails at once.
 
-/// Reads a message byte by byte and remembers the number or text under `id` of the outermost object.
+use serde_json::Value;
+
+/// Reads a message byte by byte and remembers the value under `id` of the outermost object, as it is written.
 #[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is one independent fact about the place in the text")]
 pub(super) struct IdScan {
     depth: u32,
     in_string: bool,
@@ -11,16 +12,13 @@ pub(super) struct IdScan {
     in_value: bool,
     /// The beginning of the last key of the outermost object.
     key: Vec<u8>,
-    number: Option<u64>,
-    /// The value of `id` as it is written, if it is a string.
-    text: Option<String>,
-    id: Option<u64>,
+    /// The value of `id`, up to [`MAX_ID`] bytes.
+    id: Vec<u8>,
     is_request: bool,
 }
 
-/// The longest id that is a string, in bytes.
-#[cfg(feature = "mcp-server")]
-const MAX_TEXT: usize = 256;
+/// The longest id, in bytes of JSON. A longer one is none.
+const MAX_ID: usize = 256;
 
 impl IdScan {
     /// Scans more of the message.
@@ -28,17 +26,24 @@ impl IdScan {
         bytes.iter().for_each(|byte| self.byte(*byte));
     }
 
-    /// Returns the id, once the message has ended.
+    /// Returns the id as JSON, once the message has ended. `None` if it is neither a number nor a string.
+    fn id_text(&self) -> Option<&str> {
+        let id = str::from_utf8(&self.id).ok()?.trim_ascii();
+        let is_whole = self.id.len() <= MAX_ID;
+        let is_id = |value: &Value| value.is_number() || value.is_string();
+        serde_json::from_str(id).ok().filter(is_id).filter(|_| is_whole).map(|_| id)
+    }
+
+    /// Returns the id if it is one that this library gives to its requests, once the message has ended.
     #[cfg(feature = "mcp-client")]
-    pub(super) const fn id(&self) -> Option<u64> {
-        self.id
+    pub(super) fn id(&self) -> Option<u64> {
+        serde_json::from_str(self.id_text()?).ok()
     }
 
     /// Returns the id of a request as JSON, once the message has ended. `None` for any other message.
     #[cfg(feature = "mcp-server")]
-    pub(super) fn request_id(&self) -> Option<String> {
-        let text = self.text.as_deref().map(|text| format!("\"{text}\""));
-        self.id.map(|id| id.to_string()).or(text).filter(|_| self.is_request)
+    pub(super) fn request_id(&self) -> Option<&str> {
+        self.id_text().filter(|_| self.is_request)
     }
 
     fn byte(&mut self, byte: u8) {
@@ -53,13 +58,7 @@ impl IdScan {
             if self.in_string && self.depth == 1 && !self.in_value && self.key.len() < 7 {
                 self.key.push(byte);
             }
-            #[cfg(feature = "mcp-server")]
-            if self.in_string && self.is_id() {
-                match &mut self.text {
-                    Some(text) if byte.is_ascii() && text.len() < MAX_TEXT => text.push(char::from(byte)),
-                    text => *text = None,
-                }
-            }
+            self.keep(byte);
             return;
         }
         match byte {
@@ -67,40 +66,39 @@ impl IdScan {
                 self.in_string = true;
                 if self.depth == 1 && !self.in_value {
                     self.key.clear();
-                } else if self.is_id() {
-                    self.text = Some(String::new());
                 }
             }
             b'{' | b'[' => self.depth = self.depth.saturating_add(1),
             b'}' | b']' => {
-                self.settle();
+                self.end_member();
                 self.depth = self.depth.saturating_sub(1);
             }
-            b':' if self.depth == 1 => self.in_value = true,
-            b',' if self.depth == 1 => self.settle(),
-            b'0'..=b'9' if self.depth == 1 && self.in_value => {
-                let digit = u64::from(byte - b'0');
-                self.number = self.number.unwrap_or(0).checked_mul(10).and_then(|number| number.checked_add(digit));
+            b',' => self.end_member(),
+            b':' if self.depth == 1 => {
+                self.in_value = true;
+                if self.key == b"id" {
+                    self.id.clear();
+                }
+                return;
             }
             _ => {}
         }
+        self.keep(byte);
     }
 
-    /// Whether the scan is in the value of the outermost object's `id`.
-    fn is_id(&self) -> bool {
-        self.depth == 1 && self.in_value && self.key == b"id"
+    /// Keeps a byte of the value of `id`. An object or an array is kept up to its beginning, so that it is no id.
+    fn keep(&mut self, byte: u8) {
+        if self.in_value && self.key == b"id" && self.id.len() <= MAX_ID {
+            self.id.push(byte);
+        }
     }
 
     /// Handles the end of a member of the outermost object.
-    fn settle(&mut self) {
-        if self.depth != 1 {
-            return;
+    fn end_member(&mut self) {
+        if self.depth == 1 {
+            self.is_request |= self.in_value && self.key == b"method";
+            self.in_value = false;
         }
-        if self.is_id() {
-            self.id = self.number;
-        }
-        self.is_request |= self.in_value && self.key == b"method";
-        (self.in_value, self.number) = (false, None);
     }
 }
 
@@ -118,11 +116,39 @@ mod tests {
             (r#"{"id":"12","result":1}"#, None),
             (r#"{"idx":1,"result":1}"#, None),
             (r#"{"x":"id","y":9}"#, None),
+            (r#"{"id":-5,"result":1}"#, None),
+            (r#"{"id":1.5,"result":1}"#, None),
+            (r#"{"id":1e1,"result":1}"#, None),
+            (r#"{"id":[5],"result":1}"#, None),
+            (r#"{"id":{"id":5},"result":1}"#, None),
+            (r#"{"id":18446744073709551616,"result":1}"#, None),
             ("garbage", None),
         ] {
             let mut scan = IdScan::default();
             text.as_bytes().chunks(3).for_each(|chunk| scan.push(chunk));
             assert_eq!(scan.id(), id, "{text}");
+        }
+    }
+
+    #[cfg(feature = "mcp-server")]
+    #[test]
+    fn the_id_of_a_request_is_returned_as_it_is_written() {
+        let long = format!("\"{}\"", "x".repeat(MAX_ID));
+        for (id, is_id) in [
+            ("-5", true),
+            ("1.5", true),
+            ("7 ", true),
+            (r#""a\"b""#, true),
+            (r#""\u00e9é""#, true),
+            ("null", false),
+            ("[1]", false),
+            (r#"{"id":1}"#, false),
+            ("5x", false),
+            (&long, false),
+        ] {
+            let mut scan = IdScan::default();
+            scan.push(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m","params":{{"id":3}}}}"#).as_bytes());
+            assert_eq!(scan.request_id(), is_id.then_some(id.trim()), "{id}");
         }
     }
 }

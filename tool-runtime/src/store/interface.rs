@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::call::ToolInvocationRecord;
+use crate::store::pages::Search;
 use crate::store::pending::PendingCall;
 use crate::store::transaction::returning;
 use crate::store::write_handle::WriteHandle;
-use crate::store::{AuditRecord, SealedRecord};
+use crate::store::{AuditRecord, Finding, SealedRecord};
 use crate::store::{
     Document, DocumentKind, DueRun, Key, Query, QueueDepth, RecordFilter, StoreError, StoredDocument, Transaction,
     Waiting, due,
@@ -169,18 +170,19 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// The store cannot be reached, or its contents cannot be read.
     async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        let waiting = waiting(self, filter.run_id.clone(), |waiting| filter.matches_call(&waiting.record)).await?;
-        Ok(waiting.into_iter().map(|waiting| waiting.record).collect())
+        let waiting = waiting(self, filter).await?.into_iter();
+        waiting.map(|waiting| waiting.map(|waiting| waiting.record).map_err(StoreError::from)).collect()
     }
 
     /// Returns suspended calls, oldest first. The filter's run, call, tool, principal, tenant and times of arrival
-    /// apply.
+    /// apply. Calls that cannot be read, such as those of a newer version of the library, are errors at the end,
+    /// whatever the filter.
     ///
     /// # Errors
-    /// The store cannot be reached, or its contents cannot be read.
-    async fn pending_calls(&self, filter: &RecordFilter) -> Result<Vec<PendingCall>, StoreError> {
-        let waiting = waiting(self, filter.run_id.clone(), |waiting| filter.matches_call(&waiting.record)).await?;
-        Ok(waiting.into_iter().map(|waiting| waiting.call).collect())
+    /// The store cannot be reached.
+    async fn pending_calls(&self, filter: &RecordFilter) -> Result<Vec<Result<PendingCall, Finding>>, StoreError> {
+        let waiting = waiting(self, filter).await?.into_iter();
+        Ok(waiting.map(|waiting| waiting.map(|waiting| waiting.call)).collect())
     }
 
     /// Returns the suspended call under this key, which [`Key::waiting`] makes. `None` if there is none.
@@ -199,20 +201,20 @@ pub trait Store: Send + Sync {
 /// The interval at which due documents are listed when no store reports a change.
 pub(super) const POLL: Duration = Duration::from_secs(1);
 
-/// Pages through suspended calls.
+/// Reads suspended calls. Those that cannot be read are at the end.
 async fn waiting<S: Store + ?Sized>(
     store: &S,
-    scope: Option<Arc<str>>,
-    matches: impl Fn(&Waiting) -> bool + Send,
-) -> Result<Vec<Waiting>, StoreError> {
-    let mut query = Query { scope, ..Query::new(DocumentKind::Waiting) };
-    let mut found = Vec::new();
-    while let Some(page) = query.next_page(store).await? {
+    filter: &RecordFilter,
+) -> Result<Vec<Result<Waiting, Finding>>, StoreError> {
+    let query = Query { scope: filter.run_id.clone(), ..Query::new(DocumentKind::Waiting) };
+    let (mut search, mut found, mut broken) = (Search::of(query), Vec::new(), Vec::new());
+    while let Some(page) = search.next_reporting(store, |finding| broken.push(Err(finding))).await? {
         found.extend(page.into_iter().filter_map(|listed| match listed.document {
-            Document::Waiting(waiting) if matches(&waiting) => Some(*waiting),
+            Document::Waiting(waiting) if filter.matches_call(&waiting.record) => Some(Ok(*waiting)),
             _ => None,
         }));
     }
+    found.append(&mut broken);
     Ok(found)
 }
 

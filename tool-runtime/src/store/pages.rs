@@ -65,9 +65,9 @@ impl Search {
     }
 
     /// As [`next`](Self::next), but passes each document that cannot be read to `broken`: the end does not report it.
-    pub(crate) async fn next_reporting(
+    pub(crate) async fn next_reporting<S: Store + ?Sized>(
         &mut self,
-        store: &dyn Store,
+        store: &S,
         broken: impl FnOnce(Finding),
     ) -> Result<Option<Vec<StoredDocument>>, StoreError> {
         let listed = store.list(&self.query).await;

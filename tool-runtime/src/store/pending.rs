@@ -30,9 +30,11 @@ use crate::tool::{Hash, ToolName};
 /// let harness = testing::harness(ToolCatalog::builder().tool::<delete>().build()?).policy(policy);
 /// let waits = harness.call("notes__delete", serde_json::json!({})).await;
 ///
-/// let pending = harness.runner().store().pending_calls(&RecordFilter::default()).await?;
-/// assert_eq!((pending[0].tool.as_str(), pending[0].shown_arguments.get()), ("notes__delete", "{}"));
-/// assert_eq!(Some(&pending[0].question()), waits.question());
+/// for call in harness.runner().store().pending_calls(&RecordFilter::default()).await? {
+///     let call = call?;
+///     assert_eq!((call.tool.as_str(), call.shown_arguments.get()), ("notes__delete", "{}"));
+///     assert_eq!(Some(&call.question()), waits.question());
+/// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -370,7 +372,7 @@ const fn is_one(number: &u32) -> bool {
 fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
         PendingCall::VERSION => Ok(PendingCall::VERSION),
-        _ => Err(serde::de::Error::custom("the pending call was written by another version of the library; deny it")),
+        _ => Err(serde::de::Error::custom("the pending call was written by another version of the library")),
     }
 }
 

@@ -140,3 +140,29 @@ fn what_a_killed_process_did_is_in_the_conversation() {
     let records = rig.run(&["--json", "audit", "show", "--kind", "call"]).code(0).stdout;
     assert_eq!(records.lines().count(), 1, "{records}");
 }
+
+/// A newer library wrote one of two waiting calls. The other is listed and decided.
+#[test]
+fn a_call_of_another_version_hides_no_other() {
+    let endpoint = Endpoint::new(vec![delete(), delete()]);
+    let rig = shared(&endpoint);
+    for run in ["run-1", "run-2"] {
+        rig.run(&["worker", "put", "--run", run, &format!("Delete {TASK}.")]).code(0);
+    }
+    let working = Working::start(&rig, &[]);
+    until(&rig, "run-1", "approval_required");
+    until(&rig, "run-2", "approval_required");
+    working.end().code(0);
+    let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();
+    let newer = "UPDATE tool_runtime_documents SET body = json_set(body, '$.waiting.call.version', 2) \
+                 WHERE space = 'waiting' AND scope = 'run-1'";
+    assert_eq!(database.execute(newer, []).unwrap(), 1);
+    let listed = rig.run(&["approvals", "list"]).code(1);
+    assert_eq!((listed.stdout.contains("run-2"), listed.stderr.matches("broken:").count()), (true, 1), "{listed:?}");
+    let rows = rig.run(&["--json", "approvals", "list"]).code(1).json();
+    assert_eq!((rows.as_array().map(Vec::len), &rows[0]["run"]), (Some(1), &json!("run-2")));
+    rig.run(&["approvals", "deny", "run-2/c1", "--as", "grace"]).code(0);
+    rig.run(&["approvals", "approve", "run-1/c1", "--as", "grace"]).code(2);
+    let posted = |run| rig.run(&["--json", "worker", "show", run]).code(5).json()["posts"].clone();
+    assert_eq!((posted("run-1"), posted("run-2")), (json!(0), json!(1)));
+}

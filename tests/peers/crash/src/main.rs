@@ -163,7 +163,7 @@ async fn main() -> Result<(), Failure> {
     if asks {
         reaches(&queue, run, "approval_required").await?;
         let calls = store.pending_calls(&RecordFilter::run(run)).await?;
-        let question = calls.first().ok_or("no call waits")?.question();
+        let question = calls.into_iter().next().ok_or("no call waits")??.question();
         std::fs::write(asked, serde_json::to_string(&question)?)?;
         report("waits", "approval_required");
     }

@@ -23,7 +23,7 @@ fn goes_on() -> Agent {
 /// The question that a conversation shows, which is the one of the store.
 async fn shown(rig: &Rig, conversation: &Conversation) -> Question {
     let call = conversation.waiting().next().expect("it waits");
-    let pending = rig.shared.store.pending_calls(&RecordFilter::default()).await.expect("a list");
+    let pending = tests::pending_calls(&*rig.shared.store, &RecordFilter::default()).await;
     let pending = pending.iter().find(|pending| pending.call_id == call.id).expect("it waits");
     assert_eq!((&call.question, &call.summary), (&pending.question(), &pending.summary));
     call.question.clone()
@@ -83,7 +83,7 @@ async fn with_worker<T>(worker: Worker, happens: impl Future<Output = T>) -> T {
 /// Waits until the call has a question other than `before`.
 async fn next(rig: &Rig, run: &str, before: Option<&Question>) -> Question {
     loop {
-        let calls = rig.shared.store.pending_calls(&RecordFilter::default()).await.expect("a list");
+        let calls = tests::pending_calls(&*rig.shared.store, &RecordFilter::default()).await;
         let question = calls.iter().find(|call| &*call.run_id == run).map(PendingCall::question);
         match question {
             Some(question) if Some(&question) != before => return question,

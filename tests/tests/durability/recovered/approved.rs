@@ -184,7 +184,7 @@ fn a_worker_that_takes_over() {
             conversation.accept(Input::from("Pay.")).await.expect("a message");
             rig.queue().enqueue(&conversation.save().await.expect("saved")).await.expect("it is new");
             rig.works_until("approval_required").await;
-            let calls = rig.store.pending_calls(&RecordFilter::default()).await.expect("a list");
+            let calls = tests::pending_calls(&*rig.store, &RecordFilter::default()).await;
             let approve = Input::new().decide(&calls[0].question(), ApprovalDecision::Approve, &grace());
             rig.queue().post("run", Some("acme"), &approve).await.expect("posted");
         });

@@ -16,7 +16,7 @@ async fn waiting<const N: usize>(worker: impl Fn(&World) -> Worker, names: [&str
         world.enqueue("Go.").await;
         with([worker(world)], world.reaches("approval_required")).await;
         let of_run = RecordFilter::run(world.run_id.as_str());
-        questions.push(store.pending_calls(&of_run).await.expect("a list")[0].question());
+        questions.push(tests::pending_calls(&*store, &of_run).await[0].question());
     }
     (worlds, questions.try_into().expect("one for each run"))
 }
@@ -73,7 +73,7 @@ async fn a_refused_decision_leaves_all_calls_waiting() {
     let run = runner.run(RunOptions::new().run_id("alone").principal("ada").tenant("acme"));
     run.exec(ToolCall::text("x1", "worker__send", r#"{"to":"bob"}"#)).await;
     let of_run = RecordFilter::run("alone");
-    let alone = worlds[0].store.pending_calls(&of_run).await.expect("a list")[0].question();
+    let alone = tests::pending_calls(&*worlds[0].store, &of_run).await[0].question();
 
     let never = tests::never("s1");
     let a = |question: &Question| (Arc::from("batch d"), question.clone(), ApprovalDecision::Approve);
@@ -174,7 +174,7 @@ async fn a_decision_that_does_not_fit_any_more_takes_no_other_with_it() {
     with([world.lasting()], world.reaches("approval_required")).await;
     let (stored, saved) = world.queue().find(&world.run_id, Some("acme")).await.expect("it is there");
     assert_eq!(stored.posts(), 0);
-    let calls = world.store.pending_calls(&RecordFilter::default()).await.expect("a list");
+    let calls = tests::pending_calls(&*world.store, &RecordFilter::default()).await;
     let questions: Vec<_> = calls.iter().map(tool_runtime::store::PendingCall::question).collect();
     let all: Vec<_> = questions.iter().map(|question| item(&world, question, ApprovalDecision::Approve)).collect();
     world.queue().decide_all(&all, &grace()).await.expect("both");

@@ -95,7 +95,7 @@ async fn the_first_thing_that_a_process_does_follows_the_clock_of_the_store() {
         assert!(exec("write", "worker__write", r#"{"text":"one"}"#).await.is_ok());
         let asked = exec("send", "worker__send", r#"{"to":"bob"}"#).await;
         let now = world.store.now().await.expect("a time");
-        let pending = world.store.pending_calls(&RecordFilter::default()).await.expect("a list").remove(0);
+        let pending = tests::pending_calls(&*world.store, &RecordFilter::default()).await.remove(0);
         assert!(between(began, pending.created_at, now), "{behind}: suspended at {}", pending.created_at);
         let question = asked.question().expect("it waits");
         let sent = run(&process()).resume(question, ApprovalDecision::Approve, &grace()).await.expect("it waits");

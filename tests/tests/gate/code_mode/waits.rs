@@ -7,7 +7,7 @@ use tests::world::Processes;
 use tool_runtime::agent::CodeMode;
 use tool_runtime::call::{Decider, DecisionError, Question, Suspension};
 use tool_runtime::runner::{ApprovalDecision, Grant, RunSnapshot};
-use tool_runtime::store::{GrantScope, RecordFilter, Store};
+use tool_runtime::store::{GrantScope, RecordFilter};
 use tool_runtime::testing::ManualClock;
 use tool_runtime::{
     Capabilities, Outcome, Run, ToolCall, ToolCatalog, ToolError, ToolExecResult, ToolPolicy, ToolRunner, tool,
@@ -38,7 +38,7 @@ async fn each_effect_waits_for_a_person() {
     let run = rig.run("", with_effects());
     let result = run.exec(call(SCRIPT)).await;
     assert_eq!((result.outcome(), rig.effects()), (Outcome::ApprovalRequired, 0));
-    let pending = rig.store.pending_calls(&RecordFilter::default()).await.expect("pending calls");
+    let pending = tests::pending_calls(&*rig.store, &RecordFilter::default()).await;
     let graph = pending.iter().find_map(|call| call.graph.as_ref()).expect("the script waits");
     assert_eq!(graph.path, "code > notes__delete");
     assert_eq!(graph.shown_arguments.as_ref().expect("arguments").get(), r#"{"number":7}"#);
@@ -126,7 +126,7 @@ async fn a_script_that_is_abandoned_leaves_nothing() {
     decide(&run, ApprovalDecision::Approve).await;
     let result = run.abandon("c1").await.expect("it waits");
     assert_eq!((result.outcome(), rig.effects()), (Outcome::OutcomeUnknown, 1));
-    assert!(rig.store.pending_calls(&RecordFilter::default()).await.expect("pending calls").is_empty());
+    assert!(tests::pending_calls(&*rig.store, &RecordFilter::default()).await.is_empty());
 }
 
 /// Sends a note, once the door is open.
@@ -240,7 +240,7 @@ async fn a_script_that_diverges_is_stopped() {
     let result = decide(&run, ApprovalDecision::Approve).await;
     assert!(result.to_model().contains("a different call than before"), "{}", result.to_model());
     assert_eq!(other.effects(), 1, "the one that was approved");
-    assert!(other.store.pending_calls(&RecordFilter::default()).await.expect("pending calls").is_empty());
+    assert!(tests::pending_calls(&*other.store, &RecordFilter::default()).await.is_empty());
 }
 
 /// A call of a script that needs two people waits for both, in any process.

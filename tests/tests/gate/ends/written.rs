@@ -92,7 +92,7 @@ async fn a_record_repeats_what_the_model_wrote_on_one_line() {
 async fn what_is_approved_is_canonical_and_trimmed() {
     let rig = rig(wide());
     rig.exec("c", "written__keep", r#"{ "note_id": " n1 " }"#).await;
-    let pending = rig.store.pending_calls(&RecordFilter::default()).await.expect("it reads");
+    let pending = tests::pending_calls(&*rig.store, &RecordFilter::default()).await;
     assert_eq!(pending[0].arguments(), r#"{"note_id":"n1"}"#);
     assert_eq!(pending[0].shown_arguments.get(), r#"{"note_id":"n1"}"#);
     rig.run.resume_shown("c", ApprovalDecision::Approve, &grace()).await.expect("it waits");

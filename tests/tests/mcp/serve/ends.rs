@@ -8,7 +8,7 @@ use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::{Value, json};
 use tool_runtime::mcp::serve::McpServer;
 use tool_runtime::mcp::source::{RemoteServer, ToolSource};
-use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
+use tool_runtime::store::{MemoryStore, RecordFilter};
 use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::serve::rig::{Client, admitted, call, outcomes, piped, records, request, runner, server, text};
@@ -33,7 +33,7 @@ async fn a_failure_is_a_result_that_the_model_reads() {
     let waits = call(&client, "letters__send", json!({"text": "hello"})).await.unwrap();
     assert_eq!(waits.is_error, Some(true));
     assert!(text(&waits).contains("approval_required"));
-    assert_eq!(store.pending_calls(&RecordFilter::default()).await.unwrap().len(), 1, "an operator decides");
+    assert_eq!(tests::pending_calls(&*store, &RecordFilter::default()).await.len(), 1, "an operator decides");
 }
 
 #[tokio::test]

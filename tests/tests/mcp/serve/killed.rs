@@ -139,7 +139,7 @@ async fn survives(way: &str) {
     assert_eq!(effects(folder), ["write"]);
 
     // The task is decided by another process, killed, and asked for again: it ran once.
-    let pending = store.pending_calls(&RecordFilter::default()).await.unwrap().remove(0);
+    let pending = tests::pending_calls(&store, &RecordFilter::default()).await.remove(0);
     let approved =
         Input::new().decide(&pending.question(), ApprovalDecision::Approve, &Decider::new("grace").tenant("acme"));
     let queue = tests::queue(Arc::new(
@@ -179,7 +179,7 @@ async fn is_found_again(way: &str) {
         Arc::new(SqlStore::sqlite(folder.join("store.db").to_str().unwrap(), SqlOptions::new()).await.unwrap())
     };
     let store = open().await;
-    let pending = async || store.pending_calls(&RecordFilter::default()).await.unwrap();
+    let pending = async || tests::pending_calls(&*store, &RecordFilter::default()).await;
     let begun = async {
         while pending().await.is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;

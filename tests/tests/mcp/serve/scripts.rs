@@ -6,7 +6,7 @@ use serde_json::json;
 use tool_runtime::agent::CodeMode;
 use tool_runtime::call::Caller;
 use tool_runtime::mcp::serve::McpServer;
-use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
+use tool_runtime::store::{MemoryStore, RecordFilter};
 use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
 
 use crate::serve::rig::{add, admitted, call, find, outcomes, piped, records, text, write};
@@ -84,5 +84,5 @@ async fn a_client_reads_why_a_script_did_not_end() {
 
     let waits = call(&client, "graph__writer", json!({"script": "notes__write()"})).await.unwrap();
     assert!(waits.is_error == Some(true) && text(&waits).contains("approval_required"), "{}", text(&waits));
-    assert_eq!(store.pending_calls(&RecordFilter::default()).await.unwrap().len(), 2, "an operator decides");
+    assert_eq!(tests::pending_calls(&*store, &RecordFilter::default()).await.len(), 2, "an operator decides");
 }

@@ -179,7 +179,7 @@ async fn a_call_waits_here_for_an_approval_over_there() {
     let run = runner.build().unwrap().run(RunOptions::new());
     let calling = tokio::spawn(async move { run.exec(ToolCall::text("c1", name, r#"{"text":"hello"}"#)).await });
     let call = loop {
-        if let Some(call) = store.pending_calls(&RecordFilter::default()).await.unwrap().pop() {
+        if let Some(call) = tests::pending_calls(&*store, &RecordFilter::default()).await.pop() {
             break call;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -140,8 +140,10 @@ pub(super) async fn late(cli: &Cli<'_>, id: &str, decision: &ApprovalDecision, b
     }
     for (run, call) in names {
         let filter = RecordFilter { call_id: Some(CallId::new(call)), ..RecordFilter::default() };
-        let mut foreign = store.pending_calls(&RecordFilter { run_id: run.map(Into::into), ..filter }).await?;
-        foreign.retain(|call| call.tenant != tenant && question.as_ref().is_none_or(|asked| call.question() == *asked));
+        let calls = store.pending_calls(&RecordFilter { run_id: run.map(Into::into), ..filter }).await?;
+        let is_meant = |call: &PendingCall| question.as_ref().is_none_or(|asked| call.question() == *asked);
+        let foreign = calls.into_iter().flatten().filter(|call| call.tenant != tenant && is_meant(call));
+        let foreign: Vec<_> = foreign.collect();
         // The call waits in another tenant: its run records the refusal, and the refusal is reported to operators.
         if let [call] = &foreign[..] {
             return refuse(cli, &call.run_id, &call.question(), decision, by).await;

@@ -123,7 +123,7 @@ impl<'a> Row<'a> {
 }
 
 pub(super) async fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
-    let found = waiting::all(cli).await?;
+    let (found, exit) = waiting::all(cli).await?;
     let mut rows: Vec<_> = found.iter().map(Row::of).collect();
     rows.sort_by(|one, other| one.created_at.cmp(&other.created_at));
     if cli.settings.json {
@@ -142,7 +142,7 @@ pub(super) async fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
             .collect();
         table::print(["CALL", "TOOL", "WAITS FOR", "EXPIRES", "CONVERSATION", "WHAT"], &cells);
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 /// The principals who have approved a call that needs several approvals.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tool_runtime::call::{CallId, Question};
 use tool_runtime::store::{Key, PendingCall, RecordFilter, Store, StoredDocument, StoredRun};
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::saved::ConversationFiles;
 use crate::session::Cli;
 use crate::terminal;
@@ -52,14 +52,14 @@ impl Found {
     }
 }
 
-/// Returns the calls of the data folder, and those of the tenant in the store.
-pub(super) async fn all(cli: &Cli<'_>) -> Result<Vec<Found>, Failure> {
-    let mut found = of_documents(cli)?;
+/// Returns the calls of the data folder, and those of the tenant in the store. Calls that cannot be read fail the command.
+pub(super) async fn all(cli: &Cli<'_>) -> Result<(Vec<Found>, Exit), Failure> {
+    let (mut found, mut exit) = (of_documents(cli)?, Exit::Done);
     if let Some(store) = cli.existing_store().await? {
         let known = names(&found);
-        add(cli, &*store, &mut found, &RecordFilter::default(), |call| !known.contains(&name(call))).await?;
+        exit = add(cli, &*store, &mut found, &RecordFilter::default(), |call| !known.contains(&name(call))).await?;
     }
-    Ok(found)
+    Ok((found, exit))
 }
 
 /// Returns the call that an id names: a call, its question, `PLACE/CALL`, or a conversation or run with one waiting call.
@@ -129,9 +129,10 @@ async fn add(
     found: &mut Vec<Found>,
     filter: &RecordFilter,
     is_wanted: impl Fn(&PendingCall) -> bool,
-) -> Result<(), Failure> {
+) -> Result<Exit, Failure> {
     let (tenant, now) = (cli.party().tenant, store.now().await?);
-    for call in store.pending_calls(filter).await? {
+    let (calls, exit) = terminal::readable(store.pending_calls(filter).await?);
+    for call in calls {
         if call.tenant != tenant || !is_wanted(&call) {
             continue;
         }
@@ -140,7 +141,7 @@ async fn add(
         let place = run.map_or(DecidedIn::Elsewhere, |run| DecidedIn::Run(Box::new(run.clone())));
         found.push(Found { call, place, now });
     }
-    Ok(())
+    Ok(exit)
 }
 
 /// The failure for an unknown call. The message is the same for a call that never waited, was decided, expired or

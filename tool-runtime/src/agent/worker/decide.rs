@@ -211,12 +211,15 @@ impl RunQueue {
     ) -> Result<(Run, Option<StoredRun>), ResumeError> {
         let id = question.call_id();
         let filter = RecordFilter { run_id: Some(run_id.into()), call_id: Some(id.clone()), ..RecordFilter::default() };
-        let mut calls = self.store().pending_calls(&filter).await?;
+        let mut found = self.store().pending_calls(&filter).await?;
         // A refused decision is recorded with the call that it may have been about. Run ids can be equal in two tenants.
-        let is_theirs = |call: &PendingCall| call.tenant.as_deref() == decider.tenant_id();
-        let asks = calls.iter().position(|call| call.question() == *question);
-        let asks = asks.or_else(|| calls.iter().position(is_theirs));
-        let call = asks.map(|at| calls.swap_remove(at));
+        let place =
+            |is_it: &dyn Fn(&PendingCall) -> bool| found.iter().position(|found| found.as_ref().is_ok_and(is_it));
+        let asks = place(&|call| call.question() == *question);
+        let asks = asks.or_else(|| place(&|call| call.tenant.as_deref() == decider.tenant_id()));
+        // One that cannot be read may be the call.
+        let asks = asks.or_else(|| found.iter().position(Result::is_err));
+        let call = asks.map(|at| found.swap_remove(at)).transpose().map_err(StoreError::from)?;
         let call = call.ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
         let stored = self.stored(run_id).await?;
         let stored = stored.filter(|stored| stored.tenant == call.tenant && stored.principal == call.principal);

@@ -67,8 +67,11 @@ pub(super) fn read(text: &str, is_structured: bool) -> Result<WithMedia<Value>, 
         let why = "the server made a task of the call in a way that is not supported";
         return Err(ToolError::of_source(ErrorKind::Lost, why));
     }
-    if kind.is_some_and(|kind| kind != "\"complete\"") {
-        let why = "the server requested input in place of a result, which is not supported";
+    if let Some(kind) = kind.filter(|kind| *kind != "\"complete\"") {
+        let why = match kind {
+            "\"input_required\"" => "the server requested input in place of a result, which is not supported",
+            _ => "the server sent a result of an unknown type; only complete results are supported",
+        };
         return Err(ToolError::of_source(ErrorKind::Tool, why).with_code("protocol_violation"));
     }
     let mut blocks = Blocks::default();

@@ -20,8 +20,8 @@ use crate::schema::validator::{Compiled, Validator};
 use crate::store::pages::Search;
 use crate::store::transaction::returning;
 use crate::store::{
-    AuditRecord, ChangeFn, Clock, Document, Key, PendingCall, Query, RecordFilter, SealedRecord, Store, StoreError,
-    StoredDocument, SystemClock, Transaction, Waiting, WriteHandle, digest_key,
+    AuditRecord, ChangeFn, Clock, Document, Finding, Key, PendingCall, Query, RecordFilter, SealedRecord, Store,
+    StoreError, StoredDocument, SystemClock, Transaction, Waiting, WriteHandle, digest_key,
 };
 use crate::tool::Schema;
 
@@ -113,8 +113,11 @@ impl Contained<dyn Store> {
         })
     }
 
-    /// Returns the suspended calls of a run.
-    pub(in crate::runner) async fn pending_calls(&self, run_id: Arc<str>) -> Result<Vec<PendingCall>, StoreError> {
+    /// Returns the suspended calls of a run, and at the end those that cannot be read.
+    pub(in crate::runner) async fn pending_calls(
+        &self,
+        run_id: Arc<str>,
+    ) -> Result<Vec<Result<PendingCall, Finding>>, StoreError> {
         let of_run = RecordFilter::run(run_id);
         self.wait("store", |store| store.pending_calls(&of_run)).await.unwrap_or(Err(StoreError::Panicked))
     }

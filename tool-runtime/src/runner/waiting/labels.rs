@@ -14,7 +14,7 @@ pub(in crate::runner) async fn share(run: &Run) {
     let Some(labels) = run.remembered().unshared() else { return };
     let shared = async {
         for call in run.shared().store.pending_calls(Arc::clone(run.identity())).await? {
-            add(run, &call).await?;
+            add(run, &call?).await?;
         }
         Ok::<_, StoreError>(())
     };

@@ -48,7 +48,10 @@ impl OfferedTools {
             list.push_str(&tool.to_string());
             newest = Some(tool);
         })?;
-        let left_out = given.into_iter().filter(|name| !checks.tools.contains_key(*name)).map(str::to_owned).collect();
+        let choice = options.settings.tool_choice.as_ref().filter(|choice| narrows(dialect.carries(), Some(choice)));
+        let is_left_out =
+            |name: &&str| !checks.tools.contains_key(*name) && choice.is_none_or(|choice| choice.allows(name));
+        let left_out = given.into_iter().filter(is_left_out).map(str::to_owned).collect();
         // The empty list marks the place of the tools.
         let around = dialect.tools(Vec::new()).to_string();
         let (open, close) = around.split_at(around.find("[]").map_or(around.len(), |list| list + 1));
