@@ -193,6 +193,21 @@ impl fmt::Display for Finding {
     }
 }
 
+impl Finding {
+    /// Returns the defect for which a store could not read a record or a document, and its position. Any other error
+    /// stays an error.
+    pub(in crate::store) fn of_error(error: StoreError) -> Result<(Self, u64), StoreError> {
+        let StoreError::Corrupt(source) = error else { return Err(error) };
+        match source.downcast::<Self>() {
+            Ok(wrong) => match wrong.position {
+                Some(position) => Ok((*wrong, position)),
+                None => Err(StoreError::Corrupt(wrong)),
+            },
+            Err(source) => Err(StoreError::Corrupt(source)),
+        }
+    }
+}
+
 impl std::error::Error for Finding {}
 
 impl From<Finding> for StoreError {

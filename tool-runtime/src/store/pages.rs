@@ -1,6 +1,5 @@
 //! [`Query::next_page`] and [`Search`]: the loops over the documents that a query lists.
 
-use crate::store::verify::unreadable;
 use crate::store::{Finding, Query, Store, StoreError, StoredDocument};
 
 impl Query {
@@ -100,7 +99,7 @@ impl Search {
             }
             Err(error) => error,
         };
-        let (finding, position) = unreadable(error)?;
+        let (finding, position) = Finding::of_error(error)?;
         if position <= self.query.after {
             return Err(finding.into());
         }
@@ -202,7 +201,7 @@ mod tests {
                 }
                 let whole: Vec<_> = places.iter().copied().filter(|place| !damaged.contains(place)).collect();
                 assert_eq!(found, whole);
-                let first = unreadable(search.end().unwrap_err()).unwrap().1;
+                let first = Finding::of_error(search.end().unwrap_err()).unwrap().1;
                 assert_eq!(first, damaged[0], "the first one is reported at the end");
                 assert!(requests < 4 * 40, "{requests}");
             }

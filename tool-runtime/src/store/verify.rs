@@ -16,7 +16,6 @@ use crate::store::finding::Finding;
 use crate::store::verify::anchored::anchors;
 use crate::store::{RecordFilter, Store, StoreError};
 
-pub(in crate::store) use page::unreadable;
 pub(crate) use removals::Trust;
 pub(crate) use verifier::Verifier;
 

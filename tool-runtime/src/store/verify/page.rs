@@ -37,7 +37,7 @@ impl RecordFilter {
                 self.after = last.position;
                 return Ok(Some(records.into_iter().map(Ok).collect()));
             }
-            Err(error) => unreadable(error)?,
+            Err(error) => Finding::of_error(error)?,
         };
         // Find the unreadable record: read the ones before it one by one.
         let (mut read, mut one) = (Vec::new(), Self { limit: Some(1), ..self.clone() });
@@ -49,7 +49,7 @@ impl RecordFilter {
                     read.push(Ok(sealed));
                 }
                 Err(error) => {
-                    (wrong, end) = unreadable(error)?;
+                    (wrong, end) = Finding::of_error(error)?;
                     break;
                 }
             }
@@ -57,17 +57,5 @@ impl RecordFilter {
         read.push(Err(wrong));
         self.after = end;
         Ok(Some(read))
-    }
-}
-
-/// Returns what cannot be read, and its position. Any other error stays an error.
-pub(in crate::store) fn unreadable(error: StoreError) -> Result<(Finding, u64), StoreError> {
-    let StoreError::Corrupt(source) = error else { return Err(error) };
-    match source.downcast::<Finding>() {
-        Ok(wrong) => match wrong.position {
-            Some(position) => Ok((*wrong, position)),
-            None => Err(StoreError::Corrupt(wrong)),
-        },
-        Err(source) => Err(StoreError::Corrupt(source)),
     }
 }
