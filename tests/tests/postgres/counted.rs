@@ -111,3 +111,125 @@ async fn a_gated_call_takes_eight_round_trips() {
     // The first calls prepare the statements.
     assert_eq!(counts[2..], [(8, 2, 0); 2], "{counts:?}");
 }
+
+/// Waits for each of these writes.
+async fn all(receipts: impl IntoIterator<Item = tool_runtime::store::WriteHandle>) -> Vec<Result<(), &'static str>> {
+    let mut results = Vec::new();
+    for receipt in receipts {
+        results.push(receipt.await.map_err(|error| error.code()));
+    }
+    results
+}
+
+/// Increments a number in the document of a run.
+fn counted(run: &str) -> impl FnMut(&mut Transaction) -> Result<(), tool_runtime::store::StoreError> + Send + use<> {
+    let run = run.to_owned();
+    move |transaction: &mut Transaction| {
+        let before = transaction.document(&Key::run(run.as_str())).map_or(0, |document| number(&document));
+        transaction.put(StoredDocument::example(&run, &(before + 1).to_string(), None))
+    }
+}
+
+fn number(document: &StoredDocument) -> u32 {
+    tests::stored::json_of(document)["run"]["document"].as_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn writes_that_wait_share_a_commit() {
+    let server = Postgres::start();
+    let (store, answers) = open(&server, "shared", 1).await;
+    for call in ["a", "b"] {
+        // This test's runtime has one thread, so all of them are queued before any is written.
+        answers.taken();
+        let appends = (0..8).map(|run| store.append(record(&format!("run {run}"), call)));
+        let updates = (8..16).map(|run| {
+            let run = format!("run {run}");
+            store.update(vec![Key::run(run.as_str())], Box::new(counted(&run)))
+        });
+        let panics = store.update(vec![Key::run("panics")], Box::new(|_: &mut Transaction| panic!("a change")));
+        let receipts: Vec<_> = appends.chain(updates).chain([panics]).collect();
+        let results = all(receipts).await;
+        assert_eq!((&results[..16], results[16]), (&[Ok(()); 16][..], Err("store_panicked")));
+    }
+    assert_eq!(answers.taken(), (4, 1, 0), "round trips, commits and prepared statements of the second group");
+    let records = store.records(&RecordFilter::default()).await.unwrap();
+    assert_eq!((records.len(), Chain::verify(&records)), (16, Ok(())));
+    for run in 8..16 {
+        let document = store.read(&[Key::run(format!("run {run}"))]).await.unwrap().remove(0).unwrap();
+        assert_eq!(number(&document), 2, "the refused change took none with it");
+    }
+}
+
+/// Another process holds the lock of a run: writes to other runs do not wait for it, and one to that run does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_held_lock_delays_its_own_run_alone() {
+    let server = Postgres::start();
+    let url = server.url("held");
+    let (one, other) = (crate::open(&url).await, crate::open(&url).await);
+    let (begun, begins) = tokio::sync::oneshot::channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let mut begun = Some(begun);
+    let mut change = counted("held");
+    let holds = other.update(
+        vec![Key::run("held")],
+        Box::new(move |transaction| {
+            if let Some(begun) = begun.take() {
+                begun.send(()).unwrap();
+                released.recv().unwrap();
+            }
+            change(transaction)
+        }),
+    );
+    begins.await.unwrap();
+    let waits = one.update(vec![Key::run("held")], Box::new(counted("held")));
+    let others = (0..64).map(|run| one.append(record(&format!("run {run}"), "a"))).collect::<Vec<_>>();
+    assert_eq!(all(others).await, [Ok(()); 64]);
+    let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    while server.sql(held) != "1" {
+        tokio::task::yield_now().await;
+    }
+    release.send(()).unwrap();
+    assert_eq!(all([holds, waits]).await, [Ok(()); 2]);
+    let document = one.read(&[Key::run("held")]).await.unwrap().remove(0).unwrap();
+    assert_eq!(number(&document), 2, "one after the other");
+}
+
+/// Documents alone leave no proof of a commit except themselves.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_server_counts_each_change_once() {
+    let mut server = Postgres::start();
+    let patience = std::time::Duration::from_mins(1);
+    let store = SqlStore::postgres(&server.url("once"), SqlOptions::new().patience(patience)).await.unwrap();
+    let (stop, done) = (Arc::<std::sync::atomic::AtomicBool>::default(), Arc::<AtomicUsize>::default());
+    let writers: Vec<_> = (0..12)
+        .map(|run| {
+            let (store, stop, done, run) = (store.clone(), Arc::clone(&stop), Arc::clone(&done), format!("run {run}"));
+            tokio::spawn(async move {
+                let mut written = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let update = store.update(vec![Key::run(run.as_str())], Box::new(counted(&run)));
+                    update.await.expect("it outlives the server");
+                    done.fetch_add(1, Ordering::Relaxed);
+                    written += 1;
+                }
+                (run, written)
+            })
+        })
+        .collect();
+    for _kill in 0..3 {
+        let before = done.load(Ordering::Relaxed);
+        while done.load(Ordering::Relaxed) < before + 100 {
+            tokio::task::yield_now().await;
+        }
+        tokio::task::block_in_place(|| {
+            server.kill();
+            server.restart();
+        });
+    }
+    stop.store(true, Ordering::Relaxed);
+    for writer in writers {
+        let (run, written) = writer.await.unwrap();
+        let document = store.read(&[Key::run(run.as_str())]).await.unwrap().remove(0).unwrap();
+        assert_eq!(number(&document), written, "{run}");
+    }
+}

@@ -150,6 +150,7 @@ impl Batch {
     }
 
     /// Divides it into its writes, no two of which need the same lock.
+    #[cfg(feature = "postgres")]
     pub(super) fn divided(mut self) -> Vec<Self> {
         let jobs = std::mem::take(&mut self.jobs);
         self.locks.clear();

@@ -26,6 +26,7 @@ struct Change {
     /// The columns that the rows have. Those of rows to remove name them.
     columns: &'static str,
     /// The columns among them that are numbers.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "the types of arrays"))]
     numbers: &'static [usize],
     /// The end of the statement that inserts. `None` removes.
     insert: Option<&'static str>,
@@ -86,6 +87,7 @@ impl Rows {
     }
 
     /// Adds the rows of a later write.
+    #[cfg(feature = "postgres")]
     pub(super) fn then(&mut self, later: Self) {
         self.documents.extend(later.documents);
         self.parts.extend(later.parts);
@@ -173,12 +175,17 @@ impl Change {
         match insert {
             Some(end) => format!("INSERT INTO {table} ({columns}) SELECT * FROM unnest({arrays}){end}"),
             None => {
-                let same: Vec<_> = self.names().map(|name| format!("own.{name} = gone.{name}")).collect();
-                // However large the table is, each row is found by its key: the limit rules out a join with the table.
+                let last = columns.rsplit(", ").next().unwrap_or_default();
+                let same = |name: &str| match name == last {
+                    true => format!("own.{name} >= gone.{name} AND own.{name} <= gone.{name}"),
+                    false => format!("own.{name} = gone.{name}"),
+                };
+                let same: Vec<_> = self.names().map(same).collect();
+                // As in `statement::SEEN`, each row is found by its whole key.
                 format!(
                     "DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT old.ctid FROM unnest({arrays}) \
-                     AS gone ({columns}) CROSS JOIN LATERAL (SELECT own.ctid FROM {table} AS own WHERE {} LIMIT 1) \
-                     AS old))",
+                     AS gone ({columns}) CROSS JOIN LATERAL (SELECT own.ctid FROM {table} AS own WHERE {} \
+                     ORDER BY own.{last} LIMIT 1) AS old))",
                     same.join(" AND ")
                 )
             }

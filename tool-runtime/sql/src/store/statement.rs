@@ -60,14 +60,15 @@ pub(super) const CHAIN: &str = "chain";
 pub(super) const MARK: &str = "mark";
 
 /// Reads documents by their keys, the parts of the runs among them, the ends of chains, and the marks of runs, in one
-/// statement for any number of them. Each row is found by its key, however large the table is: a limit, and the offset,
-/// rule out a join with the whole table.
+/// statement for any number of them. Each row is found by its key, however small the table was when the plan was made: a
+/// limit and the offset rule out a join with the whole table, and the order an index that has only a part of the key.
 #[cfg(feature = "postgres")]
 pub(super) const SEEN: &str = "\
     SELECT found.space, found.scope, found.id, found.body, found.parts, NULL::bigint \
     FROM unnest($1::text[], $2::text[], $3::text[]) AS named (space, scope, id) CROSS JOIN LATERAL (\
     SELECT space, scope, id, body, parts FROM tool_runtime_documents AS own \
-    WHERE own.space = named.space AND own.scope = named.scope AND own.id = named.id LIMIT 1) AS found \
+    WHERE own.space = named.space AND own.scope = named.scope AND own.id >= named.id AND own.id <= named.id \
+    ORDER BY own.id LIMIT 1) AS found \
     UNION ALL SELECT 'part', found.scope, found.hash, found.body, NULL, NULL \
     FROM unnest($4::text[]) AS named (scope) CROSS JOIN LATERAL (\
     SELECT scope, hash, body FROM tool_runtime_parts AS own WHERE own.scope = named.scope OFFSET 0) AS found \
@@ -78,7 +79,8 @@ pub(super) const SEEN: &str = "\
     UNION ALL SELECT 'mark', named.scope, '', mark.body, NULL, NULL \
     FROM unnest($6::text[]) AS named (scope) CROSS JOIN LATERAL (\
     SELECT body FROM tool_runtime_documents AS own \
-    WHERE own.space = 'run' AND own.scope = named.scope AND own.id = '' AND own.lane IS NULL LIMIT 1) AS mark";
+    WHERE own.space = 'run' AND own.scope = named.scope AND own.id >= '' AND own.id <= '' AND own.lane IS NULL \
+    ORDER BY own.id LIMIT 1) AS mark";
 
 /// Returns the first four arguments of [`SEEN`].
 #[cfg(feature = "postgres")]

@@ -228,7 +228,6 @@ async fn attempt(
 /// beginning.
 pub(super) enum Locks<'l> {
     /// None.
-    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "several writes of SQLite need none"))]
     None,
     /// Each of them, in the order of their numbers, which all processes keep: that prevents deadlocks.
     Each(&'l BTreeSet<i64>),
@@ -257,11 +256,11 @@ pub(super) async fn begin(
         let numbers: Vec<_> = numbers.iter().map(i64::to_string).collect();
         numbers.join(",")
     };
-    let (wait, held) = match locks {
-        Locks::None => (String::new(), "NULL".to_owned()),
+    let (wait, held, plans) = match locks {
+        Locks::None => (String::new(), "NULL".to_owned(), "auto"),
         Locks::Each(numbers) => {
             let wait = format!("SELECT count(pg_advisory_xact_lock(number)) FROM unnest('{{{}}}'::bigint[]) AS number; ", list(numbers));
-            (wait, "NULL".to_owned())
+            (wait, "NULL".to_owned(), "auto")
         }
         #[cfg(feature = "postgres")]
         Locks::Free(numbers) => {
@@ -270,12 +269,13 @@ pub(super) async fn begin(
                  WHERE NOT pg_try_advisory_xact_lock(number))",
                 list(numbers)
             );
-            (String::new(), held)
+            // Each of its few statements finds every row by its key, so one plan serves all uses of a statement.
+            (String::new(), held, "force_generic_plan")
         }
     };
     // The server's own settings may be stricter, but not laxer. The server ends the transaction of a stopped worker, so
-    // that other transactions wait for it no longer than this. Each row is found by its key, so one plan of a statement
-    // serves all its uses.
+    // that other transactions wait for it no longer than this. A plan that was made while a table was small must not scan
+    // it later.
     let sql = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; \
          SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') \
@@ -283,8 +283,8 @@ pub(super) async fn begin(
              set_config('lock_timeout', '{patience}', true), \
              set_config('statement_timeout', '{longest}', true), \
              set_config('idle_in_transaction_session_timeout', '{patience}', true), \
-             set_config('plan_cache_mode', 'force_generic_plan', true), \
-             set_config('enable_seqscan', 'off', true); \
+             set_config('plan_cache_mode', '{plans}', true), \
+             set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true); \
          {wait}SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, ({SCHEMA}), {held}"
     );
     let (micros, found, held) = connection.last::<(i64, i64, Option<String>)>(sql).await?;
