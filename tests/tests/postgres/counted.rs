@@ -16,7 +16,7 @@ use tool_runtime_sql::{SqlOptions, SqlStore};
 /// What a server answered.
 #[derive(Default)]
 struct Answers {
-    /// Its answers to requests.
+    /// Its answers to requests, without the empty ones: a pool asks a connection that comes back whether it is whole.
     all: AtomicUsize,
     /// Those to a `COMMIT` that wrote.
     commits: AtomicUsize,
@@ -34,15 +34,16 @@ impl Answers {
 
     /// Reads the server's messages, each a letter, a length and its contents, and passes them on.
     async fn count(&self, mut server: impl AsyncReadExt + Unpin, mut client: impl AsyncWriteExt + Unpin) {
-        let mut head = [0; 5];
+        let (mut head, mut is_empty) = ([0; 5], true);
         while server.read_exact(&mut head).await.is_ok() {
             let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
             let mut rest = vec![0; length - 4];
             if server.read_exact(&mut rest).await.is_err() {
                 return;
             }
+            let was_empty = std::mem::replace(&mut is_empty, head[0] == b'Z');
             match head[0] {
-                b'Z' => self.all.fetch_add(1, Ordering::SeqCst),
+                b'Z' if !was_empty => self.all.fetch_add(1, Ordering::SeqCst),
                 b'C' if rest == b"COMMIT\0" => self.commits.fetch_add(1, Ordering::SeqCst),
                 b'1' => self.prepared.fetch_add(1, Ordering::SeqCst),
                 _ => 0,

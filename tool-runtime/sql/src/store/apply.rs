@@ -295,7 +295,19 @@ fn insert(sealed: &SealedRecord, rows: &mut Rows) -> Result<i64, Failed> {
     let (at, body) = (micros(sealed.record.at()).into(), text(&sealed.record)?.into());
     let (previous, hash) = (sealed.previous.to_string().into(), sealed.hash.to_string().into());
     rows.record([
-        run, call, kind, tool, outcome, principal, tenant, decider, sequence.into(), at, previous, hash, body,
+        run,
+        call,
+        kind,
+        tool,
+        outcome,
+        principal,
+        tenant,
+        decider,
+        sequence.into(),
+        at,
+        previous,
+        hash,
+        body,
     ]);
     Ok(sequence)
 }

@@ -46,10 +46,17 @@ impl Database {
             #[cfg(feature = "sqlite")]
             Connections::Sqlite(_) => 1,
             #[cfg(feature = "postgres")]
-            Connections::Postgres(pool) => {
-                let most = std::env::var("WRITERS").ok().and_then(|w| w.parse().ok()).unwrap_or(2);
-                (pool.options().get_max_connections() as usize).min(most)
-            }
+            Connections::Postgres(pool) => (pool.options().get_max_connections() as usize).min(2),
+        }
+    }
+
+    /// Whether another task could get a connection now.
+    #[cfg(feature = "postgres")]
+    pub(super) fn has_spare(&self) -> bool {
+        match &self.connections {
+            #[cfg(feature = "sqlite")]
+            Connections::Sqlite(_) => false,
+            Connections::Postgres(pool) => pool.num_idle() > 0 || pool.size() < pool.options().get_max_connections(),
         }
     }
 

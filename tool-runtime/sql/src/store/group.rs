@@ -28,12 +28,13 @@ enum Fate {
     Apart,
 }
 
-/// Executes writes, no two of which need the same lock.
-pub(super) async fn write(shared: &Arc<Shared>, mut batch: Batch) {
+/// Executes writes, no two of which need the same lock. `kept` is the connection of the worker's transaction before: each
+/// return to the pool costs a round trip.
+pub(super) async fn write(shared: &Arc<Shared>, mut batch: Batch, kept: &mut Option<Connection>) {
     let end = Instant::now() + shared.patience;
     let mut fates: Vec<_> = batch.jobs.iter().map(|_| Fate::Apart).collect();
     let mut is_unsure = false;
-    if let Err(error) = in_one(shared, &mut batch.jobs, &mut fates, &mut is_unsure).await
+    if let Err(error) = in_one(shared, &mut batch.jobs, &mut fates, &mut is_unsure, kept).await
         && fates.len() == 1
         && !is_unsure
         && !is_transient(&error)
@@ -69,13 +70,18 @@ async fn in_one(
     jobs: &mut [Job],
     fates: &mut [Fate],
     is_unsure: &mut bool,
+    kept: &mut Option<Connection>,
 ) -> Result<(), sqlx::Error> {
-    // Writes that wait for a connection do so beside the workers, each for its own patience.
-    let connection = timeout(PAUSE, shared.database.connection());
-    let mut connection = connection.await.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
+    let mut connection = match kept.take() {
+        Some(connection) => connection,
+        // Writes that wait for a connection do so beside the workers, each for its own patience.
+        None => timeout(PAUSE, shared.database.connection()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))?,
+    };
     let tried = attempt(shared, &mut connection, jobs, fates, is_unsure).await;
     if tried.is_err() {
         connection.discard();
+    } else if shared.database.has_spare() {
+        *kept = Some(connection);
     }
     tried
 }

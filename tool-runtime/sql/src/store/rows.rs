@@ -127,8 +127,7 @@ impl Rows {
             }
         }
         let records = self.records.into_iter().map(Vec::from).collect();
-        let all =
-            [(DOCUMENTS, documents), (REMOVED, removed), (PARTS, parts), (DROPPED, dropped), (RECORDS, records)];
+        let all = [(DOCUMENTS, documents), (REMOVED, removed), (PARTS, parts), (DROPPED, dropped), (RECORDS, records)];
         all.into_iter().filter(|(_, rows): &(Change, Vec<Vec<Value>>)| !rows.is_empty()).collect()
     }
 }

@@ -48,10 +48,12 @@ impl Worker {
 
     async fn work(mut self) {
         let (most, is_sqlite) = (self.shared.database.batch(), self.shared.database.is_sqlite());
+        #[cfg(feature = "postgres")]
+        let mut kept = None;
         while let Some(mut batch) = self.shared.queue.take(most, !is_sqlite) {
             #[cfg(feature = "postgres")]
             if !is_sqlite {
-                group::write(&self.shared, batch).await;
+                group::write(&self.shared, batch, &mut kept).await;
                 hire(&self.shared);
                 continue;
             }
@@ -259,7 +261,10 @@ pub(super) async fn begin(
     let (wait, held, plans) = match locks {
         Locks::None => (String::new(), "NULL".to_owned(), "auto"),
         Locks::Each(numbers) => {
-            let wait = format!("SELECT count(pg_advisory_xact_lock(number)) FROM unnest('{{{}}}'::bigint[]) AS number; ", list(numbers));
+            let wait = format!(
+                "SELECT count(pg_advisory_xact_lock(number)) FROM unnest('{{{}}}'::bigint[]) AS number; ",
+                list(numbers)
+            );
             (wait, "NULL".to_owned(), "auto")
         }
         #[cfg(feature = "postgres")]
