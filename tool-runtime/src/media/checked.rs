@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ParseError;
 use crate::media::{MAX_BYTES, MediaError, content, types};
-use crate::text::{cut, seen};
+use crate::text::{cut, strip_invisible};
 use crate::tool::Hash;
 
 /// The longest URL, in bytes.
@@ -144,7 +144,7 @@ impl Media {
     #[must_use]
     pub fn with_name(mut self, name: &str) -> Self {
         let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-        let clean = seen(last, |_| false);
+        let clean = strip_invisible(last, |_| false);
         let kept = cut(clean.trim(), MAX_NAME_BYTES);
         self.name = (!kept.is_empty()).then(|| kept.into());
         self
