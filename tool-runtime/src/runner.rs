@@ -6,7 +6,7 @@
 mod builder;
 mod error;
 mod gate;
-mod ledger;
+pub(crate) mod ledger;
 mod report;
 mod resumption;
 pub(crate) mod run;
@@ -14,7 +14,7 @@ pub(crate) mod run;
 mod server_api;
 mod shared;
 pub(crate) mod tool_runner;
-mod waiting;
+pub(crate) mod waiting;
 
 pub use builder::RunnerBuilder;
 #[cfg(feature = "mcp-server")]

@@ -14,6 +14,7 @@ use crate::error::ToolError;
 use crate::json;
 use crate::redact::{ProjectError, Projector};
 use crate::registration::{Instance, Purpose, RunFailure, Running};
+use crate::runner::waiting::counting;
 use crate::runner::{Continued, Host, ResumeError, SEPARATOR, Work, Worker};
 use crate::text::cut;
 use crate::tool::Hash;
@@ -142,7 +143,7 @@ impl Going<'_> {
     /// Applies the decision on the call that waited.
     async fn decide(&mut self, continued: Continued, asked: Hash) -> Result<(), RunFailure> {
         let Continued { pending, decision, decider, earlier } = continued;
-        self.work.run.note_earlier(&pending.question, &earlier).await.map_err(broken)?;
+        counting::note_earlier(&self.work.run, &pending.question, &earlier).await.map_err(broken)?;
         let id = pending.call_id;
         let result = match Box::pin(self.work.run.resume(&pending.question, decision, &decider)).await {
             Ok(result) => result,

@@ -13,6 +13,7 @@ use crate::component::Bindings;
 use crate::error::ToolError;
 use crate::redact::Projector;
 use crate::registration::{Instance, Purpose, RunFailure, Running};
+use crate::runner::waiting::counting;
 use crate::runner::{Host, SEPARATOR, Work, Worker};
 
 /// The arguments of a graph's tool.
@@ -89,7 +90,7 @@ impl Task {
                 let conversation = agent.restore(&runner, options, saved).await.map_err(broken)?;
                 let work = host.work(conversation.run().clone());
                 let (question, earlier) = (&continued.pending.question, &continued.earlier);
-                work.run.note_earlier(question, earlier).await.map_err(broken)?;
+                counting::note_earlier(&work.run, question, earlier).await.map_err(broken)?;
                 let input = Input::new().decide(&continued.pending.question, continued.decision, &continued.decider);
                 (work, conversation, input)
             }

@@ -9,6 +9,7 @@ use crate::agent::{ClientAnswer, WaitingCall};
 use crate::call::{
     CallId, Decider, DecisionError, Intervention, Outcome, Question, SafeError, Suspension, ToolInvocationRecord,
 };
+use crate::runner::ledger::recover;
 use crate::runner::{ApprovalDecision, Known, ResumeError, Run, shows};
 use crate::store::{PendingCall, StoreError};
 
@@ -60,7 +61,7 @@ impl Turns {
                 }
                 let mismatch = result.error().and_then(|error| error.mismatch);
                 if matches!(mismatch, Some(DecisionError::World | DecisionError::Question)) {
-                    self.ask_again().await?;
+                    ask_again(&self.run, &mut self.state).await?;
                 }
                 return Ok(result.error().cloned());
             }
@@ -73,7 +74,7 @@ impl Turns {
                 if let Some(before) = before {
                     self.state.set(at, before);
                 }
-                self.ask_again().await?;
+                ask_again(&self.run, &mut self.state).await?;
                 return Ok(Some(error));
             }
             Ok(result) => self.state.take(at, &result),
@@ -95,7 +96,7 @@ impl Turns {
     /// Closes the previous turn if it is still open: looks up the interrupted calls, and abandons the waiting ones.
     pub(in crate::agent) async fn abandon(&mut self) -> Result<(), ResumeError> {
         // A call goes from waiting to begun to recorded, so the reads follow it: none finds it in neither place.
-        self.look_for_waiting().await?;
+        look_for_waiting(&self.run, &mut self.state).await?;
         look_up(&self.run, &mut self.state).await;
         for at in 0..self.state.open.len() {
             self.finish_in_other_process(at).await.map_err(ResumeError::Store)?;
@@ -131,7 +132,7 @@ impl Turns {
         let is_late = |call: &&WaitingCall| call.expires_at.is_some_and(|expires| expires <= now);
         if self.state.waiting().any(|call| is_late(&call)) {
             // The expiry of another question would be refused.
-            self.ask_again().await?;
+            ask_again(&self.run, &mut self.state).await?;
         }
         let late: Vec<_> = self.state.waiting().filter(is_late).map(|call| call.question.clone()).collect();
         let mut ended = false;
@@ -141,16 +142,6 @@ impl Turns {
             ended |= self.state.waiting().all(|call| call.id != *id);
         }
         Ok(ended)
-    }
-
-    /// Finds the calls that wait although the conversation does not show it, before it takes input.
-    pub(in crate::agent) async fn look_for_waiting(&mut self) -> Result<(), ResumeError> {
-        look_for_waiting(&self.run, &mut self.state).await.map_err(ResumeError::Store)
-    }
-
-    /// Reads the waiting calls again, because another process may have replaced their questions.
-    pub(in crate::agent) async fn ask_again(&mut self) -> Result<(), ResumeError> {
-        ask_again(&self.run, &mut self.state).await.map_err(ResumeError::Store)
     }
 
     /// Reads from the store the details that a person needs for a decision.
@@ -264,7 +255,7 @@ pub(in crate::agent) async fn resolve_started(run: &Run, state: &mut State, at: 
 /// was recorded or suspended does not run again; for a call that began, the ledger decides.
 pub(in crate::agent) async fn read_earlier_result(run: &Run, state: &mut State, at: usize) -> Result<(), StoreError> {
     let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return Ok(()) };
-    let known = run.ended_before(&id).await?;
+    let known = recover::ended_before(run, &id).await?;
     if known.is_none()
         && let Some(pending) = run.pending(&id).await?
     {
@@ -298,14 +289,14 @@ pub(in crate::agent) async fn refresh(run: &Run, state: &mut State, at: usize) -
 /// tool and the arguments have to be those that the person was shown. A person may have changed the arguments of the
 /// call that began.
 async fn went_on(run: &Run, id: &CallId, waited: Option<&Progress>) -> Result<Known, StoreError> {
-    let Some(Progress::Waiting(call)) = waited else { return run.go_on(id).await };
+    let Some(Progress::Waiting(call)) = waited else { return recover::go_on(run, id).await };
     let (name, shown) = (call.name.clone(), call.shown_arguments.clone().filter(|_| call.path.is_none()));
     let is_it = move |record: &ToolInvocationRecord| {
         let edited = matches!(record.intervention.as_deref(), Some(Intervention::Edited(_)));
         let same = shown.as_ref().is_none_or(|shown| shows(&record.arguments, shown));
         *record.name == *name && (edited || same)
     };
-    run.go_on_with(id, is_it).await
+    recover::go_on_with(run, id, is_it).await
 }
 
 /// Whether the question is that of a call which waits for its client.

@@ -10,6 +10,7 @@ use crate::agent::{StopReason, TurnOutcome, WaitingCall};
 use crate::call::usage::Usage;
 use crate::call::{CallId, Event};
 use crate::runner::ResumeError;
+use crate::runner::ledger::recover;
 use crate::store::StoreError;
 use crate::wire::Message;
 
@@ -94,7 +95,7 @@ impl Turns {
         let waits = |id: &CallId| self.state.waiting().any(|call| call.id == *id);
         // Calls of dead processes that the conversation no longer has: their model has read that the outcome is
         // unknown.
-        self.run.close_others(waits).await?;
+        recover::close_others(&self.run, waits).await?;
         Ok(running)
     }
 

@@ -45,8 +45,8 @@ pub(super) async fn runs_are_kept(store: Arc<dyn Store>) {
     }
 }
 
-async fn lease(store: &dyn Store, owner: String, by: Duration) -> Option<(RunLease, StoredRun)> {
-    let taker = Taker { owner: owner.into(), by, only: None, per_tenant: None };
+async fn lease(store: &dyn Store, owner: String, lease_duration: Duration) -> Option<(RunLease, StoredRun)> {
+    let taker = Taker { owner: owner.into(), lease_duration, version: None, per_tenant: None };
     let take = move |transaction: &mut Transaction| runs::lease(transaction, &"run".into(), &taker);
     match ask(store, [Key::run("run")], take).await.expect("it answers") {
         Leasing::Leased(lease, run) => Some((lease, *run)),
