@@ -21,7 +21,7 @@ use crate::text::{nearest, pointer};
 use crate::tool::ToolSpec;
 
 /// The maximum number of values of one call that are looked up.
-const MOST: usize = 8;
+const MAX_LOOKUPS: usize = 8;
 
 /// The time limit for all look-ups of one call together.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -76,13 +76,13 @@ pub(in crate::runner) fn unnamed(run: &Run, spec: &ToolSpec, arguments: &str) ->
         };
         match arguments.get(argument) {
             Some(Tree::Array(items)) => {
-                items.iter().take(MOST).enumerate().for_each(|(at, item)| add(format!("{place}/{at}"), item));
+                items.iter().take(MAX_LOOKUPS).enumerate().for_each(|(at, item)| add(format!("{place}/{at}"), item));
             }
             Some(value) => add(place, value),
             None => {}
         }
     }
-    found.truncate(MOST);
+    found.truncate(MAX_LOOKUPS);
     found
 }
 
