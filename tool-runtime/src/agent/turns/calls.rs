@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use tracing::Span;
 
 use crate::agent::turns::Turns;
-use crate::agent::turns::state::{Progress, Slot, State, ToGate};
+use crate::agent::turns::state::{ConversationState, Progress, Slot, ToGate};
 use crate::agent::{ClientAnswer, WaitingCall};
 use crate::call::{
     CallId, Decider, DecisionError, Intervention, Outcome, Question, SafeError, Suspension, ToolInvocationRecord,
@@ -159,7 +159,7 @@ impl Turns {
 
 /// Reads the waiting calls again: another process may have replaced their questions, or noted approvals. A process that
 /// was killed then did not keep the conversation.
-pub(in crate::agent) async fn ask_again(run: &Run, state: &mut State) -> Result<(), StoreError> {
+pub(in crate::agent) async fn ask_again(run: &Run, state: &mut ConversationState) -> Result<(), StoreError> {
     for slot in &mut state.open {
         if let Progress::Waiting(call) = &mut slot.progress
             && let Some(pending) = run.pending(&slot.id).await?
@@ -198,7 +198,7 @@ fn describe(call: &mut WaitingCall, pending: &PendingCall) {
 }
 
 /// Looks up every call that was handed to the gate and has no result.
-pub(in crate::agent) async fn look_up(run: &Run, state: &mut State) {
+pub(in crate::agent) async fn look_up(run: &Run, state: &mut ConversationState) {
     for at in 0..state.open.len() {
         if let Some(Progress::Running) = state.open.get(at).map(|slot| &slot.progress) {
             resolve_started(run, state, at).await;
@@ -209,7 +209,7 @@ pub(in crate::agent) async fn look_up(run: &Run, state: &mut State) {
 
 /// Looks up every queued call of a restored conversation: the previous process may have handed it to the gate. If the
 /// store cannot be read, this stays unknown.
-pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut State) {
+pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut ConversationState) {
     for slot in &mut state.open {
         if matches!(slot.progress, Progress::Queued)
             && !slot.fresh
@@ -222,7 +222,7 @@ pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut State) {
 
 /// Finds the queued calls of a restored conversation that wait in the store: the previous process was killed after a call
 /// was suspended and before it saved. A decision on it can have been posted since.
-pub(in crate::agent) async fn look_for_waiting(run: &Run, state: &mut State) -> Result<(), StoreError> {
+pub(in crate::agent) async fn look_for_waiting(run: &Run, state: &mut ConversationState) -> Result<(), StoreError> {
     for at in 0..state.open.len() {
         let Some(slot) = state.open.get(at) else { break };
         if matches!(slot.progress, Progress::Queued)
@@ -238,7 +238,7 @@ pub(in crate::agent) async fn look_for_waiting(run: &Run, state: &mut State) -> 
 
 /// Settles a call that may have begun in another process: by its record, by its pending call, or as unknown without
 /// either.
-pub(in crate::agent) async fn resolve_started(run: &Run, state: &mut State, at: usize) {
+pub(in crate::agent) async fn resolve_started(run: &Run, state: &mut ConversationState, at: usize) {
     let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return };
     // Read first: a call that is decided on between the two reads is recorded.
     let pending = run.pending(&id).await;
@@ -253,7 +253,11 @@ pub(in crate::agent) async fn resolve_started(run: &Run, state: &mut State, at: 
 
 /// Settles a queued call of a restored conversation that the previous process may have handed to the gate. A call that
 /// was recorded or suspended does not run again; for a call that began, the ledger decides.
-pub(in crate::agent) async fn read_earlier_result(run: &Run, state: &mut State, at: usize) -> Result<(), StoreError> {
+pub(in crate::agent) async fn read_earlier_result(
+    run: &Run,
+    state: &mut ConversationState,
+    at: usize,
+) -> Result<(), StoreError> {
     let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return Ok(()) };
     let known = recover::ended_before(run, &id).await?;
     if known.is_none()
@@ -268,7 +272,7 @@ pub(in crate::agent) async fn read_earlier_result(run: &Run, state: &mut State, 
 }
 
 /// Refreshes a call that waited and may have been decided in another process. Returns whether it runs there.
-pub(in crate::agent) async fn refresh(run: &Run, state: &mut State, at: usize) -> Result<bool, StoreError> {
+pub(in crate::agent) async fn refresh(run: &Run, state: &mut ConversationState, at: usize) -> Result<bool, StoreError> {
     let Some(slot) = state.open.get(at).filter(|slot| slot.waiting().is_some()) else { return Ok(false) };
     let id = slot.id.clone();
     if let Some(pending) = run.pending(&id).await? {
@@ -306,7 +310,7 @@ fn is_clients(waited: Option<&Progress>, question: &Question) -> bool {
 }
 
 /// Sets a call as waiting, by the store's document.
-fn suspended(state: &mut State, at: usize, pending: &PendingCall) {
+fn suspended(state: &mut ConversationState, at: usize, pending: &PendingCall) {
     let Some(slot) = state.open.get(at) else { return };
     let mut call =
         WaitingCall::new(pending.question(), slot.name.clone(), pending.suspension, pending.prepared.clone());

@@ -15,7 +15,7 @@ use crate::wire::{FinishReason, Message, RequestSettings, WireError};
 /// The state of a conversation.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::agent) struct State {
+pub(in crate::agent) struct ConversationState {
     pub(in crate::agent) history: History,
     /// The calls of the last turn, in order, while any of them has no result.
     pub(in crate::agent) open: Vec<Slot>,
@@ -36,7 +36,7 @@ pub(in crate::agent) struct State {
     pub(in crate::agent) version: Option<Hash>,
 }
 
-impl State {
+impl ConversationState {
     /// Returns the whole history, with a result for each call.
     pub(in crate::agent) fn history(&self) -> Vec<Message> {
         let settled = self.open.iter().filter(|slot| matches!(slot.progress, Progress::Done(_)));

@@ -13,7 +13,7 @@ use crate::error::{ErrorKind, ToolError};
 use crate::mcp::source::error::Failure;
 use crate::mcp::source::result;
 use crate::mcp::source::server::{Need, Server};
-use crate::mcp::source::state::State;
+use crate::mcp::source::state::ServerState;
 use crate::mcp::source::tasks;
 use crate::registration::{AccountHandler, DynamicHandler, NotReady, Published};
 use crate::tool::Hash;
@@ -70,7 +70,7 @@ impl Remote {
 
     /// Makes the call over the connection of an account, which may have to be opened first.
     async fn on_account(&self, arguments: &Value, token: &Secret<String>) -> Result<Box<str>, Failure> {
-        let State { http, limits, accounts, .. } = &*self.server.state;
+        let ServerState { http, limits, accounts, .. } = &*self.server.state;
         let Some(http) = http else { return Err(Failure::NotSent("the URL cannot be used".to_owned())) };
         let connection = accounts.of(http, limits, token).await?;
         tasks::call(&connection, &self.raw, arguments, limits.call).await
@@ -78,7 +78,7 @@ impl Remote {
 
     /// Returns the error for rejected credentials, and whose they are. The call had no effect.
     fn unauthorized(&self, token: Option<&Secret<String>>) -> ToolError {
-        let State { id, accounts, .. } = &*self.server.state;
+        let ServerState { id, accounts, .. } = &*self.server.state;
         match (token, self.server.state.kind()) {
             (Some(token), Some(kind)) => {
                 accounts.forget(token);

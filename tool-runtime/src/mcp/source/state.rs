@@ -1,4 +1,4 @@
-//! [`State`]: the known state of one server. Its task writes it; calls and listings of tools read it.
+//! [`ServerState`]: the known state of one server. Its task writes it; calls and listings of tools read it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,7 +25,7 @@ const MAX_DEFINITIONS: usize = 16;
 const MAX_TOOLS: usize = 20_000;
 
 /// One server.
-pub(super) struct State {
+pub(super) struct ServerState {
     pub(super) id: Arc<str>,
     pub(super) reach: Reach,
     pub(super) http: Option<Http>,
@@ -64,7 +64,7 @@ struct History {
     left: BTreeSet<Hash>,
 }
 
-impl State {
+impl ServerState {
     /// Connects to the server and agrees on a revision with it, within the connect timeout.
     pub(super) async fn connect(&self) -> Result<Connection, Failure> {
         let Reach::Command { program, args, env, folder } = &self.reach else {
