@@ -7,7 +7,7 @@ use tool_runtime::call::Suspension;
 use tool_runtime::runner::{Grant, ResumeError};
 use tool_runtime::store::{GrantScope, PendingCall};
 
-use super::Row;
+use super::GrantRow;
 use crate::approvals::Found;
 use crate::exit::{Exit, Failure};
 use crate::grants::{Add, Scope};
@@ -34,7 +34,7 @@ pub(super) async fn add(cli: &Cli<'_>, asked: Add) -> Result<Exit, Failure> {
         Err(error) if error.code().starts_with("grant_") => return Err(invalid(&asked, &error)),
         Err(error) => return Err(approvals::refused(&asked.id, error)),
     };
-    let row = Row::of(&grant);
+    let row = GrantRow::of(&grant);
     terminal::line(&if cli.settings.json { json(&row)? } else { row.describe() });
     Ok(Exit::Done)
 }
