@@ -13,7 +13,7 @@ use crate::error::{BuildError, Problem};
 use crate::hydrate::repair::{Repair, built_in};
 use crate::policy::ToolPolicy;
 use crate::runner::ToolRunner;
-use crate::runner::error::Found;
+use crate::runner::error::BuildProblems;
 use crate::runner::ledger::digests::Digests;
 use crate::runner::report::contained::{Contained, ContainedValidator};
 use crate::runner::report::failure::{Failure, Failures};
@@ -254,7 +254,7 @@ impl RunnerBuilder {
         let compiled = CompiledCatalog::unprepared(Arc::new(validator));
         let compiled = compiled.prepared(&self.catalog, &self.policy, &mut policy);
         let (unbound, connections) = self.unbound();
-        let found = Found {
+        let found = BuildProblems {
             policy,
             unbound,
             connections,

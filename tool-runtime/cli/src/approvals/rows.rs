@@ -10,7 +10,7 @@ use tool_runtime::store::PendingCall;
 use tool_runtime::{ToolCatalog, ToolEffect, ToolPolicy};
 
 use crate::approvals::waiting;
-use crate::approvals::waiting::{DecidedIn, Found};
+use crate::approvals::waiting::{DecidedIn, LocatedCall};
 use crate::describe::{ShownCall, describe};
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
@@ -81,7 +81,7 @@ struct Deciders<'a> {
 }
 
 impl<'a> WaitingRow<'a> {
-    fn of(found: &'a Found) -> Self {
+    fn of(found: &'a LocatedCall) -> Self {
         let call = &found.call;
         let (conversation, title) = match &found.place {
             DecidedIn::Document { id, title } => (Some(id.as_str()), Some(title.as_str())),

@@ -8,7 +8,7 @@ use tool_runtime::runner::{Grant, ResumeError};
 use tool_runtime::store::{GrantScope, PendingCall};
 
 use super::GrantRow;
-use crate::approvals::Found;
+use crate::approvals::LocatedCall;
 use crate::exit::{Exit, Failure};
 use crate::grants::{Add, Scope};
 use crate::session::Cli;
@@ -16,7 +16,7 @@ use crate::terminal::json;
 use crate::{approvals, input, terminal};
 
 pub(super) async fn add(cli: &Cli<'_>, asked: Add) -> Result<Exit, Failure> {
-    let Found { call, .. } = approvals::find(cli, &asked.id).await?;
+    let LocatedCall { call, .. } = approvals::find(cli, &asked.id).await?;
     let now = cli.store().await?.now().await?;
     if call.suspension != Suspension::Approval || call.is_expired(now) {
         return Err(approvals::unknown(&asked.id));

@@ -89,8 +89,8 @@ pub(in crate::runner) fn unnamed(run: &Run, spec: &ToolSpec, arguments: &str) ->
 /// Looks the names up concurrently, for the run's principal and tenant. A failure is reported, and shown as not
 /// available.
 pub(in crate::runner) async fn look_up(run: &Run, call: &CallId, tool: &str, unnamed: Vec<Unnamed>) -> Names {
-    type Found = (String, Result<Option<String>, ()>);
-    type Named<'a> = Pin<Box<dyn Future<Output = Found> + Send + 'a>>;
+    type LookedUpName = (String, Result<Option<String>, ()>);
+    type Named<'a> = Pin<Box<dyn Future<Output = LookedUpName> + Send + 'a>>;
     if unnamed.is_empty() {
         return Names::default();
     }
@@ -106,7 +106,7 @@ pub(in crate::runner) async fn look_up(run: &Run, call: &CallId, tool: &str, unn
             (one.pointer, found)
         }));
     }
-    let mut named: Vec<Option<Found>> = waiting.iter().map(|_| None).collect();
+    let mut named: Vec<Option<LookedUpName>> = waiting.iter().map(|_| None).collect();
     poll_fn(|cx| {
         for (future, named) in waiting.iter_mut().zip(&mut named).filter(|(_, named)| named.is_none()) {
             if let Poll::Ready(found) = future.as_mut().poll(cx) {
