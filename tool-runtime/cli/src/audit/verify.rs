@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tool_runtime::store::{Anchor, Finding, Verification};
 
-use crate::audit::Source;
+use crate::audit::RecordInput;
 use crate::audit::lines::each_line;
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
@@ -63,7 +63,7 @@ pub(super) struct With {
     pub(super) accepted: Vec<String>,
 }
 
-pub(super) async fn check(cli: &Cli<'_>, source: &Source, with: With) -> Result<Exit, Failure> {
+pub(super) async fn check(cli: &Cli<'_>, source: &RecordInput, with: With) -> Result<Exit, Failure> {
     let kept = with.anchors.as_deref().map(exported).transpose()?.unwrap_or_default();
     let mut verification = Verification::new().accept_keys(with.accepted);
     if let Some(key) = cli.digest_key()? {

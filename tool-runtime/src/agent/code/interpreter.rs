@@ -49,7 +49,7 @@ pub(super) struct Left {
 }
 
 /// A script to run.
-pub(super) struct Source {
+pub(super) struct ScriptInput {
     pub(super) text: String,
     pub(super) tools: Vec<String>,
     pub(super) operations: u64,
@@ -70,7 +70,7 @@ impl Drop for Interpreter {
 
 impl Interpreter {
     /// Starts a script. It holds the permit until its thread ends.
-    pub(super) fn start(source: Source, permit: OwnedSemaphorePermit) -> std::io::Result<Self> {
+    pub(super) fn start(source: ScriptInput, permit: OwnedSemaphorePermit) -> std::io::Result<Self> {
         Self::running(permit, move |ask, stop| run(&source, ask, stop))
     }
 
@@ -96,7 +96,7 @@ impl Interpreter {
     }
 }
 
-fn run(source: &Source, ask: mpsc::Sender<ScriptCall>, stop: Arc<AtomicBool>) -> Result<Left, Failure> {
+fn run(source: &ScriptInput, ask: mpsc::Sender<ScriptCall>, stop: Arc<AtomicBool>) -> Result<Left, Failure> {
     let failed: Arc<Mutex<Option<Failure>>> = Arc::default();
     let printed: Arc<Mutex<String>> = Arc::default();
     let mut engine = engine(source.operations, source.text.len());
@@ -188,7 +188,7 @@ mod tests {
             assert!(!format!("{failure:?}").contains("value"), "{failure:?}");
         }
         let permit = Arc::clone(&slots).acquire_owned().await.unwrap();
-        let source = Source { text: "6 * 7".to_owned(), tools: Vec::new(), operations: 1000 };
+        let source = ScriptInput { text: "6 * 7".to_owned(), tools: Vec::new(), operations: 1000 };
         let left = Interpreter::start(source, permit).unwrap().end().await.unwrap();
         assert_eq!(left.value, 42);
     }

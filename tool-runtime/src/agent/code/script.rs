@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use crate::agent::code::failure::Failure;
-use crate::agent::code::interpreter::{Interpreter, Left, Reply, ScriptCall, Source};
+use crate::agent::code::interpreter::{Interpreter, Left, Reply, ScriptCall, ScriptInput};
 use crate::agent::code::paused::{Entry, Paused, asked};
 use crate::call::{CallId, DecisionError, Outcome, PendingGraph, SafeError, ToolCall, ToolContext, ToolExecResult};
 use crate::component::Bindings;
@@ -119,7 +119,7 @@ impl Script {
         let permit = Arc::clone(&SLOTS).acquire_owned().await.map_err(broken)?;
         let view = going.work.run.catalog();
         let tools = settings.tools.iter().filter(|name| view.get(name).is_some()).cloned().collect();
-        let source = Source { text: self.source, tools, operations: settings.operations };
+        let source = ScriptInput { text: self.source, tools, operations: settings.operations };
         let mut interpreter = Interpreter::start(source, permit).map_err(broken)?;
         let (mut at, mut returned) = (0, 0);
         while let Some(call) = interpreter.asked.recv().await {

@@ -12,7 +12,7 @@ use crate::call::{
     Bounds, Cause, DecisionError, Difference, NamedArgument, Names, Outcome, RecordedWorld, Stated, Suspension,
     ToolExecResult, World, context_of,
 };
-use crate::capability::Source;
+use crate::capability::InjectedFrom;
 use crate::component::{Bindings, Precondition};
 use crate::contain::{attempted, caught, discard};
 use crate::error::ToolError;
@@ -255,7 +255,7 @@ fn unbuilt() -> Stop {
 async fn opened(open: &OpenCall, frozen: &Frozen, timeout: Duration) -> Result<Connections, Stop> {
     let mut connections = Connections::default();
     for requirement in &frozen.entry.requirements {
-        if let Source::Connection(kind) = requirement.source
+        if let InjectedFrom::Connection(kind) = requirement.source
             && requirement.effect == ToolEffect::ReadOnly
         {
             connections
