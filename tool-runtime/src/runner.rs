@@ -20,7 +20,7 @@ pub use builder::RunnerBuilder;
 #[cfg(feature = "mcp-server")]
 pub(crate) use gate::call_client::KeepsCall;
 pub(crate) use gate::call_client::{CallClient, ServerEntry};
-pub(crate) use gate::graph::{Continued, Host, SEPARATOR, Work, Worker};
+pub(crate) use gate::graph::{Continued, GraphIdentity, Host, SEPARATOR, Work};
 pub(crate) use gate::spans::METRICS;
 pub use ledger::engine_lease::EngineLease;
 pub(crate) use ledger::recover::{Known, shows};

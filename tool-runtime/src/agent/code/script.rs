@@ -15,7 +15,7 @@ use crate::json;
 use crate::redact::{ProjectError, Projector};
 use crate::registration::{Instance, Purpose, RunFailure, Running};
 use crate::runner::waiting::counting;
-use crate::runner::{Continued, Host, ResumeError, SEPARATOR, Work, Worker};
+use crate::runner::{Continued, GraphIdentity, Host, ResumeError, SEPARATOR, Work};
 use crate::text::cut;
 use crate::tool::Hash;
 
@@ -99,17 +99,18 @@ impl Script {
     async fn work(self, host: &Host, context: &ToolContext) -> Result<(Left, usize, String), RunFailure> {
         let settings = &*self.settings;
         let (name, version, tools) = (&settings.name, &settings.version, &settings.tools);
-        let worker = Worker { name, version, tools, is_script: true };
+        let identity = GraphIdentity { name, version, tools, is_script: true };
         let mut going = match host.continued() {
             None => {
                 let policies = Failure::new("script_policies", "The run has too many policies to run a script");
-                let work =
-                    host.start_asking(context, &worker).ok_or_else(|| RunFailure::Tool(policies.into_error(false)))?;
+                let work = host
+                    .start_asking(context, &identity)
+                    .ok_or_else(|| RunFailure::Tool(policies.into_error(false)))?;
                 Going { settings, context, work, journal: Vec::new() }
             }
             Some(continued) => {
                 let paused: Paused = serde_json::from_str(&continued.pending.document).map_err(broken)?;
-                let (runner, options) = host.again(context, &worker, &continued.pending);
+                let (runner, options) = host.again(context, &identity, &continued.pending);
                 let run = runner.restore(paused.run, options).await.map_err(broken)?;
                 let mut going = Going { settings, context, work: host.work(run), journal: paused.journal };
                 going.decide(continued, paused.asked).await?;
