@@ -1,7 +1,7 @@
 //! Runs that workers share: each has at most one worker at a time.
 
-mod progress;
 mod slots;
+mod update;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::store::ledger::after;
 use crate::store::{Document, Holder, Key, StoreError, StoredRun, Transaction};
 use crate::tool::Hash;
 
-pub(crate) use progress::{Due, Next, Progress, save};
+pub(crate) use update::{AfterUpdate, Due, RunUpdate, save};
 
 /// The right to write to a run, until another owner takes it. Each write is checked against the store's own entry, in
 /// the same transaction.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use tracing::Span;
 
 use crate::agent::turns::Turns;
-use crate::agent::turns::state::{ConversationState, Progress, Slot, ToGate};
+use crate::agent::turns::state::{CallState, ConversationState, Slot, ToGate};
 use crate::agent::{ClientAnswer, WaitingCall};
 use crate::call::{
     CallId, Decider, DecisionError, Intervention, Outcome, Question, SafeError, Suspension, ToolInvocationRecord,
@@ -34,7 +34,7 @@ impl Turns {
         let Some(at) = self.state.open.iter().position(|slot| slot.id == *id && slot.waiting().is_some()) else {
             return Ok(None);
         };
-        let mut before = self.state.set(at, Progress::Running);
+        let mut before = self.state.set(at, CallState::Running);
         let result = match action {
             Action::Decide(question, decision, decider) => {
                 Box::pin(self.run.resume(&question, decision, &decider)).await
@@ -53,7 +53,7 @@ impl Turns {
         match result {
             // The action does not match the call, or the run does not: the call still waits.
             Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
-                if let (Some(Progress::Waiting(call)), Some(error)) = (&mut before, result.error()) {
+                if let (Some(CallState::Waiting(call)), Some(error)) = (&mut before, result.error()) {
                     call.refused = Some(error.clone());
                 }
                 if let Some(before) = before {
@@ -68,7 +68,7 @@ impl Turns {
             // The person was not shown that an earlier call may have had the effect: the call asks another question.
             Err(ResumeError::NotAllowed(DecisionError::Question)) => {
                 let error = SafeError::mismatched(DecisionError::Question);
-                if let Some(Progress::Waiting(call)) = &mut before {
+                if let Some(CallState::Waiting(call)) = &mut before {
                     call.refused = Some(error.clone());
                 }
                 if let Some(before) = before {
@@ -114,7 +114,7 @@ impl Turns {
     /// Takes a call that another process began through the gate, which reconciles or repeats it. The rest of the turn
     /// does not run.
     async fn finish_in_other_process(&mut self, at: usize) -> Result<(), StoreError> {
-        let is_begun = |slot: &Slot| matches!(slot.progress, Progress::Queued) && slot.known.is_some();
+        let is_begun = |slot: &Slot| matches!(slot.progress, CallState::Queued) && slot.known.is_some();
         if !self.state.open.get(at).is_some_and(is_begun) {
             return Ok(());
         }
@@ -147,7 +147,7 @@ impl Turns {
     /// Reads from the store the details that a person needs for a decision.
     pub(in crate::agent) async fn describe(&mut self) {
         for slot in &mut self.state.open {
-            let Progress::Waiting(call) = &mut slot.progress else { continue };
+            let CallState::Waiting(call) = &mut slot.progress else { continue };
             if call.expires_at.is_none()
                 && let Ok(Some(pending)) = self.run.pending(&slot.id).await
             {
@@ -161,7 +161,7 @@ impl Turns {
 /// was killed then did not keep the conversation.
 pub(in crate::agent) async fn ask_again(run: &Run, state: &mut ConversationState) -> Result<(), StoreError> {
     for slot in &mut state.open {
-        if let Progress::Waiting(call) = &mut slot.progress
+        if let CallState::Waiting(call) = &mut slot.progress
             && let Some(pending) = run.pending(&slot.id).await?
         {
             describe_again(call, &pending);
@@ -200,7 +200,7 @@ fn describe(call: &mut WaitingCall, pending: &PendingCall) {
 /// Looks up every call that was handed to the gate and has no result.
 pub(in crate::agent) async fn look_up(run: &Run, state: &mut ConversationState) {
     for at in 0..state.open.len() {
-        if let Some(Progress::Running) = state.open.get(at).map(|slot| &slot.progress) {
+        if let Some(CallState::Running) = state.open.get(at).map(|slot| &slot.progress) {
             resolve_started(run, state, at).await;
         }
     }
@@ -211,7 +211,7 @@ pub(in crate::agent) async fn look_up(run: &Run, state: &mut ConversationState) 
 /// store cannot be read, this stays unknown.
 pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut ConversationState) {
     for slot in &mut state.open {
-        if matches!(slot.progress, Progress::Queued)
+        if matches!(slot.progress, CallState::Queued)
             && !slot.fresh
             && let Ok(known) = run.recorded(&slot.id).await
         {
@@ -225,7 +225,7 @@ pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut Conversatio
 pub(in crate::agent) async fn look_for_waiting(run: &Run, state: &mut ConversationState) -> Result<(), StoreError> {
     for at in 0..state.open.len() {
         let Some(slot) = state.open.get(at) else { break };
-        if matches!(slot.progress, Progress::Queued)
+        if matches!(slot.progress, CallState::Queued)
             && !slot.fresh
             && slot.known.is_none()
             && let Some(pending) = run.pending(&slot.id).await?
@@ -276,7 +276,7 @@ pub(in crate::agent) async fn refresh(run: &Run, state: &mut ConversationState, 
     let Some(slot) = state.open.get(at).filter(|slot| slot.waiting().is_some()) else { return Ok(false) };
     let id = slot.id.clone();
     if let Some(pending) = run.pending(&id).await? {
-        if let Some(Progress::Waiting(call)) = state.open.get_mut(at).map(|slot| &mut slot.progress) {
+        if let Some(CallState::Waiting(call)) = state.open.get_mut(at).map(|slot| &mut slot.progress) {
             describe_again(call, &pending);
         }
         return Ok(false);
@@ -292,8 +292,8 @@ pub(in crate::agent) async fn refresh(run: &Run, state: &mut ConversationState, 
 /// Continues a call that waited, and that another process decided. Two processes can use one id for two calls, so the
 /// tool and the arguments have to be those that the person was shown. A person may have changed the arguments of the
 /// call that began.
-async fn went_on(run: &Run, id: &CallId, waited: Option<&Progress>) -> Result<Known, StoreError> {
-    let Some(Progress::Waiting(call)) = waited else { return recover::go_on(run, id).await };
+async fn went_on(run: &Run, id: &CallId, waited: Option<&CallState>) -> Result<Known, StoreError> {
+    let Some(CallState::Waiting(call)) = waited else { return recover::go_on(run, id).await };
     let (name, shown) = (call.name.clone(), call.shown_arguments.clone().filter(|_| call.path.is_none()));
     let is_it = move |record: &ToolInvocationRecord| {
         let edited = matches!(record.intervention.as_deref(), Some(Intervention::Edited(_)));
@@ -304,8 +304,8 @@ async fn went_on(run: &Run, id: &CallId, waited: Option<&Progress>) -> Result<Kn
 }
 
 /// Whether the question is that of a call which waits for its client.
-fn is_clients(waited: Option<&Progress>, question: &Question) -> bool {
-    matches!(waited, Some(Progress::Waiting(call))
+fn is_clients(waited: Option<&CallState>, question: &Question) -> bool {
+    matches!(waited, Some(CallState::Waiting(call))
         if call.suspension == Suspension::Client && call.question == *question)
 }
 
@@ -315,5 +315,5 @@ fn suspended(state: &mut ConversationState, at: usize, pending: &PendingCall) {
     let mut call =
         WaitingCall::new(pending.question(), slot.name.clone(), pending.suspension, pending.prepared.clone());
     describe(&mut call, pending);
-    state.set(at, Progress::Waiting(Box::new(call)));
+    state.set(at, CallState::Waiting(Box::new(call)));
 }

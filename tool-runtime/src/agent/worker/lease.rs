@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::Input;
 use crate::agent::worker::queue::{corrupt, transact};
-use crate::store::runs::{self, Due, Next, Progress};
+use crate::store::runs::{self, AfterUpdate, Due, RunUpdate};
 use crate::store::{
     Clock as _, Document, DocumentKind, Key, Query, RunLease, Store, StoreError, StoredDocument, SystemClock,
 };
@@ -130,20 +130,20 @@ impl Lease {
 
     /// Releases the run; `None` keeps the state of its last save.
     pub(super) async fn put(&self, state: Option<&str>, due: Due, news: u64, failures: u32) -> Result<(), StoreError> {
-        let next = Next::Release { due, news };
+        let next = AfterUpdate::Release { due, news };
         let state = state.map(Into::into);
-        self.write(Progress { document: None, state, version: None, taken: None, failures, next }).await
+        self.write(RunUpdate { document: None, state, version: None, taken: None, failures, next }).await
     }
 
-    /// Writes the progress of the run.
-    pub(super) async fn write(&self, progress: Progress) -> Result<(), StoreError> {
-        let taken = progress.taken.clone();
-        let slots = self.slots.clone().filter(|_| matches!(progress.next, Next::Release { .. }));
+    /// Writes an update of the run.
+    pub(super) async fn write(&self, update: RunUpdate) -> Result<(), StoreError> {
+        let taken = update.taken.clone();
+        let slots = self.slots.clone().filter(|_| matches!(update.next, AfterUpdate::Release { .. }));
         let keys: Vec<_> = std::iter::once(Key::run(Arc::clone(&self.run.run_id))).chain(taken).chain(slots).collect();
         let until = Instant::now() + self.patience;
         loop {
-            let (lease, progress) = (self.run.clone(), progress.clone());
-            let change = move |transaction: &mut _| runs::save(transaction, &lease, &progress);
+            let (lease, update) = (self.run.clone(), update.clone());
+            let change = move |transaction: &mut _| runs::save(transaction, &lease, &update);
             match transact(&*self.store, keys.clone(), change).await {
                 Err(error @ (StoreError::Unavailable(_) | StoreError::Panicked)) if Instant::now() < until => {
                     tracing::warn!(run = &*self.run.run_id, error = error.code(), "a step is not stored yet");

@@ -13,7 +13,7 @@ use super::lease::{Lease, LeaseTime, RUNNING, RenewalTask};
 use super::queue::transact;
 use crate::agent::{Conversation, Input, SavedConversation, Step, TurnOutcome};
 use crate::runner::{ResumeError, RunOptions};
-use crate::store::runs::{self, Due, Next, Progress, Taking};
+use crate::store::runs::{self, AfterUpdate, Due, RunUpdate, Taking};
 use crate::store::{DocumentKind, Key, RunLease, Store, StoreError, StoredRun, Transaction};
 
 /// The duration of a lease without renewal.
@@ -286,7 +286,9 @@ impl LeasedRun {
         }
         let (document, named) = (Some(conversation.to_text()?), Some(state.into()));
         let version = conversation.version();
-        self.lease.write(Progress { document, state: named, version, taken, failures: 0, next: Next::Keep }).await?;
+        self.lease
+            .write(RunUpdate { document, state: named, version, taken, failures: 0, next: AfterUpdate::Keep })
+            .await?;
         self.is_running.store(state == RUNNING, Ordering::Relaxed);
         Ok(())
     }

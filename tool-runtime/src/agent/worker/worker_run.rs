@@ -11,7 +11,7 @@ use crate::agent::worker::lease::{Lease, RUNNING};
 use crate::agent::worker::{Leased, WorkerState};
 use crate::agent::{Conversation, Durable, SavedConversation, Step, StepError, StepFuture};
 use crate::runner::ResumeError;
-use crate::store::runs::{Due, Next, Progress};
+use crate::store::runs::{AfterUpdate, Due, RunUpdate};
 use crate::store::{Key, StoreError, StoredRun};
 
 /// The maximum number of consecutive failures of the model before its run ends.
@@ -118,7 +118,7 @@ impl WorkerRun<'_> {
                 Some(expires) => Due::At(expires),
                 None => Due::Never,
             };
-            let next = Next::Release { due, news };
+            let next = AfterUpdate::Release { due, news };
             return Ok(self.write(&conversation.save().await?, step.code(), None, next).await?);
         }
     }
@@ -155,7 +155,7 @@ impl WorkerRun<'_> {
         let expired = conversation.turns.expire(self.worker.runner.store_time().await?).await;
         let expired = expired.map_err(|error| Down::from(StepError::Refused(error)))?;
         if expired {
-            self.write(&conversation.save().await?, RUNNING, None, Next::Keep).await?;
+            self.write(&conversation.save().await?, RUNNING, None, AfterUpdate::Keep).await?;
         }
         Ok(expired)
     }
@@ -178,11 +178,11 @@ impl WorkerRun<'_> {
         saved: &SavedConversation,
         state: &str,
         taken: Option<Key>,
-        next: Next,
+        next: AfterUpdate,
     ) -> Result<(), StoreError> {
         let (document, version) = (Some(saved.to_text()?), saved.version());
         let failures = self.failures.load(Ordering::Relaxed);
-        self.lease.write(Progress { document, state: Some(state.into()), version, taken, failures, next }).await
+        self.lease.write(RunUpdate { document, state: Some(state.into()), version, taken, failures, next }).await
     }
 }
 
@@ -194,7 +194,7 @@ impl Durable for WorkerRun<'_> {
         let saved = self.lease.attend(self.worker.taker.lease_duration, work).await??;
         let taken = self.taking.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.failures.store(0, Ordering::Relaxed);
-        self.write(&saved, RUNNING, taken, Next::Keep).await?;
+        self.write(&saved, RUNNING, taken, AfterUpdate::Keep).await?;
         Ok(saved)
     }
 

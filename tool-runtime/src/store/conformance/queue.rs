@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::store::conformance::ledger::LONG;
 use crate::store::conformance::{ask, at, read, several, update};
-use crate::store::runs::{self, Due, Leasing, Next, Progress, Taker};
+use crate::store::runs::{self, AfterUpdate, Due, Leasing, RunUpdate, Taker};
 use crate::store::{Document, DueRun, Holder, Key, QueueDepth, RunLease, Store, StoredRun, Transaction};
 use crate::tool::Hash;
 
@@ -149,9 +149,9 @@ async fn lease(store: &dyn Store, run: &StoredRun, taker: Taker) -> Leasing {
 
 async fn release(store: &dyn Store, run: &StoredRun, lease: RunLease, version: Option<Hash>) {
     let keys = [Key::run(Arc::clone(&run.run_id)), run.slots()];
-    let next = Next::Release { due: Due::Now, news: run.news };
-    let progress = Progress { document: None, state: None, version, taken: None, failures: 0, next };
-    ask(store, keys, move |transaction| runs::save(transaction, &lease, &progress)).await.expect("it has the run");
+    let next = AfterUpdate::Release { due: Due::Now, news: run.news };
+    let update = RunUpdate { document: None, state: None, version, taken: None, failures: 0, next };
+    ask(store, keys, move |transaction| runs::save(transaction, &lease, &update)).await.expect("it has the run");
 }
 
 pub(super) async fn a_tenant_has_so_many_runs_at_a_time(store: Arc<dyn Store>) {
