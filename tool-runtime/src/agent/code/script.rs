@@ -5,9 +5,9 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use crate::agent::code::failure::Failure;
 use crate::agent::code::interpreter::{Interpreter, Left, Reply, ScriptCall, ScriptInput};
 use crate::agent::code::paused::{Entry, Paused, asked};
+use crate::agent::code::script_error::ScriptError;
 use crate::call::{CallId, DecisionError, Outcome, PendingGraph, SafeError, ToolCall, ToolContext, ToolExecResult};
 use crate::component::Bindings;
 use crate::error::ToolError;
@@ -102,7 +102,7 @@ impl Script {
         let identity = GraphIdentity { name, version, tools, is_script: true };
         let mut going = match host.continued() {
             None => {
-                let policies = Failure::new("script_policies", "The run has too many policies to run a script");
+                let policies = ScriptError::new("script_policies", "The run has too many policies to run a script");
                 let work = host
                     .start_asking(context, &identity)
                     .ok_or_else(|| RunFailure::Tool(policies.into_error(false)))?;
@@ -130,7 +130,9 @@ impl Script {
                 Reply::Returned(text) | Reply::Threw(text) => text.len(),
             };
             if returned > RETURNED {
-                return Err(going.failed(Failure::new("script_budget", "The script's calls returned too much data")));
+                return Err(
+                    going.failed(ScriptError::new("script_budget", "The script's calls returned too much data"))
+                );
             }
             // If the script's thread has ended, the reason comes with its end.
             let _ = call.reply.send(reply);
@@ -170,12 +172,12 @@ impl Going<'_> {
     /// Returns the reply to a call of the script, in order.
     async fn reply(&mut self, at: usize, call: &ScriptCall) -> Result<Reply, RunFailure> {
         if at >= self.settings.calls {
-            return Err(self.failed(Failure::new("script_budget", "The script made too many calls")));
+            return Err(self.failed(ScriptError::new("script_budget", "The script made too many calls")));
         }
         let asked = asked(&call.tool, &call.arguments);
         if let Some(entry) = self.journal.get(at) {
             if entry.asked != asked {
-                let diverged = Failure::new("script_diverged", "The script made a different call than before");
+                let diverged = ScriptError::new("script_diverged", "The script made a different call than before");
                 return Err(self.failed(diverged));
             }
             return Ok(entry.reply.clone());
@@ -211,7 +213,7 @@ impl Going<'_> {
             Outcome::Cancelled if self.work.run.cancellation().is_cancelled() => std::future::pending().await,
             Outcome::BudgetExceeded => {
                 let what = "A budget of the run, or its guard against loops, does not allow the next call";
-                Err(self.failed(Failure::new("script_budget", what)))
+                Err(self.failed(ScriptError::new("script_budget", what)))
             }
             _ => Ok(match result.value() {
                 Some(value) => Reply::Returned(value.get().to_owned()),
@@ -220,7 +222,7 @@ impl Going<'_> {
         }
     }
 
-    fn failed(&self, failure: Failure) -> RunFailure {
+    fn failed(&self, failure: ScriptError) -> RunFailure {
         RunFailure::Tool(failure.into_error(self.work.begun(self.context)))
     }
 

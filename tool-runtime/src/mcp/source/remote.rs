@@ -10,7 +10,7 @@ use crate::call::ToolContext;
 use crate::capability::Secret;
 use crate::component::WithMedia;
 use crate::error::{ErrorKind, ToolError};
-use crate::mcp::source::error::Failure;
+use crate::mcp::source::error::RequestError;
 use crate::mcp::source::result;
 use crate::mcp::source::server::{Need, Server};
 use crate::mcp::source::state::ServerState;
@@ -63,15 +63,15 @@ impl Remote {
         };
         match answered {
             Ok(text) => result::read(&text, self.is_structured),
-            Err(Failure::Unauthorized) => Err(self.unauthorized(token)),
+            Err(RequestError::Unauthorized) => Err(self.unauthorized(token)),
             Err(failure) => Err(result::failed(&failure)),
         }
     }
 
     /// Makes the call over the connection of an account, which may have to be opened first.
-    async fn on_account(&self, arguments: &Value, token: &Secret<String>) -> Result<Box<str>, Failure> {
+    async fn on_account(&self, arguments: &Value, token: &Secret<String>) -> Result<Box<str>, RequestError> {
         let ServerState { http, limits, accounts, .. } = &*self.server.state;
-        let Some(http) = http else { return Err(Failure::NotSent("the URL cannot be used".to_owned())) };
+        let Some(http) = http else { return Err(RequestError::NotSent("the URL cannot be used".to_owned())) };
         let connection = accounts.of(http, limits, token).await?;
         tasks::call(&connection, &self.raw, arguments, limits.call).await
     }
@@ -86,8 +86,10 @@ impl Remote {
                 ToolError::of_source(ErrorKind::Unauthorized, why)
             }
             _ => {
-                let why =
-                    format!("the server `{id}`: {}; correct its headers, or name a connection", Failure::Unauthorized);
+                let why = format!(
+                    "the server `{id}`: {}; correct its headers, or name a connection",
+                    RequestError::Unauthorized
+                );
                 ToolError::of_source(ErrorKind::Tool, why).with_code("server_unavailable")
             }
         }

@@ -185,15 +185,15 @@ fn plain_value(value: Value) -> Value {
 }
 
 /// Returns the tool error for a request that has no result.
-pub(super) fn failed(failure: &super::error::Failure) -> ToolError {
-    use super::error::Failure;
+pub(super) fn failed(failure: &super::error::RequestError) -> ToolError {
+    use super::error::RequestError;
     match failure {
-        Failure::Refused { message, .. } => {
+        RequestError::Refused { message, .. } => {
             ToolError::of_source(ErrorKind::Reported, message.clone()).with_code("server_refused")
         }
-        Failure::TooLarge => ToolError::of_source(ErrorKind::TooLarge, failure.to_string()),
-        Failure::Unreadable => ToolError::of_source(ErrorKind::Invalid, failure.to_string()),
-        Failure::Timeout => ToolError::of_source(ErrorKind::TimedOut, failure.to_string()),
+        RequestError::TooLarge => ToolError::of_source(ErrorKind::TooLarge, failure.to_string()),
+        RequestError::Unreadable => ToolError::of_source(ErrorKind::Invalid, failure.to_string()),
+        RequestError::Timeout => ToolError::of_source(ErrorKind::TimedOut, failure.to_string()),
         failure if failure.had_no_effect() => {
             ToolError::of_source(ErrorKind::Tool, failure.to_string()).with_code("server_unavailable")
         }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use crate::mcp::source::connection::Connection;
-use crate::mcp::source::error::Failure;
+use crate::mcp::source::error::RequestError;
 use crate::mcp::source::list::list;
 use crate::mcp::source::listen::Listening;
 use crate::mcp::source::state::ServerState;
@@ -197,13 +197,13 @@ impl Task {
     }
 
     /// Marks the server as down, and sets the time of the next attempt.
-    async fn failed(&mut self, what: &str, failure: &Failure) -> NotReady {
+    async fn failed(&mut self, what: &str, failure: &RequestError) -> NotReady {
         let ServerState { id, diagnostics, .. } = &*self.state;
-        if matches!(failure, Failure::Closed | Failure::NotMcp | Failure::NoHandshake) {
+        if matches!(failure, RequestError::Closed | RequestError::NotMcp | RequestError::NoHandshake) {
             diagnostics.settled().await;
         }
         let why = match failure {
-            Failure::Refused { message, .. } => format!("{what}{failure}: {}", diagnostics.plain(message)),
+            RequestError::Refused { message, .. } => format!("{what}{failure}: {}", diagnostics.plain(message)),
             failure => format!("{what}{failure}"),
         };
         let stderr = diagnostics.lines().unwrap_or_default();
