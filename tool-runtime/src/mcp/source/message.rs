@@ -121,12 +121,12 @@ fn read_notification(method: &str, params: &str) -> Notification {
 /// Reads a JSON-RPC error.
 pub(super) fn refused(error: &str) -> RequestError {
     #[derive(Deserialize)]
-    struct Refusal<'a> {
+    struct JsonRpcError<'a> {
         code: i64,
         #[serde(borrow)]
         message: Option<&'a RawValue>,
     }
-    let Ok(refusal) = serde_json::from_str::<Refusal<'_>>(error) else { return RequestError::Unreadable };
+    let Ok(refusal) = serde_json::from_str::<JsonRpcError<'_>>(error) else { return RequestError::Unreadable };
     let message = refusal.message.and_then(|text| string(text.get())).unwrap_or_default();
     RequestError::Refused { code: refusal.code, message: sentence(&message, MAX_ERROR_BYTES) }
 }
