@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::call::ToolContext;
-use crate::capability::{Requirement, InjectedFrom};
+use crate::capability::{InjectedFrom, Requirement};
 use crate::json::digest;
 use crate::schema::edit::add_min_properties;
 use crate::schema::{check_foreign, definition_hash, publish_require_any};
