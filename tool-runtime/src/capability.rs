@@ -34,5 +34,5 @@ pub use connection::ConnectionKind;
 pub(crate) use injected::Bind;
 pub use names::{NameLookup, NameRequest};
 pub(crate) use recording::Recorder;
-pub(crate) use requirement::{Requirement, Source};
+pub(crate) use requirement::{InjectedFrom, Requirement};
 pub(crate) use secret::Secret;

@@ -13,7 +13,7 @@ mod words;
 pub(crate) use attachments::Attachments;
 pub(crate) use attachments::LeftOut;
 pub use checked::Media;
-pub(crate) use checked::Source;
+pub(crate) use checked::MediaLocation;
 pub(crate) use error::MediaError;
 
 /// The maximum number of bytes of one file, and of all media in one history: 20 MiB. In Base64 they fit into a request

@@ -27,7 +27,7 @@ pub use crate::capability::cap::Cap;
 pub use crate::capability::capabilities::Capabilities;
 pub use crate::capability::injected::{AllowedIn, Directly, Injected, ThroughConnection, Within};
 pub use crate::capability::recording::Recorder;
-pub use crate::capability::requirement::{Requirement, Source};
+pub use crate::capability::requirement::{InjectedFrom, Requirement};
 pub use crate::component::bindings::Bindings;
 pub use crate::component::declaration::Declaration;
 pub use crate::component::list::CapabilityList;

@@ -6,7 +6,7 @@
 mod builder;
 mod error;
 mod gate;
-mod ledger;
+pub(crate) mod ledger;
 mod report;
 mod resumption;
 pub(crate) mod run;
@@ -14,13 +14,13 @@ pub(crate) mod run;
 mod server_api;
 mod shared;
 pub(crate) mod tool_runner;
-mod waiting;
+pub(crate) mod waiting;
 
 pub use builder::RunnerBuilder;
 #[cfg(feature = "mcp-server")]
 pub(crate) use gate::call_client::KeepsCall;
 pub(crate) use gate::call_client::{CallClient, ServerEntry};
-pub(crate) use gate::graph::{Continued, Host, SEPARATOR, Work, Worker};
+pub(crate) use gate::graph::{Continued, GraphIdentity, Host, SEPARATOR, Work};
 pub(crate) use gate::spans::METRICS;
 pub use ledger::engine_lease::EngineLease;
 pub(crate) use ledger::recover::{Known, shows};

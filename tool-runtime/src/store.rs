@@ -64,7 +64,7 @@ pub use chain::Chain;
 pub use clock::Clock;
 pub(crate) use clock::{StoreClock, SystemClock, Timed, is_before};
 pub use decision_record::{DecisionKind, DecisionRecord};
-pub(crate) use decision_record::{RecordedUnknown, Refusal};
+pub(crate) use decision_record::{DecisionRefusal, RecordedUnknown};
 #[cfg(any(test, feature = "http", feature = "testing"))]
 pub(crate) use document::NoticeAttempt;
 pub use document::{Anchor, GrantScope, HoldScope, LegalHold, StoredDocument, StoredGrant, StoredNotice, StoredRun};

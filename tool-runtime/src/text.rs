@@ -7,7 +7,7 @@ pub(crate) mod pointer;
 mod quoted;
 mod random;
 
-pub(crate) use invisible::{InvisibleKind, invisible_kind, is_invisible, is_name, seen};
+pub(crate) use invisible::{InvisibleKind, invisible_kind, is_invisible, is_name, strip_invisible};
 pub(crate) use quoted::{plain, quoted};
 pub(crate) use random::random_id;
 

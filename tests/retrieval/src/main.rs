@@ -19,7 +19,7 @@ use crate::engines::ENGINES;
 use crate::tools::Tool;
 
 /// How many ids an answer has at most.
-const MOST: usize = 20;
+const MAX_RESULTS: usize = 20;
 
 #[derive(Deserialize)]
 struct Row {
@@ -44,8 +44,8 @@ fn rank(engine: &str, tools: &str, pool: &str) -> Result<(), Box<dyn Error>> {
     let places: HashMap<_, _> = tools.iter().enumerate().map(|(at, tool)| (tool.id.as_str(), at)).collect();
     for line in stdin().lines() {
         let Row { id, query, offered } = serde_json::from_str(&line?)?;
-        let ids = |found: &[usize]| found.iter().map(|at| tools[*at].id.clone()).take(MOST).collect::<Vec<_>>();
-        let mut answer = json!({"id": id, "ranked": ids(&ranker.rank(&query, MOST, &|_| true))});
+        let ids = |found: &[usize]| found.iter().map(|at| tools[*at].id.clone()).take(MAX_RESULTS).collect::<Vec<_>>();
+        let mut answer = json!({"id": id, "ranked": ids(&ranker.rank(&query, MAX_RESULTS, &|_| true))});
         if let Some(offered) = offered {
             let among: Vec<_> = offered.iter().filter_map(|id| places.get(id.as_str())).collect();
             answer["offered"] = ids(&ranker.rank(&query, tools.len(), &|at| among.contains(&&at))).into();
@@ -72,7 +72,7 @@ fn times(tools: &str, rows: &str, count: usize) -> Result<(), Box<dyn Error>> {
         let fastest = |query: &str| {
             let pass = |_| {
                 let started = Instant::now();
-                std::hint::black_box(ranker.rank(query, MOST, &|_| true));
+                std::hint::black_box(ranker.rank(query, MAX_RESULTS, &|_| true));
                 started.elapsed()
             };
             (0..4).map(pass).min().unwrap_or_default()

@@ -13,7 +13,7 @@ use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError};
 
 /// The maximum number of ids in a result.
-const MOST: usize = 20;
+const MAX_RESULTS: usize = 20;
 /// The number of times that a query is ranked. The shortest time counts, because other load only makes a time longer.
 const PASSES: usize = 4;
 
@@ -114,7 +114,7 @@ impl Pool {
     }
 
     fn ranked(&self, query: &str, among: &dyn Fn(usize) -> bool) -> Vec<&str> {
-        let picks = self.index.pick(query, &PickOptions::new(MOST).min_score(0.0), among);
+        let picks = self.index.pick(query, &PickOptions::new(MAX_RESULTS).min_score(0.0), among);
         picks.iter().filter_map(|pick| self.ids.get(pick.name.as_str())).map(String::as_str).collect()
     }
 }

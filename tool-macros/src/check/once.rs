@@ -11,16 +11,16 @@ use crate::names::{nearest, one_of, plain};
 use crate::sentence::{self, Part};
 
 /// The longest key, in characters, with the names of arguments in it.
-const MOST: usize = 200;
+const MAX_KEY_CHARS: usize = 200;
 
 pub(super) fn once_text(tool: &Tool, errors: &mut Errors) {
     let Some(text) = tool.attr.once.value() else { return };
     let key = text.value();
-    if key.trim().is_empty() || key.chars().count() > MOST || key.chars().any(char::is_control) {
+    if key.trim().is_empty() || key.chars().count() > MAX_KEY_CHARS || key.chars().any(char::is_control) {
         errors.at(
             text,
             format_args!(
-                "a key has 1 to {MOST} characters on one line; write one, for example `\"refund:{{payment_id}}\"`"
+                "a key has 1 to {MAX_KEY_CHARS} characters on one line; write one, for example `\"refund:{{payment_id}}\"`"
             ),
         );
     }

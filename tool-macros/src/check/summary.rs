@@ -10,7 +10,7 @@ use crate::names::{nearest, one_of, plain};
 use crate::sentence::{self, Part};
 
 /// The longest sentence, in characters.
-const MOST: usize = 200;
+const MAX_SENTENCE_CHARS: usize = 200;
 
 pub(super) fn summary_empty(tool: &Tool, errors: &mut Errors) {
     if let Some((key, [])) = tool.attr.summary.given().map(|(key, listed)| (key, listed.as_slice())) {
@@ -24,8 +24,8 @@ pub(super) fn summary_empty(tool: &Tool, errors: &mut Errors) {
 pub(super) fn summary_too_long(tool: &Tool, errors: &mut Errors) {
     for text in sentences(tool) {
         let length = text.value().chars().count();
-        if length > MOST {
-            errors.at(text, format_args!("the sentence has {length} characters; write at most {MOST}"));
+        if length > MAX_SENTENCE_CHARS {
+            errors.at(text, format_args!("the sentence has {length} characters; write at most {MAX_SENTENCE_CHARS}"));
         }
     }
 }

@@ -13,7 +13,7 @@ mod waiting;
 
 pub(super) use posted::{check, refused};
 pub(super) use rows::who_decides;
-pub(super) use waiting::{Found, find, unknown};
+pub(super) use waiting::{LocatedCall, find, unknown};
 
 use std::sync::Arc;
 
@@ -132,7 +132,7 @@ async fn asking(
     id: &str,
     decision: Option<&ApprovalDecision>,
     by: &By,
-) -> Result<(Found, Question), Failure> {
+) -> Result<(LocatedCall, Question), Failure> {
     let found = match (find(cli, id).await, decision) {
         (Err(failure), Some(decision)) if failure.code == waiting::NOT_PENDING => {
             posted::late(cli, id, decision, by).await?;
@@ -199,7 +199,7 @@ async fn decide(cli: &Cli<'_>, id: &str, decision: Decision, by: &By, endpoint: 
         Decision::Approval(decision) => Some(decision),
         Decision::Answer(_) => None,
     };
-    let (Found { call, place, .. }, question) = asking(cli, id, approval, by).await?;
+    let (LocatedCall { call, place, .. }, question) = asking(cli, id, approval, by).await?;
     let decision = match (decision, call.suspension) {
         (Decision::Approval(_), Suspension::Client) => return Err(for_client(cli)),
         (Decision::Answer(output), Suspension::Approval) => Decision::Approval(ApprovalDecision::Respond(output)),

@@ -26,7 +26,7 @@ pub(crate) enum Audit {
     /// List records, oldest first; --principal and --tenant narrow the list, too
     Show {
         #[command(flatten)]
-        source: Source,
+        source: RecordInput,
         #[command(flatten)]
         which: RecordArgs,
     },
@@ -39,7 +39,7 @@ pub(crate) enum Audit {
     /// Check the chains of all runs and their anchors, and report the first problem
     Verify {
         #[command(flatten)]
-        source: Source,
+        source: RecordInput,
         /// Exported anchors, as JSON lines; each must be unchanged
         #[arg(long, value_name = "FILE")]
         anchors: Option<PathBuf>,
@@ -54,7 +54,7 @@ pub(crate) enum Audit {
     /// Print records as JSON lines, which `audit verify --records` checks
     Export {
         #[command(flatten)]
-        source: Source,
+        source: RecordInput,
         #[command(flatten)]
         which: RecordArgs,
         /// Print the anchors instead
@@ -82,7 +82,7 @@ pub(crate) enum Audit {
 
 /// The source of the records.
 #[derive(Debug, Args)]
-pub(crate) struct Source {
+pub(crate) struct RecordInput {
     /// Exported records, as JSON lines; `-` is standard input. By default the records of --store,
     /// or of the data folder
     #[arg(long, value_name = "FILE")]
@@ -217,7 +217,7 @@ fn print(sealed: &SealedRecord) -> Result<(), Failure> {
 /// Passes on all records, a page at a time. An unreadable record is named on stderr and fails the command at its end.
 async fn each(
     cli: &Cli<'_>,
-    source: &Source,
+    source: &RecordInput,
     mut filter: RecordFilter,
     mut take: impl FnMut(&SealedRecord) -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
@@ -252,7 +252,7 @@ async fn each(
     Ok(exit)
 }
 
-async fn show(cli: &Cli<'_>, source: &Source, which: RecordArgs) -> Result<Exit, Failure> {
+async fn show(cli: &Cli<'_>, source: &RecordInput, which: RecordArgs) -> Result<Exit, Failure> {
     let mut filter = filter(cli, which);
     if cli.settings.json {
         return each(cli, source, filter, print).await;

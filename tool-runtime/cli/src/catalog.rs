@@ -18,7 +18,7 @@ use crate::values::Form;
 use crate::{table, terminal, tree};
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct ToolRow<'a> {
     name: &'a str,
     /// The effect that the policy assigns to the tool.
     effect: &'a str,
@@ -69,9 +69,9 @@ pub(super) fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn row<'a>(catalog: &ToolCatalog, spec: &'a ToolSpec, policy: &ToolPolicy, decision: Decision) -> Row<'a> {
+fn row<'a>(catalog: &ToolCatalog, spec: &'a ToolSpec, policy: &ToolPolicy, decision: Decision) -> ToolRow<'a> {
     let name = spec.name.as_str();
-    Row {
+    ToolRow {
         name,
         effect: policy.effect_of(name, spec.effect).as_str(),
         execution: if spec.is_client() { "client" } else { "server" },
@@ -123,7 +123,7 @@ fn tree(catalog: &ToolCatalog, spec: &ToolSpec, policy: &ToolPolicy, verdict: Ve
     if catalog.has_precondition(name) {
         terminal::line("  has a precondition: an approval counts only for the state of the world that was shown");
     }
-    let print = |heading: [&str; 3], rows: &[tree::Row]| {
+    let print = |heading: [&str; 3], rows: &[tree::TreeRow]| {
         terminal::line("");
         if rows.is_empty() { terminal::line(&format!("{}: none", heading[0])) } else { table::print(heading, rows) }
     };

@@ -19,7 +19,7 @@ const MAX_NOTES: usize = 5;
 
 /// A definition with the keys of MCP servers or of providers.
 #[derive(Deserialize)]
-struct Row {
+struct DefinitionLine {
     /// The name that calls use, if it differs from the published one.
     wire_name: Option<String>,
     name: Option<String>,
@@ -83,7 +83,8 @@ pub fn read_definitions(path: &Path, mut take: impl FnMut(Definition) -> Result<
 
 fn define(line: &[u8]) -> Result<Definition, String> {
     let line = std::str::from_utf8(line).map_err(|_| "it is not UTF-8 text")?;
-    let Row { wire_name, name, description, schema } = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let DefinitionLine { wire_name, name, description, schema } =
+        serde_json::from_str(line).map_err(|error| error.to_string())?;
     let name = wire_name.or(name).ok_or("it has no name")?;
     let description = description.unwrap_or_default();
     let tool = |description: &str| {

@@ -93,7 +93,7 @@ pub(super) async fn grants(cli: &Cli<'_>, action: Grants) -> Result<Exit, Failur
 
 /// A grant as `--json` prints it. The arguments that it covers can hold values, so they are not shown.
 #[derive(Serialize)]
-struct Row<'a> {
+struct GrantRow<'a> {
     id: &'a str,
     tool: &'a str,
     verdict: Verdict,
@@ -111,7 +111,7 @@ struct Row<'a> {
     created_at: String,
 }
 
-impl<'a> Row<'a> {
+impl<'a> GrantRow<'a> {
     fn of(grant: &'a StoredGrant) -> Self {
         Self {
             id: &grant.id,
@@ -164,13 +164,13 @@ impl<'a> Row<'a> {
 }
 
 fn list(cli: &Cli<'_>, found: &[StoredGrant]) -> Result<(), Failure> {
-    let rows: Vec<_> = found.iter().map(Row::of).collect();
+    let rows: Vec<_> = found.iter().map(GrantRow::of).collect();
     if cli.settings.json {
         terminal::line(&json(&rows)?);
     } else if rows.is_empty() {
         terminal::note("no grant is active");
     } else {
-        let cells: Vec<_> = rows.iter().map(Row::cells).collect();
+        let cells: Vec<_> = rows.iter().map(GrantRow::cells).collect();
         table::print(["GRANT", "TOOL", "VERDICT", "FOR", "USES", "EXPIRES", "DECIDED BY"], &cells);
     }
     Ok(())
@@ -188,7 +188,7 @@ async fn revoke(cli: &Cli<'_>, store: &dyn Store, found: &[StoredGrant], asked: 
     if !grant.revoke(store, &decider).await? {
         return Err(unknown());
     }
-    let row = Row::of(grant);
+    let row = GrantRow::of(grant);
     terminal::line(&if cli.settings.json {
         json(&row)?
     } else {

@@ -30,7 +30,7 @@ pub(crate) enum Notices {
 
 /// A notice, as `--json` prints it.
 #[derive(Serialize)]
-struct Row<'a> {
+struct NoticeRow<'a> {
     id: &'a str,
     event: &'a str,
     state: &'static str,
@@ -52,7 +52,7 @@ struct Attempt<'a> {
     code: Option<&'a str>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> NoticeRow<'a> {
     fn of(notice: &'a StoredNotice) -> Self {
         Self {
             id: &notice.id,
@@ -96,13 +96,13 @@ pub(super) async fn notices(cli: &Cli<'_>, action: Notices) -> Result<Exit, Fail
 
 async fn list(cli: &Cli<'_>, store: &dyn Store) -> Result<Exit, Failure> {
     let (notices, exit) = terminal::readable(StoredNotice::all(store, cli.party().tenant.as_deref()).await?);
-    let rows: Vec<_> = notices.iter().map(Row::of).collect();
+    let rows: Vec<_> = notices.iter().map(NoticeRow::of).collect();
     if cli.settings.json {
         terminal::line(&json(&rows)?);
     } else if rows.is_empty() {
         terminal::note("the store has no notices; the table `notices` of a policy asks for them");
     } else {
-        let cells: Vec<_> = rows.iter().map(Row::cells).collect();
+        let cells: Vec<_> = rows.iter().map(NoticeRow::cells).collect();
         table::print(["CREATED", "EVENT", "TOOL", "RUN", "CALL", "STATE", "LAST", "NEXT", "ID"], &cells);
     }
     Ok(exit)

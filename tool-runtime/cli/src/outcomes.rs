@@ -43,7 +43,7 @@ pub(crate) struct Settle {
 
 /// A call of unknown outcome, as `--json` prints it.
 #[derive(Serialize)]
-struct Row<'a> {
+struct OutcomeRow<'a> {
     call: &'a str,
     run: &'a str,
     tool: &'a str,
@@ -55,7 +55,7 @@ struct Row<'a> {
     effect_key: Option<&'a str>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> OutcomeRow<'a> {
     fn of(record: &'a ToolInvocationRecord) -> Self {
         Self {
             call: record.tool_call_id.as_str(),
@@ -99,13 +99,13 @@ pub(super) async fn outcomes(cli: &Cli<'_>, action: Outcomes) -> Result<Exit, Fa
 }
 
 fn list(cli: &Cli<'_>, calls: &[ToolInvocationRecord]) -> Result<(), Failure> {
-    let rows: Vec<_> = calls.iter().map(Row::of).collect();
+    let rows: Vec<_> = calls.iter().map(OutcomeRow::of).collect();
     if cli.settings.json {
         terminal::line(&json(&rows)?);
     } else if rows.is_empty() {
         terminal::note("the outcome of every call is known or settled");
     } else {
-        let cells: Vec<_> = rows.iter().map(Row::cells).collect();
+        let cells: Vec<_> = rows.iter().map(OutcomeRow::cells).collect();
         table::print(["SINCE", "TOOL", "CAUSE", "PRINCIPAL", "RUN", "ARGUMENTS", "CALL"], &cells);
     }
     Ok(())

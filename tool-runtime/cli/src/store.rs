@@ -129,13 +129,10 @@ impl Cli<'_> {
 
     /// Returns the store that has the records of earlier commands. `None` without `--store` if no command has kept any.
     pub(super) async fn kept_records(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
-        let Some(url) = self.store_url() else { return Ok(None) };
-        if self.settings.store.is_none() {
-            return self.store().await.map(Some);
+        match self.existing_store().await? {
+            None if self.store_url().is_some() => self.store().await.map(Some),
+            store => Ok(store),
         }
-        let opened =
-            self.opened.get_or_try_init(async || open(self, &url, Missing::Refused).await.map_err(Failure::from));
-        opened.await.map(|store| Some(Arc::clone(store)))
     }
 
     /// Returns the store that has the records of earlier commands. A missing one is an error, because a new store has no
@@ -231,12 +228,18 @@ async fn restored(cli: &Cli<'_>, url: &str, anchors: &Path) -> Result<Exit, Fail
 }
 
 /// Makes or migrates the tables, and prints their version before and after.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 async fn migrate(cli: &Cli<'_>, url: &str) -> Result<Exit, Failure> {
+    const VERSION: i64 = SqlStore::VERSION;
     if !cli.settings.sql.migrate {
         return Err(Failure::usage("`store migrate` and --no-migrate contradict each other; remove one"));
     }
     let is_new = url.strip_prefix("sqlite:").is_some_and(|path| !Path::new(path).exists());
-    let was = if is_new { 0 } else { found(cli, url).await? };
+    let found = if is_new { Ok(0) } else { open(cli, url, Missing::Refused).await.map(|_| VERSION) };
+    let was = match found {
+        Err(Unopened::Store(_, StoreError::Older { found, .. })) => found,
+        found => found?,
+    };
     if was != VERSION {
         open(cli, url, Missing::Made).await?;
     }
@@ -249,21 +252,12 @@ async fn migrate(cli: &Cli<'_>, url: &str) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The version that a store has; 0 without tables.
-async fn found(cli: &Cli<'_>, url: &str) -> Result<i64, Failure> {
-    match open(cli, url, Missing::Refused).await {
-        Ok(_) => Ok(VERSION),
-        Err(Unopened::Store(_, StoreError::Older { found, .. })) => Ok(found),
-        Err(other) => Err(other.into()),
-    }
-}
-
-/// The version that this program writes.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-const VERSION: i64 = SqlStore::VERSION;
-/// The failure for a missing database.
+/// Fails, because this program opens no database.
 #[cfg(not(any(feature = "sqlite", feature = "postgres")))]
-const VERSION: i64 = 1;
+async fn migrate(cli: &Cli<'_>, url: &str) -> Result<Exit, Failure> {
+    open(cli, url, Missing::Made).await?;
+    Ok(Exit::Done)
+}
 
 /// The interval between attempts to open an unavailable database.
 const RETRY: Duration = Duration::from_secs(1);

@@ -16,10 +16,10 @@ const VISITS: usize = 1_000;
 const LONG: usize = 60;
 
 /// A line of a tree: name, type, note.
-pub(super) type Row = [String; 3];
+pub(super) type TreeRow = [String; 3];
 
 /// The arguments of a tool, which the model writes.
-pub(super) fn arguments(spec: &ToolSpec) -> Vec<Row> {
+pub(super) fn arguments(spec: &ToolSpec) -> Vec<TreeRow> {
     let schema = spec.input_schema.to_value();
     let mut tree = Tree { root: &schema, rows: Vec::new() };
     tree.members(&schema, "", 0, &|path, is_required, _| {
@@ -43,7 +43,7 @@ pub(super) fn arguments(spec: &ToolSpec) -> Vec<Row> {
 }
 
 /// The output of a tool, with the readers of each leaf under an allowlist.
-pub(super) fn output(spec: &ToolSpec, redaction: &Redaction) -> Vec<Row> {
+pub(super) fn output(spec: &ToolSpec, redaction: &Redaction) -> Vec<TreeRow> {
     let schema = spec.output_schema.to_value();
     let mut tree = Tree { root: &schema, rows: Vec::new() };
     let readers = |path: &str| readers(redaction, path).to_owned();
@@ -73,7 +73,7 @@ fn readers(redaction: &Redaction, path: &str) -> &'static str {
 
 struct Tree<'a> {
     root: &'a Value,
-    rows: Vec<Row>,
+    rows: Vec<TreeRow>,
 }
 
 /// Writes the note of a member from its path, whether it is required, and whether it has no members.

@@ -1,10 +1,10 @@
 //! [`CodeMode`]: a script that a model writes, as a tool. Its calls go through the gate.
 
 mod engine;
-mod failure;
 mod interpreter;
 mod paused;
 mod script;
+mod script_error;
 mod size;
 mod value;
 

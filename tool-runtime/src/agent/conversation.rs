@@ -7,7 +7,6 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use tracing::Instrument;
@@ -15,7 +14,7 @@ use tracing::Instrument;
 use crate::agent::stream::{Decided, UiStream};
 use crate::agent::telemetry::Used;
 use crate::agent::turns::Turns;
-use crate::agent::turns::calls::Action;
+use crate::agent::turns::calls::{self, Action};
 use crate::agent::turns::events::Done;
 use crate::agent::turns::state::LastAnswer;
 use crate::agent::typed::Typed;
@@ -24,7 +23,7 @@ use crate::agent::{
 };
 use crate::call::{Decider, DecisionError, Event, Question, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
-use crate::store::{DecisionKind, StoreError};
+use crate::store::DecisionKind;
 use crate::wire::history::Content;
 use crate::wire::ui::{ChatReader, Protocol};
 use crate::wire::{Message, RequestSettings};
@@ -302,26 +301,6 @@ impl Conversation {
         Done::new(&self.turns.run, &*self.turns.agent.model)
     }
 
-    /// Whether the next step would make no progress.
-    pub(super) fn is_idle(&self) -> bool {
-        self.turns.is_idle()
-    }
-
-    /// Reads the waiting calls from the store again. Returns whether any of them runs in another process.
-    pub(super) async fn refresh(&mut self) -> Result<bool, StoreError> {
-        self.turns.refresh().await
-    }
-
-    /// Reads the waiting calls again. Returns whether another process decided one of them and it has ended.
-    pub(super) async fn was_decided(&mut self) -> Result<bool, StoreError> {
-        self.turns.was_decided().await
-    }
-
-    /// Finishes the calls that have expired. Returns whether there were any.
-    pub(super) async fn expire(&mut self, now: Timestamp) -> Result<bool, ResumeError> {
-        self.turns.expire(now).await
-    }
-
     pub(super) fn refuse(&self, refused: &ResumeError) {
         self.turns.run.emit(Event::Error { code: refused.code().to_owned(), message: refused.to_string() });
     }
@@ -391,10 +370,10 @@ impl Conversation {
     /// questions.
     async fn check_again(&mut self, input: &Input) -> Result<(), ResumeError> {
         self.tell_stream(input);
-        self.turns.look_for_waiting().await?;
+        calls::look_for_waiting(&self.turns.run, &mut self.turns.state).await?;
         let checked = self.check(input).await;
         if let Err(ResumeError::NotAllowed(DecisionError::Question)) = checked {
-            self.turns.ask_again().await?;
+            calls::ask_again(&self.turns.run, &mut self.turns.state).await?;
         }
         checked
     }

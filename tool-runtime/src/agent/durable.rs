@@ -87,7 +87,7 @@ impl Conversation {
     /// # Errors
     /// The unit has no result. An error of the model is not kept, so that the model can be asked again.
     pub async fn step_on<D: Durable + ?Sized>(&mut self, engine: &D) -> Result<Step, D::Error> {
-        if self.is_idle() {
+        if self.turns.is_idle() {
             return Ok(self.step().await);
         }
         let (name, runs) = self.turns.next_unit();

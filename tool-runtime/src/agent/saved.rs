@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::agent::turns::state::State;
+use crate::agent::turns::state::ConversationState;
 use crate::agent::turns::{Turns, calls};
 use crate::agent::{Agent, Conversation, ModelTurn, WaitingCall};
 use crate::runner::{ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
@@ -47,7 +47,7 @@ pub struct SavedConversation {
     #[serde(deserialize_with = "version")]
     version: u32,
     run: RunSnapshot,
-    pub(in crate::agent) state: State,
+    pub(in crate::agent) state: ConversationState,
 }
 
 fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
@@ -109,7 +109,10 @@ impl Agent {
     /// Starts a conversation on a run.
     #[must_use]
     pub fn converse(&self, run: Run) -> Conversation {
-        Conversation { turns: Turns { agent: self.clone(), run, state: State::default() }, decided: Arc::default() }
+        Conversation {
+            turns: Turns { agent: self.clone(), run, state: ConversationState::default() },
+            decided: Arc::default(),
+        }
     }
 
     /// Continues a saved conversation, in this process or another. Takes the document by value or by reference; a

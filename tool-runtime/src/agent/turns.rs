@@ -9,12 +9,12 @@ pub(super) mod state;
 pub(super) mod step;
 
 use crate::agent::Agent;
-use crate::agent::turns::state::State;
+use crate::agent::turns::state::ConversationState;
 use crate::runner::Run;
 
 /// The loop of one conversation: its model, its run, and its state.
 pub(super) struct Turns {
     pub(super) agent: Agent,
     pub(super) run: Run,
-    pub(super) state: State,
+    pub(super) state: ConversationState,
 }

@@ -5,7 +5,7 @@ mod lease;
 mod leased;
 mod post;
 mod queue;
-mod turns;
+mod tenant_rotation;
 mod worker_run;
 
 use std::fmt;
@@ -26,12 +26,10 @@ pub use queue::RunQueue;
 use crate::agent::Agent;
 use crate::runner::{METRICS, RunOptions, ToolRunner};
 use crate::store::runs::Taker;
-use crate::store::{
-    Document, DocumentKind, Key, Post, Query, RunLease, Store, StoreError, StoredDocument, StoredRun, Transaction,
-};
-use lease::Renewed;
+use crate::store::{Document, DocumentKind, Key, RunLease, Store, StoreError, StoredRun, Transaction};
+use lease::LeaseTime;
 pub(super) use queue::transact;
-use turns::Turns;
+use tenant_rotation::TenantRotation;
 
 /// The longest time between two searches for due runs if the store sends no notification.
 const POLL: Duration = Duration::from_secs(1);
@@ -96,7 +94,7 @@ impl Worker {
         }
     }
 
-    /// Sets a name for operators. It need not be unique: two workers with one name are still two.
+    /// Sets a name for operators. It need not be unique: each start adds a random suffix to it.
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
         self
@@ -126,8 +124,8 @@ impl Worker {
     ///
     /// The limit holds across processes: the transaction that leases a run counts the tenant's leases. Set the same limit
     /// for all workers, because the runs of a worker without one are not counted. A run that waits for a person is not
-    /// counted, nor a [`LeasedRun`]. The runs of a principal without a tenant count as those of a tenant, and
-    /// so do all runs together that have neither.
+    /// counted, nor a [`LeasedRun`]. Runs without a tenant are counted for their principal; runs without both are counted
+    /// together.
     ///
     /// With or without a limit, the tenants take turns: a tenant with many due runs does not hold up the others.
     pub fn runs_per_tenant(mut self, runs: usize) -> Self {
@@ -142,9 +140,9 @@ impl Worker {
     /// release of this library; every worker continues it. Runs that are left alone stay due for workers of their version.
     /// The failure `other_version` reports once that such runs wait.
     ///
-    /// The calls of such a run are left alone too. If its worker died inside a call, the ledger has the call as running
-    /// until a worker of the version takes the run, so the same call of another run, or one under the same effect key, is
-    /// refused meanwhile, and it cannot be settled. A waiting call of such a run does not expire.
+    /// The calls of such a run are left alone too. A call during which its worker died counts as running until a worker
+    /// of its version takes the run: until then equal calls and calls with its effect key are refused, and it cannot be
+    /// settled. A waiting call of such a run does not expire.
     pub const fn leave_other_versions(mut self, leave: bool) -> Self {
         self.leaves_others = leave;
         self
@@ -166,23 +164,26 @@ impl Worker {
     /// timer enabled.
     ///
     /// # Errors
-    /// When the worker starts, the store cannot be reached within its patience, or cannot be written to, such as a
-    /// read-only replica.
+    /// When the worker starts: the store cannot be reached within the patience, or refuses writes permanently, as a
+    /// read-only replica does. A full disk or a lock is retried like a later failure.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), StoreError> {
         let owner = format!("{}-{}", self.name, uuid::Uuid::new_v4().simple()).into();
         let Self { agent, runner, concurrency, lease, patience, prepare, .. } = self;
-        let store = Arc::clone(runner.store());
         let version = agent.version(runner.version());
-        let only = self.leaves_others.then_some(version);
-        let taker = Taker { owner, by: lease, only, per_tenant: self.runs_per_tenant };
-        let worker = Arc::new(WorkerState { store, agent, runner, taker, prepare, stop: CancellationToken::new() });
+        let taker = Taker {
+            owner,
+            lease_duration: lease,
+            version: self.leaves_others.then_some(version),
+            per_tenant: self.runs_per_tenant,
+        };
+        let worker = Arc::new(WorkerState { agent, runner, taker, prepare, stop: CancellationToken::new() });
         tracing::info!(owner = &*worker.taker.owner, version = %version, "the worker starts");
         let mut tidying = JoinSet::new();
         tidying.spawn(keep_tidy(worker.runner.clone(), worker.stop.clone()));
         let mut shutdown = pin!(shutdown);
         let mut running = JoinSet::new();
         let until = Instant::now() + patience;
-        while let Err(error) = writable(&*worker.store, &worker.taker.owner).await {
+        while let Err(error) = writable(&**worker.runner.store(), &worker.taker.owner).await {
             match error {
                 StoreError::Unavailable(_) if Instant::now() < until => {}
                 StoreError::DiskFull(_) | StoreError::Locked(_) | StoreError::Busy | StoreError::Full => break,
@@ -193,21 +194,21 @@ impl Worker {
                 return Ok(());
             }
         }
-        let mut turns = Turns::new();
+        let mut rotation = TenantRotation::new();
         loop {
-            let (taken, polled) = worker.take(&mut turns, concurrency.saturating_sub(running.len())).await;
+            let (taken, polled) = worker.take(&mut rotation, concurrency.saturating_sub(running.len())).await;
             for leased in taken {
                 running.spawn(Arc::clone(&worker).work(leased));
             }
             if let Err(error) = polled {
                 tracing::warn!(error = error.code(), "the due runs of the store cannot be taken");
             }
-            let (store, before) = (Some(&*worker.store), running.len());
-            if wait(store, turns.until_poll(), &mut running, shutdown.as_mut()).await {
+            let (store, before) = (Some(&**worker.runner.store()), running.len());
+            if wait(store, rotation.until_poll(), &mut running, shutdown.as_mut()).await {
                 break;
             }
             if running.len() < before {
-                turns.walk_again();
+                rotation.search_all_tenants();
             }
         }
         worker.stop.cancel();
@@ -215,8 +216,8 @@ impl Worker {
         while running.join_next().await.is_some() {}
         // A call that the sweep has taken over ends first: if it were interrupted, it would end as `outcome_unknown`.
         while tidying.join_next().await.is_some() {}
-        anchor_now(&*worker.store).await;
-        worker.store.flush().await.or_else(|error| {
+        anchor_now(&**worker.runner.store()).await;
+        worker.runner.store().flush().await.or_else(|error| {
             tracing::warn!(error = error.code(), "the store did not confirm its last writes");
             Ok(())
         })
@@ -225,6 +226,7 @@ impl Worker {
 
 /// Writes and removes a test document: a worker that could only read would silently take no run.
 async fn writable(store: &dyn Store, owner: &Arc<str>) -> Result<(), StoreError> {
+    // A `Decided` mark: a sweep removes it if this process dies between the two writes.
     let key = Key::from_parts(DocumentKind::Decided, "worker", Arc::clone(owner));
     for is_there in [true, false] {
         let named = key.clone();
@@ -251,7 +253,7 @@ async fn keep_tidy(runner: ToolRunner, stop: CancellationToken) {
     }
 }
 
-/// Emits how many runs wait for workers, if a subscriber measures.
+/// Emits [`RunQueue::depth`] as gauges, if a subscriber takes the target [`METRICS`].
 async fn measure(runner: &ToolRunner) {
     if !tracing::enabled!(target: METRICS, Level::DEBUG) {
         return;
@@ -275,8 +277,8 @@ async fn anchor_now(store: &dyn Store) {
     }
 }
 
-/// Waits until a run may be due, a run is done, or the worker is to stop (`true`); at most for a time. Without a store, it
-/// waits for no run.
+/// Waits for at most `longest`, until the store reports a due run (if `store` is `Some`), a run of this worker ends, or
+/// `shutdown` resolves. Returns `true` only for `shutdown`.
 async fn wait(
     store: Option<&dyn Store>,
     longest: Duration,
@@ -307,18 +309,8 @@ async fn wait(
     .await
 }
 
-/// Returns the oldest post to a run. `None` if there is none.
-async fn oldest_post(store: &dyn Store, run_id: &Arc<str>) -> Result<Option<(Key, Post)>, StoreError> {
-    let query = Query { scope: Some(Arc::clone(run_id)), limit: 1, ..Query::new(DocumentKind::Post) };
-    Ok(match store.list(&query).await?.pop() {
-        Some(StoredDocument { key, document: Document::Post(post), .. }) => Some((key, *post)),
-        _ => None,
-    })
-}
-
 /// The state that all runs of one worker share.
 struct WorkerState {
-    store: Arc<dyn Store>,
     agent: Agent,
     runner: ToolRunner,
     taker: Taker,
@@ -331,7 +323,7 @@ struct Leased {
     lease: RunLease,
     run: StoredRun,
     /// The time before the request for the lease.
-    asked: Renewed,
+    requested_at: LeaseTime,
     /// The document that counts the runs of its tenant, if there is a limit.
     slots: Option<Key>,
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::CallId;
-use crate::capability::Source;
+use crate::capability::InjectedFrom;
 use crate::capability::injected::{Directly, Injected};
 use crate::tool::level::ReadOnly;
 use crate::tool::{Digested, Hash, ToolName};
@@ -270,7 +270,7 @@ impl Injected for ToolContext {
     type Borrowing = Directly;
     const NAME: &'static str = "ToolContext";
 
-    fn source() -> Source {
-        Source::Context
+    fn source() -> InjectedFrom {
+        InjectedFrom::Context
     }
 }

@@ -8,7 +8,7 @@ use crate::call::{ArgumentChange, CallId};
 use crate::text::{plain, pointer, sentence};
 
 /// The maximum number of changed arguments that a model reads; further ones are counted.
-const MOST: usize = 16;
+const MAX_LISTED_CHANGES: usize = 16;
 
 /// The maximum number of characters of an argument's name, and bytes of its value, in the sentence.
 const NAME: usize = 64;
@@ -59,13 +59,14 @@ impl Intervention {
             Self::Answered => return "The tool did not run: a person provided this result instead.".to_owned(),
             Self::Earlier { .. } => return Self::EARLIER.to_owned(),
         };
-        let names: Vec<_> = changes.iter().take(MOST).map(|change| format!("`{}`", place(change))).collect();
+        let names: Vec<_> =
+            changes.iter().take(MAX_LISTED_CHANGES).map(|change| format!("`{}`", place(change))).collect();
         let now = names.iter().zip(changes).map(|(name, change)| match &change.after {
             Some(value) => format!("{name} is {}", sentence(value.get(), VALUE)),
             None => format!("{name} is left out"),
         });
         let now = now.collect::<Vec<_>>().join(", ");
-        let more = match changes.len().saturating_sub(MOST) {
+        let more = match changes.len().saturating_sub(MAX_LISTED_CHANGES) {
             0 => String::new(),
             more => format!(", and {more} more"),
         };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::text::{plain, quoted};
 
 /// The maximum number of characters of a name.
-const MOST: usize = 80;
+const MAX_NAME_CHARS: usize = 80;
 
 /// A name that was looked up for a value among the arguments of a call, such as the title of the task behind an id. It
 /// is not part of the arguments: it only helps a person to decide.
@@ -31,13 +31,13 @@ impl NamedArgument {
     /// Creates one from the result of a look-up; `Err` if it failed.
     pub(crate) fn new(pointer: String, found: Result<Option<String>, ()>) -> Self {
         let failed = found.is_err();
-        Self { pointer, name: found.ok().flatten().map(|name| plain(&name, MOST)), failed }
+        Self { pointer, name: found.ok().flatten().map(|name| plain(&name, MAX_NAME_CHARS)), failed }
     }
 
     /// The name with its origin, for a person: `looked up: “Buy milk”`.
     pub(crate) fn label(&self) -> String {
         match &self.name {
-            Some(name) => format!("looked up: {}", quoted(name, MOST)),
+            Some(name) => format!("looked up: {}", quoted(name, MAX_NAME_CHARS)),
             None if self.failed => "its name is not available".to_owned(),
             None => "no name was found for it".to_owned(),
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::capability::injected::{Directly, Injected};
 use crate::capability::recording::Recorder;
-use crate::capability::requirement::Source;
+use crate::capability::requirement::InjectedFrom;
 
 /// A `#[capability(.., kind = "..")]` trait that needs an account: resolved per call, not bound once.
 ///
@@ -88,8 +88,8 @@ impl<C: ?Sized + ConnectionKind> Injected for Connection<C> {
     type Borrowing = Directly;
     const NAME: &'static str = C::NAME;
 
-    fn source() -> Source {
-        Source::Connection(C::KIND)
+    fn source() -> InjectedFrom {
+        InjectedFrom::Connection(C::KIND)
     }
 
     fn recording(connection: Arc<Self>, recorder: &Recorder) -> Option<Arc<Self>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::capability::Cap;
 use crate::capability::recording::{Recorder, recording};
-use crate::capability::requirement::{Requirement, Source};
+use crate::capability::requirement::{InjectedFrom, Requirement};
 use crate::tool::level::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange};
 
 /// A type that a tool may borrow: a `#[capability]` trait object, a [`Connection`](crate::Connection) or the
@@ -25,8 +25,8 @@ pub trait Injected: Send + Sync + 'static {
 
     /// Returns where the runner takes it from.
     #[must_use]
-    fn source() -> Source {
-        Source::Capability
+    fn source() -> InjectedFrom {
+        InjectedFrom::Capability
     }
 
     /// Returns an adapter that notes each call of a method and forwards it; `None` if the methods are not known.

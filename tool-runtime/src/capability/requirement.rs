@@ -7,7 +7,7 @@ use crate::tool::ToolEffect;
 
 /// Where the runner takes an injected value from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum InjectedFrom {
     /// [`Capabilities`](crate::Capabilities), bound once in the composition root.
     Capability,
     /// The connection broker, for this call; the text is the kind.
@@ -27,7 +27,7 @@ pub struct Requirement {
     /// How far it reaches.
     pub effect: ToolEffect,
     /// Where it comes from.
-    pub source: Source,
+    pub source: InjectedFrom,
     /// How a test records its use.
     pub(crate) recording: Recording,
 }
@@ -35,6 +35,6 @@ pub struct Requirement {
 impl Requirement {
     /// Whether the tool borrows it through a connection of its run.
     pub(crate) const fn is_connection(&self) -> bool {
-        matches!(self.source, Source::Connection(_))
+        matches!(self.source, InjectedFrom::Connection(_))
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::capability::Source;
+use crate::capability::InjectedFrom;
 use crate::catalog::{CatalogBuilder, CatalogView, Entry, Gathered, ServerTools, guidance};
 #[cfg(feature = "picking")]
 use crate::catalog::{CatalogWords, Pick, PickIndex, PickOptions};
@@ -75,8 +75,8 @@ impl ToolCatalog {
         let asks_evidence = entries.iter().any(|entry| !entry.spec.evidence.is_empty());
         let borrowed = entries.iter().flat_map(|entry| &entry.requirements);
         let connections = borrowed.filter_map(|requirement| match requirement.source {
-            Source::Connection(kind) => Some(kind),
-            Source::Capability | Source::Context => None,
+            InjectedFrom::Connection(kind) => Some(kind),
+            InjectedFrom::Capability | InjectedFrom::Context => None,
         });
         let connections = connections.chain(servers.iter().filter_map(|(server, _)| server.connection())).collect();
         let counters = entries.iter().filter_map(|entry| entry.published.as_ref().map(|server| server.changes()));

@@ -91,7 +91,7 @@ impl Future for Silent {
 
 impl Precondition {
     /// The maximum number of statements of one call.
-    pub(crate) const MOST: usize = 8;
+    pub(crate) const MAX_STATEMENTS: usize = 8;
 
     /// Creates one with one statement.
     pub fn of(name: impl Into<String>, value: impl fmt::Display) -> Self {

@@ -29,7 +29,7 @@ pub(crate) const FIXED_SAFE_MESSAGE: &str = "The tool failed. The reason is kept
 pub struct ToolError {
     code: Option<Cow<'static, str>>,
     safe: Option<Cow<'static, str>>,
-    source: Option<Source>,
+    source: Option<ErrorCause>,
     kind: ErrorKind,
 }
 
@@ -54,12 +54,12 @@ pub(crate) enum ErrorKind {
     TooLarge,
 }
 
-struct Source {
+struct ErrorCause {
     error: Box<dyn Error + Send + Sync>,
     type_name: &'static str,
 }
 
-impl Source {
+impl ErrorCause {
     fn new<S: Into<Box<dyn Error + Send + Sync>>>(source: S) -> Self {
         Self { error: source.into(), type_name: std::any::type_name::<S>() }
     }
@@ -86,7 +86,7 @@ impl ToolError {
     /// error or a string. For an error that is not `Send + Sync`, pass its text:
     /// `ToolError::internal(error.to_string())`.
     pub fn internal(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { code: None, safe: None, source: Some(Source::new(source)), kind: ErrorKind::Tool }
+        Self { code: None, safe: None, source: Some(ErrorCause::new(source)), kind: ErrorKind::Tool }
     }
 
     /// A failure that leaves it open whether the tool had its effect: for example, the request was sent, and the
@@ -126,7 +126,7 @@ impl ToolError {
     /// Sets the cause, for operators.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        self.source = Some(Source::new(source));
+        self.source = Some(ErrorCause::new(source));
         self
     }
 
@@ -216,7 +216,7 @@ impl fmt::Debug for ToolError {
 // `ToolError` itself does not implement `Error`; otherwise this would overlap with `impl From<T> for T`.
 impl<E: ErrorSource> From<E> for ToolError {
     fn from(source: E) -> Self {
-        Self { code: None, safe: None, source: Some(Source::new(source)), kind: ErrorKind::Tool }
+        Self { code: None, safe: None, source: Some(ErrorCause::new(source)), kind: ErrorKind::Tool }
     }
 }
 

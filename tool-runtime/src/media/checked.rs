@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ParseError;
 use crate::media::{MAX_BYTES, MediaError, content, types};
-use crate::text::{cut, seen};
+use crate::text::{cut, strip_invisible};
 use crate::tool::Hash;
 
 /// The longest URL, in bytes.
@@ -46,7 +46,7 @@ const MAX_NAME_BYTES: usize = 255;
 #[allow(clippy::struct_field_names, reason = "RFC 6838 calls it a media type")]
 pub struct Media {
     media_type: Arc<str>,
-    source: Source,
+    source: MediaLocation,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ pub struct Media {
 /// Where the bytes of media are.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Source {
+pub(crate) enum MediaLocation {
     /// Here, in Base64 (RFC 4648, section 4).
     Base64(#[serde(deserialize_with = "saved::bounded")] Arc<str>),
     /// Behind a URL that the provider fetches.
@@ -74,7 +74,7 @@ impl Media {
         let media_type = types::parse(media_type)?;
         check_size(bytes.len())?;
         content::check(&media_type, bytes)?;
-        Ok(Self::of(media_type, Source::Base64(STANDARD.encode(bytes).into())))
+        Ok(Self::of(media_type, MediaLocation::Base64(STANDARD.encode(bytes).into())))
     }
 
     /// Creates media from the bytes of a file. Its media type is that of the content: images, audio, video, PDFs and
@@ -98,7 +98,7 @@ impl Media {
         check_size(decoded_len(&data))?;
         let bytes = STANDARD.decode(&*data).map_err(|_| MediaError::Base64)?;
         content::check(&media_type, &bytes)?;
-        Ok(Self::of(media_type, Source::Base64(data)))
+        Ok(Self::of(media_type, MediaLocation::Base64(data)))
     }
 
     /// Creates media from bytes in Base64 without a stated type: it is that of the content, if it is recognised.
@@ -106,7 +106,7 @@ impl Media {
         check_size(decoded_len(data))?;
         let bytes = STANDARD.decode(data).map_err(|_| MediaError::Base64)?;
         let media_type = content::media_type(&bytes).unwrap_or("application/octet-stream");
-        Ok(Self::of(media_type.to_owned(), Source::Base64(data.into())))
+        Ok(Self::of(media_type.to_owned(), MediaLocation::Base64(data.into())))
     }
 
     /// Creates media behind an `http` or `https` URL, which the provider fetches; nothing is fetched here.
@@ -122,7 +122,7 @@ impl Media {
         if host.is_none() || url.len() > MAX_URL_BYTES || !url.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(MediaError::Url.into());
         }
-        Ok(Self::of(media_type, Source::Url(url)))
+        Ok(Self::of(media_type, MediaLocation::Url(url)))
     }
 
     /// Creates media that a provider stored under an id.
@@ -132,10 +132,10 @@ impl Media {
         if !is_id(&format) || !is_id(&id) || format.len() > MAX_ID_BYTES || id.len() > MAX_ID_BYTES {
             return Err(MediaError::Id);
         }
-        Ok(Self::of(media_type, Source::Id { format, id }))
+        Ok(Self::of(media_type, MediaLocation::Id { format, id }))
     }
 
-    fn of(media_type: String, source: Source) -> Self {
+    fn of(media_type: String, source: MediaLocation) -> Self {
         Self { media_type: media_type.into(), source, name: None, uri: None }
     }
 
@@ -144,7 +144,7 @@ impl Media {
     #[must_use]
     pub fn with_name(mut self, name: &str) -> Self {
         let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-        let clean = seen(last, |_| false);
+        let clean = strip_invisible(last, |_| false);
         let kept = cut(clean.trim(), MAX_NAME_BYTES);
         self.name = (!kept.is_empty()).then(|| kept.into());
         self
@@ -185,13 +185,13 @@ impl Media {
     /// Returns the content in Base64; `None` if it is behind a URL or stored by a provider.
     #[must_use]
     pub fn data(&self) -> Option<&str> {
-        if let Source::Base64(data) = &self.source { Some(data) } else { None }
+        if let MediaLocation::Base64(data) = &self.source { Some(data) } else { None }
     }
 
     /// Returns the URL; `None` if the content is here or stored by a provider.
     #[must_use]
     pub fn link(&self) -> Option<&str> {
-        if let Source::Url(url) = &self.source { Some(url) } else { None }
+        if let MediaLocation::Url(url) = &self.source { Some(url) } else { None }
     }
 
     /// Returns how many bytes the content has; 0 if it is not here.
@@ -200,7 +200,7 @@ impl Media {
         self.data().map_or(0, decoded_len)
     }
 
-    pub(crate) const fn source(&self) -> &Source {
+    pub(crate) const fn source(&self) -> &MediaLocation {
         &self.source
     }
 
@@ -219,8 +219,8 @@ impl Media {
     pub(crate) fn sha256(&self) -> Hash {
         match &self.source {
             // It was decoded when it was checked, so this does not fail.
-            Source::Base64(data) => Hash::sha256(STANDARD.decode(&**data).unwrap_or_default()),
-            Source::Url(text) | Source::Id { id: text, .. } => Hash::sha256(&**text),
+            MediaLocation::Base64(data) => Hash::sha256(STANDARD.decode(&**data).unwrap_or_default()),
+            MediaLocation::Url(text) | MediaLocation::Id { id: text, .. } => Hash::sha256(&**text),
         }
     }
 

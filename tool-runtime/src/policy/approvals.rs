@@ -12,7 +12,7 @@ use crate::policy::problem::unknown;
 use crate::tool::ToolEffect;
 
 /// The maximum number of approvals that a call can need. The document of the call holds them.
-const MOST: u32 = 16;
+const MAX_REQUIRED_APPROVALS: u32 = 16;
 
 /// The rules for deciders: in general, by effect and by tool. For each key, the most specific table that has it
 /// applies. The number for a rule only raises the number of these tables.
@@ -73,7 +73,9 @@ pub(crate) struct ForRule {
 fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
         0 => Err(D::Error::custom("a call that waits needs at least one approval; write 1 or more, or leave it out")),
-        number if number > MOST => Err(D::Error::custom(format!("a call can need at most {MOST} approvals"))),
+        number if number > MAX_REQUIRED_APPROVALS => {
+            Err(D::Error::custom(format!("a call can need at most {MAX_REQUIRED_APPROVALS} approvals")))
+        }
         number => Ok(number),
     }
 }
@@ -178,8 +180,9 @@ impl Approvals {
             required: self.required,
         };
         let mut of = |path: String, deciders: &Deciders, is_general: bool| {
-            if let Some(number) = deciders.required.filter(|number| !(1..=MOST).contains(number)) {
-                let message = format!("{number} approvals cannot be required; write a number from 1 to {MOST}");
+            if let Some(number) = deciders.required.filter(|number| !(1..=MAX_REQUIRED_APPROVALS).contains(number)) {
+                let message =
+                    format!("{number} approvals cannot be required; write a number from 1 to {MAX_REQUIRED_APPROVALS}");
                 problems.push(Problem::policy(format!("{path}.required"), message));
             }
             if deciders.principals.as_ref().is_some_and(BTreeSet::is_empty) {

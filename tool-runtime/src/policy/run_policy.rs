@@ -23,7 +23,7 @@ use crate::policy::window::Window;
 use crate::tool::{Hash, ToolEffect, is_discovered};
 
 /// The maximum number of earlier policies that a run is held to. A snapshot carries each of them.
-const MOST: usize = 16;
+const MAX_EARLIER_POLICIES: usize = 16;
 
 /// The runner's policy, and those under which the run ran in earlier processes. The strictest applies, for the
 /// principal's current roles and attributes and for the earlier ones.
@@ -65,7 +65,12 @@ impl RunPolicy {
             }
         }
         noticed.take_if(|noticed| noticed.data().notices == current.data().notices);
-        (earlier.len() <= MOST && standings.len() <= MOST).then_some(Self { current, earlier, noticed, standings })
+        (earlier.len() <= MAX_EARLIER_POLICIES && standings.len() <= MAX_EARLIER_POLICIES).then_some(Self {
+            current,
+            earlier,
+            noticed,
+            standings,
+        })
     }
 
     /// Returns the same policies, plus a copy of the runner's that requires an approval for every effect. `None` if they

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{Named, Visitor, blocking};
 use crate::call::CallId;
 use crate::call::{Ends, HydratedCall, RunFields, Violation, context_of};
-use crate::capability::Source;
+use crate::capability::InjectedFrom;
 use crate::component::ToolOutput as _;
 use crate::component::declaration::Declaration;
 use crate::component::{Bindings, CapabilityList, Tool};
@@ -148,7 +148,7 @@ async fn exec<N: Named>(arguments: Value) -> Result<Value, ToolError> {
 struct Facts {
     meta: Declaration,
     effect: ToolEffect,
-    requirements: Vec<(&'static str, Source)>,
+    requirements: Vec<(&'static str, InjectedFrom)>,
     schema: Option<Value>,
 }
 
@@ -242,7 +242,11 @@ fn the_attribute_is_in_the_constants() {
     assert!(meta.location.file.ends_with("authored.rs") && meta.location.line > 1);
     assert_eq!(
         requirements,
-        [("Clock", Source::Capability), ("TaskWriter", Source::Capability), ("ToolContext", Source::Context)]
+        [
+            ("Clock", InjectedFrom::Capability),
+            ("TaskWriter", InjectedFrom::Capability),
+            ("ToolContext", InjectedFrom::Context)
+        ]
     );
     let schema = schema.unwrap();
     assert_eq!(schema["required"], json!(["taskId"]));

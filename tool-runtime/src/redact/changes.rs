@@ -6,7 +6,7 @@ use crate::redact::mask::MASK;
 use crate::text::pointer;
 
 /// The maximum number of changes that are listed.
-const MOST: usize = 64;
+const MAX_CHANGES: usize = 64;
 
 /// The maximum number of characters that are shown of a string that was repaired, and how many of them are the same on
 /// both sides.
@@ -24,7 +24,7 @@ pub(crate) fn changes(
     if let (Ok(before), Ok(after)) = (json::parse(before, &Limits::UNBOUNDED), json::parse(after, &Limits::UNBOUNDED)) {
         Search { kind, found: &mut found }.members(&before, &after, "", sensitive);
     }
-    found.truncate(MOST);
+    found.truncate(MAX_CHANGES);
     found
 }
 
@@ -41,7 +41,7 @@ impl Search<'_> {
         let names = new.iter().map(|(name, _)| name);
         let gone = old.iter().map(|(name, _)| name).filter(|name| after.get(name).is_none());
         for name in names.chain(gone) {
-            if self.found.len() >= MOST {
+            if self.found.len() >= MAX_CHANGES {
                 return;
             }
             let mut place = at.to_owned();

@@ -6,7 +6,7 @@ use crate::tool::Once;
 use crate::tool::sentence::{Piece, pieces};
 
 /// The maximum number of characters of a key in a record.
-const MOST: usize = 200;
+const MAX_KEY_CHARS: usize = 200;
 
 /// The key of an effect, made from the arguments of a call.
 pub(crate) struct EffectKey {
@@ -30,7 +30,7 @@ pub(crate) fn effect_key(once: &Once, arguments: &str) -> EffectKey {
         shown.push_str(&text);
         parts.push(format!("{kind}{text}"));
     }
-    EffectKey { parts, shown: plain(&shown, MOST) }
+    EffectKey { parts, shown: plain(&shown, MAX_KEY_CHARS) }
 }
 
 fn value(found: Option<&Tree<'_>>) -> String {

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::json::Tree;
 use crate::media::LeftOut;
-use crate::redact::plan::{Found, Plan};
+use crate::redact::plan::{MemberMatch, Plan};
 use crate::text::pointer;
 
 /// A part of a value that the writer did not write: where its array, map or text begins, and how many items or bytes.
@@ -47,8 +47,8 @@ pub(super) fn place(pointer: &str, value: &Tree<'_>, plan: &Plan) -> SchemaPath 
 /// The name of a member in a place, and its plan.
 fn member<'p: 'n, 'n>(plan: Option<&'p Plan>, name: &'n str) -> (&'n str, Option<&'p Plan>) {
     match plan.and_then(|plan| plan.member(name, 0)) {
-        Some(Found::Named(_, member)) => (&member.name, Some(&member.plan)),
-        Some(Found::Any(plan)) => (ANY, Some(plan)),
+        Some(MemberMatch::Named(_, member)) => (&member.name, Some(&member.plan)),
+        Some(MemberMatch::Any(plan)) => (ANY, Some(plan)),
         None => (name, None),
     }
 }

@@ -137,27 +137,27 @@ impl Plan {
     /// The plan of a member; `None` if it may not be written.
     pub(super) fn variant(&self, name: &str) -> Option<&Self> {
         self.member(name, 0).map(|found| match found {
-            Found::Named(_, member) => &member.plan,
-            Found::Any(plan) => plan,
+            MemberMatch::Named(_, member) => &member.plan,
+            MemberMatch::Any(plan) => plan,
         })
     }
 
     /// Finds a member; `None` if it may not be written. `expected` is the place to try first: it is right for an object
     /// whose fields come in the order of the allowlist.
     #[inline]
-    pub(super) fn member(&self, name: &str, expected: usize) -> Option<Found<'_>> {
+    pub(super) fn member(&self, name: &str, expected: usize) -> Option<MemberMatch<'_>> {
         let Self::Object { members, .. } = self else { return None };
         match members.get(expected) {
-            Some(member) if *member.name == *name => Some(Found::Named(expected, member)),
+            Some(member) if *member.name == *name => Some(MemberMatch::Named(expected, member)),
             _ => self.search(name),
         }
     }
 
-    fn search(&self, name: &str) -> Option<Found<'_>> {
+    fn search(&self, name: &str) -> Option<MemberMatch<'_>> {
         let Self::Object { members, any, .. } = self else { return None };
         match members.binary_search_by(|member| (*member.name).cmp(name)) {
-            Ok(at) => members.get(at).map(|member| Found::Named(at, member)),
-            Err(_) => any.as_deref().map(Found::Any),
+            Ok(at) => members.get(at).map(|member| MemberMatch::Named(at, member)),
+            Err(_) => any.as_deref().map(MemberMatch::Any),
         }
     }
 
@@ -168,7 +168,7 @@ impl Plan {
 }
 
 /// The content that may be written of a member.
-pub(super) enum Found<'p> {
+pub(super) enum MemberMatch<'p> {
     /// The allowlist names it; its place.
     Named(usize, &'p Member),
     /// The allowlist has `*` here.

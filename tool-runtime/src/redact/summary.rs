@@ -10,7 +10,7 @@ use crate::tool::ToolSpec;
 use crate::tool::sentence::{Piece, pieces};
 
 /// The maximum number of characters of one value.
-const MOST: usize = 80;
+const MAX_VALUE_CHARS: usize = 80;
 
 /// Writes the sentence of a call: the first one with all its arguments present, otherwise the last one. Arguments in
 /// optional parts may be absent; the part is left out then. `None` for a tool without sentences.
@@ -62,13 +62,13 @@ fn place(path: &[String]) -> String {
 
 fn value(written: &mut String, value: &Tree<'_>, place: &str, names: &[NamedArgument]) {
     let Tree::Array(items) = value else {
-        written.push_str(&shown(value, MOST));
+        written.push_str(&shown(value, MAX_VALUE_CHARS));
         return named(written, place, names);
     };
     if items.is_empty() {
         written.push_str("(none)");
     }
-    let mut room = MOST;
+    let mut room = MAX_VALUE_CHARS;
     for (at, item) in items.iter().enumerate() {
         if room == 0 {
             written.push_str(" and ");

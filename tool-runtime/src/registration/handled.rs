@@ -11,7 +11,7 @@ use crate::capability::Requirement;
 #[cfg(feature = "mcp-client")]
 use crate::capability::connection::Connection;
 #[cfg(feature = "mcp-client")]
-use crate::capability::{BearerToken, Secret, Source};
+use crate::capability::{BearerToken, InjectedFrom, Secret};
 use crate::component::{Bindings, WithMedia};
 use crate::error::{ErrorKind, ToolError};
 use crate::json::{DeError, Tree};
@@ -62,7 +62,7 @@ pub(crate) trait AccountHandler: Send + Sync {
 impl OnAccount {
     /// Returns the requirement that the broker has to fulfil.
     pub(super) fn requirement(&self) -> Requirement {
-        Requirement { source: Source::Connection(self.kind), ..Requirement::of::<Connection<dyn BearerToken>>() }
+        Requirement { source: InjectedFrom::Connection(self.kind), ..Requirement::of::<Connection<dyn BearerToken>>() }
     }
 }
 

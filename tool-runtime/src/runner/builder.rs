@@ -7,13 +7,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::call::DigestKey;
-use crate::capability::{Capabilities, ConnectionBroker, NameLookup, Source, without_client};
+use crate::capability::{Capabilities, ConnectionBroker, InjectedFrom, NameLookup, without_client};
 use crate::catalog::{CompiledCatalog, Entry, ToolCatalog};
 use crate::error::{BuildError, Problem};
 use crate::hydrate::repair::{Repair, built_in};
 use crate::policy::ToolPolicy;
 use crate::runner::ToolRunner;
-use crate::runner::error::Found;
+use crate::runner::error::BuildProblems;
 use crate::runner::ledger::digests::Digests;
 use crate::runner::report::contained::{Contained, ContainedValidator};
 use crate::runner::report::failure::{Failure, Failures};
@@ -254,7 +254,7 @@ impl RunnerBuilder {
         let compiled = CompiledCatalog::unprepared(Arc::new(validator));
         let compiled = compiled.prepared(&self.catalog, &self.policy, &mut policy);
         let (unbound, connections) = self.unbound();
-        let found = Found {
+        let found = BuildProblems {
             policy,
             unbound,
             connections,
@@ -331,12 +331,12 @@ impl RunnerBuilder {
         for entry in self.used() {
             for requirement in &entry.requirements {
                 let bound = match requirement.source {
-                    Source::Capability => self.capabilities.get(requirement.type_id).is_some(),
-                    Source::Connection(_) => self.broker.is_some(),
-                    Source::Context => true,
+                    InjectedFrom::Capability => self.capabilities.get(requirement.type_id).is_some(),
+                    InjectedFrom::Connection(_) => self.broker.is_some(),
+                    InjectedFrom::Context => true,
                 };
                 if !bound {
-                    if matches!(requirement.source, Source::Connection(_)) {
+                    if matches!(requirement.source, InjectedFrom::Connection(_)) {
                         connections.insert(requirement.name);
                     }
                     unbound.entry(requirement.name).or_default().insert(entry.spec.name.to_string());

@@ -6,7 +6,7 @@ use crate::error::{BuildError, Problem};
 
 /// Everything that prevents a runner.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct BuildProblems {
     pub(super) policy: Vec<Problem>,
     pub(super) unbound: BTreeMap<&'static str, BTreeSet<String>>,
     /// The unbound capabilities that a broker opens.
@@ -18,7 +18,7 @@ pub(super) struct Found {
     pub(super) asks: Vec<String>,
 }
 
-impl Found {
+impl BuildProblems {
     /// Returns all problems together, the gravest kind first; `Ok` if there is none.
     pub(super) fn into_result(self) -> Result<(), BuildError> {
         let mut problems = self.policy;

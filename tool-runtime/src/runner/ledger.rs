@@ -6,5 +6,5 @@ pub(super) mod digests;
 pub(super) mod engine_lease;
 pub(super) mod look_up;
 pub(super) mod orphans;
-pub(super) mod recover;
+pub(crate) mod recover;
 pub(super) mod unfinished;

@@ -6,9 +6,6 @@
 //! graph through [`Run::abandon`], which is why [`orphans`](crate::runner::ledger::orphans) does not import the gate
 //! that it enters again.
 
-use std::future::Future;
-use std::pin::Pin;
-
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallId, Decider, Question, ToolExecResult, ToolInvocationRecord};
@@ -19,14 +16,13 @@ use crate::runner::SealingKeys;
 #[cfg(feature = "mcp-server")]
 use crate::runner::gate::call_client::CallClient;
 use crate::runner::ledger::client::LedgerClient;
-use crate::runner::ledger::recover::{self, Known};
+use crate::runner::ledger::recover;
 use crate::runner::run::{restore, snapshot};
 use crate::runner::waiting::late::Party;
 #[cfg(feature = "tokens")]
 use crate::runner::waiting::tokens;
-use crate::runner::waiting::{abandon, approval, client, counting, expired, grant, grants, late, posting, settle};
+use crate::runner::waiting::{abandon, approval, client, expired, grant, grants, late, posting, settle};
 use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
-use crate::store::waiting::{Approval, Counted};
 use crate::store::{DecisionKind, PendingCall, StoreError, StoredGrant, StoredUnknown};
 
 impl Run {
@@ -123,31 +119,6 @@ impl Run {
     /// Whether a call waits for other deciders after this decision.
     pub(crate) fn leaves_waiting(&self, call: &PendingCall, by: (DecisionKind, Option<&Decider>)) -> bool {
         posting::leaves_waiting(self, call, by)
-    }
-
-    /// Returns an approval of a call that needs several, for a process that does not carry it out. `Ok(None)` for any
-    /// other decision. `Err` is the result of a decision that was refused.
-    pub(crate) async fn read_here(
-        &self,
-        question: &Question,
-        decision: &ApprovalDecision,
-        decider: &Decider,
-    ) -> Result<Result<Option<Approval>, ToolExecResult>, ResumeError> {
-        counting::read_here(self, question, decision, decider).await
-    }
-
-    /// Reports an approval that was counted. `Err` is the result of one after which the call waits for other deciders.
-    pub(crate) async fn report_counted(
-        &self,
-        approval: Approval,
-        counted: Counted,
-    ) -> Result<Result<PendingCall, ToolExecResult>, ResumeError> {
-        counting::report_counted(self, approval, counted).await
-    }
-
-    /// Notes the approvals of a graph's call on the call that the graph waits for, except the last one.
-    pub(crate) async fn note_earlier(&self, question: &Question, earlier: &[Decider]) -> Result<(), StoreError> {
-        counting::note_earlier(self, question, earlier).await
     }
 
     /// Remembers a person's answer to the question of a waiting call, for later calls. The call itself still waits:
@@ -292,42 +263,6 @@ impl Run {
     pub async fn recover(&self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
         Ok(recover::go_on(self, call_id).await?.flatten())
     }
-
-    /// As [`recover`](Self::recover), but distinguishes a call that runs in another process from one that never began.
-    /// Boxed, because the gate is one of its callers.
-    pub(crate) fn go_on<'r>(
-        &'r self,
-        call_id: &'r CallId,
-    ) -> Pin<Box<dyn Future<Output = Result<Known, StoreError>> + Send + 'r>> {
-        recover::go_on(self, call_id)
-    }
-
-    /// Continues a call that waited, for every caller: a restored conversation, a worker, an engine, a second decision,
-    /// and the gate itself. Among the calls under the id, it continues one whose record `wanted` accepts.
-    ///
-    /// If two processes had the run, one id can stand for two calls. A call that is open in the ledger has no record of
-    /// its own, so the record of the other does not end it.
-    pub(crate) fn go_on_with<'r>(
-        &'r self,
-        call_id: &'r CallId,
-        wanted: impl Fn(&ToolInvocationRecord) -> bool + Send + Sync + 'r,
-    ) -> Pin<Box<dyn Future<Output = Result<Known, StoreError>> + Send + 'r>> {
-        recover::go_on_with(self, call_id, wanted)
-    }
-
-    /// Returns the result of a call that another process may have handed to the gate, if the gate is not needed: the
-    /// call has a record, or a decision on it was carried out. Otherwise the gate runs the call, or takes it over if
-    /// the ledger has it as begun.
-    pub(crate) async fn ended_before(&self, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
-        recover::ended_before(self, call_id).await
-    }
-
-    /// Continues or closes calls of this run whose process is gone and that are not in the conversation: the model has
-    /// already read that their outcome is unknown. `waits` returns `true` for the calls that are still in the
-    /// conversation.
-    pub(crate) async fn close_others(&self, waits: impl Fn(&CallId) -> bool) -> Result<(), StoreError> {
-        recover::close_others(self, waits).await
-    }
 }
 
 impl ToolRunner {
@@ -416,13 +351,6 @@ impl ToolRunner {
         // One call that cannot be read keeps no other part of the sweep from its work.
         let removed = if stop.is_cancelled() { Ok(0) } else { self.store().sweep().await };
         taken_over.and(expired).and(removed)
-    }
-
-    /// Returns the run of a waiting call, with permissions no wider than the call's run had. This runner's policy and
-    /// those of the run's stored document apply to it. The options supply connections and a sink. `None` if there are
-    /// too many policies, and for a call of a graph, which is decided with the graph's own call.
-    pub(crate) fn run_of(&self, call: &PendingCall, kept: Option<RunSnapshot>, options: &RunOptions) -> Option<Run> {
-        posting::run_of(self, call, kept, options)
     }
 
     /// Returns a call of unknown outcome that a tenant's run made. `None` if there is no such call.

@@ -311,7 +311,7 @@ impl Run {
     /// Loads visible tools in addition to those loaded before, and returns those that are loaded now. From now on the
     /// model is offered only loaded tools.
     pub(crate) fn load<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
-        offer::load(self.remembered(), self.catalog(), offer::MOST, names)
+        offer::load(self.remembered(), self.catalog(), offer::MAX_LOADED_TOOLS, names)
     }
 
     /// Loads the tools that the application requests, without a maximum number.

@@ -199,10 +199,11 @@ impl ServedRuns<'_> {
 
     /// Does the work of a post while no other server has the post. `None` if one has it, it is gone, or the store failed.
     pub(crate) async fn claimed<T>(self, post: &Key, owner: &Arc<str>, work: impl Future<Output = T>) -> Option<T> {
-        let by = self.0.shared.lease;
+        let lease_duration = self.0.shared.lease;
         let claim = async || {
             let (key, owner) = (post.clone(), Arc::clone(owner));
-            let change = move |transaction: &mut Transaction| served::claim_post(transaction, &key, &owner, by);
+            let change =
+                move |transaction: &mut Transaction| served::claim_post(transaction, &key, &owner, lease_duration);
             self.0.shared.store.transact(vec![post.clone()], change).await.unwrap_or(false)
         };
         if !claim().await {
@@ -211,7 +212,7 @@ impl ServedRuns<'_> {
         // A call that runs for long keeps its post. The call runs while the claim is renewed.
         let renewal = async {
             loop {
-                sleep(by / 3).await;
+                sleep(lease_duration / 3).await;
                 claim().await;
             }
         };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use crate::capability::{Requirement, Source};
+use crate::capability::{InjectedFrom, Requirement};
 use crate::json::{canonical, digest};
 use crate::text::lex::outside_strings;
 use crate::tool::{Hash, ToolSpec};
@@ -75,9 +75,9 @@ fn borrows(requirements: &[Requirement]) -> Value {
         .iter()
         .filter_map(|one| match one.source {
             // Every tool may look at its own call.
-            Source::Context => None,
-            Source::Capability => Some((one.name, one.effect.as_str(), None)),
-            Source::Connection(kind) => Some((one.name, one.effect.as_str(), Some(kind))),
+            InjectedFrom::Context => None,
+            InjectedFrom::Capability => Some((one.name, one.effect.as_str(), None)),
+            InjectedFrom::Connection(kind) => Some((one.name, one.effect.as_str(), Some(kind))),
         })
         .collect();
     found.sort_unstable();

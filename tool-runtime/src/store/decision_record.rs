@@ -36,7 +36,7 @@ pub struct DecisionRecord {
     pub decision: DecisionKind,
     /// Why the decision was refused and the call still waits. `None` if it was carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) refused: Option<Refusal>,
+    pub(crate) refused: Option<DecisionRefusal>,
     /// The question that the decision answers. `None` for a grant, its revocation, a settlement, and a decision without
     /// a question: the call was abandoned, or answered by its client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,7 +134,7 @@ pub(crate) struct RecordedUnknown {
 
 /// Why a decision or an answer was refused.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Refusal {
+pub(crate) struct DecisionRefusal {
     /// The error, as the outcome that the call would have had.
     pub(crate) outcome: Outcome,
     /// The difference between the call as it was suspended and now, or the reason why the decider may not decide.
@@ -382,7 +382,7 @@ impl DecisionRecord {
     fn mismatched(self, mismatch: DecisionError) -> Self {
         let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(mismatch));
         // An approval that does not count is none of several.
-        let refused = Some(Refusal { outcome, mismatch, violations: Vec::new() });
+        let refused = Some(DecisionRefusal { outcome, mismatch, violations: Vec::new() });
         Self { refused, approvals: None, earlier: Vec::new(), ..self }
     }
 }

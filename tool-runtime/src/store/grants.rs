@@ -70,7 +70,7 @@ impl StoredGrant {
     /// made: after a jump back, an allowance could last longer than it was given for.
     fn is_in_force(&self, now: Timestamp) -> bool {
         let is_early = self.verdict != Verdict::Deny && is_before(now, self.created_at);
-        !self.is_expired(now) && !is_early && self.uses != Some(0)
+        !self.is_expired(now) && !is_early
     }
 
     /// Whether the grant covers a call.
@@ -119,10 +119,10 @@ impl Covered {
     }
 }
 
-/// Whether a grant exists, has a use left, and has not expired.
+/// Whether a grant exists and has not expired. Its last use removed it.
 pub(crate) fn holds(transaction: &Transaction, key: &Key) -> bool {
     let Some(Document::Grant(grant)) = transaction.get(key) else { return false };
-    !grant.is_expired(transaction.now()) && grant.uses != Some(0)
+    !grant.is_expired(transaction.now())
 }
 
 /// Stores a grant that was made from a call, with its record, if the call is still suspended. Returns whether it is.
@@ -177,7 +177,7 @@ pub(crate) fn take(transaction: &mut Transaction, key: &Key) -> Result<(), Store
     match grant.uses {
         None => Ok(()),
         // The last use removes the grant.
-        Some(0 | 1) => transaction.remove(key),
+        Some(..=1) => transaction.remove(key),
         Some(uses) => {
             let mut grant = grant.clone();
             grant.uses = Some(uses - 1);

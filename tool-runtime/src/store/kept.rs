@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::call::{Decision, JsonText, RecordSeal, RecordedArguments, ToolInvocationRecord};
 use crate::json::{self, canonical};
 use crate::media::LeftOut;
-use crate::store::{AuditRecord, DecisionRecord, Refusal};
+use crate::store::{AuditRecord, DecisionRecord, DecisionRefusal};
 use crate::tool::Hash;
 
 /// Returns the record of a call without values, not sealed.
@@ -55,7 +55,7 @@ pub(super) fn decision(record: &DecisionRecord) -> DecisionRecord {
     DecisionRecord {
         principal: None,
         decider: None,
-        refused: record.refused.as_ref().map(|refused| Refusal { violations: Vec::new(), ..refused.clone() }),
+        refused: record.refused.as_ref().map(|refused| DecisionRefusal { violations: Vec::new(), ..refused.clone() }),
         // Its digest covers the principal and the shown arguments.
         question: None,
         argument_digest: None,

@@ -115,7 +115,7 @@ pub(crate) mod served {
         transaction: &mut Transaction,
         post: &Key,
         owner: &Arc<str>,
-        by: Duration,
+        lease_duration: Duration,
     ) -> Result<bool, StoreError> {
         let now = transaction.now();
         let is_free = |holder: &Holder| holder.owner == *owner || holder.until <= now;
@@ -123,7 +123,7 @@ pub(crate) mod served {
             Some(Document::Post(kept)) if kept.holder.as_ref().is_none_or(is_free) => kept.clone(),
             _ => return Ok(false),
         };
-        kept.holder = Some(Holder { owner: Arc::clone(owner), until: after(now, by) });
+        kept.holder = Some(Holder { owner: Arc::clone(owner), until: after(now, lease_duration) });
         transaction.set(post, Document::Post(kept))?;
         Ok(true)
     }

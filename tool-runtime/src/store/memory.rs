@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::store::memory::seals::Seals;
-use crate::store::memory::state::{Limits, State};
+use crate::store::memory::state::{Limits, MemoryContents};
 use crate::store::wake::Wake;
 use crate::store::{AuditRecord, SealedRecord};
 use crate::store::{
@@ -45,7 +45,7 @@ struct Shared {
     limits: Limits,
     clock: Box<dyn Clock>,
     seals: Mutex<Seals>,
-    state: Mutex<State>,
+    state: Mutex<MemoryContents>,
     changed: Wake,
 }
 
@@ -101,7 +101,7 @@ impl MemoryStore {
         self.state().dropped
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryContents> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -123,7 +123,7 @@ impl Store for MemoryStore {
     fn update(&self, keys: Vec<Key>, mut change: ChangeFn) -> WriteHandle {
         // The clock is application code, so it is called before the lock is taken.
         let now = self.0.clock.now();
-        let run = |state: &State, change: &mut ChangeFn| {
+        let run = |state: &MemoryContents, change: &mut ChangeFn| {
             let documents = keys.iter().map(|key| (key.clone(), state.document(key).cloned()));
             Transaction::new(now, documents.collect::<Vec<_>>()).run(change)
         };

@@ -6,7 +6,7 @@ use crate::call::Question;
 use crate::store::{Document, Key, Post, StoreError, StoredRun, Transaction};
 
 /// The maximum number of messages that wait in the post of a run.
-const MOST: u32 = 256;
+const MAX_POSTS: u32 = 256;
 
 /// The reason why a message is not posted.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(crate) fn prepare(
         if let Some(question) = answers.iter().find(|question| run.answers.contains(question)) {
             return Ok(Err(NotPosted::Answered(question.clone())));
         }
-        if run.posts >= MOST {
+        if run.posts >= MAX_POSTS {
             return Err(StoreError::Full);
         }
         run.posts += 1;

@@ -1,7 +1,7 @@
 //! Runs that workers share: each has at most one worker at a time.
 
-mod progress;
 mod slots;
+mod update;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::store::ledger::after;
 use crate::store::{Document, Holder, Key, StoreError, StoredRun, Transaction};
 use crate::tool::Hash;
 
-pub(crate) use progress::{Due, Next, Progress, save};
+pub(crate) use update::{AfterUpdate, Due, RunUpdate, save};
 
 /// The right to write to a run, until another owner takes it. Each write is checked against the store's own entry, in
 /// the same transaction.
@@ -38,11 +38,11 @@ pub(crate) fn enqueue_held(
     transaction: &mut Transaction,
     run: &StoredRun,
     owner: &Arc<str>,
-    by: Duration,
+    lease_duration: Duration,
 ) -> Result<RunLease, StoreError> {
     let mut run = run.clone();
     (run.epoch, run.due) = (1, Some(transaction.now()));
-    run.holder = Some(Holder { owner: Arc::clone(owner), until: after(transaction.now(), by) });
+    run.holder = Some(Holder { owner: Arc::clone(owner), until: after(transaction.now(), lease_duration) });
     enqueue(transaction, &run)?;
     Ok(RunLease { run_id: run.run_id, owner: Arc::clone(owner), epoch: run.epoch })
 }
@@ -66,7 +66,7 @@ pub(crate) fn take(
     run_id: &Arc<str>,
     (principal, tenant): (Option<&str>, Option<&str>),
     owner: &Arc<str>,
-    by: Duration,
+    lease_duration: Duration,
 ) -> Result<Taking, StoreError> {
     let (now, key) = (transaction.now(), Key::run(Arc::clone(run_id)));
     let mut run = match transaction.get(&key) {
@@ -94,7 +94,7 @@ pub(crate) fn take(
         });
     }
     run.epoch += 1;
-    run.holder = Some(Holder { owner: Arc::clone(owner), until: after(now, by) });
+    run.holder = Some(Holder { owner: Arc::clone(owner), until: after(now, lease_duration) });
     // Due at once, so that a worker continues if this process dies.
     run.due = Some(now);
     let held = RunLease { run_id: Arc::clone(run_id), owner: Arc::clone(owner), epoch: run.epoch };
@@ -115,10 +115,9 @@ pub(crate) fn wake(transaction: &mut Transaction, run_id: &str) -> Result<(), St
 #[derive(Debug, Clone)]
 pub(crate) struct Taker {
     pub(crate) owner: Arc<str>,
-    /// The duration of a lease.
-    pub(crate) by: Duration,
+    pub(crate) lease_duration: Duration,
     /// The version of the worker, if it leaves the runs of other versions alone.
-    pub(crate) only: Option<Hash>,
+    pub(crate) version: Option<Hash>,
     /// How many runs of a tenant workers may have at the same time.
     pub(crate) per_tenant: Option<usize>,
 }
@@ -126,13 +125,13 @@ pub(crate) struct Taker {
 impl Taker {
     /// Whether it continues runs of this version. Every worker continues a run without a version.
     pub(crate) fn takes(&self, version: Option<Hash>) -> bool {
-        self.only.is_none() || version.is_none() || self.only == version
+        self.version.is_none() || version.is_none() || self.version == version
     }
 
     /// Whether it continues the runs of a lane.
     pub(crate) fn takes_lane(&self, lane: &str) -> bool {
         let version = lane.split_once('/').map_or("", |(_, version)| version);
-        version.is_empty() || self.only.is_none_or(|only| lane::part_of(only) == version)
+        version.is_empty() || self.version.is_none_or(|own| lane::part_of(own) == version)
     }
 }
 
@@ -150,8 +149,8 @@ pub(crate) enum Leasing {
 #[cfg(test)]
 impl Taker {
     /// Creates a worker without a limit that continues runs of every version.
-    pub(crate) fn any(owner: &str, by: Duration) -> Self {
-        Self { owner: owner.into(), by, only: None, per_tenant: None }
+    pub(crate) fn any(owner: &str, lease_duration: Duration) -> Self {
+        Self { owner: owner.into(), lease_duration, version: None, per_tenant: None }
     }
 }
 
@@ -171,7 +170,7 @@ pub(crate) fn lease(transaction: &mut Transaction, run_id: &Arc<str>, taker: &Ta
     if run.due().is_none_or(|due| now < due) || !taker.takes(run.version) {
         return Ok(Leasing::Gone);
     }
-    let (mut run, until) = (run.clone(), after(now, taker.by));
+    let (mut run, until) = (run.clone(), after(now, taker.lease_duration));
     if let Some(most) = taker.per_tenant
         && !slots::enter(transaction, &run, until, most)?
     {
@@ -190,8 +189,12 @@ pub(crate) fn check(transaction: &Transaction, lease: &RunLease) -> Result<(), S
 }
 
 /// Prolongs a worker's lease, also in the slots of its tenant if the transaction names them.
-pub(crate) fn renew(transaction: &mut Transaction, lease: &RunLease, by: Duration) -> Result<(), StoreError> {
-    let until = after(transaction.now(), by);
+pub(crate) fn renew(
+    transaction: &mut Transaction,
+    lease: &RunLease,
+    lease_duration: Duration,
+) -> Result<(), StoreError> {
+    let until = after(transaction.now(), lease_duration);
     write(transaction, lease, |run| {
         // Keep the later end: a clock that jumped back must not shorten the lease.
         let until = run.holder.as_ref().map_or(until, |holder| holder.until.max(until));

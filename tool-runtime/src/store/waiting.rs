@@ -11,7 +11,7 @@ use crate::store::effects::{Blocked, EarlierCalls};
 use crate::store::ledger::{self, Begun, Intent};
 use crate::store::notices;
 use crate::store::{
-    DecisionKind, DecisionRecord, Document, Key, PendingCall, Refusal, StoreError, Transaction, Waiting,
+    DecisionKind, DecisionRecord, DecisionRefusal, Document, Key, PendingCall, StoreError, Transaction, Waiting,
 };
 
 /// Returns the keys that suspending a call locks.
@@ -193,7 +193,7 @@ impl Plan<'_> {
 
 /// Returns the record of an earlier approval that is dropped.
 fn not_counted(call: &PendingCall, decider: &Decider, why: DecisionError, next: &DecisionRecord) -> DecisionRecord {
-    let refused = Refusal { outcome: Outcome::PolicyDenied, mismatch: Some(why), violations: Vec::new() };
+    let refused = DecisionRefusal { outcome: Outcome::PolicyDenied, mismatch: Some(why), violations: Vec::new() };
     let record = DecisionRecord::new(call, DecisionKind::Approved, Some(decider), next.at);
     DecisionRecord { refused: Some(refused), question: Some(call.question()), ..record }
 }

@@ -27,10 +27,10 @@ use crate::store::StoreError;
 /// ```
 #[derive(Debug)]
 #[must_use = "await it, or drop it on purpose"]
-pub struct WriteHandle(State);
+pub struct WriteHandle(WriteState);
 
 #[derive(Debug)]
-enum State {
+enum WriteState {
     Ready(Option<Result<(), StoreError>>),
     Waiting(oneshot::Receiver<Result<(), StoreError>>),
 }
@@ -38,7 +38,7 @@ enum State {
 impl WriteHandle {
     /// Creates a handle that has resolved already.
     pub const fn ready(result: Result<(), StoreError>) -> Self {
-        Self(State::Ready(Some(result)))
+        Self(WriteState::Ready(Some(result)))
     }
 
     /// Creates a handle that resolves when the store's writer sends through the channel. A sender that is dropped
@@ -55,12 +55,12 @@ impl WriteHandle {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub const fn new(receiver: oneshot::Receiver<Result<(), StoreError>>) -> Self {
-        Self(State::Waiting(receiver))
+        Self(WriteState::Waiting(receiver))
     }
 
     /// Whether the record is stored already, so that no wait is needed.
     pub(crate) const fn is_kept(&self) -> bool {
-        matches!(self.0, State::Ready(Some(Ok(()))))
+        matches!(self.0, WriteState::Ready(Some(Ok(()))))
     }
 }
 
@@ -69,8 +69,8 @@ impl Future for WriteHandle {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            State::Ready(result) => Poll::Ready(result.take().unwrap_or(Err(StoreError::Lost))),
-            State::Waiting(receiver) => {
+            WriteState::Ready(result) => Poll::Ready(result.take().unwrap_or(Err(StoreError::Lost))),
+            WriteState::Waiting(receiver) => {
                 Pin::new(receiver).poll(context).map(|result| result.unwrap_or(Err(StoreError::Lost)))
             }
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::call::CallId;
-use crate::capability::{Capabilities, Recorder, Source};
+use crate::capability::{Capabilities, InjectedFrom, Recorder};
 use crate::component::Bindings;
 
 /// The calls of capabilities that a harness recorded, in their order: each with the call that borrowed the capability,
@@ -56,8 +56,8 @@ impl CapabilityCalls {
                 bound
             });
             match requirement.source {
-                Source::Connection(_) => recorded.connections.push((requirement.type_id, bound)),
-                Source::Capability | Source::Context => {
+                InjectedFrom::Connection(_) => recorded.connections.push((requirement.type_id, bound)),
+                InjectedFrom::Capability | InjectedFrom::Context => {
                     recorded.capabilities.bind(requirement.type_id, requirement.name, bound);
                 }
             }

@@ -61,7 +61,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 
 /// Returns a string without its invisible characters, except control characters that `keeps` accepts. Scripts and emoji
 /// need joiners and variation selectors after the characters that they join or change, so one of each stays there.
-pub(crate) fn seen(text: &str, keeps: impl Fn(char) -> bool) -> String {
+pub(crate) fn strip_invisible(text: &str, keeps: impl Fn(char) -> bool) -> String {
     let mut last = None;
     let kept = text.chars().filter(|one| {
         let kind = invisible_kind(*one);
@@ -106,7 +106,7 @@ mod tests {
             ("❤\u{fe0f}\u{200d}🔥", "❤\u{fe0f}\u{200d}🔥"),
             ("می\u{200c}خواهم", "می\u{200c}خواهم"),
         ] {
-            assert_eq!(seen(text, |one| one == '\t'), expected, "{text:?}");
+            assert_eq!(strip_invisible(text, |one| one == '\t'), expected, "{text:?}");
         }
     }
 

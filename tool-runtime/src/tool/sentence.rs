@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The longest sentence, in characters.
-pub(crate) const MOST: usize = 200;
+pub(crate) const MAX_SENTENCE_CHARS: usize = 200;
 
 /// A part of a sentence.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl fmt::Display for SentenceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("is empty"),
-            Self::TooLong => write!(f, "is longer than {MOST} characters"),
+            Self::TooLong => write!(f, "is longer than {MAX_SENTENCE_CHARS} characters"),
             Self::Hidden => f.write_str("holds a line break or an invisible character"),
             Self::Open => f.write_str("has a `{` that is never closed; write `{{` for the character"),
             Self::Close => f.write_str("has a `}` that closes nothing; write `}}` for the character"),
@@ -85,7 +85,7 @@ pub(crate) fn pieces(sentence: &str) -> Result<Vec<Piece>, SentenceError> {
     if sentence.trim().is_empty() {
         return Err(SentenceError::Empty);
     }
-    if sentence.chars().count() > MOST {
+    if sentence.chars().count() > MAX_SENTENCE_CHARS {
         return Err(SentenceError::TooLong);
     }
     if sentence.chars().any(crate::text::is_invisible) {
@@ -177,7 +177,7 @@ mod tests {
         ] {
             assert_eq!(pieces(sentence), expected, "{sentence}");
         }
-        assert!(pieces(&"å".repeat(MOST)).is_ok());
-        assert_eq!(pieces(&"å".repeat(MOST + 1)), Err(SentenceError::TooLong));
+        assert!(pieces(&"å".repeat(MAX_SENTENCE_CHARS)).is_ok());
+        assert_eq!(pieces(&"å".repeat(MAX_SENTENCE_CHARS + 1)), Err(SentenceError::TooLong));
     }
 }

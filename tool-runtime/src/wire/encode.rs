@@ -27,7 +27,7 @@ pub(crate) use report::SentSchema;
 pub use report::{EncodeError, Encoded, Loss};
 pub(crate) use request::{MARK, Request, RequestInput, encode_request};
 pub(crate) use settings::{Fields, Vocabulary, encode_settings};
-pub(crate) use tools::{AnswerMode, Carries, CheckedTool, PropertyNames, encode_tools};
+pub(crate) use tools::{AnswerMode, CheckedTool, FormatFeatures, PropertyNames, encode_tools};
 
 use serde_json::{Map, Value};
 
@@ -36,7 +36,7 @@ use crate::wire::history::Piece;
 /// The part of writing a request that differs between formats.
 pub(crate) trait Dialect {
     /// The abilities of the format.
-    fn carries(&self) -> &'static Carries;
+    fn features(&self) -> &'static FormatFeatures;
 
     /// One tool of the list.
     fn tool(&self, tool: CheckedTool<'_>) -> Value;
@@ -51,7 +51,7 @@ pub(crate) trait Dialect {
         None
     }
 
-    /// Writes whether one turn may hold several calls. Called if [`Carries::parallel`] is set.
+    /// Writes whether one turn may hold several calls. Called if [`FormatFeatures::parallel`] is set.
     fn parallel(&self, _parallel: bool, _body: &mut Map<String, Value>) {}
 
     /// The key of the list of messages.

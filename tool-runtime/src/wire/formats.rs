@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::wire::decode::Decoder;
 use crate::wire::encode::{self, Dialect, EncodeError, EncodeOptions, Encoded, OfferedTools, WireTool};
-use crate::wire::{Format, Message, Request, RequestInput, RequestSettings, ToolChoice};
+use crate::wire::{Format, Message, Request, RequestInput, RequestSettings};
 
 impl Format {
     /// Returns a decoder for one response, streamed or whole.
@@ -83,23 +83,6 @@ impl Format {
     }
 
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
-    /// The tools of requests, written once for all that offer the same. Only the options for closing schemas and for
-    /// unsupported tools count, unless the choice [narrows](Self::narrows) the tools.
-    pub(crate) fn offered<'a, T: Into<WireTool<'a>>>(
-        self,
-        tools: impl IntoIterator<Item = T>,
-        options: &EncodeOptions,
-    ) -> Result<OfferedTools, EncodeError> {
-        OfferedTools::new(self.dialect(), tools, options)
-    }
-
-    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
-    /// Whether a choice decides which tools are offered: the format cannot name several in one.
-    pub(crate) fn narrows(self, choice: Option<&ToolChoice>) -> bool {
-        OfferedTools::narrows(self.dialect(), choice)
-    }
-
-    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
     /// A whole request body except the fields of the endpoint.
     pub(crate) fn encode_request<'p>(
         self,
@@ -115,7 +98,8 @@ impl Format {
         (self == Self::Anthropic).then(|| anthropic::limit(settings, model, is_streamed))
     }
 
-    fn dialect(self) -> &'static dyn Dialect {
+    /// Returns the encoder of the format.
+    pub(crate) fn dialect(self) -> &'static dyn Dialect {
         match self {
             Self::OpenAiChat => &openai_chat::Encode,
             Self::OpenAiResponses => &openai_responses::Encode,

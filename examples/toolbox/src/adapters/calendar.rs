@@ -24,7 +24,7 @@ const AHEAD: SignedDuration = SignedDuration::from_secs(60);
 const PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 /// The maximum number of accounts whose last failed refresh is remembered.
-const MOST: usize = 1024;
+const MAX_ACCOUNTS: usize = 1024;
 
 /// Resolves accounts of the vault.
 pub(crate) struct CalendarBroker {
@@ -127,7 +127,7 @@ impl Fresh {
 
     fn turn(&self, place: &AccountKey) -> Arc<tokio::sync::Mutex<Option<Timestamp>>> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        if turns.len() >= MOST {
+        if turns.len() >= MAX_ACCOUNTS {
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         }
         Arc::clone(turns.entry(place.clone()).or_default())

@@ -8,7 +8,7 @@ use tool_runtime::mcp::source::ToolSource;
 use crate::source::{call, run_of, server};
 
 /// The most memory that a client may have used, in KiB.
-const MOST: u64 = 256 * 1024;
+const MAX_MEMORY_KIB: u64 = 256 * 1024;
 
 /// The variable that makes the test below a client.
 const SCENARIO: &str = "MEMORY_SCENARIO";
@@ -58,6 +58,6 @@ fn a_hostile_server_costs_little_memory() {
         let peak = said.lines().find_map(|line| line.split("peak ").nth(1)?.parse::<u64>().ok());
         let peak = peak.unwrap_or_else(|| panic!("{scenario}: no peak in {said}"));
         println!("{scenario}: {} MiB", peak / 1024);
-        assert!(peak < MOST, "{scenario}: {peak} KiB");
+        assert!(peak < MAX_MEMORY_KIB, "{scenario}: {peak} KiB");
     }
 }

@@ -25,7 +25,7 @@ use crate::entry::{Entry, is_terminal, store, terminal};
 use crate::promises::{Brought, Delivered, Promises, RUN, WAITING, Waiting, close, promise, without_effect};
 
 /// The maximum size of a conversation's document. Restate's servers refuse messages of 32 MiB by default.
-const MOST: usize = 16 * 1024 * 1024;
+const MAX_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
 
 /// The reason why a step has no result.
 pub(crate) enum Cut {
@@ -255,7 +255,7 @@ impl Durable for Engine<'_> {
             // Checked after the work, too: a later attempt may have written since, and then this result is stale.
             self.lease.confirm().await.map_err(store)?;
             let after = serde_json::to_string(&saved).map_err(|_| terminal(500, "conversation_unwritable"))?;
-            if after.len() > MOST {
+            if after.len() > MAX_DOCUMENT_BYTES {
                 return Err(terminal(413, "conversation_too_large").into());
             }
             Ok(Entry::Kept(Delta::between(&before, &after)))
@@ -265,7 +265,7 @@ impl Durable for Engine<'_> {
             Entry::Refused => return Err(Cut::Refused),
             Entry::Stopped(code) => return Err(Cut::Stopped(code)),
         };
-        let after = delta.after(&before, MOST).ok_or_else(|| terminal(413, "conversation_too_large"))?;
+        let after = delta.after(&before, MAX_DOCUMENT_BYTES).ok_or_else(|| terminal(413, "conversation_too_large"))?;
         let saved = serde_json::from_str(&after).map_err(|_| terminal(500, "journal_unreadable"))?;
         *self.before.lock().unwrap_or_else(PoisonError::into_inner) = after.into();
         Ok(saved)

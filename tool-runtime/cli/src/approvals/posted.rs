@@ -108,8 +108,8 @@ pub(super) async fn follow(
 ) -> Result<Exit, Failure> {
     let look = Look { store, call, question, records: RecordFilter { after: seen, ..of_call(call) } };
     let state = match wait {
-        None => State::Posted,
-        Some(time) => attend::interruptible(look.wait(time)).await.unwrap_or(Ok(State::Posted))?,
+        None => PostState::Posted,
+        Some(time) => attend::interruptible(look.wait(time)).await.unwrap_or(Ok(PostState::Posted))?,
     };
     let run = look.run().await?.ok_or_else(|| waiting::unknown(call.call_id.as_str()))?;
     let is_held = run.is_held(store.now().await?);
@@ -217,7 +217,7 @@ fn barred(mismatch: DecisionError) -> Failure {
 }
 
 /// The state of a decision.
-enum State {
+enum PostState {
     /// It is in the run's mailbox.
     Posted,
     /// The call has begun.
@@ -242,11 +242,11 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    async fn wait(&self, time: Duration) -> Result<State, Failure> {
+    async fn wait(&self, time: Duration) -> Result<PostState, Failure> {
         let until = Instant::now() + time;
         loop {
             let state = self.state().await?;
-            if !matches!(state, State::Posted | State::Running) || Instant::now() >= until {
+            if !matches!(state, PostState::Posted | PostState::Running) || Instant::now() >= until {
                 return Ok(state);
             }
             sleep(LOOK).await;
@@ -263,24 +263,24 @@ impl Look<'_> {
         Key::waiting(Arc::clone(run_id), tenant.as_deref(), principal.as_deref(), call_id)
     }
 
-    async fn state(&self) -> Result<State, Failure> {
+    async fn state(&self) -> Result<PostState, Failure> {
         let is_posted = self.run().await?.is_some_and(|run| run.is_answered(self.question));
         let waits = self.store.pending(&self.key()).await?;
         let records = self.store.records(&self.records).await?;
         let still = match waits {
-            Some(waits) if waits.question() != self.call.question() => return Ok(State::Waits),
+            Some(waits) if waits.question() != self.call.question() => return Ok(PostState::Waits),
             waits => waits.is_some(),
         };
         let mut state = match (still, is_posted) {
-            (false, _) => State::Running,
-            (true, true) => State::Posted,
-            (true, false) => State::Dropped,
+            (false, _) => PostState::Running,
+            (true, true) => PostState::Posted,
+            (true, false) => PostState::Dropped,
         };
         for sealed in records {
             match sealed.record {
-                AuditRecord::Call(record) => state = State::Ended(record.outcome),
+                AuditRecord::Call(record) => state = PostState::Ended(record.outcome),
                 AuditRecord::Decision(record) if still && record.refused().is_some() => {
-                    state = State::Refused(record);
+                    state = PostState::Refused(record);
                 }
                 _ => {}
             }
@@ -294,16 +294,16 @@ fn print_state(
     call: &PendingCall,
     (run, is_held): (&StoredRun, bool),
     (kind, wait): (DecisionKind, Option<Duration>),
-    state: &State,
+    state: &PostState,
 ) -> Result<Exit, Failure> {
     let (app, run_id) = (cli.app.name, terminal::safe(&call.run_id));
     let (word, outcome) = match state {
-        State::Posted => ("posted", None),
-        State::Running => ("running", None),
-        State::Waits => ("waits", None),
-        State::Ended(outcome) => ("ended", Some(*outcome)),
-        State::Refused(refusal) => return Err(invalid(refusal)),
-        State::Dropped => {
+        PostState::Posted => ("posted", None),
+        PostState::Running => ("running", None),
+        PostState::Waits => ("waits", None),
+        PostState::Ended(outcome) => ("ended", Some(*outcome)),
+        PostState::Refused(refusal) => return Err(invalid(refusal)),
+        PostState::Dropped => {
             let text = "the decision was dropped, because the call no longer waited for it; list the waiting calls \
                         with `approvals list`";
             return Err(Failure::failed(text).code("not_taken"));
@@ -316,12 +316,12 @@ fn print_state(
     } else {
         let code = kind.code();
         terminal::line(&match state {
-            State::Ended(outcome) => format!("{code}: the call ended as {outcome}"),
-            State::Waits if call.graph.is_some() => {
+            PostState::Ended(outcome) => format!("{code}: the call ended as {outcome}"),
+            PostState::Waits if call.graph.is_some() => {
                 format!("{code}: the graph continued, and waits with its next call")
             }
-            State::Waits => format!("{code}: the call waits with another question; see `approvals show`"),
-            State::Running => format!("{code}: the call runs"),
+            PostState::Waits => format!("{code}: the call waits with another question; see `approvals show`"),
+            PostState::Running => format!("{code}: the call runs"),
             _ if run.is_served() => {
                 format!(
                     "{code}: the MCP server that has the run {run_id} carries it out, once a client waits for the call"
@@ -332,8 +332,8 @@ fn print_state(
         });
     }
     match state {
-        State::Ended(outcome) => Ok(exit_of(kind == DecisionKind::Denied, *outcome)),
-        State::Waits => Ok(Exit::ApprovalRequired),
+        PostState::Ended(outcome) => Ok(exit_of(kind == DecisionKind::Denied, *outcome)),
+        PostState::Waits => Ok(Exit::ApprovalRequired),
         _ => match wait {
             None if run.is_served() => Ok(Exit::Done),
             None => {

@@ -10,7 +10,7 @@ use tool_runtime::store::PendingCall;
 use tool_runtime::{ToolCatalog, ToolEffect, ToolPolicy};
 
 use crate::approvals::waiting;
-use crate::approvals::waiting::{DecidedIn, Found};
+use crate::approvals::waiting::{DecidedIn, LocatedCall};
 use crate::describe::{ShownCall, describe};
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
@@ -20,7 +20,7 @@ use crate::{table, terminal};
 
 /// A waiting call as `--json` prints it.
 #[derive(Serialize)]
-struct Row<'a> {
+struct WaitingRow<'a> {
     id: &'a str,
     /// The current question of the call, with the digest of the shown details.
     question: Question,
@@ -56,7 +56,7 @@ struct Row<'a> {
 #[derive(Serialize)]
 struct Whole<'a> {
     #[serde(flatten)]
-    row: Row<'a>,
+    row: WaitingRow<'a>,
     argument_digest: Option<ArgumentDigest>,
     changes: &'a [ArgumentChange],
     names: &'a [NamedArgument],
@@ -80,8 +80,8 @@ struct Deciders<'a> {
     principal: Option<&'a str>,
 }
 
-impl<'a> Row<'a> {
-    fn of(found: &'a Found) -> Self {
+impl<'a> WaitingRow<'a> {
+    fn of(found: &'a LocatedCall) -> Self {
         let call = &found.call;
         let (conversation, title) = match &found.place {
             DecidedIn::Document { id, title } => (Some(id.as_str()), Some(title.as_str())),
@@ -124,7 +124,7 @@ impl<'a> Row<'a> {
 
 pub(super) async fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
     let (found, exit) = waiting::all(cli).await?;
-    let mut rows: Vec<_> = found.iter().map(Row::of).collect();
+    let mut rows: Vec<_> = found.iter().map(WaitingRow::of).collect();
     rows.sort_by(|one, other| one.created_at.cmp(&other.created_at));
     if cli.settings.json {
         terminal::line(&json(&rows)?);
@@ -161,7 +161,7 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
     let (call, catalog, policy) = (&found.call, cli.catalog()?, cli.policy()?);
     let deciders = (call.suspension == Suspension::Approval).then(|| Deciders::of(&catalog, &policy, call));
     if cli.settings.json {
-        let mut row = Row::of(&found);
+        let mut row = WaitingRow::of(&found);
         if unmask && let Ok(whole) = RawValue::from_string(call.arguments().to_owned()) {
             row.arguments = Some(whole.into());
         }

@@ -10,7 +10,7 @@ use tool_runtime::store::{PendingCall, Store as _};
 use crate::approvals::decision::By;
 use crate::approvals::posted::{done, follow, last_record, no_model, refused};
 use crate::approvals::waiting::DecidedIn;
-use crate::approvals::{Found, asking, for_client, waiting};
+use crate::approvals::{LocatedCall, asking, for_client, waiting};
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
@@ -64,7 +64,7 @@ pub(super) async fn decide(
 async fn find(cli: &Cli<'_>, ids: Vec<String>, decision: &ApprovalDecision, by: &By) -> Result<Vec<Named>, Failure> {
     let mut calls: Vec<Named> = Vec::new();
     for id in ids {
-        let (Found { call, place, .. }, question) = asking(cli, &id, Some(decision), by).await?;
+        let (LocatedCall { call, place, .. }, question) = asking(cli, &id, Some(decision), by).await?;
         if calls.iter().any(|(_, other, _)| other.run_id == call.run_id && other.call_id == call.call_id) {
             return Err(Failure::usage(format!("the call `{}` is named twice", terminal::safe(&id))));
         }

@@ -16,7 +16,7 @@ use crate::terminal;
 pub(super) const NOT_PENDING: &str = "not_pending";
 
 /// A waiting call and its place.
-pub(crate) struct Found {
+pub(crate) struct LocatedCall {
     pub(crate) call: PendingCall,
     pub(super) place: DecidedIn,
     /// The time of its store, by which it expires.
@@ -33,7 +33,7 @@ pub(crate) enum DecidedIn {
     Elsewhere,
 }
 
-impl Found {
+impl LocatedCall {
     /// The name of the call's document or run, as a person writes it in `PLACE/CALL`.
     fn place(&self) -> &str {
         match &self.place {
@@ -53,7 +53,7 @@ impl Found {
 }
 
 /// Returns the calls of the data folder, and those of the tenant in the store. Calls that cannot be read fail the command.
-pub(super) async fn all(cli: &Cli<'_>) -> Result<(Vec<Found>, Exit), Failure> {
+pub(super) async fn all(cli: &Cli<'_>) -> Result<(Vec<LocatedCall>, Exit), Failure> {
     let (mut found, mut exit) = (of_documents(cli)?, Exit::Done);
     if let Some(store) = cli.existing_store().await? {
         let known = names(&found);
@@ -65,7 +65,7 @@ pub(super) async fn all(cli: &Cli<'_>) -> Result<(Vec<Found>, Exit), Failure> {
 /// Returns the call that an id names: a call, its question, `PLACE/CALL`, or a conversation or run with one waiting call.
 ///
 /// Reads the runs of the store that the id can name, and all waiting calls only if it names none of those runs.
-pub(crate) async fn find(cli: &Cli<'_>, id: &str) -> Result<Found, Failure> {
+pub(crate) async fn find(cli: &Cli<'_>, id: &str) -> Result<LocatedCall, Failure> {
     let question = id.parse::<Question>();
     let id = question.as_ref().map_or(id, |question| question.call_id().as_str());
     let mut found = of_documents(cli)?;
@@ -101,11 +101,11 @@ pub(crate) async fn find(cli: &Cli<'_>, id: &str) -> Result<Found, Failure> {
     }
 }
 
-fn of_documents(cli: &Cli<'_>) -> Result<Vec<Found>, Failure> {
+fn of_documents(cli: &Cli<'_>) -> Result<Vec<LocatedCall>, Failure> {
     let mut found = Vec::new();
     for saved in ConversationFiles::of(cli).all()? {
         let place = || DecidedIn::Document { id: saved.id.clone(), title: saved.title.clone() };
-        found.extend(saved.document.waiting().map(|call| Found {
+        found.extend(saved.document.waiting().map(|call| LocatedCall {
             call: call.clone(),
             place: place(),
             now: Timestamp::now(),
@@ -118,7 +118,7 @@ fn name(call: &PendingCall) -> (Arc<str>, CallId) {
     (Arc::clone(&call.run_id), call.call_id.clone())
 }
 
-fn names(found: &[Found]) -> HashSet<(Arc<str>, CallId)> {
+fn names(found: &[LocatedCall]) -> HashSet<(Arc<str>, CallId)> {
     found.iter().map(|found| name(&found.call)).collect()
 }
 
@@ -126,7 +126,7 @@ fn names(found: &[Found]) -> HashSet<(Arc<str>, CallId)> {
 async fn add(
     cli: &Cli<'_>,
     store: &dyn Store,
-    found: &mut Vec<Found>,
+    found: &mut Vec<LocatedCall>,
     filter: &RecordFilter,
     is_wanted: impl Fn(&PendingCall) -> bool,
 ) -> Result<Exit, Failure> {
@@ -139,7 +139,7 @@ async fn add(
         let stored = store.read(&[Key::run(Arc::clone(&call.run_id))]).await?.pop().flatten();
         let run = stored.as_ref().and_then(StoredDocument::as_run).filter(|run| run.tenant == tenant);
         let place = run.map_or(DecidedIn::Elsewhere, |run| DecidedIn::Run(Box::new(run.clone())));
-        found.push(Found { call, place, now });
+        found.push(LocatedCall { call, place, now });
     }
     Ok(exit)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tool_runtime::store::{Anchor, Finding, Verification};
 
-use crate::audit::Source;
+use crate::audit::RecordInput;
 use crate::audit::lines::each_line;
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
@@ -35,13 +35,13 @@ enum Verified<'a> {
         ok: bool,
         /// The first of the findings.
         #[serde(flatten)]
-        first: &'a Found<'a>,
-        findings: &'a [Found<'a>],
+        first: &'a FindingRow<'a>,
+        findings: &'a [FindingRow<'a>],
     },
 }
 
 #[derive(Serialize)]
-struct Found<'a> {
+struct FindingRow<'a> {
     code: &'a str,
     run: Option<&'a str>,
     sequence: Option<u64>,
@@ -49,7 +49,7 @@ struct Found<'a> {
     message: String,
 }
 
-impl<'a> Found<'a> {
+impl<'a> FindingRow<'a> {
     fn of(finding: &'a Finding) -> Self {
         let (run, sequence) = finding.record().unzip();
         Self { code: finding.code(), run, sequence, anchor: finding.anchor(), message: finding.to_string() }
@@ -63,7 +63,7 @@ pub(super) struct With {
     pub(super) accepted: Vec<String>,
 }
 
-pub(super) async fn check(cli: &Cli<'_>, source: &Source, with: With) -> Result<Exit, Failure> {
+pub(super) async fn check(cli: &Cli<'_>, source: &RecordInput, with: With) -> Result<Exit, Failure> {
     let kept = with.anchors.as_deref().map(exported).transpose()?.unwrap_or_default();
     let mut verification = Verification::new().accept_keys(with.accepted);
     if let Some(key) = cli.digest_key()? {
@@ -100,7 +100,7 @@ pub(super) async fn check(cli: &Cli<'_>, source: &Source, with: With) -> Result<
         terminal::line(&if cli.settings.json { json(&verified)? } else { whole(&checked) });
         return Ok(Exit::Done);
     }
-    let findings: Vec<_> = checked.findings.iter().map(Found::of).collect();
+    let findings: Vec<_> = checked.findings.iter().map(FindingRow::of).collect();
     match findings.first() {
         Some(first) if cli.settings.json => {
             terminal::line(&json(&Verified::Broken { ok: false, first, findings: &findings })?);

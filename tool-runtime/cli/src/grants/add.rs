@@ -7,8 +7,8 @@ use tool_runtime::call::Suspension;
 use tool_runtime::runner::{Grant, ResumeError};
 use tool_runtime::store::{GrantScope, PendingCall};
 
-use super::Row;
-use crate::approvals::Found;
+use super::GrantRow;
+use crate::approvals::LocatedCall;
 use crate::exit::{Exit, Failure};
 use crate::grants::{Add, Scope};
 use crate::session::Cli;
@@ -16,7 +16,7 @@ use crate::terminal::json;
 use crate::{approvals, input, terminal};
 
 pub(super) async fn add(cli: &Cli<'_>, asked: Add) -> Result<Exit, Failure> {
-    let Found { call, .. } = approvals::find(cli, &asked.id).await?;
+    let LocatedCall { call, .. } = approvals::find(cli, &asked.id).await?;
     let now = cli.store().await?.now().await?;
     if call.suspension != Suspension::Approval || call.is_expired(now) {
         return Err(approvals::unknown(&asked.id));
@@ -34,7 +34,7 @@ pub(super) async fn add(cli: &Cli<'_>, asked: Add) -> Result<Exit, Failure> {
         Err(error) if error.code().starts_with("grant_") => return Err(invalid(&asked, &error)),
         Err(error) => return Err(approvals::refused(&asked.id, error)),
     };
-    let row = Row::of(&grant);
+    let row = GrantRow::of(&grant);
     terminal::line(&if cli.settings.json { json(&row)? } else { row.describe() });
     Ok(Exit::Done)
 }

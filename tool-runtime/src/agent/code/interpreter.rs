@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::agent::code::engine::engine;
-use crate::agent::code::failure::Failure;
+use crate::agent::code::script_error::ScriptError;
 use crate::agent::code::value;
 use crate::contain::caught;
 use crate::text::cut;
@@ -24,7 +24,7 @@ const STACK: usize = 32 << 20;
 /// The maximum of printed text that is kept, in bytes.
 const PRINTED: usize = 16 << 10;
 
-const FAILED: Failure = Failure::new("script_error", "The interpreter failed");
+const FAILED: ScriptError = ScriptError::new("script_error", "The interpreter failed");
 
 /// A call that a script requests.
 pub(super) struct ScriptCall {
@@ -49,7 +49,7 @@ pub(super) struct Left {
 }
 
 /// A script to run.
-pub(super) struct Source {
+pub(super) struct ScriptInput {
     pub(super) text: String,
     pub(super) tools: Vec<String>,
     pub(super) operations: u64,
@@ -58,7 +58,7 @@ pub(super) struct Source {
 /// A running script. On drop, the script stops at its next operation.
 pub(super) struct Interpreter {
     pub(super) asked: mpsc::Receiver<ScriptCall>,
-    ended: oneshot::Receiver<Result<Left, Failure>>,
+    ended: oneshot::Receiver<Result<Left, ScriptError>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -70,14 +70,14 @@ impl Drop for Interpreter {
 
 impl Interpreter {
     /// Starts a script. It holds the permit until its thread ends.
-    pub(super) fn start(source: Source, permit: OwnedSemaphorePermit) -> std::io::Result<Self> {
+    pub(super) fn start(source: ScriptInput, permit: OwnedSemaphorePermit) -> std::io::Result<Self> {
         Self::running(permit, move |ask, stop| run(&source, ask, stop))
     }
 
     /// Runs the script on its thread. A panic ends only the script.
     fn running(
         permit: OwnedSemaphorePermit,
-        work: impl FnOnce(mpsc::Sender<ScriptCall>, Arc<AtomicBool>) -> Result<Left, Failure> + Send + 'static,
+        work: impl FnOnce(mpsc::Sender<ScriptCall>, Arc<AtomicBool>) -> Result<Left, ScriptError> + Send + 'static,
     ) -> std::io::Result<Self> {
         let (ask, asked) = mpsc::channel(1);
         let (end, ended) = oneshot::channel();
@@ -91,13 +91,13 @@ impl Interpreter {
     }
 
     /// Waits for the end of the script.
-    pub(super) async fn end(mut self) -> Result<Left, Failure> {
+    pub(super) async fn end(mut self) -> Result<Left, ScriptError> {
         (&mut self.ended).await.unwrap_or(Err(FAILED))
     }
 }
 
-fn run(source: &Source, ask: mpsc::Sender<ScriptCall>, stop: Arc<AtomicBool>) -> Result<Left, Failure> {
-    let failed: Arc<Mutex<Option<Failure>>> = Arc::default();
+fn run(source: &ScriptInput, ask: mpsc::Sender<ScriptCall>, stop: Arc<AtomicBool>) -> Result<Left, ScriptError> {
+    let failed: Arc<Mutex<Option<ScriptError>>> = Arc::default();
     let printed: Arc<Mutex<String>> = Arc::default();
     let mut engine = engine(source.operations, source.text.len());
     engine.on_progress(move |_| stop.load(Ordering::Relaxed).then_some(Dynamic::UNIT));
@@ -112,12 +112,12 @@ fn run(source: &Source, ask: mpsc::Sender<ScriptCall>, stop: Arc<AtomicBool>) ->
         engine.register_fn(&name, move || without.call(&tool, Map::new()));
     }
     engine.register_fn("call_tool", move |name: ImmutableString, arguments: Map| port.call(&name, arguments));
-    let script = engine.compile(&source.text).map_err(|error| Failure::syntax(error.position()))?;
+    let script = engine.compile(&source.text).map_err(|error| ScriptError::syntax(error.position()))?;
     let ended = engine.eval_ast::<Dynamic>(&script);
     if let Some(failure) = failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
         return Err(failure);
     }
-    let value = value::write(&ended.map_err(|error| Failure::of(&error))?)?;
+    let value = value::write(&ended.map_err(|error| ScriptError::of(&error))?)?;
     let printed = std::mem::take(&mut *printed.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(Left { value, printed })
 }
@@ -135,7 +135,7 @@ fn print(printed: &mut String, line: &str) {
 #[derive(Clone)]
 struct Port {
     ask: mpsc::Sender<ScriptCall>,
-    failed: Arc<Mutex<Option<Failure>>>,
+    failed: Arc<Mutex<Option<ScriptError>>>,
 }
 
 impl Port {
@@ -143,7 +143,7 @@ impl Port {
         let arguments = value::write(&Dynamic::from_map(arguments)).map_err(|failure| self.stop(failure))?.to_string();
         let (reply, replied) = reply::sync_channel(1);
         let asked = ScriptCall { tool: tool.to_owned(), arguments, reply };
-        let stopped = || self.stop(Failure::new("script_stopped", "The script was stopped"));
+        let stopped = || self.stop(ScriptError::new("script_stopped", "The script was stopped"));
         self.ask.blocking_send(asked).map_err(|_| stopped())?;
         match replied.recv().map_err(|_| stopped())? {
             Reply::Returned(text) => value::read(&text).map_err(|failure| self.stop(failure).into()),
@@ -155,7 +155,7 @@ impl Port {
     }
 
     /// Ends the script; it cannot catch this.
-    fn stop(&self, failure: Failure) -> EvalAltResult {
+    fn stop(&self, failure: ScriptError) -> EvalAltResult {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
         EvalAltResult::ErrorTerminated(Dynamic::UNIT, Position::NONE)
     }
@@ -188,7 +188,7 @@ mod tests {
             assert!(!format!("{failure:?}").contains("value"), "{failure:?}");
         }
         let permit = Arc::clone(&slots).acquire_owned().await.unwrap();
-        let source = Source { text: "6 * 7".to_owned(), tools: Vec::new(), operations: 1000 };
+        let source = ScriptInput { text: "6 * 7".to_owned(), tools: Vec::new(), operations: 1000 };
         let left = Interpreter::start(source, permit).unwrap().end().await.unwrap();
         assert_eq!(left.value, 42);
     }

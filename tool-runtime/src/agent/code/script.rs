@@ -5,16 +5,17 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use crate::agent::code::failure::Failure;
-use crate::agent::code::interpreter::{Interpreter, Left, Reply, ScriptCall, Source};
+use crate::agent::code::interpreter::{Interpreter, Left, Reply, ScriptCall, ScriptInput};
 use crate::agent::code::paused::{Entry, Paused, asked};
+use crate::agent::code::script_error::ScriptError;
 use crate::call::{CallId, DecisionError, Outcome, PendingGraph, SafeError, ToolCall, ToolContext, ToolExecResult};
 use crate::component::Bindings;
 use crate::error::ToolError;
 use crate::json;
 use crate::redact::{ProjectError, Projector};
 use crate::registration::{Instance, Purpose, RunFailure, Running};
-use crate::runner::{Continued, Host, ResumeError, SEPARATOR, Work, Worker};
+use crate::runner::waiting::counting;
+use crate::runner::{Continued, GraphIdentity, Host, ResumeError, SEPARATOR, Work};
 use crate::text::cut;
 use crate::tool::Hash;
 
@@ -98,17 +99,18 @@ impl Script {
     async fn work(self, host: &Host, context: &ToolContext) -> Result<(Left, usize, String), RunFailure> {
         let settings = &*self.settings;
         let (name, version, tools) = (&settings.name, &settings.version, &settings.tools);
-        let worker = Worker { name, version, tools, is_script: true };
+        let identity = GraphIdentity { name, version, tools, is_script: true };
         let mut going = match host.continued() {
             None => {
-                let policies = Failure::new("script_policies", "The run has too many policies to run a script");
-                let work =
-                    host.start_asking(context, &worker).ok_or_else(|| RunFailure::Tool(policies.into_error(false)))?;
+                let policies = ScriptError::new("script_policies", "The run has too many policies to run a script");
+                let work = host
+                    .start_asking(context, &identity)
+                    .ok_or_else(|| RunFailure::Tool(policies.into_error(false)))?;
                 Going { settings, context, work, journal: Vec::new() }
             }
             Some(continued) => {
                 let paused: Paused = serde_json::from_str(&continued.pending.document).map_err(broken)?;
-                let (runner, options) = host.again(context, &worker, &continued.pending);
+                let (runner, options) = host.again(context, &identity, &continued.pending);
                 let run = runner.restore(paused.run, options).await.map_err(broken)?;
                 let mut going = Going { settings, context, work: host.work(run), journal: paused.journal };
                 going.decide(continued, paused.asked).await?;
@@ -118,7 +120,7 @@ impl Script {
         let permit = Arc::clone(&SLOTS).acquire_owned().await.map_err(broken)?;
         let view = going.work.run.catalog();
         let tools = settings.tools.iter().filter(|name| view.get(name).is_some()).cloned().collect();
-        let source = Source { text: self.source, tools, operations: settings.operations };
+        let source = ScriptInput { text: self.source, tools, operations: settings.operations };
         let mut interpreter = Interpreter::start(source, permit).map_err(broken)?;
         let (mut at, mut returned) = (0, 0);
         while let Some(call) = interpreter.asked.recv().await {
@@ -128,7 +130,9 @@ impl Script {
                 Reply::Returned(text) | Reply::Threw(text) => text.len(),
             };
             if returned > RETURNED {
-                return Err(going.failed(Failure::new("script_budget", "The script's calls returned too much data")));
+                return Err(
+                    going.failed(ScriptError::new("script_budget", "The script's calls returned too much data"))
+                );
             }
             // If the script's thread has ended, the reason comes with its end.
             let _ = call.reply.send(reply);
@@ -142,7 +146,7 @@ impl Going<'_> {
     /// Applies the decision on the call that waited.
     async fn decide(&mut self, continued: Continued, asked: Hash) -> Result<(), RunFailure> {
         let Continued { pending, decision, decider, earlier } = continued;
-        self.work.run.note_earlier(&pending.question, &earlier).await.map_err(broken)?;
+        counting::note_earlier(&self.work.run, &pending.question, &earlier).await.map_err(broken)?;
         let id = pending.call_id;
         let result = match Box::pin(self.work.run.resume(&pending.question, decision, &decider)).await {
             Ok(result) => result,
@@ -168,12 +172,12 @@ impl Going<'_> {
     /// Returns the reply to a call of the script, in order.
     async fn reply(&mut self, at: usize, call: &ScriptCall) -> Result<Reply, RunFailure> {
         if at >= self.settings.calls {
-            return Err(self.failed(Failure::new("script_budget", "The script made too many calls")));
+            return Err(self.failed(ScriptError::new("script_budget", "The script made too many calls")));
         }
         let asked = asked(&call.tool, &call.arguments);
         if let Some(entry) = self.journal.get(at) {
             if entry.asked != asked {
-                let diverged = Failure::new("script_diverged", "The script made a different call than before");
+                let diverged = ScriptError::new("script_diverged", "The script made a different call than before");
                 return Err(self.failed(diverged));
             }
             return Ok(entry.reply.clone());
@@ -209,7 +213,7 @@ impl Going<'_> {
             Outcome::Cancelled if self.work.run.cancellation().is_cancelled() => std::future::pending().await,
             Outcome::BudgetExceeded => {
                 let what = "A budget of the run, or its guard against loops, does not allow the next call";
-                Err(self.failed(Failure::new("script_budget", what)))
+                Err(self.failed(ScriptError::new("script_budget", what)))
             }
             _ => Ok(match result.value() {
                 Some(value) => Reply::Returned(value.get().to_owned()),
@@ -218,7 +222,7 @@ impl Going<'_> {
         }
     }
 
-    fn failed(&self, failure: Failure) -> RunFailure {
+    fn failed(&self, failure: ScriptError) -> RunFailure {
         RunFailure::Tool(failure.into_error(self.work.begun(self.context)))
     }
 

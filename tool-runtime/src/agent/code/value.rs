@@ -4,17 +4,18 @@
 use rhai::{Dynamic, Map};
 use serde_json::{Number, Value};
 
-use crate::agent::code::failure::Failure;
+use crate::agent::code::script_error::ScriptError;
 use crate::json::{self, Limits, Tree};
 
 /// The maximum nesting of a script's value.
 const DEPTH: usize = 32;
 
-const NUMBER: Failure = Failure::new("script_number", "A number has no exact value in a script");
-const VALUE: Failure = Failure::new("script_value", "A value of the script has no JSON, or is nested too deeply");
+const NUMBER: ScriptError = ScriptError::new("script_number", "A number has no exact value in a script");
+const VALUE: ScriptError =
+    ScriptError::new("script_value", "A value of the script has no JSON, or is nested too deeply");
 
 /// Reads JSON.
-pub(super) fn read(text: &str) -> Result<Dynamic, Failure> {
+pub(super) fn read(text: &str) -> Result<Dynamic, ScriptError> {
     if !numbers(text).all(is_exact) {
         return Err(NUMBER);
     }
@@ -23,7 +24,7 @@ pub(super) fn read(text: &str) -> Result<Dynamic, Failure> {
     value_of(&tree)
 }
 
-fn value_of(tree: &Tree<'_>) -> Result<Dynamic, Failure> {
+fn value_of(tree: &Tree<'_>) -> Result<Dynamic, ScriptError> {
     Ok(match tree {
         Tree::Null => Dynamic::UNIT,
         Tree::Bool(flag) => (*flag).into(),
@@ -35,17 +36,17 @@ fn value_of(tree: &Tree<'_>) -> Result<Dynamic, Failure> {
         Tree::Object(members) => {
             let member =
                 |(name, value): &(std::borrow::Cow<'_, str>, Tree<'_>)| Ok(((&**name).into(), value_of(value)?));
-            Dynamic::from_map(members.iter().map(member).collect::<Result<Map, Failure>>()?)
+            Dynamic::from_map(members.iter().map(member).collect::<Result<Map, ScriptError>>()?)
         }
     })
 }
 
 /// Writes a value as JSON.
-pub(super) fn write(value: &Dynamic) -> Result<Value, Failure> {
+pub(super) fn write(value: &Dynamic) -> Result<Value, ScriptError> {
     written(value, DEPTH)
 }
 
-fn written(value: &Dynamic, depth: usize) -> Result<Value, Failure> {
+fn written(value: &Dynamic, depth: usize) -> Result<Value, ScriptError> {
     let depth = depth.checked_sub(1).ok_or(VALUE)?;
     if value.is_unit() {
         return Ok(Value::Null);

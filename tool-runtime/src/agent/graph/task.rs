@@ -13,7 +13,8 @@ use crate::component::Bindings;
 use crate::error::ToolError;
 use crate::redact::Projector;
 use crate::registration::{Instance, Purpose, RunFailure, Running};
-use crate::runner::{Host, SEPARATOR, Work, Worker};
+use crate::runner::waiting::counting;
+use crate::runner::{GraphIdentity, Host, SEPARATOR, Work};
 
 /// The arguments of a graph's tool.
 #[derive(Deserialize)]
@@ -76,20 +77,20 @@ impl Instance for Task {
 impl Task {
     async fn work(self, host: &Host, context: &ToolContext) -> Result<Report, RunFailure> {
         let Shared { name, version, agent, tools } = &*self.graph;
-        let worker = Worker { name, version, tools, is_script: false };
+        let identity = GraphIdentity { name, version, tools, is_script: false };
         let (work, mut conversation, input) = match host.continued() {
             None => {
-                let work = host.start(context, &worker);
+                let work = host.start(context, &identity);
                 let conversation = agent.converse(work.run.clone());
                 (work, conversation, Input::new().text(self.task))
             }
             Some(continued) => {
                 let saved: SavedConversation = serde_json::from_str(&continued.pending.document).map_err(broken)?;
-                let (runner, options) = host.again(context, &worker, &continued.pending);
+                let (runner, options) = host.again(context, &identity, &continued.pending);
                 let conversation = agent.restore(&runner, options, saved).await.map_err(broken)?;
                 let work = host.work(conversation.run().clone());
                 let (question, earlier) = (&continued.pending.question, &continued.earlier);
-                work.run.note_earlier(question, earlier).await.map_err(broken)?;
+                counting::note_earlier(&work.run, question, earlier).await.map_err(broken)?;
                 let input = Input::new().decide(&continued.pending.question, continued.decision, &continued.decider);
                 (work, conversation, input)
             }

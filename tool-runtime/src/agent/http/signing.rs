@@ -14,7 +14,7 @@ pub(super) struct SigningKeys(Vec<Secret<Vec<u8>>>);
 const PREFIX: &str = "whsec_";
 
 /// The most secrets that sign at a time.
-const MOST: usize = 8;
+const MAX_SECRETS: usize = 8;
 
 impl SigningKeys {
     /// Reads the secrets. The error repeats no part of them.
@@ -24,7 +24,7 @@ impl SigningKeys {
             0 => {
                 Err(ParseError::new("no_webhook_secret", "a webhook needs at least one secret that signs its notices"))
             }
-            1..=MOST => Ok(Self(keys)),
+            1..=MAX_SECRETS => Ok(Self(keys)),
             _ => Err(ParseError::new("many_webhook_secrets", "at most 8 secrets of a webhook sign at a time")),
         }
     }

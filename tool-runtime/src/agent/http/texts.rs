@@ -28,7 +28,8 @@ impl Texts {
     /// Returns the encoded tools of a request. A choice that restricts the tools has its own entry.
     pub(super) fn of(&self, settings: &Settings, request: &ModelRequest<'_>) -> Result<Arc<OfferedTools>, ModelError> {
         let choice = request.settings.tool_choice.as_ref();
-        let is_shared = !settings.format.narrows(choice);
+        let dialect = settings.format.dialect();
+        let is_shared = !dialect.features().narrows(choice);
         let view = request.tools.id();
         if let Some(known) = is_shared.then(|| self.get(view)).flatten() {
             return Ok(known);
@@ -36,7 +37,7 @@ impl Texts {
         let mut options = endpoint::options(settings);
         options.settings.tool_choice = choice.filter(|_| !is_shared).cloned();
         // Encoded outside the lock: a thousand tools take milliseconds.
-        let tools = settings.format.offered(request.tools.specs(), &options).map_err(endpoint::encode)?;
+        let tools = OfferedTools::new(dialect, request.tools.specs(), &options).map_err(endpoint::encode)?;
         let tools = Arc::new(tools);
         if is_shared {
             self.keep(view, &tools);

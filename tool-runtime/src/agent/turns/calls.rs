@@ -4,11 +4,12 @@ use jiff::Timestamp;
 use tracing::Span;
 
 use crate::agent::turns::Turns;
-use crate::agent::turns::state::{Progress, Slot, State, ToGate};
+use crate::agent::turns::state::{CallState, ConversationState, Slot, ToGate};
 use crate::agent::{ClientAnswer, WaitingCall};
 use crate::call::{
     CallId, Decider, DecisionError, Intervention, Outcome, Question, SafeError, Suspension, ToolInvocationRecord,
 };
+use crate::runner::ledger::recover;
 use crate::runner::{ApprovalDecision, Known, ResumeError, Run, shows};
 use crate::store::{PendingCall, StoreError};
 
@@ -33,7 +34,7 @@ impl Turns {
         let Some(at) = self.state.open.iter().position(|slot| slot.id == *id && slot.waiting().is_some()) else {
             return Ok(None);
         };
-        let mut before = self.state.set(at, Progress::Running);
+        let mut before = self.state.set(at, CallState::Running);
         let result = match action {
             Action::Decide(question, decision, decider) => {
                 Box::pin(self.run.resume(&question, decision, &decider)).await
@@ -52,7 +53,7 @@ impl Turns {
         match result {
             // The action does not match the call, or the run does not: the call still waits.
             Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
-                if let (Some(Progress::Waiting(call)), Some(error)) = (&mut before, result.error()) {
+                if let (Some(CallState::Waiting(call)), Some(error)) = (&mut before, result.error()) {
                     call.refused = Some(error.clone());
                 }
                 if let Some(before) = before {
@@ -60,20 +61,20 @@ impl Turns {
                 }
                 let mismatch = result.error().and_then(|error| error.mismatch);
                 if matches!(mismatch, Some(DecisionError::World | DecisionError::Question)) {
-                    self.ask_again().await?;
+                    ask_again(&self.run, &mut self.state).await?;
                 }
                 return Ok(result.error().cloned());
             }
             // The person was not shown that an earlier call may have had the effect: the call asks another question.
             Err(ResumeError::NotAllowed(DecisionError::Question)) => {
                 let error = SafeError::mismatched(DecisionError::Question);
-                if let Some(Progress::Waiting(call)) = &mut before {
+                if let Some(CallState::Waiting(call)) = &mut before {
                     call.refused = Some(error.clone());
                 }
                 if let Some(before) = before {
                     self.state.set(at, before);
                 }
-                self.ask_again().await?;
+                ask_again(&self.run, &mut self.state).await?;
                 return Ok(Some(error));
             }
             Ok(result) => self.state.take(at, &result),
@@ -95,7 +96,7 @@ impl Turns {
     /// Closes the previous turn if it is still open: looks up the interrupted calls, and abandons the waiting ones.
     pub(in crate::agent) async fn abandon(&mut self) -> Result<(), ResumeError> {
         // A call goes from waiting to begun to recorded, so the reads follow it: none finds it in neither place.
-        self.look_for_waiting().await?;
+        look_for_waiting(&self.run, &mut self.state).await?;
         look_up(&self.run, &mut self.state).await;
         for at in 0..self.state.open.len() {
             self.finish_in_other_process(at).await.map_err(ResumeError::Store)?;
@@ -113,7 +114,7 @@ impl Turns {
     /// Takes a call that another process began through the gate, which reconciles or repeats it. The rest of the turn
     /// does not run.
     async fn finish_in_other_process(&mut self, at: usize) -> Result<(), StoreError> {
-        let is_begun = |slot: &Slot| matches!(slot.progress, Progress::Queued) && slot.known.is_some();
+        let is_begun = |slot: &Slot| matches!(slot.progress, CallState::Queued) && slot.known.is_some();
         if !self.state.open.get(at).is_some_and(is_begun) {
             return Ok(());
         }
@@ -131,7 +132,7 @@ impl Turns {
         let is_late = |call: &&WaitingCall| call.expires_at.is_some_and(|expires| expires <= now);
         if self.state.waiting().any(|call| is_late(&call)) {
             // The expiry of another question would be refused.
-            self.ask_again().await?;
+            ask_again(&self.run, &mut self.state).await?;
         }
         let late: Vec<_> = self.state.waiting().filter(is_late).map(|call| call.question.clone()).collect();
         let mut ended = false;
@@ -143,20 +144,10 @@ impl Turns {
         Ok(ended)
     }
 
-    /// Finds the calls that wait although the conversation does not show it, before it takes input.
-    pub(in crate::agent) async fn look_for_waiting(&mut self) -> Result<(), ResumeError> {
-        look_for_waiting(&self.run, &mut self.state).await.map_err(ResumeError::Store)
-    }
-
-    /// Reads the waiting calls again, because another process may have replaced their questions.
-    pub(in crate::agent) async fn ask_again(&mut self) -> Result<(), ResumeError> {
-        ask_again(&self.run, &mut self.state).await.map_err(ResumeError::Store)
-    }
-
     /// Reads from the store the details that a person needs for a decision.
     pub(in crate::agent) async fn describe(&mut self) {
         for slot in &mut self.state.open {
-            let Progress::Waiting(call) = &mut slot.progress else { continue };
+            let CallState::Waiting(call) = &mut slot.progress else { continue };
             if call.expires_at.is_none()
                 && let Ok(Some(pending)) = self.run.pending(&slot.id).await
             {
@@ -168,9 +159,9 @@ impl Turns {
 
 /// Reads the waiting calls again: another process may have replaced their questions, or noted approvals. A process that
 /// was killed then did not keep the conversation.
-pub(in crate::agent) async fn ask_again(run: &Run, state: &mut State) -> Result<(), StoreError> {
+pub(in crate::agent) async fn ask_again(run: &Run, state: &mut ConversationState) -> Result<(), StoreError> {
     for slot in &mut state.open {
-        if let Progress::Waiting(call) = &mut slot.progress
+        if let CallState::Waiting(call) = &mut slot.progress
             && let Some(pending) = run.pending(&slot.id).await?
         {
             describe_again(call, &pending);
@@ -207,9 +198,9 @@ fn describe(call: &mut WaitingCall, pending: &PendingCall) {
 }
 
 /// Looks up every call that was handed to the gate and has no result.
-pub(in crate::agent) async fn look_up(run: &Run, state: &mut State) {
+pub(in crate::agent) async fn look_up(run: &Run, state: &mut ConversationState) {
     for at in 0..state.open.len() {
-        if let Some(Progress::Running) = state.open.get(at).map(|slot| &slot.progress) {
+        if let Some(CallState::Running) = state.open.get(at).map(|slot| &slot.progress) {
             resolve_started(run, state, at).await;
         }
     }
@@ -218,9 +209,9 @@ pub(in crate::agent) async fn look_up(run: &Run, state: &mut State) {
 
 /// Looks up every queued call of a restored conversation: the previous process may have handed it to the gate. If the
 /// store cannot be read, this stays unknown.
-pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut State) {
+pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut ConversationState) {
     for slot in &mut state.open {
-        if matches!(slot.progress, Progress::Queued)
+        if matches!(slot.progress, CallState::Queued)
             && !slot.fresh
             && let Ok(known) = run.recorded(&slot.id).await
         {
@@ -231,10 +222,10 @@ pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut State) {
 
 /// Finds the queued calls of a restored conversation that wait in the store: the previous process was killed after a call
 /// was suspended and before it saved. A decision on it can have been posted since.
-pub(in crate::agent) async fn look_for_waiting(run: &Run, state: &mut State) -> Result<(), StoreError> {
+pub(in crate::agent) async fn look_for_waiting(run: &Run, state: &mut ConversationState) -> Result<(), StoreError> {
     for at in 0..state.open.len() {
         let Some(slot) = state.open.get(at) else { break };
-        if matches!(slot.progress, Progress::Queued)
+        if matches!(slot.progress, CallState::Queued)
             && !slot.fresh
             && slot.known.is_none()
             && let Some(pending) = run.pending(&slot.id).await?
@@ -247,7 +238,7 @@ pub(in crate::agent) async fn look_for_waiting(run: &Run, state: &mut State) -> 
 
 /// Settles a call that may have begun in another process: by its record, by its pending call, or as unknown without
 /// either.
-pub(in crate::agent) async fn resolve_started(run: &Run, state: &mut State, at: usize) {
+pub(in crate::agent) async fn resolve_started(run: &Run, state: &mut ConversationState, at: usize) {
     let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return };
     // Read first: a call that is decided on between the two reads is recorded.
     let pending = run.pending(&id).await;
@@ -262,9 +253,13 @@ pub(in crate::agent) async fn resolve_started(run: &Run, state: &mut State, at: 
 
 /// Settles a queued call of a restored conversation that the previous process may have handed to the gate. A call that
 /// was recorded or suspended does not run again; for a call that began, the ledger decides.
-pub(in crate::agent) async fn read_earlier_result(run: &Run, state: &mut State, at: usize) -> Result<(), StoreError> {
+pub(in crate::agent) async fn read_earlier_result(
+    run: &Run,
+    state: &mut ConversationState,
+    at: usize,
+) -> Result<(), StoreError> {
     let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return Ok(()) };
-    let known = run.ended_before(&id).await?;
+    let known = recover::ended_before(run, &id).await?;
     if known.is_none()
         && let Some(pending) = run.pending(&id).await?
     {
@@ -277,11 +272,11 @@ pub(in crate::agent) async fn read_earlier_result(run: &Run, state: &mut State, 
 }
 
 /// Refreshes a call that waited and may have been decided in another process. Returns whether it runs there.
-pub(in crate::agent) async fn refresh(run: &Run, state: &mut State, at: usize) -> Result<bool, StoreError> {
+pub(in crate::agent) async fn refresh(run: &Run, state: &mut ConversationState, at: usize) -> Result<bool, StoreError> {
     let Some(slot) = state.open.get(at).filter(|slot| slot.waiting().is_some()) else { return Ok(false) };
     let id = slot.id.clone();
     if let Some(pending) = run.pending(&id).await? {
-        if let Some(Progress::Waiting(call)) = state.open.get_mut(at).map(|slot| &mut slot.progress) {
+        if let Some(CallState::Waiting(call)) = state.open.get_mut(at).map(|slot| &mut slot.progress) {
             describe_again(call, &pending);
         }
         return Ok(false);
@@ -297,28 +292,28 @@ pub(in crate::agent) async fn refresh(run: &Run, state: &mut State, at: usize) -
 /// Continues a call that waited, and that another process decided. Two processes can use one id for two calls, so the
 /// tool and the arguments have to be those that the person was shown. A person may have changed the arguments of the
 /// call that began.
-async fn went_on(run: &Run, id: &CallId, waited: Option<&Progress>) -> Result<Known, StoreError> {
-    let Some(Progress::Waiting(call)) = waited else { return run.go_on(id).await };
+async fn went_on(run: &Run, id: &CallId, waited: Option<&CallState>) -> Result<Known, StoreError> {
+    let Some(CallState::Waiting(call)) = waited else { return recover::go_on(run, id).await };
     let (name, shown) = (call.name.clone(), call.shown_arguments.clone().filter(|_| call.path.is_none()));
     let is_it = move |record: &ToolInvocationRecord| {
         let edited = matches!(record.intervention.as_deref(), Some(Intervention::Edited(_)));
         let same = shown.as_ref().is_none_or(|shown| shows(&record.arguments, shown));
         *record.name == *name && (edited || same)
     };
-    run.go_on_with(id, is_it).await
+    recover::go_on_with(run, id, is_it).await
 }
 
 /// Whether the question is that of a call which waits for its client.
-fn is_clients(waited: Option<&Progress>, question: &Question) -> bool {
-    matches!(waited, Some(Progress::Waiting(call))
+fn is_clients(waited: Option<&CallState>, question: &Question) -> bool {
+    matches!(waited, Some(CallState::Waiting(call))
         if call.suspension == Suspension::Client && call.question == *question)
 }
 
 /// Sets a call as waiting, by the store's document.
-fn suspended(state: &mut State, at: usize, pending: &PendingCall) {
+fn suspended(state: &mut ConversationState, at: usize, pending: &PendingCall) {
     let Some(slot) = state.open.get(at) else { return };
     let mut call =
         WaitingCall::new(pending.question(), slot.name.clone(), pending.suspension, pending.prepared.clone());
     describe(&mut call, pending);
-    state.set(at, Progress::Waiting(Box::new(call)));
+    state.set(at, CallState::Waiting(Box::new(call)));
 }

@@ -9,7 +9,7 @@ use crate::agent::meter::Meter;
 use crate::agent::telemetry::{Answering, Chat};
 use crate::agent::turns::Turns;
 use crate::agent::turns::events::{self, Display};
-use crate::agent::turns::state::{LastAnswer, Next, Slot};
+use crate::agent::turns::state::{AfterAnswer, LastAnswer, Slot};
 use crate::agent::typed::{self, Judged, Typed};
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest, ModelTurn, StopReason, TurnCall, TurnOutcome, picking};
 use crate::call::Event;
@@ -139,10 +139,10 @@ impl Turns {
         // A paused turn is sent back unchanged, if it contains anything.
         let paused = finish == FinishReason::Pause && none && has_parts;
         let then = match (ended_well, none) {
-            (false, _) if !paused => Next::Incomplete { finish, error },
-            (true, true) if is_empty => Next::Empty,
-            (true, true) => Next::Answered,
-            _ => Next::Continue,
+            (false, _) if !paused => AfterAnswer::Incomplete { finish, error },
+            (true, true) if is_empty => AfterAnswer::Empty,
+            (true, true) => AfterAnswer::Answered,
+            _ => AfterAnswer::Continue,
         };
         self.state.answer = Some(LastAnswer { then, text, span: Some(span) });
     }
@@ -154,13 +154,13 @@ impl Turns {
                 if by_call {
                     self.run.emit(Event::TextDelta { text: text.clone() });
                 }
-                (Next::Answered, text)
+                (AfterAnswer::Answered, text)
             }
             Judged::Again(told) => {
                 self.state.history.push(Message::user(told));
                 return None;
             }
-            Judged::Invalid(violations) => (Next::Invalid(violations), text),
+            Judged::Invalid(violations) => (AfterAnswer::Invalid(violations), text),
         };
         Some(LastAnswer { then, text, span: None })
     }

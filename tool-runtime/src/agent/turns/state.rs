@@ -15,7 +15,7 @@ use crate::wire::{FinishReason, Message, RequestSettings, WireError};
 /// The state of a conversation.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::agent) struct State {
+pub(in crate::agent) struct ConversationState {
     pub(in crate::agent) history: History,
     /// The calls of the last turn, in order, while any of them has no result.
     pub(in crate::agent) open: Vec<Slot>,
@@ -36,10 +36,10 @@ pub(in crate::agent) struct State {
     pub(in crate::agent) version: Option<Hash>,
 }
 
-impl State {
+impl ConversationState {
     /// Returns the whole history, with a result for each call.
     pub(in crate::agent) fn history(&self) -> Vec<Message> {
-        let settled = self.open.iter().filter(|slot| matches!(slot.progress, Progress::Done(_)));
+        let settled = self.open.iter().filter(|slot| matches!(slot.progress, CallState::Done(_)));
         let settled = settled.map(|slot| Message::Result(slot.message()));
         let all: Vec<_> = self.history.messages().iter().cloned().chain(settled).collect();
         repair(&all, |id| {
@@ -53,7 +53,7 @@ impl State {
     }
 
     /// Sets the progress of a call and returns the previous one.
-    pub(in crate::agent) fn set(&mut self, at: usize, progress: Progress) -> Option<Progress> {
+    pub(in crate::agent) fn set(&mut self, at: usize, progress: CallState) -> Option<CallState> {
         self.open.get_mut(at).map(|slot| {
             slot.call = None;
             std::mem::replace(&mut slot.progress, progress)
@@ -63,7 +63,7 @@ impl State {
     /// Notes that a call is handed to the gate.
     pub(in crate::agent) fn hand_over(&mut self, at: usize) {
         if let Some(slot) = self.open.get_mut(at) {
-            (slot.call, slot.progress) = (None, Progress::Running);
+            (slot.call, slot.progress) = (None, CallState::Running);
         }
     }
 
@@ -85,13 +85,13 @@ impl State {
             Missing::Cancelled => Outcome::Cancelled,
             Missing::OutcomeUnknown => Outcome::OutcomeUnknown,
         };
-        (slot.call, slot.progress) = (None, Progress::Done(slot.message()));
+        (slot.call, slot.progress) = (None, CallState::Done(slot.message()));
         self.account(at, outcome);
     }
 
     /// Drops a call that was not handed to the gate, so that it never will be.
     pub(in crate::agent) fn drop_queued(&mut self, at: usize) {
-        if self.open.get(at).is_some_and(|slot| matches!(slot.progress, Progress::Queued)) {
+        if self.open.get(at).is_some_and(|slot| matches!(slot.progress, CallState::Queued)) {
             self.close_without_result(at);
         }
     }
@@ -124,7 +124,7 @@ impl State {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::agent) struct LastAnswer {
-    pub(in crate::agent) then: Next,
+    pub(in crate::agent) then: AfterAnswer,
     /// The model's text, possibly incomplete.
     pub(in crate::agent) text: String,
     /// The parent of the spans of the calls. `None` after a restore.
@@ -135,13 +135,13 @@ pub(in crate::agent) struct LastAnswer {
 impl LastAnswer {
     /// Whether the only thing left is the end of the turn.
     pub(in crate::agent) const fn is_end(&self) -> bool {
-        !matches!(self.then, Next::Continue)
+        !matches!(self.then, AfterAnswer::Continue)
     }
 }
 
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::agent) enum Next {
+pub(in crate::agent) enum AfterAnswer {
     /// The model reads the results of its calls.
     Continue,
     Answered,
@@ -175,7 +175,7 @@ pub(in crate::agent) struct Slot {
     /// Whether the store was read and has nothing about the call.
     #[serde(skip)]
     pub(in crate::agent) is_new: bool,
-    pub(in crate::agent) progress: Progress,
+    pub(in crate::agent) progress: CallState,
 }
 
 /// A call for the gate.
@@ -187,7 +187,7 @@ pub(in crate::agent) struct ToGate {
 
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::agent) enum Progress {
+pub(in crate::agent) enum CallState {
     /// Waits for the calls before it: not handed to the gate yet.
     Queued,
     /// Handed to the gate. Unchanged after a dropped future or a killed process.
@@ -207,13 +207,13 @@ impl Slot {
             fresh: true,
             known: None,
             is_new: true,
-            progress: Progress::Queued,
+            progress: CallState::Queued,
         }
     }
 
     /// Returns the call, if it was not handed to the gate yet.
     pub(in crate::agent) fn queued_call(&self) -> Option<&ToolCall> {
-        self.call.as_ref().filter(|_| matches!(self.progress, Progress::Queued))
+        self.call.as_ref().filter(|_| matches!(self.progress, CallState::Queued))
     }
 
     /// Returns the call for the gate.
@@ -223,7 +223,7 @@ impl Slot {
 
     pub(in crate::agent) fn waiting(&self) -> Option<&WaitingCall> {
         match &self.progress {
-            Progress::Waiting(call) => Some(call),
+            CallState::Waiting(call) => Some(call),
             _ => None,
         }
     }
@@ -234,13 +234,13 @@ impl Slot {
             Outcome::ClientRequired => Suspension::Client,
             Outcome::ApprovalRequired => Suspension::Approval,
             _ => {
-                self.progress = Progress::Done(result.into());
+                self.progress = CallState::Done(result.into());
                 return;
             }
         };
         let question = result.question().cloned().unwrap_or_else(|| Question::unknown(result.call_id()));
         let call = WaitingCall::new(question, self.name.clone(), suspension, result.value().cloned());
-        self.progress = Progress::Waiting(Box::new(call));
+        self.progress = CallState::Waiting(Box::new(call));
     }
 
     /// Returns the kind of the placeholder result for a call without a result; the only place that decides it. Only a
@@ -248,11 +248,11 @@ impl Slot {
     /// have executed a call that it was asked for.
     pub(in crate::agent) fn missing(&self) -> Missing {
         let begun = match &self.progress {
-            Progress::Running => true,
-            Progress::Waiting(call) => call.suspension == Suspension::Client,
+            CallState::Running => true,
+            CallState::Waiting(call) => call.suspension == Suspension::Client,
             // The previous process may have handed it to the gate.
-            Progress::Queued => !self.is_new,
-            Progress::Done(_) => false,
+            CallState::Queued => !self.is_new,
+            CallState::Done(_) => false,
         };
         match self.effect.map(|effect| Cause::Cancelled.outcome(effect)) {
             Some(Outcome::OutcomeUnknown) if begun => Missing::OutcomeUnknown,
@@ -263,8 +263,8 @@ impl Slot {
     /// Returns the result for the history: the call's own, or the placeholder.
     pub(in crate::agent) fn message(&self) -> ResultMessage {
         match &self.progress {
-            Progress::Done(result) => result.clone(),
-            Progress::Queued | Progress::Running | Progress::Waiting(_) => {
+            CallState::Done(result) => result.clone(),
+            CallState::Queued | CallState::Running | CallState::Waiting(_) => {
                 ResultMessage::missing(self.id.clone(), self.missing())
             }
         }

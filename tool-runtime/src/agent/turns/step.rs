@@ -4,12 +4,13 @@ use tracing::Span;
 
 use crate::agent::telemetry::Used;
 use crate::agent::turns::execute::{self, Progressed};
-use crate::agent::turns::state::{LastAnswer, Next, Progress, Slot};
+use crate::agent::turns::state::{AfterAnswer, CallState, LastAnswer, Slot};
 use crate::agent::turns::{Turns, calls};
 use crate::agent::{StopReason, TurnOutcome, WaitingCall};
 use crate::call::usage::Usage;
 use crate::call::{CallId, Event};
 use crate::runner::ResumeError;
+use crate::runner::ledger::recover;
 use crate::store::StoreError;
 use crate::wire::Message;
 
@@ -65,7 +66,7 @@ impl Turns {
     /// Whether the next step would make no progress, because calls wait or the turn has ended.
     pub(in crate::agent) fn is_idle(&self) -> bool {
         // A running or queued call is progress, even while other calls wait.
-        let handed = |slot: &Slot| matches!(slot.progress, Progress::Running | Progress::Queued);
+        let handed = |slot: &Slot| matches!(slot.progress, CallState::Running | CallState::Queued);
         if self.state.open.iter().any(handed) {
             return false;
         }
@@ -82,7 +83,7 @@ impl Turns {
     /// Returns the name of the next unit, the same whenever the step is taken again, and whether calls run in it.
     pub(in crate::agent) fn next_unit(&self) -> (String, bool) {
         let turns = self.state.turns.len();
-        match self.state.open.iter().position(|slot| matches!(slot.progress, Progress::Running | Progress::Queued)) {
+        match self.state.open.iter().position(|slot| matches!(slot.progress, CallState::Running | CallState::Queued)) {
             Some(at) => (format!("turn {turns}, from call {}", at + 1), true),
             None => (format!("turn {}", turns + 1), false),
         }
@@ -94,7 +95,7 @@ impl Turns {
         let waits = |id: &CallId| self.state.waiting().any(|call| call.id == *id);
         // Calls of dead processes that the conversation no longer has: their model has read that the outcome is
         // unknown.
-        self.run.close_others(waits).await?;
+        recover::close_others(&self.run, waits).await?;
         Ok(running)
     }
 
@@ -120,12 +121,12 @@ impl Turns {
             // By index: the arms below need the whole state.
             let Some(slot) = self.state.open.get(at) else { break };
             match slot.progress {
-                Progress::Running => calls::resolve_started(&self.run, &mut self.state, at).await,
+                CallState::Running => calls::resolve_started(&self.run, &mut self.state, at).await,
                 // Without the call, no process can hand it to the gate.
-                Progress::Queued if slot.queued_call().is_none() => self.state.close_without_result(at),
+                CallState::Queued if slot.queued_call().is_none() => self.state.close_without_result(at),
                 // Another process may have progressed past its last save.
-                Progress::Queued if !slot.fresh => calls::read_earlier_result(&self.run, &mut self.state, at).await?,
-                Progress::Queued | Progress::Waiting(_) | Progress::Done(_) => {}
+                CallState::Queued if !slot.fresh => calls::read_earlier_result(&self.run, &mut self.state, at).await?,
+                CallState::Queued | CallState::Waiting(_) | CallState::Done(_) => {}
             }
         }
         Ok(())
@@ -164,16 +165,16 @@ impl Turns {
         self.state.close();
         let LastAnswer { then, text, .. } = self.state.answer.clone()?;
         let ended = match then {
-            Next::Continue => {
+            AfterAnswer::Continue => {
                 // Without a request for clarification `?` returns `None`: the model is next.
                 self.state.answer = None;
                 self.ask_user(self.run.clarification()?)
             }
-            Next::AskUser => self.stopped(StopReason::AskUser, text),
-            Next::Answered => TurnOutcome::Answered { text },
-            Next::Empty => self.stopped(StopReason::EmptyAnswer, text),
-            Next::Invalid(violations) => self.stopped(StopReason::InvalidAnswer(violations), text),
-            Next::Incomplete { finish, error } => {
+            AfterAnswer::AskUser => self.stopped(StopReason::AskUser, text),
+            AfterAnswer::Answered => TurnOutcome::Answered { text },
+            AfterAnswer::Empty => self.stopped(StopReason::EmptyAnswer, text),
+            AfterAnswer::Invalid(violations) => self.stopped(StopReason::InvalidAnswer(violations), text),
+            AfterAnswer::Incomplete { finish, error } => {
                 let detail = error.as_ref().and_then(|error| error.message.clone());
                 let reason = StopReason::Incomplete { finish, error };
                 if let Some(detail) = detail {
@@ -190,7 +191,7 @@ impl Turns {
     fn ask_user(&mut self, clarification: String) -> TurnOutcome {
         self.state.history.push(Message::assistant(clarification.clone()));
         self.run.emit(Event::TextDelta { text: clarification.clone() });
-        self.state.answer = Some(LastAnswer { then: Next::AskUser, text: clarification.clone(), span: None });
+        self.state.answer = Some(LastAnswer { then: AfterAnswer::AskUser, text: clarification.clone(), span: None });
         self.stopped(StopReason::AskUser, clarification)
     }
 

@@ -10,6 +10,7 @@ use super::queue::corrupt;
 use crate::agent::Input;
 use crate::call::{CallId, Caller, Decider, Question, ToolExecResult};
 use crate::component::Reconciled;
+use crate::runner::waiting::posting;
 use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunSnapshot};
 use crate::store::{DecisionKind, Key, PendingCall, RecordFilter, StoreError, StoredGrant, StoredRun};
 
@@ -234,7 +235,7 @@ impl RunQueue {
     }
 
     pub(super) fn run_of(&self, call: &PendingCall, stored: Option<&StoredRun>) -> Result<Run, ResumeError> {
-        let run = self.runner.run_of(call, kept(stored)?, &self.options);
+        let run = posting::run_of(&self.runner, call, kept(stored)?, &self.options);
         run.ok_or_else(|| ResumeError::NotWaiting(call.call_id.clone()))
     }
 }

@@ -12,10 +12,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Input;
-use crate::agent::worker::oldest_post;
 use crate::agent::worker::queue::{corrupt, transact};
-use crate::store::runs::{self, Due, Next, Progress};
-use crate::store::{Clock as _, Document, Key, RunLease, Store, StoreError, SystemClock};
+use crate::store::runs::{self, AfterUpdate, Due, RunUpdate};
+use crate::store::{
+    Clock as _, Document, DocumentKind, Key, Query, RunLease, Store, StoreError, StoredDocument, SystemClock,
+};
 
 /// The state of a run whose turn has not ended.
 pub(super) const RUNNING: &str = "running";
@@ -30,22 +31,22 @@ pub(super) struct Lease {
     /// How long a write is retried while the store cannot be reached.
     pub(super) patience: Duration,
     /// The time of the lease's last renewal.
-    pub(super) renewed: Arc<Renewed>,
+    pub(super) renewed: Arc<LeaseTime>,
 }
 
 /// The time at which a lease was last known to be valid, by both of this process's clocks: the suspension of a machine
 /// may stop the clock of its timers.
-pub(super) struct Renewed(Mutex<(Instant, Timestamp)>);
+pub(super) struct LeaseTime(Mutex<(Instant, Timestamp)>);
 
-impl Renewed {
+impl LeaseTime {
     /// Takes the time before the request to the store, so that the lease lasts at least as long as computed from it.
     pub(super) fn now() -> Self {
         Self(Mutex::new((Instant::now(), SystemClock.now())))
     }
 
-    fn set(&self, asked: &Self) {
-        let asked = *asked.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = asked;
+    fn set(&self, requested_at: &Self) {
+        let requested_at = *requested_at.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = requested_at;
     }
 
     fn elapsed(&self) -> Duration {
@@ -63,26 +64,34 @@ impl Lease {
     /// Confirms that this process still has the run, before a model request or a read-only call, which no write to the
     /// store protects. It asks the store only if the lease was not renewed in time, for example because the process was
     /// stopped.
-    pub(super) async fn confirm(&self, by: Duration) -> Result<(), StoreError> {
+    pub(super) async fn confirm(&self, lease_duration: Duration) -> Result<(), StoreError> {
         // The lease is renewed after each third of its duration.
-        if self.renewed.is_within(by / 2) {
+        if self.renewed.is_within(lease_duration / 2) {
             return Ok(());
         }
-        prolong(&*self.store, (&self.run, self.slots.as_ref()), by, &self.renewed).await
+        prolong(&*self.store, (&self.run, self.slots.as_ref()), lease_duration, &self.renewed).await
     }
 
     /// Does work that no write protects: model requests and read-only calls. The lease is confirmed before the work
     /// begins, and again before it continues in a process that was stopped for longer than the lease lasts.
-    pub(super) async fn attend<T>(&self, by: Duration, work: impl Future<Output = T>) -> Result<T, StoreError> {
+    pub(super) async fn attend<T>(
+        &self,
+        lease_duration: Duration,
+        work: impl Future<Output = T>,
+    ) -> Result<T, StoreError> {
         let mut work = pin!(work);
-        self.confirm(by).await?;
+        self.confirm(lease_duration).await?;
         loop {
             let polled = poll_fn(|context| {
-                if self.renewed.is_within(by) { work.as_mut().poll(context).map(Some) } else { Poll::Ready(None) }
+                if self.renewed.is_within(lease_duration) {
+                    work.as_mut().poll(context).map(Some)
+                } else {
+                    Poll::Ready(None)
+                }
             });
             match polled.await {
                 Some(done) => return Ok(done),
-                None => prolong(&*self.store, (&self.run, self.slots.as_ref()), by, &self.renewed).await?,
+                None => prolong(&*self.store, (&self.run, self.slots.as_ref()), lease_duration, &self.renewed).await?,
             }
         }
     }
@@ -111,26 +120,30 @@ impl Lease {
 
     /// Returns the oldest post to the run. `None` if there is none.
     pub(super) async fn post(&self) -> Result<Option<(Key, Input)>, StoreError> {
-        let Some((key, post)) = oldest_post(&*self.store, &self.run.run_id).await? else { return Ok(None) };
+        let query = Query { scope: Some(Arc::clone(&self.run.run_id)), limit: 1, ..Query::new(DocumentKind::Post) };
+        let Some(StoredDocument { key, document: Document::Post(post), .. }) = self.store.list(&query).await?.pop()
+        else {
+            return Ok(None);
+        };
         Ok(Some((key, serde_json::from_str(&post.body).map_err(corrupt)?)))
     }
 
     /// Releases the run; `None` keeps the state of its last save.
     pub(super) async fn put(&self, state: Option<&str>, due: Due, news: u64, failures: u32) -> Result<(), StoreError> {
-        let next = Next::Release { due, news };
+        let next = AfterUpdate::Release { due, news };
         let state = state.map(Into::into);
-        self.write(Progress { document: None, state, version: None, taken: None, failures, next }).await
+        self.write(RunUpdate { document: None, state, version: None, taken: None, failures, next }).await
     }
 
-    /// Writes the progress of the run.
-    pub(super) async fn write(&self, progress: Progress) -> Result<(), StoreError> {
-        let taken = progress.taken.clone();
-        let slots = self.slots.clone().filter(|_| matches!(progress.next, Next::Release { .. }));
+    /// Writes an update of the run.
+    pub(super) async fn write(&self, update: RunUpdate) -> Result<(), StoreError> {
+        let taken = update.taken.clone();
+        let slots = self.slots.clone().filter(|_| matches!(update.next, AfterUpdate::Release { .. }));
         let keys: Vec<_> = std::iter::once(Key::run(Arc::clone(&self.run.run_id))).chain(taken).chain(slots).collect();
         let until = Instant::now() + self.patience;
         loop {
-            let (lease, progress) = (self.run.clone(), progress.clone());
-            let change = move |transaction: &mut _| runs::save(transaction, &lease, &progress);
+            let (lease, update) = (self.run.clone(), update.clone());
+            let change = move |transaction: &mut _| runs::save(transaction, &lease, &update);
             match transact(&*self.store, keys.clone(), change).await {
                 Err(error @ (StoreError::Unavailable(_) | StoreError::Panicked)) if Instant::now() < until => {
                     tracing::warn!(run = &*self.run.run_id, error = error.code(), "a step is not stored yet");
@@ -143,27 +156,27 @@ impl Lease {
 
     /// Renews the lease in a separate task. If another process has the run, or the store cannot tell in time, `lost`
     /// fires.
-    pub(super) fn keep(&self, by: Duration, lost: CancellationToken) -> RenewalTask {
+    pub(super) fn keep(&self, lease_duration: Duration, lost: CancellationToken) -> RenewalTask {
         let renewed = Arc::clone(&self.renewed);
         let lease = (self.run.clone(), self.slots.clone());
-        RenewalTask(tokio::spawn(renew(Arc::clone(&self.store), lease, by, renewed, lost)))
+        RenewalTask(tokio::spawn(renew(Arc::clone(&self.store), lease, lease_duration, renewed, lost)))
     }
 }
 
 async fn renew(
     store: Arc<dyn Store>,
     (lease, slots): (RunLease, Option<Key>),
-    by: Duration,
-    renewed: Arc<Renewed>,
+    lease_duration: Duration,
+    renewed: Arc<LeaseTime>,
     lost: CancellationToken,
 ) {
     loop {
         // A failed renewal leaves time for another one within the lease.
-        tokio::time::sleep(by / 3).await;
-        match prolong(&*store, (&lease, slots.as_ref()), by, &renewed).await {
+        tokio::time::sleep(lease_duration / 3).await;
+        match prolong(&*store, (&lease, slots.as_ref()), lease_duration, &renewed).await {
             Err(StoreError::Fenced) => break,
             // Not renewed for a whole lease, so another worker may have the run.
-            Err(_) if renewed.elapsed() > by => break,
+            Err(_) if renewed.elapsed() > lease_duration => break,
             _ => {}
         }
     }
@@ -173,13 +186,13 @@ async fn renew(
 async fn prolong(
     store: &dyn Store,
     (lease, slots): (&RunLease, Option<&Key>),
-    by: Duration,
-    renewed: &Renewed,
+    lease_duration: Duration,
+    renewed: &LeaseTime,
 ) -> Result<(), StoreError> {
-    let (asked, held) = (Renewed::now(), lease.clone());
+    let (requested_at, held) = (LeaseTime::now(), lease.clone());
     let keys = std::iter::once(Key::run(Arc::clone(&lease.run_id))).chain(slots.cloned()).collect();
-    transact(store, keys, move |transaction| runs::renew(transaction, &held, by)).await?;
-    renewed.set(&asked);
+    transact(store, keys, move |transaction| runs::renew(transaction, &held, lease_duration)).await?;
+    renewed.set(&requested_at);
     Ok(())
 }
 
@@ -202,15 +215,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_was_not_renewed_in_time_is_looked_at() {
-        let (renewed, half) = (Renewed::now(), Duration::from_secs(15));
+        let (renewed, half) = (LeaseTime::now(), Duration::from_secs(15));
         assert!(renewed.is_within(half));
         tokio::time::advance(half).await;
         assert!(!renewed.is_within(half), "its timers went on");
-        renewed.set(&Renewed::now());
+        renewed.set(&LeaseTime::now());
         assert!(renewed.is_within(half));
         let hour = jiff::SignedDuration::from_hours(1);
         for wall in [SystemClock.now() - hour, SystemClock.now() + hour] {
-            let suspended = Renewed(Mutex::new((Instant::now(), wall)));
+            let suspended = LeaseTime(Mutex::new((Instant::now(), wall)));
             assert!(!suspended.is_within(half), "the machine's clock jumped");
         }
     }
@@ -218,7 +231,7 @@ mod tests {
     /// A process is stopped while it works. It continues if the run is still its own.
     #[tokio::test(start_paused = true)]
     async fn work_continues_after_a_stop_once_the_lease_is_confirmed() {
-        let (by, owner) = (Duration::from_secs(30), |name: &str| Arc::<str>::from(name));
+        let (lease_duration, owner) = (Duration::from_secs(30), |name: &str| Arc::<str>::from(name));
         for is_taken in [false, true] {
             let clock = Arc::new(ManualClock::at(Timestamp::UNIX_EPOCH));
             let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
@@ -227,26 +240,32 @@ mod tests {
             transact(&*store, key(), move |transaction| runs::enqueue(transaction, &stored)).await.unwrap();
             let take = async |owner: Arc<str>| {
                 let run = Arc::clone(&run);
-                let taker = runs::Taker { owner, by, only: None, per_tenant: None };
+                let taker = runs::Taker { owner, lease_duration, version: None, per_tenant: None };
                 let change = move |transaction: &mut _| runs::lease(transaction, &run, &taker);
                 match transact(&*store, key(), change).await.unwrap() {
                     runs::Leasing::Leased(lease, _) => lease,
                     other => panic!("it is due: {other:?}"),
                 }
             };
-            let (lease_of_one, renewed) = (take(owner("one")).await, Arc::new(Renewed::now()));
-            let lease = Lease { store: Arc::clone(&store) as _, run: lease_of_one, slots: None, patience: by, renewed };
+            let (lease_of_one, renewed) = (take(owner("one")).await, Arc::new(LeaseTime::now()));
+            let lease = Lease {
+                store: Arc::clone(&store) as _,
+                run: lease_of_one,
+                slots: None,
+                patience: lease_duration,
+                renewed,
+            };
             let steps = AtomicU32::new(0);
             let work = async {
                 steps.fetch_add(1, Ordering::Relaxed);
                 if is_taken {
-                    clock.advance(by);
+                    clock.advance(lease_duration);
                     take(owner("two")).await;
                 }
-                tokio::time::advance(by).await;
+                tokio::time::advance(lease_duration).await;
                 steps.fetch_add(1, Ordering::Relaxed);
             };
-            let ended = lease.attend(by, work).await;
+            let ended = lease.attend(lease_duration, work).await;
             assert_eq!(matches!(ended, Err(StoreError::Fenced)), is_taken, "{ended:?}");
             assert_eq!(steps.load(Ordering::Relaxed), if is_taken { 1 } else { 2 });
         }

@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::RunQueue;
-use super::lease::{Lease, RUNNING, RenewalTask, Renewed};
+use super::lease::{Lease, LeaseTime, RUNNING, RenewalTask};
 use super::queue::transact;
 use crate::agent::{Conversation, Input, SavedConversation, Step, TurnOutcome};
 use crate::runner::{ResumeError, RunOptions};
-use crate::store::runs::{self, Due, Next, Progress, Taking};
+use crate::store::runs::{self, AfterUpdate, Due, RunUpdate, Taking};
 use crate::store::{DocumentKind, Key, RunLease, Store, StoreError, StoredRun, Transaction};
 
 /// The duration of a lease without renewal.
@@ -162,7 +162,7 @@ fn owner_of(name: &str) -> Arc<str> {
 impl LeasedRun {
     fn new(store: Arc<dyn Store>, lease: RunLease, run: &StoredRun) -> Self {
         // A lost lease shows at the next write.
-        let renewed = Arc::new(Renewed::now());
+        let renewed = Arc::new(LeaseTime::now());
         let lease = Lease { store, run: lease, slots: None, patience: Duration::ZERO, renewed };
         let kept = lease.keep(LEASE, CancellationToken::new());
         let party = (run.principal.clone(), run.tenant.clone());
@@ -254,7 +254,9 @@ impl LeasedRun {
                     continue;
                 }
                 // Another process may have decided a call since the conversation was saved.
-                Step::Waits(_) if !ran && self.lease.attend(LEASE, conversation.was_decided()).await?? => continue,
+                Step::Waits(_) if !ran && self.lease.attend(LEASE, conversation.turns.was_decided()).await?? => {
+                    continue;
+                }
                 Step::Waits(_) => TurnOutcome::Waiting { calls: conversation.waiting().cloned().collect() },
                 Step::Ended(ended) => ended,
             };
@@ -284,7 +286,9 @@ impl LeasedRun {
         }
         let (document, named) = (Some(conversation.to_text()?), Some(state.into()));
         let version = conversation.version();
-        self.lease.write(Progress { document, state: named, version, taken, failures: 0, next: Next::Keep }).await?;
+        self.lease
+            .write(RunUpdate { document, state: named, version, taken, failures: 0, next: AfterUpdate::Keep })
+            .await?;
         self.is_running.store(state == RUNNING, Ordering::Relaxed);
         Ok(())
     }

@@ -6,6 +6,7 @@ use super::RunQueue;
 use super::queue::{corrupt, transact};
 use crate::agent::Input;
 use crate::call::{DecisionError, Question, Suspension, ToolExecResult};
+use crate::runner::waiting::counting;
 use crate::runner::{ResumeError, Run};
 use crate::store::posts::{self, Letter, NotPosted};
 use crate::store::waiting::{self, Approval, Counted, Plan, Uncounted};
@@ -99,7 +100,7 @@ impl Message {
                 continue;
             };
             let of = |error: ResumeError| (Some(question.clone()), error);
-            match Box::pin(run.read_here(question, decision, decider)).await.map_err(of)? {
+            match Box::pin(counting::read_here(&run, question, decision, decider)).await.map_err(of)? {
                 Ok(None) => {}
                 Ok(Some(approval)) => {
                     runs.push(run);
@@ -122,7 +123,7 @@ impl Message {
     /// Reports an approval that did not count, and returns the error for its author.
     async fn not_counted(&self, at: usize, why: Uncounted) -> ResumeError {
         let approval = self.content.approvals[at].clone();
-        let reported = Box::pin(self.runs[at].report_counted(approval, Counted::Refused(why))).await;
+        let reported = Box::pin(counting::report_counted(&self.runs[at], approval, Counted::Refused(why))).await;
         reported.err().unwrap_or(ResumeError::NotAllowed(DecisionError::Question))
     }
 
@@ -150,7 +151,7 @@ pub(super) async fn all(queue: &RunQueue, messages: Vec<Message>) -> Result<Vec<
             for (message, counted) in messages.into_iter().zip(counted) {
                 let mut of_message = Vec::new();
                 for ((run, approval), counted) in message.runs.iter().zip(message.content.approvals).zip(counted) {
-                    let reported = Box::pin(run.report_counted(approval, counted)).await;
+                    let reported = Box::pin(counting::report_counted(run, approval, counted)).await;
                     of_message.extend(reported.map_err(|error| (None, error))?.err());
                 }
                 noted.push(of_message);

@@ -11,7 +11,7 @@ use crate::agent::worker::lease::{Lease, RUNNING};
 use crate::agent::worker::{Leased, WorkerState};
 use crate::agent::{Conversation, Durable, SavedConversation, Step, StepError, StepFuture};
 use crate::runner::ResumeError;
-use crate::store::runs::{Due, Next, Progress};
+use crate::store::runs::{AfterUpdate, Due, RunUpdate};
 use crate::store::{Key, StoreError, StoredRun};
 
 /// The maximum number of consecutive failures of the model before its run ends.
@@ -66,12 +66,13 @@ struct WorkerRun<'d> {
 
 impl WorkerState {
     /// Continues a run until it waits, ends or is lost, or the worker is to stop.
-    pub(super) async fn work(self: Arc<Self>, Leased { lease, run: stored, asked, slots }: Leased) {
+    pub(super) async fn work(self: Arc<Self>, Leased { lease, run: stored, requested_at, slots }: Leased) {
         let run = Arc::clone(&stored.run_id);
         let lost = CancellationToken::new();
-        let (store, patience, renewed) = (Arc::clone(&self.store), self.taker.by, Arc::new(asked));
+        let (store, patience) = (Arc::clone(self.runner.store()), self.taker.lease_duration);
+        let renewed = Arc::new(requested_at);
         let lease = Lease { store, run: lease, slots, patience, renewed };
-        let _kept = lease.keep(self.taker.by, lost.clone());
+        let _kept = lease.keep(self.taker.lease_duration, lost.clone());
         let failures = AtomicU32::new(stored.failures);
         let leased = WorkerRun { worker: &self, lease, stored, failures, taking: Mutex::default() };
         // On the heap: the whole conversation is one future.
@@ -96,7 +97,7 @@ impl WorkerRun<'_> {
         let saved = SavedConversation::from_text(&self.stored.document).map_err(|error| Down::Never(error.code()))?;
         let mut conversation = self.restore(saved).await?;
         loop {
-            let running = conversation.is_idle() && conversation.refresh().await?;
+            let running = conversation.turns.is_idle() && conversation.turns.refresh().await?;
             let step = conversation.step_on(self).await?;
             if self.worker.stop.is_cancelled() {
                 return Ok(self.put(step.code(), Due::Now).await?);
@@ -117,7 +118,7 @@ impl WorkerRun<'_> {
                 Some(expires) => Due::At(expires),
                 None => Due::Never,
             };
-            let next = Next::Release { due, news };
+            let next = AfterUpdate::Release { due, news };
             return Ok(self.write(&conversation.save().await?, step.code(), None, next).await?);
         }
     }
@@ -151,10 +152,10 @@ impl WorkerRun<'_> {
         if conversation.waiting().all(|call| call.expires_at.is_none()) {
             return Ok(false);
         }
-        let expired = conversation.expire(self.worker.runner.store_time().await?).await;
+        let expired = conversation.turns.expire(self.worker.runner.store_time().await?).await;
         let expired = expired.map_err(|error| Down::from(StepError::Refused(error)))?;
         if expired {
-            self.write(&conversation.save().await?, RUNNING, None, Next::Keep).await?;
+            self.write(&conversation.save().await?, RUNNING, None, AfterUpdate::Keep).await?;
         }
         Ok(expired)
     }
@@ -177,11 +178,11 @@ impl WorkerRun<'_> {
         saved: &SavedConversation,
         state: &str,
         taken: Option<Key>,
-        next: Next,
+        next: AfterUpdate,
     ) -> Result<(), StoreError> {
         let (document, version) = (Some(saved.to_text()?), saved.version());
         let failures = self.failures.load(Ordering::Relaxed);
-        self.lease.write(Progress { document, state: Some(state.into()), version, taken, failures, next }).await
+        self.lease.write(RunUpdate { document, state: Some(state.into()), version, taken, failures, next }).await
     }
 }
 
@@ -190,10 +191,10 @@ impl Durable for WorkerRun<'_> {
     type Error = Down;
 
     async fn unit(&self, _name: &str, work: StepFuture<'_>) -> Result<SavedConversation, Down> {
-        let saved = self.lease.attend(self.worker.taker.by, work).await??;
+        let saved = self.lease.attend(self.worker.taker.lease_duration, work).await??;
         let taken = self.taking.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.failures.store(0, Ordering::Relaxed);
-        self.write(&saved, RUNNING, taken, Next::Keep).await?;
+        self.write(&saved, RUNNING, taken, AfterUpdate::Keep).await?;
         Ok(saved)
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// The maximum number of changes of one tool that are kept.
-pub(super) const MOST: usize = 100;
+pub(super) const MAX_CHANGES: usize = 100;
 
 /// The verdict on a change by semantic versioning, from the mildest to the gravest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -108,9 +108,9 @@ impl ToolChanges {
         let has = |mark| changes.iter().any(|change: &LockChange| change.mark == Some(mark));
         let (visible, review) = (has(LockMark::Visible), has(LockMark::Review));
         let verdict = changes.first().map_or(LockVerdict::Unchanged, |change| change.verdict);
-        let more = changes.len().saturating_sub(MOST);
+        let more = changes.len().saturating_sub(MAX_CHANGES);
         if more > 0 {
-            changes.truncate(MOST - 1);
+            changes.truncate(MAX_CHANGES - 1);
             let message = format!("{} more changes are not listed", more + 1);
             changes.push(LockChange::new("", LockVerdict::Patch, LockMark::Review, message));
         }

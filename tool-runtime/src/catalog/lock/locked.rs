@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::capability::Source;
+use crate::capability::InjectedFrom;
 use crate::catalog::Entry;
 use crate::tool::{Execution, Hash, NoSchemaMode, Once, Redaction, ToolEffect};
 
@@ -70,9 +70,9 @@ impl Locked {
         let texts = |texts: &[std::sync::Arc<str>]| texts.iter().map(ToString::to_string).collect();
         let borrows = entry.requirements.iter().filter_map(|one| match one.source {
             // Every tool may look at its own call.
-            Source::Context => None,
-            Source::Capability => Some((one.name.to_owned(), one.effect)),
-            Source::Connection(kind) => Some((format!("{} ({kind})", one.name), one.effect)),
+            InjectedFrom::Context => None,
+            InjectedFrom::Capability => Some((one.name.to_owned(), one.effect)),
+            InjectedFrom::Connection(kind) => Some((format!("{} ({kind})", one.name), one.effect)),
         });
         let is_client = spec.execution == Execution::Client;
         Self {

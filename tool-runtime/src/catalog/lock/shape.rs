@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::catalog::lock::changes::MOST;
+use crate::catalog::lock::changes::MAX_CHANGES;
 use crate::catalog::lock::{LockChange, LockMark, LockVerdict};
 use crate::json::canonical;
 use crate::text::{cut, pointer};
@@ -305,7 +305,7 @@ impl<'a> Comparison<'a, '_> {
             (_, Shift::Added) => (Minor, None, ""),
             (_, Shift::Removed) => (Major, None, ""),
         };
-        if self.kept == MOST {
+        if self.kept == MAX_CHANGES {
             self.beyond = self.beyond.max(Some(verdict));
             return;
         }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::call::{Outcome, SafeError, ToolExecResult};
 use crate::mcp::serve::error::broken;
 use crate::mcp::serve::listing::{Offered, Shape};
-use crate::media::{Media, Source, files};
+use crate::media::{Media, MediaLocation, files};
 
 /// Returns the caller's view of a result. An unknown name and one that the caller may not see give the same answer.
 pub(super) fn answer(
@@ -101,9 +101,13 @@ fn result_too_large() -> String {
 fn block(media: &Media) -> ContentBlock {
     let media_type = media.media_type();
     match (media.source(), media.uri()) {
-        (Source::Base64(data), None) if media_type.starts_with("image/") => ContentBlock::image(&**data, media_type),
-        (Source::Base64(data), None) if media_type.starts_with("audio/") => ContentBlock::audio(&**data, media_type),
-        (Source::Base64(data), uri) => {
+        (MediaLocation::Base64(data), None) if media_type.starts_with("image/") => {
+            ContentBlock::image(&**data, media_type)
+        }
+        (MediaLocation::Base64(data), None) if media_type.starts_with("audio/") => {
+            ContentBlock::audio(&**data, media_type)
+        }
+        (MediaLocation::Base64(data), uri) => {
             // RFC 6920 names contents by their hash, for files without another name.
             let uri =
                 uri.map_or_else(|| format!("ni:///sha-256;{}", URL_SAFE_NO_PAD.encode(media.sha256())), str::to_owned);
@@ -113,12 +117,12 @@ fn block(media: &Media) -> ContentBlock {
             };
             ContentBlock::resource(contents.with_mime_type(media_type))
         }
-        (Source::Url(url), _) => {
+        (MediaLocation::Url(url), _) => {
             let name = media.name().or_else(|| url.rsplit('/').next()).filter(|name| !name.is_empty());
             let mut link = Resource::new(&**url, name.unwrap_or("file"));
             link.mime_type = Some(media_type.to_owned());
             ContentBlock::resource_link(link)
         }
-        (Source::Id { .. }, _) => ContentBlock::text(format!("[{}, stored by a provider]", media.label())),
+        (MediaLocation::Id { .. }, _) => ContentBlock::text(format!("[{}, stored by a provider]", media.label())),
     }
 }

@@ -22,11 +22,11 @@ pub(super) struct Delivery(Arc<Inner>);
 struct Inner {
     /// Fires when the client goes away before its answer was sent.
     gone: CancellationToken,
-    state: Mutex<State>,
+    state: Mutex<DeliveryState>,
 }
 
 #[derive(Default)]
-struct State {
+struct DeliveryState {
     has_left: Option<bool>,
     then: Option<OnDelivery>,
 }
@@ -82,7 +82,7 @@ impl Delivery {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DeliveryState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::Value;
 
-use crate::capability::Source;
+use crate::capability::InjectedFrom;
 use crate::catalog::{CatalogView, Entry};
 use crate::json::{self, Limits};
 use crate::mcp::effect::Hints;
@@ -150,7 +150,7 @@ impl Offered {
     fn of(runner: &ToolRunner, entry: &Entry, name: &str) -> Self {
         let spec = &entry.spec;
         let effect = runner.policy().effect_of(spec.name.as_str(), spec.effect);
-        let outside = |source: Source| matches!(source, Source::Connection(_));
+        let outside = |source: InjectedFrom| matches!(source, InjectedFrom::Connection(_));
         let outside = spec.name.is_discovered() || entry.requirements.iter().any(|one| outside(one.source));
         let Hints { read_only, destructive, idempotent, open_world } = Hints::of(effect, spec.idempotent, outside);
         let annotations = ToolAnnotations::new()

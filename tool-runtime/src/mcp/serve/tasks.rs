@@ -62,7 +62,7 @@ pub(super) struct Ticket {
 
 /// Why a call is not suspended.
 #[derive(Clone, Copy)]
-enum Refusal {
+enum NotSuspended {
     /// The limit of suspended calls is reached, for its principal or for all.
     Full(usize),
     /// The store failed.
@@ -98,15 +98,15 @@ impl Tasks {
         run: &Run,
         party: &RunOptions,
         add: impl FnOnce(&RunTasks),
-    ) -> Result<(Arc<RunTasks>, bool), Refusal> {
+    ) -> Result<(Arc<RunTasks>, bool), NotSuspended> {
         let mut by_run = self.by_run();
         let theirs = by_run.values().filter(|run_tasks| run_tasks.party.is_principal_of(party));
         if theirs.map(|run_tasks| run_tasks.len()).sum::<usize>() >= self.limits.each {
-            return Err(Refusal::Full(self.limits.each));
+            return Err(NotSuspended::Full(self.limits.each));
         }
         if by_run.values().map(|run_tasks| run_tasks.len()).sum::<usize>() >= self.max() {
             tracing::warn!(calls = self.max(), "waiting calls of MCP clients are at their limit");
-            return Err(Refusal::Full(self.max()));
+            return Err(NotSuspended::Full(self.max()));
         }
         let known = by_run.get(run.id()).cloned();
         let is_new = known.is_none();

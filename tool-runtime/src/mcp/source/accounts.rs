@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::capability::Secret;
 use crate::mcp::source::config::Limits;
 use crate::mcp::source::connection::Connection;
-use crate::mcp::source::error::Failure;
+use crate::mcp::source::error::RequestError;
 use crate::mcp::source::http::Http;
 use crate::tool::Hash;
 
@@ -27,7 +27,7 @@ impl Accounts {
         http: &Http,
         limits: &Limits,
         token: &Secret<String>,
-    ) -> Result<Arc<Connection>, Failure> {
+    ) -> Result<Arc<Connection>, RequestError> {
         let hash = Hash::sha256(token.expose());
         {
             let mut open = self.open();

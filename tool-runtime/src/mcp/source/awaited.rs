@@ -10,7 +10,7 @@ use crate::mcp::source::remote::Remote;
 use crate::mcp::source::result;
 use crate::mcp::source::server::Server;
 use crate::mcp::source::slug;
-use crate::mcp::source::state::State;
+use crate::mcp::source::state::ServerState;
 use crate::policy::Unready;
 use crate::registration::{DynamicTool, OnAccount, ToolServer};
 
@@ -52,7 +52,7 @@ impl ToolServer for Awaited {
     }
 
     fn unready(&self, name: &str) -> Option<Unready> {
-        let State { id, .. } = &*self.server.state;
+        let ServerState { id, .. } = &*self.server.state;
         if let Some(why) = self.server.state.is_down() {
             return Some(Unready::ServerDown(why));
         }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::mcp::source::config::{Limits, STATELESS};
 use crate::mcp::source::diagnostics::Diagnostics;
-use crate::mcp::source::error::Failure;
+use crate::mcp::source::error::RequestError;
 use crate::mcp::source::hints::Hints;
 use crate::mcp::source::http::Http;
 use crate::mcp::source::message;
@@ -43,21 +43,21 @@ impl Connection {
         limits: &Limits,
         hints: &Arc<Hints>,
         diagnostics: &Arc<Diagnostics>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, RequestError> {
         let start = || Stdio::start(Arc::clone(id), program, limits.message, Arc::clone(hints), diagnostics);
         match Self::agreed(Wire::Stdio(Box::new(start()?)), limits, true).await {
             // The process ended on a handshake that its revision does not have, so it is started again without one.
-            Err(Failure::NoHandshake) => Self::agreed(Wire::Stdio(Box::new(start()?)), limits, false).await,
+            Err(RequestError::NoHandshake) => Self::agreed(Wire::Stdio(Box::new(start()?)), limits, false).await,
             agreed => agreed,
         }
     }
 
     /// Agrees on a revision with a server behind a URL, within the connect timeout.
-    pub(super) async fn to_url(http: Http, limits: &Limits) -> Result<Self, Failure> {
+    pub(super) async fn to_url(http: Http, limits: &Limits) -> Result<Self, RequestError> {
         Self::agreed(Wire::Http(http), limits, true).await
     }
 
-    async fn agreed(wire: Wire, limits: &Limits, with_handshake: bool) -> Result<Self, Failure> {
+    async fn agreed(wire: Wire, limits: &Limits, with_handshake: bool) -> Result<Self, RequestError> {
         let mut connection = Self { wire, next: AtomicU64::new(1), is_stateless: false, announces: false };
         let agreeing =
             async { if with_handshake { connection.shake_hands().await } else { connection.discover().await } };
@@ -68,14 +68,14 @@ impl Connection {
     }
 
     /// Returns the reason why no answer came.
-    fn silence(&self) -> Failure {
+    fn silence(&self) -> RequestError {
         match &self.wire {
-            Wire::Stdio(stdio) if stdio.is_no_server() => Failure::NotMcp,
-            _ => Failure::Timeout,
+            Wire::Stdio(stdio) if stdio.is_no_server() => RequestError::NotMcp,
+            _ => RequestError::Timeout,
         }
     }
 
-    async fn shake_hands(&mut self) -> Result<(), Failure> {
+    async fn shake_hands(&mut self) -> Result<(), RequestError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Initialized<'a> {
@@ -86,13 +86,14 @@ impl Connection {
         let params = json!({"protocolVersion": WITH_HANDSHAKE[0], "capabilities": offers(), "clientInfo": client()});
         match self.send("initialize", None, &params).await {
             Ok(result) => {
-                let initialized: Initialized<'_> = serde_json::from_str(&result).map_err(|_| Failure::Unreadable)?;
+                let initialized: Initialized<'_> =
+                    serde_json::from_str(&result).map_err(|_| RequestError::Unreadable)?;
                 if initialized.protocol_version == STATELESS {
                     return self.confirm(initialized.capabilities.map_or("{}", RawValue::get)).await;
                 }
                 let agreed = WITH_HANDSHAKE.into_iter().find(|version| *version == initialized.protocol_version);
                 let version =
-                    agreed.ok_or(Failure::Protocol("the server and this client share no protocol revision"))?;
+                    agreed.ok_or(RequestError::Protocol("the server and this client share no protocol revision"))?;
                 self.announces = initialized.capabilities.is_some_and(|offered| announces(offered.get()));
                 let text = message::notification("notifications/initialized", &json!({}));
                 match &self.wire {
@@ -105,21 +106,23 @@ impl Connection {
                 Ok(())
             }
             // A server of the revision without a handshake rejects the unknown request.
-            Err(first @ (Failure::Refused { .. } | Failure::Status(400 | 405 | 422))) => match self.discover().await {
-                // The server rejects both requests; its first error names the cause.
-                Err(Failure::Refused { .. }) if matches!(first, Failure::Refused { .. }) => Err(first),
-                Err(Failure::Closed | Failure::NotSent(_)) if matches!(self.wire, Wire::Stdio(_)) => {
-                    Err(Failure::NoHandshake)
+            Err(first @ (RequestError::Refused { .. } | RequestError::Status(400 | 405 | 422))) => {
+                match self.discover().await {
+                    // The server rejects both requests; its first error names the cause.
+                    Err(RequestError::Refused { .. }) if matches!(first, RequestError::Refused { .. }) => Err(first),
+                    Err(RequestError::Closed | RequestError::NotSent(_)) if matches!(self.wire, Wire::Stdio(_)) => {
+                        Err(RequestError::NoHandshake)
+                    }
+                    discovered => discovered,
                 }
-                discovered => discovered,
-            },
+            }
             Err(failure) => Err(failure),
         }
     }
 
     /// Continues with a server that answered the handshake with the revision without one. If it does not support
     /// `server/discover` either, its answer counts, and the session that it began is used.
-    async fn confirm(&mut self, capabilities: &str) -> Result<(), Failure> {
+    async fn confirm(&mut self, capabilities: &str) -> Result<(), RequestError> {
         self.is_stateless = true;
         self.announces = announces(capabilities);
         if let Wire::Http(http) = &self.wire {
@@ -134,7 +137,7 @@ impl Connection {
                 }
                 self.discovered(&result)
             }
-            Err(Failure::Refused { .. } | Failure::Status(400 | 404 | 405 | 422)) => {
+            Err(RequestError::Refused { .. } | RequestError::Status(400 | 404 | 405 | 422)) => {
                 let text = message::notification("notifications/initialized", &json!({}));
                 match &self.wire {
                     Wire::Stdio(stdio) => stdio.notify(text),
@@ -146,7 +149,7 @@ impl Connection {
         }
     }
 
-    async fn discover(&mut self) -> Result<(), Failure> {
+    async fn discover(&mut self) -> Result<(), RequestError> {
         self.is_stateless = true;
         if let Wire::Http(http) = &self.wire {
             // Drop a session that the rejected handshake may have begun.
@@ -157,7 +160,7 @@ impl Connection {
         self.discovered(&result)
     }
 
-    fn discovered(&mut self, result: &str) -> Result<(), Failure> {
+    fn discovered(&mut self, result: &str) -> Result<(), RequestError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Discovered<'a> {
@@ -165,12 +168,12 @@ impl Connection {
             #[serde(borrow)]
             capabilities: Option<&'a RawValue>,
         }
-        let discovered: Discovered<'_> = serde_json::from_str(result).map_err(|_| Failure::Unreadable)?;
+        let discovered: Discovered<'_> = serde_json::from_str(result).map_err(|_| RequestError::Unreadable)?;
         if discovered.supported_versions.iter().any(|version| version == STATELESS) {
             self.announces = discovered.capabilities.is_some_and(|offered| announces(offered.get()));
             return Ok(());
         }
-        Err(Failure::Protocol("the server and this client share no protocol revision"))
+        Err(RequestError::Protocol("the server and this client share no protocol revision"))
     }
 
     /// Sends a request and waits for its result, in the server's own text.
@@ -180,11 +183,11 @@ impl Connection {
         name: Option<&str>,
         params: Value,
         timeout: Duration,
-    ) -> Result<Box<str>, Failure> {
+    ) -> Result<Box<str>, RequestError> {
         let params = self.described(params);
         match tokio::time::timeout(timeout, self.send(method, name, &params)).await {
             Ok(result) => result,
-            Err(_) => Err(Failure::Timeout),
+            Err(_) => Err(RequestError::Timeout),
         }
     }
 
@@ -199,7 +202,7 @@ impl Connection {
     pub(super) fn listen<'a>(
         &'a self,
         hints: &Hints,
-    ) -> (oneshot::Receiver<bool>, impl Future<Output = Result<Box<str>, Failure>> + use<'a>) {
+    ) -> (oneshot::Receiver<bool>, impl Future<Output = Result<Box<str>, RequestError>> + use<'a>) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let acknowledged = hints.subscribe(id);
         let params = self.described(json!({"notifications": {"toolsListChanged": true}}));
@@ -212,11 +215,17 @@ impl Connection {
         (acknowledged, lasts)
     }
 
-    async fn send(&self, method: &str, name: Option<&str>, params: &Value) -> Result<Box<str>, Failure> {
+    async fn send(&self, method: &str, name: Option<&str>, params: &Value) -> Result<Box<str>, RequestError> {
         self.send_as(self.next.fetch_add(1, Ordering::Relaxed), method, name, params).await
     }
 
-    async fn send_as(&self, id: u64, method: &str, name: Option<&str>, params: &Value) -> Result<Box<str>, Failure> {
+    async fn send_as(
+        &self,
+        id: u64,
+        method: &str,
+        name: Option<&str>,
+        params: &Value,
+    ) -> Result<Box<str>, RequestError> {
         let text = message::request(id, method, params);
         match &self.wire {
             Wire::Stdio(stdio) => stdio.request(id, text).await,

@@ -122,13 +122,13 @@ fn admit(server: &str, text: &str, is_http: bool) -> Result<Definition, ParseErr
         _ => description,
     };
     let (title, description) = (title.as_deref().map(plain), plain(&description));
-    let (input, output) = (seen(input), output.map(seen));
+    let (input, output) = (readable(input), output.map(readable));
     Ok(Definition { name, pin: schema::pin(&published), title, description, input, output, published })
 }
 
 /// Removes invisible characters from the descriptions of a schema: a model would read them, but the person who pins the
 /// definition would not see them.
-fn seen(mut schema: Value) -> Value {
+fn readable(mut schema: Value) -> Value {
     describe(&mut schema);
     schema
 }

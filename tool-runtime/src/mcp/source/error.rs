@@ -1,11 +1,11 @@
-//! [`Failure`]: why a request to a server has no result.
+//! [`RequestError`]: why a request to a server has no result.
 
 use std::fmt;
 
 /// Why a request has no result. The text is for operators and contains no text of the server, except the message of
 /// [`Refused`](Self::Refused), which is not displayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum RequestError {
     /// The process could not be started, or the address could not be reached: nothing was sent.
     NotSent(String),
     /// The connection ended.
@@ -30,7 +30,7 @@ pub(super) enum Failure {
     Protocol(&'static str),
 }
 
-impl Failure {
+impl RequestError {
     /// Whether the request certainly had no effect.
     pub(super) const fn had_no_effect(&self) -> bool {
         matches!(
@@ -45,7 +45,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotSent(why) => f.write_str(why),
@@ -68,4 +68,4 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for RequestError {}

@@ -13,7 +13,7 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 use crate::agent::http::http_client;
 use crate::capability::Secret;
 use crate::mcp::source::config::STATELESS;
-use crate::mcp::source::error::Failure;
+use crate::mcp::source::error::RequestError;
 use crate::mcp::source::hints::Hints;
 use crate::mcp::source::message::{self, Incoming};
 use crate::wire::EventStream;
@@ -94,8 +94,8 @@ impl Http {
     }
 
     /// Returns the same server with the token of an account and its own session.
-    pub(super) fn with_token(&self, token: &Secret<String>) -> Result<Self, Failure> {
-        let invalid = |_| Failure::NotSent("the token of the connection cannot be sent in a header".to_owned());
+    pub(super) fn with_token(&self, token: &Secret<String>) -> Result<Self, RequestError> {
+        let invalid = |_| RequestError::NotSent("the token of the connection cannot be sent in a header".to_owned());
         let mut value = HeaderValue::try_from(format!("Bearer {}", token.expose())).map_err(invalid)?;
         value.set_sensitive(true);
         let Inner { client, url, headers, max, hints, .. } = &*self.0;
@@ -132,23 +132,29 @@ impl Http {
         method: &str,
         name: Option<&str>,
         text: String,
-    ) -> Result<Box<str>, Failure> {
+    ) -> Result<Box<str>, RequestError> {
         let mut pending = Pending { http: self, id, is_open: method != "initialize" };
         let result = self.answered(id, method, name, text).await;
         pending.is_open = false;
         result
     }
 
-    async fn answered(&self, id: u64, method: &str, name: Option<&str>, text: String) -> Result<Box<str>, Failure> {
+    async fn answered(
+        &self,
+        id: u64,
+        method: &str,
+        name: Option<&str>,
+        text: String,
+    ) -> Result<Box<str>, RequestError> {
         let mut response = self.routed(method, name, text).send().await.map_err(|error| {
             if error.is_connect() {
-                return Failure::NotSent("the address of the server cannot be reached".to_owned());
+                return RequestError::NotSent("the address of the server cannot be reached".to_owned());
             }
-            Failure::Closed
+            RequestError::Closed
         })?;
         let status = response.status().as_u16();
         if status == 401 {
-            return Err(Failure::Unauthorized);
+            return Err(RequestError::Unauthorized);
         }
         if status == 404 && self.session().id.is_some() {
             self.session().is_gone = true;
@@ -168,22 +174,22 @@ impl Http {
             let body = self.body(&mut response).await?;
             return match message::read(&body) {
                 Some(Incoming::Answer(answered, result)) if answered == id => result,
-                _ if status == 200 => Err(Failure::Unreadable),
-                _ => Err(Failure::Status(status)),
+                _ if status == 200 => Err(RequestError::Unreadable),
+                _ => Err(RequestError::Status(status)),
             };
         }
-        Err(if status == 200 { Failure::Unreadable } else { Failure::Status(status) })
+        Err(if status == 200 { RequestError::Unreadable } else { RequestError::Status(status) })
     }
 
-    async fn body(&self, response: &mut Response) -> Result<String, Failure> {
+    async fn body(&self, response: &mut Response) -> Result<String, RequestError> {
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|_| Failure::Closed)? {
+        while let Some(chunk) = response.chunk().await.map_err(|_| RequestError::Closed)? {
             if body.len() + chunk.len() > self.0.max {
-                return Err(Failure::TooLarge);
+                return Err(RequestError::TooLarge);
             }
             body.extend_from_slice(&chunk);
         }
-        String::from_utf8(body).map_err(|_| Failure::Unreadable)
+        String::from_utf8(body).map_err(|_| RequestError::Unreadable)
     }
 
     /// Reads a stream until the answer. Returns `None` if the stream ends without one; `place` is where it ended.
@@ -192,7 +198,7 @@ impl Http {
         id: u64,
         response: &mut Response,
         place: &mut StreamEnd,
-    ) -> Result<Option<Box<str>>, Failure> {
+    ) -> Result<Option<Box<str>>, RequestError> {
         let mut events = EventStream::new(self.0.max);
         let (mut found, mut asked, mut ended) = (None, Vec::new(), false);
         // A broken connection counts as the end of the stream.
@@ -208,9 +214,9 @@ impl Http {
                 }
                 found.is_none() && !ended
             });
-            pushed.map_err(|_| Failure::TooLarge)?;
+            pushed.map_err(|_| RequestError::TooLarge)?;
             if ended || found.is_some() {
-                return found.unwrap_or(Err(Failure::Closed)).map(Some);
+                return found.unwrap_or(Err(RequestError::Closed)).map(Some);
             }
             place.is_now(&events);
             asked.drain(..).for_each(|(id, is_ping)| self.notify(message::answer(&id, is_ping)));
@@ -219,9 +225,9 @@ impl Http {
     }
 
     /// Sends a message that has no answer, and waits until the server has received it.
-    pub(super) async fn tell(&self, text: String) -> Result<(), Failure> {
-        let response = self.post(text).timeout(NOTIFY).send().await.map_err(|_| Failure::Closed)?;
-        if response.status().is_success() { Ok(()) } else { Err(Failure::Status(response.status().as_u16())) }
+    pub(super) async fn tell(&self, text: String) -> Result<(), RequestError> {
+        let response = self.post(text).timeout(NOTIFY).send().await.map_err(|_| RequestError::Closed)?;
+        if response.status().is_success() { Ok(()) } else { Err(RequestError::Status(response.status().as_u16())) }
     }
 
     /// Sends a message that has no answer, in a separate task.

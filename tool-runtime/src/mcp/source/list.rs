@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::mcp::source::connection::Connection;
 use crate::mcp::source::definition::{Listed, set_apart};
-use crate::mcp::source::error::Failure;
+use crate::mcp::source::error::RequestError;
 use crate::mcp::source::message;
 use crate::tool::Hash;
 
@@ -37,7 +37,7 @@ pub(super) struct Listing {
 }
 
 /// Reads the list. If its first page cannot be read, that is an error.
-pub(super) async fn list(server: &str, connection: &Connection, within: Duration) -> Result<Listing, Failure> {
+pub(super) async fn list(server: &str, connection: &Connection, within: Duration) -> Result<Listing, RequestError> {
     let until = Instant::now() + within;
     let (mut tools, mut bytes, mut cursor) = (Vec::new(), 0, None::<String>);
     let mut seen = HashSet::new();
@@ -59,9 +59,9 @@ pub(super) async fn list(server: &str, connection: &Connection, within: Duration
         };
         let read = match read(&text) {
             Some(read) => read,
-            None if page == 0 => return Err(Failure::Unreadable),
+            None if page == 0 => return Err(RequestError::Unreadable),
             None => {
-                stopped = Some(format!("page {}: {}", page + 1, Failure::Unreadable));
+                stopped = Some(format!("page {}: {}", page + 1, RequestError::Unreadable));
                 break;
             }
         };

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::mcp::source::connection::Connection;
-use crate::mcp::source::error::Failure;
+use crate::mcp::source::error::RequestError;
 use crate::mcp::source::hints::Hints;
 
 /// How long the first list waits for the subscription, so that no change between the two is missed.
@@ -84,11 +84,11 @@ async fn listen(connection: Arc<Connection>, hints: Arc<Hints>, settled: oneshot
 }
 
 /// Whether the server turned out to have no subscriptions, even if it declared them.
-const fn is_final(ended: &Result<Box<str>, Failure>) -> bool {
+const fn is_final(ended: &Result<Box<str>, RequestError>) -> bool {
     match ended {
-        Err(Failure::Refused { code, .. }) => *code == METHOD_NOT_FOUND,
-        Err(Failure::Status(status)) => matches!(*status, 300..=428 | 430..=499),
-        Err(Failure::Unauthorized) => true,
+        Err(RequestError::Refused { code, .. }) => *code == METHOD_NOT_FOUND,
+        Err(RequestError::Status(status)) => matches!(*status, 300..=428 | 430..=499),
+        Err(RequestError::Unauthorized) => true,
         _ => false,
     }
 }

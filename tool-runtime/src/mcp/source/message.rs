@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::json::{self, Limits};
-use crate::mcp::source::error::Failure;
+use crate::mcp::source::error::RequestError;
 use crate::text::sentence;
 
 /// The longest error message that is stored, in bytes.
@@ -17,7 +17,7 @@ const MAX_ID_BYTES: usize = 256;
 /// A message of the server.
 pub(super) enum Incoming {
     /// The answer to a request of this client.
-    Answer(u64, Result<Box<str>, Failure>),
+    Answer(u64, Result<Box<str>, RequestError>),
     /// A request, with its id as it was written.
     Request { id: String, is_ping: bool },
     /// A notification.
@@ -69,7 +69,7 @@ pub(super) fn read(text: &str) -> Option<Incoming> {
     let result = match (envelope.error, envelope.result) {
         (Some(error), _) => Err(refused(error.get())),
         (None, Some(result)) => Ok(result.get().into()),
-        (None, None) => Err(Failure::Unreadable),
+        (None, None) => Err(RequestError::Unreadable),
     };
     Some(Incoming::Answer(id, result))
 }
@@ -119,16 +119,16 @@ fn read_notification(method: &str, params: &str) -> Notification {
 }
 
 /// Reads a JSON-RPC error.
-pub(super) fn refused(error: &str) -> Failure {
+pub(super) fn refused(error: &str) -> RequestError {
     #[derive(Deserialize)]
-    struct Refusal<'a> {
+    struct JsonRpcError<'a> {
         code: i64,
         #[serde(borrow)]
         message: Option<&'a RawValue>,
     }
-    let Ok(refusal) = serde_json::from_str::<Refusal<'_>>(error) else { return Failure::Unreadable };
+    let Ok(refusal) = serde_json::from_str::<JsonRpcError<'_>>(error) else { return RequestError::Unreadable };
     let message = refusal.message.and_then(|text| string(text.get())).unwrap_or_default();
-    Failure::Refused { code: refusal.code, message: sentence(&message, MAX_ERROR_BYTES) }
+    RequestError::Refused { code: refusal.code, message: sentence(&message, MAX_ERROR_BYTES) }
 }
 
 /// Returns the value of a JSON string; `None` for other JSON.
@@ -164,7 +164,7 @@ pub(super) fn answer(id: &str, is_ping: bool) -> String {
 mod tests {
     use super::*;
 
-    fn answered(text: &str) -> Option<(u64, Result<Box<str>, Failure>)> {
+    fn answered(text: &str) -> Option<(u64, Result<Box<str>, RequestError>)> {
         match read(text)? {
             Incoming::Answer(id, result) => Some((id, result)),
             _ => None,
@@ -180,8 +180,8 @@ mod tests {
         for text in ["", "[]", "{", "hello", r#"{"id":"7","result":1}"#, r#"{"id":-1,"result":1}"#, r#"{"id":1.5}"#] {
             assert!(read(text).is_none(), "{text}");
         }
-        assert_eq!(answered(r#"{"id":1}"#), Some((1, Err(Failure::Unreadable))));
-        assert_eq!(answered(r#"{"id":1,"result":null}"#), Some((1, Err(Failure::Unreadable))));
+        assert_eq!(answered(r#"{"id":1}"#), Some((1, Err(RequestError::Unreadable))));
+        assert_eq!(answered(r#"{"id":1,"result":null}"#), Some((1, Err(RequestError::Unreadable))));
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
         let text = format!(r#"{{"id":1,"error":{{"code":-5,"message":"{long}","data":{{"token":"CANARY"}}}}}}"#);
         let Some((1, Err(failure))) = answered(&text) else { panic!("not refused") };
         assert!(!format!("{failure:?}").contains("CANARY"));
-        let Failure::Refused { code: -5, message } = failure else { panic!("not refused") };
+        let RequestError::Refused { code: -5, message } = failure else { panic!("not refused") };
         assert!(message.len() <= MAX_ERROR_BYTES + 2);
     }
 }

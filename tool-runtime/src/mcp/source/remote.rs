@@ -10,10 +10,10 @@ use crate::call::ToolContext;
 use crate::capability::Secret;
 use crate::component::WithMedia;
 use crate::error::{ErrorKind, ToolError};
-use crate::mcp::source::error::Failure;
+use crate::mcp::source::error::RequestError;
 use crate::mcp::source::result;
 use crate::mcp::source::server::{Need, Server};
-use crate::mcp::source::state::State;
+use crate::mcp::source::state::ServerState;
 use crate::mcp::source::tasks;
 use crate::registration::{AccountHandler, DynamicHandler, NotReady, Published};
 use crate::tool::Hash;
@@ -63,22 +63,22 @@ impl Remote {
         };
         match answered {
             Ok(text) => result::read(&text, self.is_structured),
-            Err(Failure::Unauthorized) => Err(self.unauthorized(token)),
+            Err(RequestError::Unauthorized) => Err(self.unauthorized(token)),
             Err(failure) => Err(result::failed(&failure)),
         }
     }
 
     /// Makes the call over the connection of an account, which may have to be opened first.
-    async fn on_account(&self, arguments: &Value, token: &Secret<String>) -> Result<Box<str>, Failure> {
-        let State { http, limits, accounts, .. } = &*self.server.state;
-        let Some(http) = http else { return Err(Failure::NotSent("the URL cannot be used".to_owned())) };
+    async fn on_account(&self, arguments: &Value, token: &Secret<String>) -> Result<Box<str>, RequestError> {
+        let ServerState { http, limits, accounts, .. } = &*self.server.state;
+        let Some(http) = http else { return Err(RequestError::NotSent("the URL cannot be used".to_owned())) };
         let connection = accounts.of(http, limits, token).await?;
         tasks::call(&connection, &self.raw, arguments, limits.call).await
     }
 
     /// Returns the error for rejected credentials, and whose they are. The call had no effect.
     fn unauthorized(&self, token: Option<&Secret<String>>) -> ToolError {
-        let State { id, accounts, .. } = &*self.server.state;
+        let ServerState { id, accounts, .. } = &*self.server.state;
         match (token, self.server.state.kind()) {
             (Some(token), Some(kind)) => {
                 accounts.forget(token);
@@ -86,8 +86,10 @@ impl Remote {
                 ToolError::of_source(ErrorKind::Unauthorized, why)
             }
             _ => {
-                let why =
-                    format!("the server `{id}`: {}; correct its headers, or name a connection", Failure::Unauthorized);
+                let why = format!(
+                    "the server `{id}`: {}; correct its headers, or name a connection",
+                    RequestError::Unauthorized
+                );
                 ToolError::of_source(ErrorKind::Tool, why).with_code("server_unavailable")
             }
         }

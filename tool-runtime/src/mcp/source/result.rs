@@ -8,7 +8,7 @@ use crate::component::WithMedia;
 use crate::error::{ErrorKind, ToolError};
 use crate::json::{self, Limits};
 use crate::media::Media;
-use crate::text::{cut, seen};
+use crate::text::{cut, strip_invisible};
 
 /// The maximum number of blocks of a result that are read.
 const MAX_BLOCKS: usize = 256;
@@ -36,8 +36,8 @@ struct Blocks {
     text: Vec<String>,
     resources: Vec<Value>,
     media: Vec<Media>,
-    /// The number of omitted blocks. The text has a remark for each.
-    missing: usize,
+    /// The number of remarks about omitted blocks in `text`.
+    remarks: usize,
 }
 
 /// Returns the schema of the value of a tool that publishes none.
@@ -56,14 +56,17 @@ pub(super) fn plain_schema() -> Value {
     })
 }
 
-/// Reads a result. With `is_structured` its value is `structuredContent`, which the schema of the tool describes;
-/// otherwise it is the text of the blocks.
+/// Reads a result. With `is_structured` its value is `structuredContent`, which the schema of the tool describes.
+/// Otherwise the value is `{text, resources}` of the blocks. If no block can be read, `structuredContent` is added to
+/// `text` as JSON.
 pub(super) fn read(text: &str, is_structured: bool) -> Result<WithMedia<Value>, ToolError> {
     let invalid = |why: &str| ToolError::of_source(ErrorKind::Invalid, why);
-    let raw: Raw<'_> = serde_json::from_str(text).map_err(|_| invalid("the result is not one of a tool"))?;
+    let raw: Raw<'_> =
+        serde_json::from_str(text).map_err(|_| invalid("the response is not a result of `tools/call`"))?;
     let kind = raw.result_type.map(RawValue::get);
     if raw.task.is_some() || kind == Some("\"task\"") {
-        // The server may still be working, and this client cannot wait for it.
+        // `tasks.rs` polls tasks of SEP-2663 only. This is the older form `{task: ..}`, or a task as the result of a task;
+        // the server may still be working on it.
         let why = "the server made a task of the call in a way that is not supported";
         return Err(ToolError::of_source(ErrorKind::Lost, why));
     }
@@ -124,9 +127,10 @@ impl Blocks {
     }
 
     /// Adds a file, which must be of the type that it declares.
-    fn media(&mut self, media_type: Option<&str>, data: Option<&str>, kind: Option<&str>) {
-        let fits = |media_type: &&str| kind.is_none_or(|kind| media_type.split('/').next() == Some(kind));
-        let media = media_type.filter(fits).zip(data).and_then(|(kind, data)| Media::base64(kind, data).ok());
+    fn media(&mut self, media_type: Option<&str>, data: Option<&str>, expected_kind: Option<&str>) {
+        let fits = |media_type: &&str| expected_kind.is_none_or(|kind| media_type.split('/').next() == Some(kind));
+        let declared = media_type.filter(fits).zip(data);
+        let media = declared.and_then(|(media_type, data)| Media::base64(media_type, data).ok());
         match media {
             Some(media) => self.media.push(media),
             None => self.leave_out("a file whose content does not match its type"),
@@ -137,8 +141,8 @@ impl Blocks {
     fn resource(&mut self, resource: &Value, text: Option<String>) {
         let mut shown = Map::new();
         for (key, as_shown) in [("uri", "uri"), ("name", "name"), ("mimeType", "mime_type")] {
-            if let Some(said) = resource.get(key).and_then(Value::as_str) {
-                shown.insert(as_shown.to_owned(), plain(said).into());
+            if let Some(value) = resource.get(key).and_then(Value::as_str) {
+                shown.insert(as_shown.to_owned(), plain(value).into());
             }
         }
         shown.extend(text.map(|text| ("text".to_owned(), text.into())));
@@ -146,14 +150,14 @@ impl Blocks {
     }
 
     fn leave_out(&mut self, what: &str) {
-        self.missing += 1;
+        self.remarks += 1;
         self.text.push(format!("[Left out: {what}.]"));
     }
 
     /// Returns the value of a tool that publishes no schema. `None` if no part of the result can be read.
     fn value(&mut self, structured: Option<Value>) -> Option<Value> {
-        let readable = self.text.len() - self.missing + self.resources.len() + self.media.len();
-        if readable == 0 && self.missing > 0 && structured.is_none() {
+        let readable = self.text.len() - self.remarks + self.resources.len() + self.media.len();
+        if readable == 0 && self.remarks > 0 && structured.is_none() {
             return None;
         }
         if let (true, Some(structured)) = (readable == 0, structured) {
@@ -170,10 +174,10 @@ impl Blocks {
 /// Removes invisible characters and all control characters except tabs and line ends. No terminal then executes the
 /// text, and a model reads the same text as a person who decides.
 pub(super) fn plain(text: &str) -> String {
-    seen(text, |one| matches!(one, '\n' | '\t' | '\r'))
+    strip_invisible(text, |one| matches!(one, '\n' | '\t' | '\r'))
 }
 
-/// Removes them from every string of a value.
+/// Applies [`plain`] to every string and every key of a value.
 fn plain_value(value: Value) -> Value {
     match value {
         Value::String(text) => plain(&text).into(),
@@ -184,15 +188,15 @@ fn plain_value(value: Value) -> Value {
 }
 
 /// Returns the tool error for a request that has no result.
-pub(super) fn failed(failure: &super::error::Failure) -> ToolError {
-    use super::error::Failure;
+pub(super) fn failed(failure: &super::error::RequestError) -> ToolError {
+    use super::error::RequestError;
     match failure {
-        Failure::Refused { message, .. } => {
+        RequestError::Refused { message, .. } => {
             ToolError::of_source(ErrorKind::Reported, message.clone()).with_code("server_refused")
         }
-        Failure::TooLarge => ToolError::of_source(ErrorKind::TooLarge, failure.to_string()),
-        Failure::Unreadable => ToolError::of_source(ErrorKind::Invalid, failure.to_string()),
-        Failure::Timeout => ToolError::of_source(ErrorKind::TimedOut, failure.to_string()),
+        RequestError::TooLarge => ToolError::of_source(ErrorKind::TooLarge, failure.to_string()),
+        RequestError::Unreadable => ToolError::of_source(ErrorKind::Invalid, failure.to_string()),
+        RequestError::Timeout => ToolError::of_source(ErrorKind::TimedOut, failure.to_string()),
         failure if failure.had_no_effect() => {
             ToolError::of_source(ErrorKind::Tool, failure.to_string()).with_code("server_unavailable")
         }

@@ -9,10 +9,10 @@ use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use crate::mcp::source::connection::Connection;
-use crate::mcp::source::error::Failure;
+use crate::mcp::source::error::RequestError;
 use crate::mcp::source::list::list;
 use crate::mcp::source::listen::Listening;
-use crate::mcp::source::state::State;
+use crate::mcp::source::state::ServerState;
 use crate::registration::NotReady;
 
 /// The number of orders that may wait.
@@ -30,7 +30,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// A handle to the task. The task ends when the last handle is dropped.
 #[derive(Clone)]
 pub(super) struct Server {
-    pub(super) state: Arc<State>,
+    pub(super) state: Arc<ServerState>,
     orders: mpsc::Sender<Order>,
 }
 
@@ -54,7 +54,7 @@ pub(super) enum Need {
 
 impl Server {
     /// Starts the task. It connects to nothing before the first order, or before [`begin`](Self::begin).
-    pub(super) fn start(state: State) -> Self {
+    pub(super) fn start(state: ServerState) -> Self {
         let state = Arc::new(state);
         let (orders, received) = mpsc::channel(ORDERS);
         tokio::spawn(Task::new(Arc::clone(&state)).run(received));
@@ -90,7 +90,7 @@ fn shut_down() -> NotReady {
 }
 
 struct Task {
-    state: Arc<State>,
+    state: Arc<ServerState>,
     /// When the list was read over the open connection.
     listed: Option<Instant>,
     /// When the list has to be read again, because the server reported a change.
@@ -102,7 +102,7 @@ struct Task {
 }
 
 impl Task {
-    fn new(state: Arc<State>) -> Self {
+    fn new(state: Arc<ServerState>) -> Self {
         Self { state, listed: None, due: None, listening: Listening::default(), failed: 0, next: Instant::now() }
     }
 
@@ -197,13 +197,13 @@ impl Task {
     }
 
     /// Marks the server as down, and sets the time of the next attempt.
-    async fn failed(&mut self, what: &str, failure: &Failure) -> NotReady {
-        let State { id, diagnostics, .. } = &*self.state;
-        if matches!(failure, Failure::Closed | Failure::NotMcp | Failure::NoHandshake) {
+    async fn failed(&mut self, what: &str, failure: &RequestError) -> NotReady {
+        let ServerState { id, diagnostics, .. } = &*self.state;
+        if matches!(failure, RequestError::Closed | RequestError::NotMcp | RequestError::NoHandshake) {
             diagnostics.settled().await;
         }
         let why = match failure {
-            Failure::Refused { message, .. } => format!("{what}{failure}: {}", diagnostics.plain(message)),
+            RequestError::Refused { message, .. } => format!("{what}{failure}: {}", diagnostics.plain(message)),
             failure => format!("{what}{failure}"),
         };
         let stderr = diagnostics.lines().unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::mcp::source::config::{Reach, RemoteServer};
 use crate::mcp::source::hints::Hints;
 use crate::mcp::source::http::Http;
 use crate::mcp::source::server::{Need, Server};
-use crate::mcp::source::state::State;
+use crate::mcp::source::state::ServerState;
 use crate::mcp::source::tool::McpTool;
 use crate::registration::{DynamicTool, ToolServer as _};
 
@@ -182,7 +182,7 @@ impl ToolSource {
     }
 }
 
-fn state(server: RemoteServer) -> Result<State, ParseError> {
+fn state(server: RemoteServer) -> Result<ServerState, ParseError> {
     let hints = Arc::<Hints>::default();
     let RemoteServer { id, reach, limits } = server;
     let http = match &reach {
@@ -192,7 +192,7 @@ fn state(server: RemoteServer) -> Result<State, ParseError> {
         }
         Reach::Command { .. } => None,
     };
-    Ok(State::new(id.into(), reach, http, limits, hints))
+    Ok(ServerState::new(id.into(), reach, http, limits, hints))
 }
 
 impl ToolCatalog {

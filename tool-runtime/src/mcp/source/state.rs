@@ -1,4 +1,4 @@
-//! [`State`]: the known state of one server. Its task writes it; calls and listings of tools read it.
+//! [`ServerState`]: the known state of one server. Its task writes it; calls and listings of tools read it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::mcp::source::config::{Limits, Reach};
 use crate::mcp::source::connection::Connection;
 use crate::mcp::source::definition::{Definition, Listed};
 use crate::mcp::source::diagnostics::Diagnostics;
-use crate::mcp::source::error::Failure;
+use crate::mcp::source::error::RequestError;
 use crate::mcp::source::hints::Hints;
 use crate::mcp::source::http::Http;
 use crate::mcp::source::list::Listing;
@@ -25,7 +25,7 @@ const MAX_DEFINITIONS: usize = 16;
 const MAX_TOOLS: usize = 20_000;
 
 /// One server.
-pub(super) struct State {
+pub(super) struct ServerState {
     pub(super) id: Arc<str>,
     pub(super) reach: Reach,
     pub(super) http: Option<Http>,
@@ -64,11 +64,11 @@ struct History {
     left: BTreeSet<Hash>,
 }
 
-impl State {
+impl ServerState {
     /// Connects to the server and agrees on a revision with it, within the connect timeout.
-    pub(super) async fn connect(&self) -> Result<Connection, Failure> {
+    pub(super) async fn connect(&self) -> Result<Connection, RequestError> {
         let Reach::Command { program, args, env, folder } = &self.reach else {
-            let http = self.http.as_ref().ok_or_else(|| Failure::NotSent("the URL cannot be used".to_owned()))?;
+            let http = self.http.as_ref().ok_or_else(|| RequestError::NotSent("the URL cannot be used".to_owned()))?;
             http.forget();
             return Connection::to_url(http.clone(), &self.limits).await;
         };

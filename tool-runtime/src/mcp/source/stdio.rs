@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::mcp::scan::IdScan;
 use crate::mcp::source::diagnostics::Diagnostics;
-use crate::mcp::source::error::Failure;
+use crate::mcp::source::error::RequestError;
 use crate::mcp::source::hints::Hints;
 use crate::mcp::source::message::{self, Incoming};
 use crate::mcp::source::process::ProcessGroup;
@@ -31,7 +31,7 @@ const MAX_GARBAGE: usize = 1000;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The sender of an answer to a waiting request.
-type Waiting = oneshot::Sender<Result<Box<str>, Failure>>;
+type Waiting = oneshot::Sender<Result<Box<str>, RequestError>>;
 
 /// A connection to a process.
 pub(super) struct Stdio {
@@ -67,7 +67,7 @@ impl Stdio {
         max_line: usize,
         hints: Arc<Hints>,
         diagnostics: &Arc<Diagnostics>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, RequestError> {
         let mut command = Command::new(program.path);
         command.args(program.args).env_clear().envs(program.env);
         command.stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::piped());
@@ -75,12 +75,12 @@ impl Stdio {
             command.current_dir(folder);
         }
         let mut process = ProcessGroup::start(&mut command).map_err(|error| {
-            Failure::NotSent(format!("the command `{}` cannot be started: {error}", program.path.escape_debug()))
+            RequestError::NotSent(format!("the command `{}` cannot be started: {error}", program.path.escape_debug()))
         })?;
         let child = process.child();
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
-            return Err(Failure::NotSent("the process has no standard streams".to_owned()));
+            return Err(RequestError::NotSent("the process has no standard streams".to_owned()));
         };
         let shared = Arc::new(Shared {
             server,
@@ -109,24 +109,24 @@ impl Stdio {
 
     /// Whether the process wrote output, but no message.
     pub(super) fn is_no_server(&self) -> bool {
-        self.shared.failure() == Failure::NotMcp
+        self.shared.failure() == RequestError::NotMcp
     }
 
     /// Sends a request and waits for its answer. Dropping the future cancels the request at the server.
-    pub(super) async fn request(&self, id: u64, text: String) -> Result<Box<str>, Failure> {
+    pub(super) async fn request(&self, id: u64, text: String) -> Result<Box<str>, RequestError> {
         let (sender, answer) = oneshot::channel();
         self.shared.waiting().insert(id, sender);
         let mut pending = Pending { stdio: self, id, sent: false };
         if self.is_closed() {
             return Err(match self.shared.failure() {
-                Failure::Closed => Failure::NotSent("the connection ended before".to_owned()),
+                RequestError::Closed => RequestError::NotSent("the connection ended before".to_owned()),
                 failure => failure,
             });
         }
         pending.sent = true;
         // If the send fails, the process has closed its end; its earlier output explains why.
         let _ = self.outgoing.send(text).await;
-        answer.await.unwrap_or(Err(Failure::Closed))
+        answer.await.unwrap_or(Err(RequestError::Closed))
     }
 
     /// Sends a notification; it is dropped if the server does not read.
@@ -175,14 +175,14 @@ impl Shared {
     }
 
     /// Returns the reason why no more requests are possible.
-    fn failure(&self) -> Failure {
+    fn failure(&self) -> RequestError {
         // A single message proves that the process is a server.
         let [garbage, message] = &self.wrote;
         let [garbage, message] = [garbage, message].map(|wrote| wrote.load(Ordering::Relaxed));
-        if garbage && !message { Failure::NotMcp } else { Failure::Closed }
+        if garbage && !message { RequestError::NotMcp } else { RequestError::Closed }
     }
 
-    fn end(&self, id: u64, result: Result<Box<str>, Failure>) {
+    fn end(&self, id: u64, result: Result<Box<str>, RequestError>) {
         let waiting = self.waiting().remove(&id);
         if let Some(waiting) = waiting {
             // The receiver is gone if the request was cancelled.
@@ -215,7 +215,7 @@ impl Shared {
                     break;
                 }
                 let known = match long.take() {
-                    Some(scan) => scan.id().map(|id| self.end(id, Err(Failure::TooLarge))).is_some(),
+                    Some(scan) => scan.id().map(|id| self.end(id, Err(RequestError::TooLarge))).is_some(),
                     None => self.line(&line, answers),
                 };
                 line.clear();
@@ -245,13 +245,16 @@ impl Shared {
                 }
             }
             Some(Incoming::Notification(notification)) => {
-                self.hints.notify(notification).into_iter().for_each(|ended| self.end(ended, Err(Failure::Closed)));
+                self.hints
+                    .notify(notification)
+                    .into_iter()
+                    .for_each(|ended| self.end(ended, Err(RequestError::Closed)));
             }
             None => {
                 // If the line is the broken answer to a request, that request fails at once.
                 let mut scan = IdScan::default();
                 scan.push(line);
-                return scan.id().map(|id| self.end(id, Err(Failure::Unreadable))).is_some();
+                return scan.id().map(|id| self.end(id, Err(RequestError::Unreadable))).is_some();
             }
         }
         true

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::mcp::source::connection::Connection;
-use crate::mcp::source::error::Failure;
+use crate::mcp::source::error::RequestError;
 use crate::mcp::source::message;
 
 /// The name of the extension.
@@ -52,7 +52,7 @@ pub(super) async fn call(
     tool: &str,
     arguments: &Value,
     within: Duration,
-) -> Result<Box<str>, Failure> {
+) -> Result<Box<str>, RequestError> {
     let until = Instant::now() + within;
     let params = json!({"name": tool, "arguments": arguments});
     let answer = connection.request("tools/call", Some(tool), params, within).await?;
@@ -62,7 +62,7 @@ pub(super) async fn call(
 }
 
 /// Reads the id of a task that the server created, and the poll interval. `None` if the answer is a result.
-fn created(answer: &str) -> Result<Option<(String, Duration)>, Failure> {
+fn created(answer: &str) -> Result<Option<(String, Duration)>, RequestError> {
     let Ok(status) = serde_json::from_str::<TaskStatus<'_>>(answer) else { return Ok(None) };
     if status.result_type.map(RawValue::get) != Some("\"task\"") {
         return Ok(None);
@@ -70,7 +70,7 @@ fn created(answer: &str) -> Result<Option<(String, Duration)>, Failure> {
     let id = status
         .id()
         .filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()));
-    let id = id.ok_or(Failure::Protocol("the server made a task of the call without a usable id"))?;
+    let id = id.ok_or(RequestError::Protocol("the server made a task of the call without a usable id"))?;
     Ok(Some((id, status.interval())))
 }
 
@@ -102,11 +102,11 @@ impl Drop for Task {
 }
 
 impl Task {
-    async fn ended(&mut self, mut wait: Duration, until: Instant) -> Result<Box<str>, Failure> {
+    async fn ended(&mut self, mut wait: Duration, until: Instant) -> Result<Box<str>, RequestError> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Failure::Timeout);
+                return Err(RequestError::Timeout);
             }
             sleep(wait.min(left)).await;
             // At least a moment, so that the last poll at the deadline can still be answered.
@@ -115,39 +115,39 @@ impl Task {
             let text = match self.connection.request("tasks/get", Some(&self.id), asked, left).await {
                 Ok(text) => text,
                 // A temporary failure of the server, which still has the task.
-                Err(Failure::Status(429 | 500..=599) | Failure::NotSent(_)) => continue,
-                Err(Failure::Unauthorized) => {
-                    return Err(Failure::Protocol(
+                Err(RequestError::Status(429 | 500..=599) | RequestError::NotSent(_)) => continue,
+                Err(RequestError::Unauthorized) => {
+                    return Err(RequestError::Protocol(
                         "the server refused the credentials before the task of the call ended",
                     ));
                 }
-                Err(Failure::Refused { .. }) => {
-                    return Err(Failure::Protocol("the server no longer knows the task of the call"));
+                Err(RequestError::Refused { .. }) => {
+                    return Err(RequestError::Protocol("the server no longer knows the task of the call"));
                 }
                 Err(failure) => return Err(failure),
             };
-            let status: TaskStatus<'_> = serde_json::from_str(&text).map_err(|_| Failure::Unreadable)?;
+            let status: TaskStatus<'_> = serde_json::from_str(&text).map_err(|_| RequestError::Unreadable)?;
             if status.id().as_ref() != Some(&self.id) {
-                return Err(Failure::Protocol("the server answered with another task than the requested one"));
+                return Err(RequestError::Protocol("the server answered with another task than the requested one"));
             }
             match status.status.map(RawValue::get) {
                 Some("\"working\"") => wait = status.interval(),
                 Some("\"completed\"") => {
                     self.is_open = false;
-                    return status.result.map(|result| result.get().into()).ok_or(Failure::Unreadable);
+                    return status.result.map(|result| result.get().into()).ok_or(RequestError::Unreadable);
                 }
                 Some("\"failed\"") => {
                     self.is_open = false;
-                    return Err(status.error.map_or(Failure::Unreadable, |error| message::refused(error.get())));
+                    return Err(status.error.map_or(RequestError::Unreadable, |error| message::refused(error.get())));
                 }
                 Some("\"cancelled\"") => {
                     self.is_open = false;
-                    return Err(Failure::Protocol("the server cancelled the task of the call"));
+                    return Err(RequestError::Protocol("the server cancelled the task of the call"));
                 }
                 Some("\"input_required\"") => {
-                    return Err(Failure::Protocol("the task of the call requests input, which is not supported"));
+                    return Err(RequestError::Protocol("the task of the call requests input, which is not supported"));
                 }
-                _ => return Err(Failure::Unreadable),
+                _ => return Err(RequestError::Unreadable),
             }
         }
     }

@@ -24,7 +24,7 @@ pub struct McpTool {
 }
 
 /// The state of a tool under a policy.
-enum State {
+enum ToolState {
     /// No policy pins it, so it is denied.
     Discovered,
     /// It is rejected, regardless of the policy.
@@ -92,11 +92,11 @@ impl McpTool {
     #[must_use]
     pub fn state(&self, policy: &ToolPolicy) -> &'static str {
         match self.look(policy) {
-            State::Discovered => "discovered",
-            State::Quarantined(_) => "quarantined",
-            State::Enabled => "enabled",
-            State::Unready(_) => "unready",
-            State::Drifted => "drifted",
+            ToolState::Discovered => "discovered",
+            ToolState::Quarantined(_) => "quarantined",
+            ToolState::Enabled => "enabled",
+            ToolState::Unready(_) => "unready",
+            ToolState::Drifted => "drifted",
         }
     }
 
@@ -104,26 +104,27 @@ impl McpTool {
     #[must_use]
     pub fn problem(&self, policy: &ToolPolicy) -> Option<Problem> {
         match self.look(policy) {
-            State::Quarantined(why) => Some(Problem::of(why.code(), why.to_string(), None)),
-            State::Unready(why) => Some(why.into()),
-            State::Discovered | State::Enabled | State::Drifted => None,
+            ToolState::Quarantined(why) => Some(Problem::of(why.code(), why.to_string(), None)),
+            ToolState::Unready(why) => Some(why.into()),
+            ToolState::Discovered | ToolState::Enabled | ToolState::Drifted => None,
         }
     }
 
-    fn look(&self, policy: &ToolPolicy) -> State {
+    fn look(&self, policy: &ToolPolicy) -> ToolState {
         let definition = match &self.listed.admitted {
             Ok(definition) => definition,
-            Err(why) => return State::Quarantined(why.clone()),
+            Err(why) => return ToolState::Quarantined(why.clone()),
         };
         let published = (!self.has_moved).then_some(definition.pin);
         match Unready::of_pin(policy, &definition.name, Some(definition.pin), published) {
-            _ if self.has_moved => State::Drifted,
-            Some(Unready::Drifted) => State::Drifted,
+            _ if self.has_moved => ToolState::Drifted,
+            Some(Unready::Drifted) => ToolState::Drifted,
             None if policy.mentions(&definition.name) => {
                 let output = definition.output.clone().unwrap_or_else(result::plain_schema);
-                Unready::of_allowlist(policy, &definition.name, Some(&output)).map_or(State::Enabled, State::Unready)
+                Unready::of_allowlist(policy, &definition.name, Some(&output))
+                    .map_or(ToolState::Enabled, ToolState::Unready)
             }
-            _ => State::Discovered,
+            _ => ToolState::Discovered,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::{Source, decoded_len};
+use super::{MediaLocation, decoded_len};
 use crate::error::ParseError;
 use crate::media::{MAX_BYTES, Media, MediaError};
 
@@ -15,7 +15,7 @@ use crate::media::{MAX_BYTES, Media, MediaError};
 #[serde(deny_unknown_fields)]
 pub(super) struct Saved {
     media_type: String,
-    source: Source,
+    source: MediaLocation,
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
@@ -49,9 +49,9 @@ impl TryFrom<Saved> for Media {
 
     fn try_from(Saved { media_type, source, name, uri }: Saved) -> Result<Self, ParseError> {
         let media = match source {
-            Source::Base64(data) => Self::base64(&media_type, data)?,
-            Source::Url(url) => Self::url(&media_type, url)?,
-            Source::Id { format, id } => Self::stored(&media_type, format, id)?,
+            MediaLocation::Base64(data) => Self::base64(&media_type, data)?,
+            MediaLocation::Url(url) => Self::url(&media_type, url)?,
+            MediaLocation::Id { format, id } => Self::stored(&media_type, format, id)?,
         };
         let media = match name {
             Some(name) => media.with_name(&name),

@@ -5,7 +5,7 @@ use serde::ser::{self, Serialize};
 use crate::json::quote;
 use crate::redact::fault::Fault;
 use crate::redact::key::Key;
-use crate::redact::plan::{Found, Plan};
+use crate::redact::plan::{MemberMatch, Plan};
 use crate::redact::writer::{Cursor, Out, Shown};
 
 /// An array. Its elements have the plan of the array itself.
@@ -164,7 +164,7 @@ impl<'o, 'p> Object<'o, 'p> {
         let Some(found) = self.plan.and_then(|plan| plan.member(name, self.next)) else { return Ok(()) };
         let before = self.out.text.len();
         let plan = match found {
-            Found::Named(at, member) => {
+            MemberMatch::Named(at, member) => {
                 if let Some(bit) = u32::try_from(at).ok().and_then(|at| 1_u64.checked_shl(at)) {
                     // A reader might take a second member of one name for the first.
                     if self.came & bit != 0 {
@@ -177,11 +177,11 @@ impl<'o, 'p> Object<'o, 'p> {
                 self.out.text.push_str(member.quoted.get(first..).unwrap_or_default());
                 &member.plan
             }
-            Found::Any(_) if self.missing > 0 || self.out.is_full(self.brace) => {
+            MemberMatch::Any(_) if self.missing > 0 || self.out.is_full(self.brace) => {
                 self.missing += 1;
                 return Ok(());
             }
-            Found::Any(plan) => {
+            MemberMatch::Any(plan) => {
                 if self.written > 0 {
                     self.out.text.push(',');
                 }

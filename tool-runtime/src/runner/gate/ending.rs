@@ -42,11 +42,11 @@ impl Suspended {
 }
 
 /// A call that was refused or failed. Boxed to keep it small: every stage returns it or its own value.
-pub(in crate::runner) struct Stop(Box<Refusal>);
+pub(in crate::runner) struct Stop(Box<CallRefusal>);
 
 /// The reason why a call was refused or failed. Only `reason`, and a `message` written by the tool's author, can
 /// contain argument or output values.
-pub(in crate::runner) struct Refusal {
+pub(in crate::runner) struct CallRefusal {
     pub(in crate::runner) outcome: Outcome,
     pub(in crate::runner) message: Cow<'static, str>,
     pub(in crate::runner) errors: Vec<Violation>,
@@ -61,15 +61,15 @@ pub(in crate::runner) struct Refusal {
 }
 
 impl Deref for Stop {
-    type Target = Refusal;
+    type Target = CallRefusal;
 
-    fn deref(&self) -> &Refusal {
+    fn deref(&self) -> &CallRefusal {
         &self.0
     }
 }
 
 impl DerefMut for Stop {
-    fn deref_mut(&mut self) -> &mut Refusal {
+    fn deref_mut(&mut self) -> &mut CallRefusal {
         &mut self.0
     }
 }
@@ -85,7 +85,7 @@ impl Stop {
     /// Creates a stop with the fixed sentence of the outcome.
     #[cold]
     pub(in crate::runner) fn new(outcome: Outcome) -> Self {
-        Self(Box::new(Refusal {
+        Self(Box::new(CallRefusal {
             outcome,
             message: outcome.safe_message().into(),
             errors: Vec::new(),

@@ -26,7 +26,7 @@ pub(crate) struct Continued {
 }
 
 /// The graph whose run begins.
-pub(crate) struct Worker<'a> {
+pub(crate) struct GraphIdentity<'a> {
     pub(crate) name: &'a str,
     pub(crate) version: &'a str,
     pub(crate) tools: &'a [String],
@@ -50,18 +50,18 @@ impl Host {
     }
 
     /// Starts the run of a graph.
-    pub(crate) fn start(&self, context: &ToolContext, worker: &Worker<'_>) -> Work {
+    pub(crate) fn start(&self, context: &ToolContext, identity: &GraphIdentity<'_>) -> Work {
         let policy = self.run.policy().clone();
-        let run = Run::start(Arc::clone(self.run.shared()), policy, self.first(context, worker));
+        let run = Run::start(Arc::clone(self.run.shared()), policy, self.first(context, identity));
         Work::new(self.run.clone(), run)
     }
 
     /// Starts the run of a script, in which each call with effects waits for an approval. `None` if the maximum number
     /// of policies already applies to the run.
     #[cfg(feature = "code-mode")]
-    pub(crate) fn start_asking(&self, context: &ToolContext, worker: &Worker<'_>) -> Option<Work> {
+    pub(crate) fn start_asking(&self, context: &ToolContext, identity: &GraphIdentity<'_>) -> Option<Work> {
         let policy = self.run.policy().asking_for_effects()?;
-        let run = Run::start(Arc::clone(self.run.shared()), policy, self.first(context, worker));
+        let run = Run::start(Arc::clone(self.run.shared()), policy, self.first(context, identity));
         Some(Work::new(self.run.clone(), run))
     }
 
@@ -69,15 +69,15 @@ impl Host {
     pub(crate) fn again(
         &self,
         context: &ToolContext,
-        worker: &Worker<'_>,
+        identity: &GraphIdentity<'_>,
         pending: &PendingGraph,
     ) -> (ToolRunner, RunOptions) {
-        let options = self.options(context, worker, Arc::clone(&pending.run_id));
+        let options = self.options(context, identity, Arc::clone(&pending.run_id));
         (ToolRunner { shared: Arc::clone(self.run.shared()) }, options)
     }
 
-    fn first(&self, context: &ToolContext, worker: &Worker<'_>) -> RunOptions {
-        self.options(context, worker, Arc::clone(&self.graph))
+    fn first(&self, context: &ToolContext, identity: &GraphIdentity<'_>) -> RunOptions {
+        self.options(context, identity, Arc::clone(&self.graph))
     }
 
     /// Links a continued run to its parent run.
@@ -86,30 +86,30 @@ impl Host {
     }
 
     /// Returns the options of a graph's run, no wider than those of the run that calls it.
-    fn options(&self, context: &ToolContext, worker: &Worker<'_>, run_id: Arc<str>) -> RunOptions {
+    fn options(&self, context: &ToolContext, identity: &GraphIdentity<'_>, run_id: Arc<str>) -> RunOptions {
         let (run, options) = (&self.run, self.run.options());
         // A tool with a greater effect than the graph's own, by the policy's classification, is not offered to the
         // graph.
         let most = run.effect_of(context.tool().as_str()).unwrap_or(ToolEffect::ReadOnly);
         let has = |name: &&String| !is_graph(name) && run.effect_of(name).is_some_and(|effect| effect <= most);
-        let tools = worker.tools.iter().filter(has).map(|name| name.as_str().into()).collect();
+        let tools = identity.tools.iter().filter(has).map(|name| name.as_str().into()).collect();
         let caller = Caller::Graph {
             run: run.id().to_owned(),
-            name: worker.name.to_owned(),
-            version: worker.version.to_owned(),
+            name: identity.name.to_owned(),
+            version: identity.version.to_owned(),
         };
         let labels = run.labels();
         let options = RunOptions {
             tools: common_tools(options.tools.clone(), Some(tools)),
-            agent: Some(worker.name.into()),
+            agent: Some(identity.name.into()),
             labels,
             user_text: Vec::new(),
             cancellation: Arc::new(context.cancellation().child_token()),
             parent: Some(run.clone()),
-            is_script: worker.is_script,
+            is_script: identity.is_script,
             ..options.clone()
         };
-        options.run_id(run_id).caller(caller).events(forward_events(run, context.call_id(), worker.name))
+        options.run_id(run_id).caller(caller).events(forward_events(run, context.call_id(), identity.name))
     }
 }
 

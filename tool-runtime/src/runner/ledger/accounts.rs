@@ -18,14 +18,14 @@ use crate::store::{Key, Store, StoreError, Transaction, WriteHandle};
 /// The accounts of a run, and the model's turns that are being booked.
 pub(in crate::runner) struct Accounts {
     all: Arc<[Account]>,
-    turns: Mutex<VecDeque<Turn>>,
+    turns: Mutex<VecDeque<PendingCharge>>,
 }
 
 /// The maximum number of turns whose write is awaited.
 const MOST_TURNS: usize = 64;
 
 /// A model's turn whose booking is not acknowledged yet.
-struct Turn {
+struct PendingCharge {
     used: Spend,
     receipt: WriteHandle,
 }
@@ -44,7 +44,7 @@ impl Accounts {
         if self.all.is_empty() {
             return;
         }
-        let turn = Turn { used, receipt: self.charge(store, used) };
+        let turn = PendingCharge { used, receipt: self.charge(store, used) };
         let mut turns = self.turns();
         // `overdrawn` may never be called, so turns that the store has acknowledged are removed here, too.
         turns.retain(|turn| !turn.receipt.is_kept());
@@ -63,13 +63,13 @@ impl Accounts {
         loop {
             // Bound first, so that the lock is not held while it waits.
             let next = self.turns().pop_front();
-            let Some(Turn { used, receipt }) = next else { break };
+            let Some(PendingCharge { used, receipt }) = next else { break };
             if receipt.await.is_err() {
                 // The turn is booked again: charging it twice is better than not charging it.
                 let receipt = self.charge(store, used);
                 if let Err(error) = receipt.await {
                     let receipt = WriteHandle::ready(Err(StoreError::Lost));
-                    self.turns().push_front(Turn { used, receipt });
+                    self.turns().push_front(PendingCharge { used, receipt });
                     return Err(error);
                 }
             }
@@ -88,7 +88,7 @@ impl Accounts {
         store.update(keys, Box::new(change))
     }
 
-    fn turns(&self) -> MutexGuard<'_, VecDeque<Turn>> {
+    fn turns(&self) -> MutexGuard<'_, VecDeque<PendingCharge>> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -38,7 +38,7 @@ pub(crate) type Known = Option<Option<ToolExecResult>>;
 
 /// As [`recover`](Run::recover), but distinguishes a call that runs in another process from one that never began.
 /// Boxed, because the gate is one of its callers.
-pub(in crate::runner) fn go_on<'r>(
+pub(crate) fn go_on<'r>(
     run: &'r Run,
     call_id: &'r CallId,
 ) -> Pin<Box<dyn Future<Output = Result<Known, StoreError>> + Send + 'r>> {
@@ -50,7 +50,7 @@ pub(in crate::runner) fn go_on<'r>(
 ///
 /// If two processes had the run, one id can stand for two calls. A call that is open in the ledger has no record of its
 /// own, so the record of the other does not end it.
-pub(in crate::runner) fn go_on_with<'r>(
+pub(crate) fn go_on_with<'r>(
     run: &'r Run,
     call_id: &'r CallId,
     wanted: impl Fn(&ToolInvocationRecord) -> bool + Send + Sync + 'r,
@@ -153,7 +153,7 @@ fn read_again(run: &Run, waited: &PendingCall) -> Option<Hydrated> {
 /// Returns the result of a call that another process may have handed to the gate, if the gate is not needed: the call
 /// has a record, or a decision on it was carried out. Otherwise the gate runs the call, or takes it over if the ledger
 /// has it as begun.
-pub(in crate::runner) async fn ended_before(run: &Run, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
+pub(crate) async fn ended_before(run: &Run, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
     let filter = RecordFilter::call(run.id(), call_id.clone());
     let records = run.shared().store.records(&filter).await;
     let records = records.map_err(|error| run.store_unread(error))?;
@@ -193,7 +193,7 @@ async fn are_several(run: &Run, call_id: &CallId, records: &[SealedRecord]) -> R
 
 /// Continues or closes calls of this run whose process is gone and that are not in the conversation: the model has
 /// already read that their outcome is unknown. `waits` returns `true` for the calls that are still in the conversation.
-pub(in crate::runner) async fn close_others(run: &Run, waits: impl Fn(&CallId) -> bool) -> Result<(), StoreError> {
+pub(crate) async fn close_others(run: &Run, waits: impl Fn(&CallId) -> bool) -> Result<(), StoreError> {
     for call in LedgerClient(run).all_unfinished(|record| !waits(&record.tool_call_id)).await? {
         if LedgerClient(run).is_abandoned(&call).await? {
             take_over(run, call).await?;

@@ -9,7 +9,7 @@ use crate::tool::Hash;
 
 /// The maximum number of mistakes of one turn that are remembered for a tool. A model that makes more repeats some of
 /// these.
-const MOST: usize = 64;
+const MAX_MISTAKES: usize = 64;
 
 /// The number of turns with the same mistake after which the user has to help.
 pub(in crate::runner) const LAST: u32 = 3;
@@ -37,10 +37,10 @@ impl Mistakes {
         }
         let before: HashMap<_, _> = self.before.iter().copied().collect();
         let mut most = 0;
-        for mistake in mistakes.take(MOST) {
+        for mistake in mistakes.take(MAX_MISTAKES) {
             let times = before.get(&mistake).copied().unwrap_or_default().saturating_add(1);
             most = most.max(times);
-            if self.now.len() < MOST && !self.now.iter().any(|(known, _)| *known == mistake) {
+            if self.now.len() < MAX_MISTAKES && !self.now.iter().any(|(known, _)| *known == mistake) {
                 self.now.push((mistake, times));
             }
         }

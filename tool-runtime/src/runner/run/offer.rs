@@ -13,7 +13,7 @@ use crate::tool::SEARCH;
 
 /// The maximum number of tools that are loaded by picking and by search. OpenAI and Gemini refuse a request with more
 /// than 128, one of which may be the tool of a typed answer.
-pub(in crate::runner) const MOST: usize = 127;
+pub(in crate::runner) const MAX_LOADED_TOOLS: usize = 127;
 
 /// The message to the model if no more tools can be loaded.
 pub(in crate::runner) const FULL: &str =
@@ -116,14 +116,14 @@ pub(in crate::runner) fn check(remembered: &Remembered, view: &CatalogView, name
 
 #[cold]
 fn not_offered(remembered: &Remembered, view: &CatalogView, name: &str) -> Stop {
-    let state = |offered: &Offered| (offered.has(name), offered.tools.len() >= MOST);
+    let state = |offered: &Offered| (offered.has(name), offered.tools.len() >= MAX_LOADED_TOOLS);
     let (is_loaded, is_full) = remembered.lock().offered().map(state).unwrap_or_default();
     let message = if is_full && !is_loaded {
         format!("This tool is not loaded, so the call did not run. {FULL}")
     } else if !is_loaded && view.get(SEARCH).is_some() {
         format!("This tool is not loaded, so the call did not run. Load it with `{SEARCH}`, then call it.")
     } else {
-        load(remembered, view, MOST, [name]);
+        load(remembered, view, MAX_LOADED_TOOLS, [name]);
         "This tool was not loaded, so the call did not run. It is loaded now: read its definition, then call it."
             .to_owned()
     };

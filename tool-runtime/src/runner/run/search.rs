@@ -93,7 +93,7 @@ const fn five() -> usize {
 }
 
 #[derive(Serialize)]
-struct Found {
+struct SearchOutput {
     tools: Vec<FoundTool>,
     /// The words of the query that no tool has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -128,7 +128,7 @@ impl Instance for Search {
 
 impl Search {
     /// Finds tools and loads them, including those below the minimum score: a search returns the best tools that exist.
-    fn search(&self, run: &Run) -> Result<Found, ToolError> {
+    fn search(&self, run: &Run) -> Result<SearchOutput, ToolError> {
         let picks = run.pick(&self.query, &PickOptions::new(self.limit + 1).min_score(0.0));
         // It never finds itself.
         let names = picks.iter().map(|pick| pick.name.as_str()).filter(|name| *name != SEARCH).take(self.limit);
@@ -145,6 +145,6 @@ impl Search {
             name: spec.name.to_string(),
             description: sentence(&spec.description, MAX_DESCRIPTION_BYTES),
         });
-        Ok(Found { tools: tools.collect(), unmatched_words: run.unmatched(&self.query) })
+        Ok(SearchOutput { tools: tools.collect(), unmatched_words: run.unmatched(&self.query) })
     }
 }

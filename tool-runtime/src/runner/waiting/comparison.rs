@@ -16,7 +16,7 @@ use crate::runner::report::failure::Failure;
 use crate::runner::report::telemetry;
 use crate::runner::{ResumeError, Run};
 use crate::store::waiting::Bars;
-use crate::store::{DecisionRecord, PendingCall, Refusal, Waiting, is_before};
+use crate::store::{DecisionRecord, DecisionRefusal, PendingCall, Waiting, is_before};
 
 /// The intended end of a suspended call.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -132,7 +132,7 @@ pub(in crate::runner) async fn refuse(
         stop = stop.reason(why, None);
     }
     let violations = stop.errors.iter().map(Violation::recorded).collect();
-    decision.refused = Some(Refusal { outcome: stop.outcome, mismatch: stop.mismatch, violations });
+    decision.refused = Some(DecisionRefusal { outcome: stop.outcome, mismatch: stop.mismatch, violations });
     decision.arguments = shown.recorded(&run.shared().digests);
     stop.outcome = Outcome::ApprovalMismatch;
     let draft = Draft::reopened(run, waiting.record.clone());

@@ -35,7 +35,7 @@ pub(in crate::runner) fn required_now(run: &Run, call: &PendingCall) -> u32 {
 
 /// Reports an approval that was counted. `Ok` is the call as it waits, if the approval is the last one, which is carried
 /// out next. `Err` is the result of any other approval.
-pub(in crate::runner) async fn report_counted(
+pub(crate) async fn report_counted(
     run: &Run,
     Approval { call, decision, .. }: Approval,
     counted: Counted,
@@ -70,7 +70,7 @@ pub(in crate::runner) async fn report_counted(
 
 /// Returns an approval of a call that needs several, for a process that does not carry it out. `Ok(None)` for any other
 /// decision. `Err` is the result of a decision that was refused.
-pub(in crate::runner) async fn read_here(
+pub(crate) async fn read_here(
     run: &Run,
     question: &Question,
     decision: &ApprovalDecision,
@@ -116,11 +116,7 @@ async fn note_here(
 
 /// Notes the approvals of a graph's call on the call that the graph waits for, except the last one. An approval that is
 /// refused there counts for neither.
-pub(in crate::runner) async fn note_earlier(
-    run: &Run,
-    question: &Question,
-    earlier: &[Decider],
-) -> Result<(), StoreError> {
+pub(crate) async fn note_earlier(run: &Run, question: &Question, earlier: &[Decider]) -> Result<(), StoreError> {
     for decider in earlier {
         match run.pending(question.call_id()).await? {
             Some(call) if !call.is_approved_by(decider) && !call.is_last_approval(decider) => {}

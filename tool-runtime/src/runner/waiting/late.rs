@@ -9,7 +9,7 @@ use crate::store::{AuditRecord, DecisionKind, DecisionRecord, RecordFilter, Stor
 
 /// How many refused decisions are recorded for a call that does not wait. Ids can be guessed, and a sender
 /// of decisions must not be able to fill the store.
-const MOST: usize = 16;
+const MAX_RECORDED_REFUSALS: usize = 16;
 
 /// A principal and a tenant.
 pub(in crate::runner) type Party<'a> = (Option<&'a str>, Option<&'a str>);
@@ -83,7 +83,7 @@ async fn late(
     let records = store.records(&of_call).await?.into_iter().map(|sealed| sealed.record);
     let records: Vec<_> = records.filter(of_party).collect();
     let refused = |record: &&AuditRecord| record.as_decision().is_some_and(|decision| decision.refused.is_some());
-    if records.iter().filter(refused).count() >= MOST {
+    if records.iter().filter(refused).count() >= MAX_RECORDED_REFUSALS {
         return Ok(None);
     }
     // A call with a posted decision still waits, and a running call has only the record of its decision.

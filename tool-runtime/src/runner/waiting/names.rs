@@ -21,7 +21,7 @@ use crate::text::{nearest, pointer};
 use crate::tool::ToolSpec;
 
 /// The maximum number of values of one call that are looked up.
-const MOST: usize = 8;
+const MAX_LOOKUPS: usize = 8;
 
 /// The time limit for all look-ups of one call together.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -76,21 +76,21 @@ pub(in crate::runner) fn unnamed(run: &Run, spec: &ToolSpec, arguments: &str) ->
         };
         match arguments.get(argument) {
             Some(Tree::Array(items)) => {
-                items.iter().take(MOST).enumerate().for_each(|(at, item)| add(format!("{place}/{at}"), item));
+                items.iter().take(MAX_LOOKUPS).enumerate().for_each(|(at, item)| add(format!("{place}/{at}"), item));
             }
             Some(value) => add(place, value),
             None => {}
         }
     }
-    found.truncate(MOST);
+    found.truncate(MAX_LOOKUPS);
     found
 }
 
 /// Looks the names up concurrently, for the run's principal and tenant. A failure is reported, and shown as not
 /// available.
 pub(in crate::runner) async fn look_up(run: &Run, call: &CallId, tool: &str, unnamed: Vec<Unnamed>) -> Names {
-    type Found = (String, Result<Option<String>, ()>);
-    type Named<'a> = Pin<Box<dyn Future<Output = Found> + Send + 'a>>;
+    type LookedUpName = (String, Result<Option<String>, ()>);
+    type Named<'a> = Pin<Box<dyn Future<Output = LookedUpName> + Send + 'a>>;
     if unnamed.is_empty() {
         return Names::default();
     }
@@ -106,7 +106,7 @@ pub(in crate::runner) async fn look_up(run: &Run, call: &CallId, tool: &str, unn
             (one.pointer, found)
         }));
     }
-    let mut named: Vec<Option<Found>> = waiting.iter().map(|_| None).collect();
+    let mut named: Vec<Option<LookedUpName>> = waiting.iter().map(|_| None).collect();
     poll_fn(|cx| {
         for (future, named) in waiting.iter_mut().zip(&mut named).filter(|(_, named)| named.is_none()) {
             if let Poll::Ready(found) = future.as_mut().poll(cx) {

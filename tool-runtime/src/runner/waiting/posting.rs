@@ -94,7 +94,7 @@ pub(in crate::runner) fn leaves_waiting(
 /// Returns the run of a waiting call, with permissions no wider than the call's run had. This runner's policy and those
 /// of the run's stored document apply to it. The options supply connections and a sink. `None` if there are too many
 /// policies, and for a call of a graph, which is decided with the graph's own call.
-pub(in crate::runner) fn run_of(
+pub(crate) fn run_of(
     runner: &ToolRunner,
     call: &PendingCall,
     kept: Option<RunSnapshot>,

@@ -19,8 +19,8 @@ use crate::runner::{ResumeError, Run, RunOptions, ToolRunner};
 use crate::store::effects::{self, Settlement};
 use crate::store::pages::Search;
 use crate::store::{
-    AuditRecord, DecisionKind, DecisionRecord, Document, Key, Refusal, StoreError, StoredUnknown, Transaction, ledger,
-    unsettled,
+    AuditRecord, DecisionKind, DecisionRecord, DecisionRefusal, Document, Key, StoreError, StoredUnknown, Transaction,
+    ledger, unsettled,
 };
 
 /// See [`Run::settle`].
@@ -39,7 +39,8 @@ pub(in crate::runner) async fn settle(
     };
     let record = &unknown.record;
     if let Some(mismatch) = comparison::bars_from(run, &record.name, call_id, decider) {
-        let refusal = Refusal { outcome: Outcome::PolicyDenied, mismatch: Some(mismatch), violations: Vec::new() };
+        let refusal =
+            DecisionRefusal { outcome: Outcome::PolicyDenied, mismatch: Some(mismatch), violations: Vec::new() };
         note(run, record, kind, decider, Some(refusal)).await;
         return Err(ResumeError::barred(call_id, mismatch));
     }
@@ -51,7 +52,7 @@ pub(in crate::runner) async fn settle(
             }
             Err(mut stop) => {
                 let violations = stop.errors.iter().map(Violation::recorded).collect();
-                let refusal = Refusal { outcome: stop.outcome, mismatch: None, violations };
+                let refusal = DecisionRefusal { outcome: stop.outcome, mismatch: None, violations };
                 note(run, record, kind, decider, Some(refusal)).await;
                 stop.outcome = Outcome::ApprovalMismatch;
                 let message = "The result given for the call does not fit its tool. Its outcome is still unknown.";
@@ -112,7 +113,7 @@ async fn note(
     record: &ToolInvocationRecord,
     kind: DecisionKind,
     decider: &Decider,
-    refusal: Option<Refusal>,
+    refusal: Option<DecisionRefusal>,
 ) {
     let now: Timestamp = run.shared().clock.now();
     let known = AuditRecord::Call(Box::new(record.clone()));

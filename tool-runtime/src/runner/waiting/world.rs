@@ -12,7 +12,7 @@ use crate::call::{
     Bounds, Cause, DecisionError, Difference, NamedArgument, Names, Outcome, RecordedWorld, Stated, Suspension,
     ToolExecResult, World, context_of,
 };
-use crate::capability::Source;
+use crate::capability::InjectedFrom;
 use crate::component::{Bindings, Precondition};
 use crate::contain::{attempted, caught, discard};
 use crate::error::ToolError;
@@ -33,7 +33,7 @@ use crate::tool::{Digested, ToolEffect, ToolSpec};
 
 /// How many approvals of one call may not count. The next one that does not ends the call, so that a world that changes
 /// all the time does not ask forever.
-const MOST: u8 = 3;
+const MAX_RENEWED_QUESTIONS: u8 = 3;
 
 /// The code of a call that ends because what it depends on changed after each approval.
 const CHANGED: &str = "world_changed";
@@ -131,7 +131,7 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
     };
     note(open, begun, true);
     let renewed = pending.world.as_deref().map_or(0, |world| world.renewed).saturating_add(1);
-    if renewed > MOST {
+    if renewed > MAX_RENEWED_QUESTIONS {
         let message = "The precondition of the call had changed after each approval. The call did not run.";
         let mut ended = Stop::new(Outcome::Cancelled).message(message);
         (ended.tool_code, ended.reason) = (Some(CHANGED.to_owned()), stop.reason.take());
@@ -255,7 +255,7 @@ fn unbuilt() -> Stop {
 async fn opened(open: &OpenCall, frozen: &Frozen, timeout: Duration) -> Result<Connections, Stop> {
     let mut connections = Connections::default();
     for requirement in &frozen.entry.requirements {
-        if let Source::Connection(kind) = requirement.source
+        if let InjectedFrom::Connection(kind) = requirement.source
             && requirement.effect == ToolEffect::ReadOnly
         {
             connections
@@ -268,8 +268,8 @@ async fn opened(open: &OpenCall, frozen: &Frozen, timeout: Duration) -> Result<C
 
 /// Returns the statements as a person reads them, without values of sensitive arguments.
 async fn statements(open: &OpenCall, frozen: &Frozen, precondition: &Precondition) -> Result<Vec<Stated>, Stop> {
-    if precondition.stated().len() > Precondition::MOST {
-        let why = format!("the precondition states more than {} values", Precondition::MOST);
+    if precondition.stated().len() > Precondition::MAX_STATEMENTS {
+        let why = format!("the precondition states more than {} values", Precondition::MAX_STATEMENTS);
         return Err(unread(Outcome::ExecutionError, why));
     }
     let secrets = secrets(&frozen.entry.spec, frozen.effective());

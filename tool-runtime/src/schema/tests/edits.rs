@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::call::ToolContext;
-use crate::capability::{Requirement, Source};
+use crate::capability::{InjectedFrom, Requirement};
 use crate::json::digest;
 use crate::schema::edit::add_min_properties;
 use crate::schema::{check_foreign, definition_hash, publish_require_any};
@@ -73,17 +73,17 @@ fn the_hash_covers_all_but_title_and_itself() {
 #[test]
 fn the_hash_covers_what_the_tool_borrows() {
     let borrowed = |name, effect, source| Requirement { name, effect, source, ..Requirement::of::<ToolContext>() };
-    let clock = borrowed("Clock", ToolEffect::ReadOnly, Source::Capability);
-    let mail = borrowed("Mail", ToolEffect::StateChange, Source::Connection("mail"));
+    let clock = borrowed("Clock", ToolEffect::ReadOnly, InjectedFrom::Capability);
+    let mail = borrowed("Mail", ToolEffect::StateChange, InjectedFrom::Connection("mail"));
     let hash = definition_hash(&spec(), &[clock, mail]);
     assert_eq!(definition_hash(&spec(), &[mail, clock]), hash);
-    let context = borrowed("ToolContext", ToolEffect::ReadOnly, Source::Context);
+    let context = borrowed("ToolContext", ToolEffect::ReadOnly, InjectedFrom::Context);
     assert_eq!(definition_hash(&spec(), &[mail, clock, context]), hash);
     for other in [
         vec![clock],
         vec![clock, Requirement { effect: ToolEffect::ExternalSideEffect, ..mail }],
-        vec![clock, Requirement { source: Source::Connection("post"), ..mail }],
-        vec![clock, Requirement { source: Source::Capability, ..mail }],
+        vec![clock, Requirement { source: InjectedFrom::Connection("post"), ..mail }],
+        vec![clock, Requirement { source: InjectedFrom::Capability, ..mail }],
     ] {
         assert_ne!(definition_hash(&spec(), &other), hash);
     }

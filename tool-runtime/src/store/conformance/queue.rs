@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::store::conformance::ledger::LONG;
 use crate::store::conformance::{ask, at, read, several, update};
-use crate::store::runs::{self, Due, Leasing, Next, Progress, Taker};
+use crate::store::runs::{self, AfterUpdate, Due, Leasing, RunUpdate, Taker};
 use crate::store::{Document, DueRun, Holder, Key, QueueDepth, RunLease, Store, StoredRun, Transaction};
 use crate::tool::Hash;
 
@@ -137,8 +137,8 @@ pub(super) async fn runs_are_counted(store: Arc<dyn Store>) {
     assert_eq!(lanes.len(), 3, "a run of an engine has no lane among those of workers");
 }
 
-fn taker(owner: &str, by: Duration, per_tenant: usize) -> Taker {
-    Taker { owner: owner.into(), by, only: None, per_tenant: Some(per_tenant) }
+fn taker(owner: &str, lease_duration: Duration, per_tenant: usize) -> Taker {
+    Taker { owner: owner.into(), lease_duration, version: None, per_tenant: Some(per_tenant) }
 }
 
 async fn lease(store: &dyn Store, run: &StoredRun, taker: Taker) -> Leasing {
@@ -149,9 +149,9 @@ async fn lease(store: &dyn Store, run: &StoredRun, taker: Taker) -> Leasing {
 
 async fn release(store: &dyn Store, run: &StoredRun, lease: RunLease, version: Option<Hash>) {
     let keys = [Key::run(Arc::clone(&run.run_id)), run.slots()];
-    let next = Next::Release { due: Due::Now, news: run.news };
-    let progress = Progress { document: None, state: None, version, taken: None, failures: 0, next };
-    ask(store, keys, move |transaction| runs::save(transaction, &lease, &progress)).await.expect("it has the run");
+    let next = AfterUpdate::Release { due: Due::Now, news: run.news };
+    let update = RunUpdate { document: None, state: None, version, taken: None, failures: 0, next };
+    ask(store, keys, move |transaction| runs::save(transaction, &lease, &update)).await.expect("it has the run");
 }
 
 pub(super) async fn a_tenant_has_so_many_runs_at_a_time(store: Arc<dyn Store>) {
@@ -208,7 +208,7 @@ pub(super) async fn a_tenant_has_so_many_runs_at_a_time(store: Arc<dyn Store>) {
 pub(super) async fn a_run_keeps_its_version(store: Arc<dyn Store>) {
     let begun = run("begun", "acme", at(0));
     put(&*store, [begun.clone()]).await;
-    let as_of = |only| Taker { only, per_tenant: None, ..taker("worker", LONG, 1) };
+    let as_of = |version| Taker { version, per_tenant: None, ..taker("worker", LONG, 1) };
     for version in [OURS, OTHERS] {
         let Leasing::Leased(held, run) = lease(&*store, &begun, as_of(None)).await else { panic!("it is due") };
         release(&*store, &run, held, Some(version)).await;

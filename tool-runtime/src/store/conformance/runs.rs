@@ -8,7 +8,7 @@ use crate::store::Holder;
 use crate::store::conformance::ledger::LONG;
 use crate::store::conformance::{ask, at, read, run, several, update};
 
-use crate::store::runs::{Due, Leasing, Next, Progress, Taker};
+use crate::store::runs::{AfterUpdate, Due, Leasing, RunUpdate, Taker};
 use crate::store::{
     Document, DocumentKind, Key, Query, RunLease, Store, StoreError, StoredRun, Transaction, posts, runs,
 };
@@ -45,8 +45,8 @@ pub(super) async fn runs_are_kept(store: Arc<dyn Store>) {
     }
 }
 
-async fn lease(store: &dyn Store, owner: String, by: Duration) -> Option<(RunLease, StoredRun)> {
-    let taker = Taker { owner: owner.into(), by, only: None, per_tenant: None };
+async fn lease(store: &dyn Store, owner: String, lease_duration: Duration) -> Option<(RunLease, StoredRun)> {
+    let taker = Taker { owner: owner.into(), lease_duration, version: None, per_tenant: None };
     let take = move |transaction: &mut Transaction| runs::lease(transaction, &"run".into(), &taker);
     match ask(store, [Key::run("run")], take).await.expect("it answers") {
         Leasing::Leased(lease, run) => Some((lease, *run)),
@@ -59,13 +59,13 @@ async fn save(
     lease: &RunLease,
     document: &str,
     taken: Option<Key>,
-    next: Next,
+    next: AfterUpdate,
 ) -> Result<(), StoreError> {
     let keys: Vec<_> = std::iter::once(Key::run("run")).chain(taken.clone()).collect();
     let lease = lease.clone();
     let (document, state) = (Some(document.into()), Some("running".into()));
-    let progress = Progress { document, state, version: None, taken, failures: 0, next };
-    ask(store, keys, move |transaction| runs::save(transaction, &lease, &progress)).await
+    let update = RunUpdate { document, state, version: None, taken, failures: 0, next };
+    ask(store, keys, move |transaction| runs::save(transaction, &lease, &update)).await
 }
 
 /// Stores a run that is due.
@@ -85,10 +85,10 @@ pub(super) async fn a_run_has_one_worker(store: Arc<dyn Store>) {
     let mut held: Vec<_> = several(&store, 8, take).await.into_iter().flatten().collect();
     assert_eq!(held.len(), 1, "a run has one worker");
     let (held, taken) = held.remove(0);
-    let fenced = save(&*store, &gone, "late", None, Next::Keep).await.expect_err("its lease ended");
+    let fenced = save(&*store, &gone, "late", None, AfterUpdate::Keep).await.expect_err("its lease ended");
     assert_eq!(fenced.code(), StoreError::Fenced.code(), "a worker without its lease cannot write");
-    save(&*store, &held, "0", None, Next::Keep).await.expect("it has the run");
-    let release = Next::Release { due: Due::At(at(0)), news: taken.news };
+    save(&*store, &held, "0", None, AfterUpdate::Keep).await.expect("it has the run");
+    let release = AfterUpdate::Release { due: Due::At(at(0)), news: taken.news };
     save(&*store, &held, "1", None, release).await.expect("it gives it back");
     let (_, run) = lease(&*store, "next".to_owned(), LONG).await.expect("a released run is due and has no worker");
     assert_eq!(&*run.document, "1", "the next worker continues where the last one ended");
@@ -126,11 +126,11 @@ pub(super) async fn what_is_posted_is_taken_once(store: Arc<dyn Store>) {
     assert_eq!((before.posts, before.news), (3, 3), "each post is news once");
     for (key, _) in &waits {
         let taken = Some(key.clone());
-        save(&*store, &held, "1", taken, Next::Keep).await.expect("it has the run");
+        save(&*store, &held, "1", taken, AfterUpdate::Keep).await.expect("it has the run");
     }
     assert_eq!(posted(&*store).await, [], "a taken post is gone");
     assert!(post(&*store, "d", None).await.expect("it answers"));
-    let release = Next::Release { due: Due::Never, news: before.news };
+    let release = AfterUpdate::Release { due: Due::Never, news: before.news };
     save(&*store, &held, "2", None, release).await.expect("it has the run");
     let (_, after) =
         lease(&*store, "two".to_owned(), LONG).await.expect("a post that arrived meanwhile makes the run due");

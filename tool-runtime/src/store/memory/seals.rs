@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, MutexGuard};
 
 use crate::store::SealedRecord;
-use crate::store::memory::state::{State, Unsealed};
+use crate::store::memory::state::{MemoryContents, Unsealed};
 use crate::store::{Chain, RecordFilter, StoreError};
 
 /// How many records are sealed at a time. The lock of the store is held only to take them and to put them back.
@@ -26,7 +26,7 @@ struct Run {
 
 impl Seals {
     /// Seals the records that were appended before this call.
-    pub(super) fn seal<'s>(&mut self, state: impl Fn() -> MutexGuard<'s, State>) -> Result<(), StoreError> {
+    pub(super) fn seal<'s>(&mut self, state: impl Fn() -> MutexGuard<'s, MemoryContents>) -> Result<(), StoreError> {
         let mut left = state().unsealed_count();
         loop {
             let unsealed = state().unsealed(BATCH.min(left))?;
@@ -42,7 +42,7 @@ impl Seals {
     }
 
     /// Seals the records that were appended meanwhile, under the lock of the store.
-    pub(super) fn seal_rest(&mut self, state: &mut State) -> Result<(), StoreError> {
+    pub(super) fn seal_rest(&mut self, state: &mut MemoryContents) -> Result<(), StoreError> {
         loop {
             let unsealed = state.unsealed(BATCH)?;
             let (first, count) = (unsealed.first, unsealed.records.len());
@@ -78,7 +78,7 @@ impl Seals {
     /// Checks the conditions of changes of records.
     pub(super) fn check(
         &self,
-        state: &State,
+        state: &MemoryContents,
         closed: &[(Arc<str>, Option<Chain>)],
         erased: &[SealedRecord],
     ) -> Result<(), StoreError> {
@@ -96,18 +96,18 @@ impl Seals {
     }
 
     /// Forgets the sealed records that the store dropped to make room.
-    pub(super) fn forget_gone(&mut self, state: &mut State) {
+    pub(super) fn forget_gone(&mut self, state: &mut MemoryContents) {
         state.take_gone().iter().for_each(|run| self.forget(run));
     }
 
     /// Removes the records of a run whose chain ends here.
-    pub(super) fn purge(&mut self, state: &mut State, run_id: Arc<str>, end: Chain) {
+    pub(super) fn purge(&mut self, state: &mut MemoryContents, run_id: Arc<str>, end: Chain) {
         let run = self.0.entry(run_id).or_insert(Run { chain: end, places: VecDeque::new() });
         run.places.drain(..).for_each(|position| state.replace(position, None));
     }
 
     /// Replaces the contents of a record.
-    pub(super) fn erase(&self, state: &mut State, new: SealedRecord) {
+    pub(super) fn erase(&self, state: &mut MemoryContents, new: SealedRecord) {
         let Some(position) = self.position(new.record.run_id(), new.sequence) else { return };
         let Some(sealed) = state.sealed(position) else { return };
         let erased = SealedRecord { record: new.record, ..(**sealed).clone() };
@@ -133,7 +133,7 @@ impl Seals {
 
     /// Returns the sealed records that the filter selects, with their positions, counted from 1. With a run in the
     /// filter, only the records of that run are searched.
-    pub(super) fn matching(&self, state: &State, filter: &RecordFilter) -> Vec<(u64, Arc<SealedRecord>)> {
+    pub(super) fn matching(&self, state: &MemoryContents, filter: &RecordFilter) -> Vec<(u64, Arc<SealedRecord>)> {
         let of_run = filter.run_id.as_ref().map(|run| self.0.get(run).map(|run| &run.places));
         let all = state.dropped..state.dropped + state.records.len() as u64;
         let (some, all) = match of_run {
@@ -158,11 +158,11 @@ mod tests {
 
     const LIMIT: usize = 8;
 
-    fn append(state: &mut State, run: &str, call: usize) {
+    fn append(state: &mut MemoryContents, run: &str, call: usize) {
         state.append(record(run, &format!("call_{call}")).into(), LIMIT);
     }
 
-    fn all(seals: &Seals, state: &Mutex<State>) -> Vec<SealedRecord> {
+    fn all(seals: &Seals, state: &Mutex<MemoryContents>) -> Vec<SealedRecord> {
         let found = seals.matching(&state.lock().unwrap(), &RecordFilter::default());
         found.into_iter().map(|(position, sealed)| SealedRecord { position, ..(*sealed).clone() }).collect()
     }
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn records_are_appended_while_others_are_sealed() {
         for appended in 0..=2 * LIMIT {
-            let (state, mut seals) = (Mutex::new(State::default()), Seals::default());
+            let (state, mut seals) = (Mutex::new(MemoryContents::default()), Seals::default());
             for call in 0..5 {
                 append(&mut state.lock().unwrap(), if call % 2 == 0 { "a" } else { "b" }, call);
             }
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_records_of_a_run_are_found_by_their_places() {
-        let (state, mut seals) = (Mutex::new(State::default()), Seals::default());
+        let (state, mut seals) = (Mutex::new(MemoryContents::default()), Seals::default());
         (0..3).for_each(|call| append(&mut state.lock().unwrap(), "a", call));
         (3..6).for_each(|call| append(&mut state.lock().unwrap(), "b", call));
         seals.seal(|| state.lock().unwrap()).unwrap();

@@ -39,7 +39,7 @@ fn is_purged(document: &StoredDocument) -> bool {
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct MemoryContents {
     pub(super) records: VecDeque<StoredRecord>,
     /// How many records at the front of `records` are sealed. Those being sealed come next, if any.
     sealed: usize,
@@ -74,7 +74,7 @@ pub(super) enum StoredRecord {
     Removed,
 }
 
-impl State {
+impl MemoryContents {
     pub(super) fn document(&self, key: &Key) -> Option<&StoredDocument> {
         let position = self.positions.get(key)?;
         self.documents.get(position)

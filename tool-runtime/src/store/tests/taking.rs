@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::call::Question;
 use crate::store::posts::NotPosted;
-use crate::store::runs::{self, Due, Next, Progress, Taker, Taking};
+use crate::store::runs::{self, AfterUpdate, Due, RunUpdate, Taker, Taking};
 use crate::store::{Document, Key, RunLease, StoreError, StoredRun, Transaction, posts};
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -39,10 +39,10 @@ impl One {
         self.change(second, |transaction| runs::take(transaction, &"r".into(), party, &owner.into(), LEASE)).unwrap()
     }
 
-    fn save(&mut self, second: i64, lease: &RunLease, next: Next) -> Result<(), StoreError> {
-        let progress =
-            Progress { document: None, state: Some("asked".into()), version: None, taken: None, failures: 0, next };
-        self.change(second, |transaction| runs::save(transaction, lease, &progress))
+    fn save(&mut self, second: i64, lease: &RunLease, next: AfterUpdate) -> Result<(), StoreError> {
+        let update =
+            RunUpdate { document: None, state: Some("asked".into()), version: None, taken: None, failures: 0, next };
+        self.change(second, |transaction| runs::save(transaction, lease, &update))
     }
 }
 
@@ -69,14 +69,14 @@ fn one_process_has_a_run() {
     }
     assert_eq!(lease(one.take(1, ("ada", "acme"), "maker")), made, "who asks twice has it once");
     // Once it is released, another process may take it although it is not due, and the first one can no longer write.
-    one.save(2, &made, Next::Release { due: Due::Never, news: 0 }).unwrap();
+    one.save(2, &made, AfterUpdate::Release { due: Due::Never, news: 0 }).unwrap();
     let taken = lease(one.take(3, ("ada", "acme"), "other"));
-    assert!(matches!(one.save(4, &made, Next::Keep), Err(StoreError::Fenced)));
-    one.save(4, &taken, Next::Keep).unwrap();
+    assert!(matches!(one.save(4, &made, AfterUpdate::Keep), Err(StoreError::Fenced)));
+    one.save(4, &taken, AfterUpdate::Keep).unwrap();
     // After its lease has ended, the next process takes the run over: here a worker, because the run is due then.
     let leased =
         one.change(40, |transaction| runs::lease(transaction, &"r".into(), &Taker::any("worker", LEASE))).unwrap();
-    assert!(leased.leased().is_some() && matches!(one.save(41, &taken, Next::Keep), Err(StoreError::Fenced)));
+    assert!(leased.leased().is_some() && matches!(one.save(41, &taken, AfterUpdate::Keep), Err(StoreError::Fenced)));
 }
 
 #[test]
@@ -115,9 +115,9 @@ fn each_call_of_a_post_is_decided_by_it_alone() {
     let lease = one.change(1, |transaction| runs::lease(transaction, &"r".into(), &Taker::any("worker", LEASE)));
     let (lease, _) = lease.unwrap().leased().unwrap();
     let taken = Some(key.clone());
-    let (state, next) = (Some("ran".into()), Next::Keep);
-    let progress = Progress { document: None, state, version: None, taken, failures: 0, next };
-    one.change(2, |transaction| runs::save(transaction, &lease, &progress)).unwrap();
+    let (state, next) = (Some("ran".into()), AfterUpdate::Keep);
+    let update = RunUpdate { document: None, state, version: None, taken, failures: 0, next };
+    one.change(2, |transaction| runs::save(transaction, &lease, &update)).unwrap();
     assert_eq!(post(&mut one, &["b"]), Err(NotPosted::Answered(question("b"))));
     assert_eq!(post(&mut one, &["c"]), Ok(()));
 }

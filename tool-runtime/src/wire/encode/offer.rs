@@ -8,13 +8,13 @@ use serde_json::Value;
 use crate::wire::ReasoningEffort;
 use crate::wire::encode::report::EncodeErrorKind;
 use crate::wire::encode::strict::{self, Closing, Room};
-use crate::wire::encode::tools::{Carries, CheckedTool, PropertyNames, narrows};
+use crate::wire::encode::tools::{CheckedTool, FormatFeatures, PropertyNames};
 use crate::wire::encode::{Dialect, EncodeError, EncodeOptions, Loss, SentSchema, ToolChoice, WireTool};
 
 /// The checks of one request.
 pub(super) struct Offer<'o> {
     options: &'o EncodeOptions,
-    pub(super) carries: &'static Carries,
+    pub(super) features: &'static FormatFeatures,
     pub(super) losses: Vec<Loss>,
     pub(super) room: Room,
 }
@@ -32,15 +32,15 @@ fn beginning(text: &str, most: usize) -> Option<&str> {
 impl<'o> Offer<'o> {
     /// Creates the checks of a request. `room` is the rest of the provider's limits for strict tools.
     pub(super) fn new(dialect: &dyn Dialect, options: &'o EncodeOptions, room: Room) -> Self {
-        Self { options, carries: dialect.carries(), losses: Vec::new(), room }
+        Self { options, features: dialect.features(), losses: Vec::new(), room }
     }
 
     /// Whether the choice is a subset that the format cannot name, and the tool is not in it.
     pub(super) fn leaves_out(&mut self, name: &str) -> bool {
         let out = match &self.options.settings.tool_choice {
             // The format cannot forbid calls, so no tool is offered.
-            Some(ToolChoice::None) if !self.carries.choice => return true,
-            Some(choice) if narrows(self.carries, Some(choice)) => !choice.allows(name),
+            Some(ToolChoice::None) if !self.features.choice => return true,
+            Some(choice) if self.features.narrows(Some(choice)) => !choice.allows(name),
             _ => false,
         };
         if out {
@@ -66,7 +66,7 @@ impl<'o> Offer<'o> {
 
     /// The description, cut between words where the provider takes less.
     fn description<'a>(&mut self, tool: WireTool<'a>) -> Result<&'a str, EncodeError> {
-        let limit = self.carries.description.filter(|_| self.options.provider_limits);
+        let limit = self.features.description.filter(|_| self.options.provider_limits);
         let Some((limit, cut)) = limit.and_then(|limit| Some((limit, beginning(tool.description, limit)?))) else {
             return Ok(tool.description);
         };
@@ -80,7 +80,7 @@ impl<'o> Offer<'o> {
 
     /// Refuses more tools than the provider takes: it is unknown which of them the model needs.
     pub(super) fn check_count(&self, tools: usize) -> Result<(), EncodeError> {
-        match self.carries.tools.filter(|_| self.options.provider_limits) {
+        match self.features.tools.filter(|_| self.options.provider_limits) {
             Some(most) if tools > most => Err(EncodeError::new(EncodeErrorKind::TooManyTools, None, None)),
             _ => Ok(()),
         }
@@ -92,17 +92,17 @@ impl<'o> Offer<'o> {
         if schema.get("type").and_then(Value::as_str) != Some("object") {
             return Err(refuse(None));
         }
-        if self.carries.property_names == PropertyNames::Short
+        if self.features.property_names == PropertyNames::Short
             && let Some(path) = strict::long_property(&schema)
         {
             return Err(refuse(Some(path)));
         }
-        if let Some(closing) = self.carries.closing.filter(|_| self.options.strict)
+        if let Some(closing) = self.features.closing.filter(|_| self.options.strict)
             && let Some(closed) = self.close(tool, closing)?
         {
             return Ok(closed);
         }
-        if let Some(keyword) = self.carries.refused_at_root.iter().find(|keyword| schema.get(**keyword).is_some()) {
+        if let Some(keyword) = self.features.refused_at_root.iter().find(|keyword| schema.get(**keyword).is_some()) {
             return Err(refuse(Some(format!("/{keyword}"))));
         }
         Ok((schema, SentSchema::Authoritative))
@@ -136,7 +136,7 @@ impl<'o> Offer<'o> {
 
     /// Returns the schema of a typed answer, closed if the provider requires that. `None` if it cannot be closed.
     pub(super) fn answer_schema(&mut self, answer: WireTool<'_>) -> Option<Value> {
-        let Some(closing) = self.carries.closing else { return serde_json::from_str(answer.input_schema).ok() };
+        let Some(closing) = self.features.closing else { return serde_json::from_str(answer.input_schema).ok() };
         let closed = strict::close(answer.input_schema, closing).ok()?;
         self.room.take(closing, &closed).ok()?;
         Some(closed.schema)
@@ -148,12 +148,12 @@ impl<'o> Offer<'o> {
         // A provider may refuse a forced call together with reasoning; the tool's description then asks for the call.
         let reasons = self.options.settings.reasoning.is_some_and(|effort| effort != ReasoningEffort::Off);
         match choice {
-            Some(ToolChoice::None) if self.carries.choice => named(),
+            Some(ToolChoice::None) if self.features.choice => named(),
             Some(ToolChoice::Allowed { mut names, required }) => {
                 names.push(name.to_owned());
                 Some(ToolChoice::Allowed { names, required })
             }
-            None | Some(ToolChoice::Auto) if alone && self.carries.choice && !reasons => named(),
+            None | Some(ToolChoice::Auto) if alone && self.features.choice && !reasons => named(),
             choice => choice,
         }
     }
@@ -171,7 +171,7 @@ impl<'o> Offer<'o> {
             Some(ToolChoice::Named(name)) if !tools.contains_key(name) => {
                 Err(EncodeError::new(EncodeErrorKind::UnknownToolChoice, Some(name), None))
             }
-            Some(_) if !self.carries.choice => {
+            Some(_) if !self.features.choice => {
                 let error = EncodeError::new(EncodeErrorKind::UnsupportedToolChoice, None, None);
                 if !self.options.leave_out_unsupported {
                     return Err(error);
@@ -187,10 +187,10 @@ impl<'o> Offer<'o> {
         let mut lose = |path: &str, what: &str| {
             self.losses.push(Loss { tool: None, path: path.to_owned(), what: what.to_owned() });
         };
-        if self.options.strict && self.carries.closing.is_none() {
+        if self.options.strict && self.features.closing.is_none() {
             lose("strict", "the format has no strict schemas");
         }
-        if self.options.settings.parallel_calls == Some(false) && !self.carries.parallel {
+        if self.options.settings.parallel_calls == Some(false) && !self.features.parallel {
             lose("parallel_calls", "the format cannot limit a turn to one call");
         }
     }

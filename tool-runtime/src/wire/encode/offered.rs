@@ -1,7 +1,5 @@
-//! [`OfferedTools`]: the tools of requests as text, written once for all requests that offer the same.
-//!
-//! Closing schemas and writing them through trees costs tens of microseconds a tool, and most requests offer the same
-//! tools. Only the parts that a request may change are left to it: choice, answer and marks.
+//! [`OfferedTools`]: the JSON text of a set of tools, encoded once and shared by all requests that offer this set. A
+//! request adds its choice, its limit to one call, the tool of its answer and its cache mark.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,17 +7,19 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::wire::encode::tools::{Checks, Extras, check, extras, narrows};
-use crate::wire::encode::{AnswerMode, Dialect, EncodeError, EncodeOptions, Loss, SentSchema, ToolChoice, WireTool};
+use crate::wire::encode::tools::{CheckedTools, check};
+use crate::wire::encode::{Dialect, EncodeError, EncodeOptions, Loss, SentSchema, WireTool};
 
 /// The tools of requests, written for one format.
 pub(crate) struct OfferedTools {
-    checks: Checks,
+    pub(super) checked: CheckedTools,
     names: Arc<BTreeSet<String>>,
     /// The tools that the format cannot carry.
     left_out: Vec<String>,
-    /// The text before and after the list.
-    around: (String, String),
+    /// The text before the list.
+    prefix: String,
+    /// The text after the list.
+    suffix: String,
     /// The tools, with a comma between each two.
     list: String,
     /// Where the last one begins in the list.
@@ -30,8 +30,8 @@ pub(crate) struct OfferedTools {
 }
 
 impl OfferedTools {
-    /// Writes the tools. Only the options for closing schemas and for unsupported tools count, unless the choice
-    /// [narrows](Self::narrows) the tools.
+    /// Encodes the tools. Uses `strict`, `leave_out_unsupported` and `provider_limits` of the options, and the choice only
+    /// if it [narrows](crate::wire::encode::FormatFeatures::narrows) the tools.
     pub(crate) fn new<'a, T: Into<WireTool<'a>>>(
         dialect: &dyn Dialect,
         tools: impl IntoIterator<Item = T>,
@@ -40,7 +40,7 @@ impl OfferedTools {
         let (mut list, mut last, mut newest) = (String::new(), 0, None);
         let mut given = Vec::new();
         let tools = tools.into_iter().map(Into::into).inspect(|tool: &WireTool<'a>| given.push(tool.name));
-        let checks = check(dialect, tools, options, |tool| {
+        let checked = check(dialect, tools, options, |tool| {
             if !list.is_empty() {
                 list.push(',');
             }
@@ -48,35 +48,31 @@ impl OfferedTools {
             list.push_str(&tool.to_string());
             newest = Some(tool);
         })?;
-        let choice = options.settings.tool_choice.as_ref().filter(|choice| narrows(dialect.carries(), Some(choice)));
+        let choice = options.settings.tool_choice.as_ref().filter(|choice| dialect.features().narrows(Some(choice)));
         let is_left_out =
-            |name: &&str| !checks.tools.contains_key(*name) && choice.is_none_or(|choice| choice.allows(name));
+            |name: &&str| !checked.tools.contains_key(*name) && choice.is_none_or(|choice| choice.allows(name));
         let left_out = given.into_iter().filter(is_left_out).map(str::to_owned).collect();
         // The empty list marks the place of the tools.
-        let around = dialect.tools(Vec::new()).to_string();
-        let (open, close) = around.split_at(around.find("[]").map_or(around.len(), |list| list + 1));
-        let names = checks.tools.keys().map(|name| 2 * name.len() + 128).sum::<usize>();
-        let losses = checks.losses.iter().map(|loss| loss.path.len() + loss.what.len() + 128).sum::<usize>();
+        let empty = dialect.tools(Vec::new()).to_string();
+        let (prefix, suffix) = empty.split_at(empty.find("[]").map_or(empty.len(), |list| list + 1));
+        let name_bytes = checked.tools.keys().map(|name| 2 * name.len() + 128).sum::<usize>();
+        let loss_bytes = checked.losses.iter().map(|loss| loss.path.len() + loss.what.len() + 128).sum::<usize>();
         Ok(Self {
-            size: list.len() + names + losses,
-            names: Arc::new(checks.tools.keys().cloned().collect()),
+            size: list.len() + name_bytes + loss_bytes,
+            names: Arc::new(checked.tools.keys().cloned().collect()),
             left_out,
-            around: (open.to_owned(), close.to_owned()),
+            prefix: prefix.to_owned(),
+            suffix: suffix.to_owned(),
             list,
             last,
             marked: newest.and_then(|newest| marked(dialect, newest)),
-            checks,
+            checked,
         })
-    }
-
-    /// Whether a choice decides which tools are offered: the format cannot name several in one.
-    pub(crate) fn narrows(dialect: &dyn Dialect, choice: Option<&ToolChoice>) -> bool {
-        narrows(dialect.carries(), choice)
     }
 
     /// Which schema of a tool is sent; `None` for one that is not offered.
     pub(crate) fn sent(&self, name: &str) -> Option<SentSchema> {
-        self.checks.tools.get(name).copied()
+        self.checked.tools.get(name).copied()
     }
 
     /// The tools that the format cannot carry.
@@ -86,22 +82,12 @@ impl OfferedTools {
 
     /// The parts of the tools that the format cannot carry.
     pub(crate) fn losses(&self) -> &[Loss] {
-        &self.checks.losses
+        &self.checked.losses
     }
 
     /// The bytes of memory that it takes, about.
     pub(crate) const fn size(&self) -> usize {
         self.size
-    }
-
-    /// The parts of a request about these tools, without their list.
-    pub(super) fn extras(
-        &self,
-        dialect: &dyn Dialect,
-        options: &EncodeOptions,
-        answer: Option<(WireTool<'_>, AnswerMode)>,
-    ) -> Result<Extras, EncodeError> {
-        extras(dialect, &self.checks, options, answer)
     }
 
     /// The names that a request offers, the answer's tool included.
@@ -115,19 +101,19 @@ impl OfferedTools {
 
     /// The value of the field, in pieces; empty if there is no tool. With marks, the last tool has one.
     pub(super) fn pieces(&self, dialect: &dyn Dialect, answer: Option<Value>, marks: bool) -> Vec<Cow<'_, str>> {
-        let (open, close) = (self.around.0.as_str(), self.around.1.as_str());
+        let (prefix, suffix) = (self.prefix.as_str(), self.suffix.as_str());
         let Some(answer) = answer else {
             let Some(marked) = self.marked.as_deref().filter(|_| marks) else {
-                let list = [open, &self.list, close].map(Cow::Borrowed);
+                let list = [prefix, &self.list, suffix].map(Cow::Borrowed);
                 return if self.list.is_empty() { Vec::new() } else { list.into() };
             };
             let before = self.list.get(..self.last).unwrap_or_default();
-            return [open, before, marked, close].map(Cow::Borrowed).into();
+            return [prefix, before, marked, suffix].map(Cow::Borrowed).into();
         };
         let plain = answer.to_string();
         let answer = Some(answer).filter(|_| marks).and_then(|answer| marked(dialect, answer)).unwrap_or(plain);
         let comma = if self.list.is_empty() { "" } else { "," };
-        vec![open.into(), self.list.as_str().into(), comma.into(), answer.into(), close.into()]
+        vec![prefix.into(), self.list.as_str().into(), comma.into(), answer.into(), suffix.into()]
     }
 }
 

@@ -11,6 +11,7 @@ use crate::json::quote;
 use crate::wire::encode::extra::fold;
 use crate::wire::encode::messages::encode_marked;
 use crate::wire::encode::report::EncodeErrorKind;
+use crate::wire::encode::tools::tool_fields;
 use crate::wire::encode::{
     AnswerMode, Dialect, EncodeError, EncodeOptions, Loss, OfferedTools, WireTool, encode_settings,
 };
@@ -99,8 +100,8 @@ pub(crate) fn encode_request<'p>(
     asked: &RequestInput<'_>,
 ) -> Result<Request<'p>, EncodeError> {
     let marks = asked.options.settings.cache != Some(false);
-    let extras = tools.extras(dialect, asked.options, asked.answer)?;
-    let (answer, tool) = extras.answer.unzip();
+    let tool_fields = tool_fields(dialect, &tools.checked, asked.options, asked.answer)?;
+    let (answer, tool) = tool_fields.answer.unzip();
     let offered = tools.names(answer.as_deref());
     let history = encode_marked(format, dialect, asked.messages, Some(asked.model), marks);
     let settings = encode_settings(dialect, &asked.options.settings, Some(asked.model))?;
@@ -110,7 +111,7 @@ pub(crate) fn encode_request<'p>(
     if !list.is_empty() {
         fields.push(("tools".to_owned(), Text::Pieces(list)));
     }
-    for (name, value) in extras.body {
+    for (name, value) in tool_fields.body {
         merge(&mut rest, &name, value, &format!("extra.{name}"))?;
     }
     let (list, others): (Vec<_>, Vec<_>) =
@@ -122,7 +123,8 @@ pub(crate) fn encode_request<'p>(
         path: name,
         what: "a field of the history that an extra field overrides".to_owned(),
     });
-    let losses = extras.losses.into_iter().chain(settings.losses).chain(history.losses).chain(overridden).collect();
+    let losses =
+        tool_fields.losses.into_iter().chain(settings.losses).chain(history.losses).chain(overridden).collect();
     fields.extend(rest.into_iter().map(|(name, value)| (name, Text::Own(raw(&value)))));
     Ok(Request { fields, offered, losses })
 }

@@ -87,10 +87,10 @@ pub(crate) fn encode_settings(
     model: Option<&str>,
 ) -> Result<Encoded, EncodeError> {
     check(settings)?;
-    let words = dialect.carries().vocabulary;
+    let words = dialect.features().vocabulary;
     let mut out = Fields::default();
     sampling(words, settings, &mut out);
-    (dialect.carries().settings)(settings, model, &mut out);
+    (dialect.features().settings)(settings, model, &mut out);
     if let Some(tier) = &settings.service_tier {
         match words.tier {
             None => out.lose("service_tier", "the format has no classes of service"),

@@ -12,7 +12,7 @@ use crate::wire::encode::{
 };
 
 /// The abilities of a format.
-pub(crate) struct Carries {
+pub(crate) struct FormatFeatures {
     /// Keywords that the provider refuses at the root of a schema.
     pub(crate) refused_at_root: &'static [&'static str],
     /// Which names of properties the provider takes.
@@ -33,6 +33,14 @@ pub(crate) struct Carries {
     pub(crate) vocabulary: &'static Vocabulary,
     /// Writes the settings that the vocabulary does not: reasoning, metadata and the user.
     pub(crate) settings: fn(&RequestSettings, Option<&str>, &mut Fields),
+}
+
+impl FormatFeatures {
+    /// Whether the choice changes the list of tools, because the format cannot express the choice.
+    pub(crate) const fn narrows(&self, choice: Option<&ToolChoice>) -> bool {
+        matches!(choice, Some(ToolChoice::Allowed { .. })) && !self.allowed
+            || matches!(choice, Some(ToolChoice::None)) && !self.choice
+    }
 }
 
 /// Which names of properties a provider takes.
@@ -87,20 +95,20 @@ pub(crate) fn encode_tools<'a, T: Into<WireTool<'a>>>(
     options: &EncodeOptions,
 ) -> Result<Encoded, EncodeError> {
     let mut list = Vec::new();
-    let mut checks = check(dialect, tools, options, |tool| list.push(tool))?;
-    let extras = extras(dialect, &checks, options, None)?;
+    let mut checked = check(dialect, tools, options, |tool| list.push(tool))?;
+    let fields = tool_fields(dialect, &checked, options, None)?;
     let mut body = Map::new();
     if !list.is_empty() {
         body.insert("tools".to_owned(), dialect.tools(list));
     }
-    body.extend(extras.body);
-    checks.losses.extend(extras.losses);
-    Ok(Encoded { body, tools: checks.tools, losses: checks.losses })
+    body.extend(fields.body);
+    checked.losses.extend(fields.losses);
+    Ok(Encoded { body, tools: checked.tools, losses: checked.losses })
 }
 
-/// The facts about the tools that passed the checks. They depend on the choice only where the format cannot name
-/// several tools in one.
-pub(super) struct Checks {
+/// The facts about the tools that passed the checked. They depend on the choice only if it
+/// [narrows](FormatFeatures::narrows) the tools.
+pub(super) struct CheckedTools {
     pub(super) tools: BTreeMap<String, SentSchema>,
     pub(super) losses: Vec<Loss>,
     room: Room,
@@ -112,7 +120,7 @@ pub(super) fn check<'a, T: Into<WireTool<'a>>>(
     tools: impl IntoIterator<Item = T>,
     options: &EncodeOptions,
     mut take: impl FnMut(Value),
-) -> Result<Checks, EncodeError> {
+) -> Result<CheckedTools, EncodeError> {
     let mut offer = Offer::new(dialect, options, Room::default());
     let mut sent = BTreeMap::new();
     for tool in tools {
@@ -130,11 +138,11 @@ pub(super) fn check<'a, T: Into<WireTool<'a>>>(
         }
     }
     offer.check_count(sent.len())?;
-    Ok(Checks { tools: sent, losses: offer.losses, room: offer.room })
+    Ok(CheckedTools { tools: sent, losses: offer.losses, room: offer.room })
 }
 
-/// The parts of a request about its tools, without their list.
-pub(super) struct Extras {
+/// The fields of a request about its tools, without their list: the choice, the limit to one call and the answer.
+pub(super) struct ToolFields {
     pub(super) body: Map<String, Value>,
     /// The tool whose call is the answer: its name, and the tool as the format writes it. It comes last.
     pub(super) answer: Option<(String, Value)>,
@@ -143,18 +151,18 @@ pub(super) struct Extras {
 
 /// Writes the choice, the limit to one call and the format of the answer: in the provider's mode for schemas, or as one
 /// more tool.
-pub(super) fn extras(
+pub(super) fn tool_fields(
     dialect: &dyn Dialect,
-    checks: &Checks,
+    checked: &CheckedTools,
     options: &EncodeOptions,
     answer: Option<(WireTool<'_>, AnswerMode)>,
-) -> Result<Extras, EncodeError> {
-    let mut offer = Offer::new(dialect, options, checks.room);
-    offer.check_choice(&checks.tools)?;
+) -> Result<ToolFields, EncodeError> {
+    let mut offer = Offer::new(dialect, options, checked.room);
+    offer.check_choice(&checked.tools)?;
     offer.report_options();
     let mut body = Map::new();
     let mut choice = options.settings.tool_choice.clone();
-    let (mut none, mut last) = (checks.tools.is_empty(), None);
+    let (mut none, mut last) = (checked.tools.is_empty(), None);
     if let Some((answer, mode)) = answer {
         let schema = offer.answer_schema(answer).filter(|_| mode == AnswerMode::Schema);
         if let Some((key, value)) = schema.and_then(|schema| dialect.answer(answer.name, schema, !none)) {
@@ -162,7 +170,7 @@ pub(super) fn extras(
         } else {
             choice = offer.answering(choice, answer.name, none);
             last = Some((answer.name.to_owned(), dialect.tool(offer.check(answer, false)?)));
-            offer.check_count(checks.tools.len() + 1)?;
+            offer.check_count(checked.tools.len() + 1)?;
             none = false;
         }
     }
@@ -174,15 +182,9 @@ pub(super) fn extras(
         if let Some((key, value)) = choice.as_ref().and_then(|choice| dialect.choice(choice)) {
             body.insert(key.to_owned(), value);
         }
-        if let Some(parallel) = options.settings.parallel_calls.filter(|_| offer.carries.parallel) {
+        if let Some(parallel) = options.settings.parallel_calls.filter(|_| offer.features.parallel) {
             dialect.parallel(parallel, &mut body);
         }
     }
-    Ok(Extras { body, answer: last, losses: offer.losses })
-}
-
-/// Whether the choice decides which tools are offered: the format cannot name several in one.
-pub(super) const fn narrows(carries: &Carries, choice: Option<&ToolChoice>) -> bool {
-    matches!(choice, Some(ToolChoice::Allowed { .. })) && !carries.allowed
-        || matches!(choice, Some(ToolChoice::None)) && !carries.choice
+    Ok(ToolFields { body, answer: last, losses: offer.losses })
 }

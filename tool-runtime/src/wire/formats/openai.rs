@@ -2,15 +2,15 @@
 
 use crate::wire::decode::fields::{Count, shape};
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, Fields, PropertyNames, Vocabulary};
+use crate::wire::encode::{Fields, FormatFeatures, PropertyNames, Vocabulary};
 use crate::wire::{ReasoningEffort, RequestSettings};
 
 /// The abilities of the format, with the settings in its shape.
-pub(super) const fn carries(
+pub(super) const fn features(
     vocabulary: &'static Vocabulary,
     settings: fn(&RequestSettings, Option<&str>, &mut Fields),
-) -> Carries {
-    Carries {
+) -> FormatFeatures {
+    FormatFeatures {
         refused_at_root: &["oneOf", "anyOf", "allOf", "enum", "not"],
         property_names: PropertyNames::Any,
         description: Some(1024),

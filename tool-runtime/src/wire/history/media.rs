@@ -1,7 +1,7 @@
 //! Media that a provider stored, by the provider's format.
 
 use crate::error::ParseError;
-use crate::media::{Media, Source};
+use crate::media::{Media, MediaLocation};
 use crate::wire::Format;
 
 impl Media {
@@ -17,7 +17,7 @@ impl Media {
     /// The id under which the provider of this format stored it; `None` if it did not.
     pub(crate) fn id_at(&self, format: Format) -> Option<&str> {
         match self.source() {
-            Source::Id { format: stored, id } if **stored == *format.as_str() => Some(id),
+            MediaLocation::Id { format: stored, id } if **stored == *format.as_str() => Some(id),
             _ => None,
         }
     }

@@ -219,12 +219,12 @@ pub(super) fn is_discovered(name: &str) -> bool {
 fn message(result: &str) -> String {
     #[derive(serde::Deserialize)]
     #[serde(untagged)]
-    enum Failure {
+    enum FailureText {
         Text(String),
         Object { message: String },
     }
     match serde_json::from_str(result) {
-        Ok(Failure::Text(message) | Failure::Object { message }) => message,
+        Ok(FailureText::Text(message) | FailureText::Object { message }) => message,
         Err(_) => result.to_owned(),
     }
 }

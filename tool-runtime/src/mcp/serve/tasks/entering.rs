@@ -14,7 +14,7 @@ use crate::mcp::serve::error::broken;
 use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
 use crate::mcp::serve::tasks::status::{no_decider, task_id, too_many};
-use crate::mcp::serve::tasks::{Refusal, Ticket, task_runner};
+use crate::mcp::serve::tasks::{NotSuspended, Ticket, task_runner};
 use crate::mcp::serve::{McpServer, Served};
 use crate::runner::{KeepsCall, Run, RunOptions, ServedRun, ServedRuns, ServerEntry};
 use crate::store::{PendingCall, StoreError};
@@ -43,7 +43,7 @@ enum State {
     /// It is being written.
     Enters(Arc<RunTasks>, CallId),
     Waits(Arc<RunTasks>, CallId),
-    Refused(Refusal),
+    Refused(NotSuspended),
 }
 
 /// The outcome for a call that might be suspended.
@@ -72,10 +72,10 @@ impl Entering {
     pub(in crate::mcp::serve) async fn entered(&self, server: &McpServer) -> Result<Entered, ErrorData> {
         let (run_tasks, call) = match &*self.state() {
             State::Outside | State::Enters(..) => return Ok(Entered::Nothing),
-            State::Refused(Refusal::Full(limit)) => return Err(too_many(*limit)),
-            State::Refused(Refusal::Failed) => return Err(broken()),
-            State::Refused(Refusal::Taken) => return Ok(Entered::Taken),
-            State::Refused(Refusal::NoDecider) => return Err(no_decider()),
+            State::Refused(NotSuspended::Full(limit)) => return Err(too_many(*limit)),
+            State::Refused(NotSuspended::Failed) => return Err(broken()),
+            State::Refused(NotSuspended::Taken) => return Ok(Entered::Taken),
+            State::Refused(NotSuspended::NoDecider) => return Err(no_decider()),
             State::Waits(run_tasks, call) => (Arc::clone(run_tasks), call.clone()),
         };
         // The run may be stored already, without this call.
@@ -93,12 +93,12 @@ impl KeepsCall for Entering {
         let Waiting { party, name, asks, asked_as } = &self.waiting;
         let id = call.call_id.clone();
         if task_id(run.id(), &id).is_none() {
-            *self.state() = State::Refused(Refusal::Failed);
+            *self.state() = State::Refused(NotSuspended::Failed);
             return Ok(None);
         }
         let is_decided_here = ServedRuns(&server.0.runner).keeps_to_itself();
         if is_decided_here && !server.0.tasks.may_ask(run, call, *asks) {
-            *self.state() = State::Refused(Refusal::NoDecider);
+            *self.state() = State::Refused(NotSuspended::NoDecider);
             return Ok(None);
         }
         let saved = SavedTask {
@@ -137,7 +137,7 @@ impl KeepsCall for Entering {
             State::Enters(run_tasks, call) => {
                 run_tasks.remove(&call);
                 run_tasks.changed.notify_one();
-                if waits.is_some() { State::Refused(Refusal::Taken) } else { State::Outside }
+                if waits.is_some() { State::Refused(NotSuspended::Taken) } else { State::Outside }
             }
             before => before,
         };

@@ -31,6 +31,7 @@ use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
 use crate::mcp::serve::tasks::status::{failed, unknown};
 use crate::mcp::serve::tasks::{Tasks, Ticket, question};
 use crate::runner::ServedRuns;
+use crate::runner::ledger::recover;
 use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
 use crate::store::StoreError;
 
@@ -268,7 +269,7 @@ async fn times_of(
     if let Some(pending) = run_tasks.run.pending(call).await? {
         return Ok(Some((pending.created_at, pending.expires_at)));
     }
-    let is_known = run_tasks.run.go_on(call).await?.is_some();
+    let is_known = recover::go_on(&run_tasks.run, call).await?.is_some();
     Ok(is_known.then(|| (ServedRuns(runner).now(), ServedRuns(runner).expires())))
 }
 

@@ -34,7 +34,7 @@ const PAGE: usize = 16;
 const BEHIND: Duration = Duration::from_secs(1);
 
 /// The maximum number of decisions that are remembered from one search to the next.
-const MOST: usize = 1024;
+const MAX_REMEMBERED: usize = 1024;
 
 /// The searches of a server.
 pub(in crate::mcp::serve) struct Left {
@@ -79,7 +79,7 @@ impl Left {
         let taken = self.take_found(served, &mut found).await;
         if taken.is_err() {
             // The search may not have met them.
-            found.extend(self.seen.drain().take(MOST - found.len()));
+            found.extend(self.seen.drain().take(MAX_REMEMBERED - found.len()));
         }
         self.seen = found;
         taken
@@ -107,7 +107,7 @@ impl Left {
                 if self.seen.contains(&key) {
                     let taken = Box::pin(take(served, party, key.clone(), &post));
                     posts.note(ServedRuns(&served.runner).claimed(&key, &owner, taken).await.unwrap_or(Ok(())));
-                } else if found.len() < MOST {
+                } else if found.len() < MAX_REMEMBERED {
                     found.insert(key);
                 }
             }

@@ -12,6 +12,7 @@ use crate::call::{CallId, Decider, Outcome, Question, ToolExecResult};
 use crate::capability::{Capabilities, Elicit};
 use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::question::{Asks, Questions};
+use crate::runner::ledger::recover;
 use crate::runner::{ApprovalDecision, CallClient, ResumeError, Run, RunOptions, ServedRuns, ToolRunner};
 use crate::store::{PendingCall, StoreError};
 
@@ -179,7 +180,7 @@ impl RunTasks {
                 Err(_) => {}
             }
         }
-        Ok(match self.run.go_on(id).await? {
+        Ok(match recover::go_on(&self.run, id).await? {
             Some(Some(result)) => look(self.ended_elsewhere(id, result, now)),
             Some(None) => look(State::Works),
             None => None,

@@ -7,7 +7,7 @@ use reqwest::Response;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 
 use crate::mcp::source::config::STATELESS;
-use crate::mcp::source::error::Failure;
+use crate::mcp::source::error::RequestError;
 use crate::mcp::source::http::Http;
 use crate::wire::EventStream;
 
@@ -46,7 +46,7 @@ impl StreamEnd {
 
 impl Http {
     /// Reads the answer to a request from its stream, and from the streams that continue it.
-    pub(super) async fn whole(&self, id: u64, mut response: Response) -> Result<Box<str>, Failure> {
+    pub(super) async fn whole(&self, id: u64, mut response: Response) -> Result<Box<str>, RequestError> {
         let (mut place, mut attempt) = (StreamEnd::default(), 0);
         loop {
             let before = place.last.clone();
@@ -56,7 +56,7 @@ impl Http {
             attempt = if place.last == before { attempt } else { 0 };
             response = loop {
                 if attempt >= ATTEMPTS {
-                    return Err(Failure::Closed);
+                    return Err(RequestError::Closed);
                 }
                 let wait = place.wait(attempt);
                 attempt += 1;
@@ -68,11 +68,11 @@ impl Http {
     }
 
     /// Requests the rest of a stream, after a wait. `None` if the server cannot be reached now.
-    async fn rest(&self, place: &StreamEnd, wait: Duration) -> Result<Option<Response>, Failure> {
+    async fn rest(&self, place: &StreamEnd, wait: Duration) -> Result<Option<Response>, RequestError> {
         // In the stateless revision a request ends with its stream, and without an event id the rest cannot be
         // requested.
         let is_stateless = self.session().version.as_ref().is_some_and(|version| version == STATELESS);
-        let last = place.last.clone().filter(|_| !is_stateless).ok_or(Failure::Closed)?;
+        let last = place.last.clone().filter(|_| !is_stateless).ok_or(RequestError::Closed)?;
         tokio::time::sleep(wait).await;
         let request = self.described(self.0.client.get(self.0.url.clone()));
         let request = request.header(ACCEPT, "text/event-stream").header("last-event-id", last);
@@ -83,9 +83,9 @@ impl Http {
             429 | 500..=599 => Ok(None),
             404 if self.session().id.is_some() => {
                 self.session().is_gone = true;
-                Err(Failure::Closed)
+                Err(RequestError::Closed)
             }
-            _ => Err(Failure::Closed),
+            _ => Err(RequestError::Closed),
         }
     }
 }

@@ -13,7 +13,7 @@ fn words(words: &[&str]) -> Vec<Arc<str>> {
 }
 
 #[track_caller]
-fn told(cedar: &str, context: &PolicyContext<'_>, tool: &str, arguments: Option<&str>) -> String {
+fn decide(cedar: &str, context: &PolicyContext<'_>, tool: &str, arguments: Option<&str>) -> String {
     let policy = policy(cedar).unwrap_or_else(|error| panic!("{error}"));
     let specs = specs();
     let spec = specs.iter().find(|spec| spec.name.as_str() == tool).unwrap();
@@ -28,7 +28,7 @@ fn told(cedar: &str, context: &PolicyContext<'_>, tool: &str, arguments: Option<
 #[track_caller]
 fn mail(forbid: &str, context: &PolicyContext<'_>) -> String {
     let cedar = format!("{PERMIT}\n@id(\"rule\") forbid(principal, action, resource) {forbid};");
-    told(&cedar, context, "mail__send", Some(LETTER))
+    decide(&cedar, context, "mail__send", Some(LETTER))
 }
 
 const ALLOWED: &str = "allow allowed_tools";
@@ -37,13 +37,13 @@ const DENIED: &str = "deny cedar:rule";
 #[test]
 fn cedar_narrows_a_policy_and_allows_nothing_more() {
     let none = PolicyContext::default();
-    assert_eq!(told(PERMIT, &none, "mail__send", Some(LETTER)), ALLOWED);
+    assert_eq!(decide(PERMIT, &none, "mail__send", Some(LETTER)), ALLOWED);
     let only = "permit(principal, action in Action::\"read_only\", resource);";
-    assert_eq!(told(only, &none, "docs__search", Some("{}")), ALLOWED);
-    assert_eq!(told(only, &none, "mail__send", Some(LETTER)), "deny cedar");
-    assert_eq!(told(only, &none, "mail__send", None), "deny cedar");
-    // The effect that counts is the policy's.
-    assert_eq!(told(only, &none, "mcp__wiki__search", Some("{}")), ALLOWED);
+    assert_eq!(decide(only, &none, "docs__search", Some("{}")), ALLOWED);
+    assert_eq!(decide(only, &none, "mail__send", Some(LETTER)), "deny cedar");
+    assert_eq!(decide(only, &none, "mail__send", None), "deny cedar");
+    // The policy's `effect` for the tool (`read_only`) replaces that of its definition (`external_side_effect`).
+    assert_eq!(decide(only, &none, "mcp__wiki__search", Some("{}")), ALLOWED);
     let permits = policy(PERMIT).unwrap();
     let other = spec("mail__other", ToolEffect::ReadOnly);
     assert_eq!(permits.admit(&none, &PolicyResource::of(&other)).rule, "allowed_tools");
@@ -51,7 +51,7 @@ fn cedar_narrows_a_policy_and_allows_nothing_more() {
 }
 
 #[test]
-fn run_and_tool_are_what_they_are() {
+fn entities_and_context_have_the_values_of_the_run() {
     let none = PolicyContext::default();
     let (clerk, labels) = (words(&["clerk"]), words(&["untrusted"]));
     let attributes = [("department".into(), "sales".into()), ("department".into(), "support".into())];
@@ -83,8 +83,8 @@ fn run_and_tool_are_what_they_are() {
         assert_eq!(mail(when, &none), DENIED, "{when}");
     }
     let wiki = "permit(principal, action, resource) when { resource has server && resource.server == \"wiki\" && resource.discovered };";
-    assert_eq!(told(wiki, &none, "mcp__wiki__search", Some("{}")), ALLOWED);
-    assert_eq!(told(wiki, &none, "docs__search", Some("{}")), "deny cedar");
+    assert_eq!(decide(wiki, &none, "mcp__wiki__search", Some("{}")), ALLOWED);
+    assert_eq!(decide(wiki, &none, "docs__search", Some("{}")), "deny cedar");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn arguments_are_typed_by_their_schema() {
         ("context.arguments.kind == \"bill\"", r#""kind":"bill""#),
         ("context.arguments.copies > 10", r#""copies":11"#),
         ("context.arguments.amount.greaterThan(decimal(\"100.0\"))", r#""amount":100.01"#),
-        // A number counts as a decimal however it is written.
+        // An integer counts as a decimal too.
         ("context.arguments.amount.greaterThan(decimal(\"100.0\"))", r#""amount":101"#),
         ("context.arguments has urgent && context.arguments.urgent", r#""urgent":true"#),
         ("context.arguments has place.city && context.arguments.place.city == \"Rome\"", r#""place":{"city":"Rome"}"#),
@@ -107,11 +107,11 @@ fn arguments_are_typed_by_their_schema() {
         arguments.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
         let cedar =
             format!("{PERMIT}\n@id(\"rule\") forbid(principal, action == Action::\"mail__send\", resource) {rule};");
-        assert_eq!(told(&cedar, &none, "mail__send", Some(&arguments.to_string())), DENIED, "{when}");
+        assert_eq!(decide(&cedar, &none, "mail__send", Some(&arguments.to_string())), DENIED, "{when}");
         assert!(policy(&cedar).unwrap().check(&specs(), []).is_empty(), "{when}");
-        // Nothing depends on arguments before they are read, and other tools do not have them.
-        assert_eq!(told(&cedar, &none, "mail__send", None), ALLOWED, "{when}");
-        assert_eq!(told(&cedar, &none, "docs__search", Some("{}")), ALLOWED, "{when}");
+        // Before hydration, and for other tools, a rule about these arguments does not apply.
+        assert_eq!(decide(&cedar, &none, "mail__send", None), ALLOWED, "{when}");
+        assert_eq!(decide(&cedar, &none, "docs__search", Some("{}")), ALLOWED, "{when}");
     }
 }
 
@@ -120,12 +120,12 @@ fn before_arguments_are_read_a_permit_counts_without_its_conditions_on_them() {
     let none = PolicyContext::default();
     let cedar = "permit(principal, action == Action::\"mail__send\", resource)\n\
                  when { context.arguments.copies < 5 } unless { context.labels.contains(\"untrusted\") };";
-    assert_eq!(told(cedar, &none, "mail__send", None), ALLOWED);
-    assert_eq!(told(cedar, &none, "mail__send", Some(LETTER)), ALLOWED);
-    assert_eq!(told(cedar, &none, "mail__send", Some(&LETTER.replace("\"copies\":1", "\"copies\":5"))), "deny cedar");
+    assert_eq!(decide(cedar, &none, "mail__send", None), ALLOWED);
+    assert_eq!(decide(cedar, &none, "mail__send", Some(LETTER)), ALLOWED);
+    assert_eq!(decide(cedar, &none, "mail__send", Some(&LETTER.replace("\"copies\":1", "\"copies\":5"))), "deny cedar");
     let labels = words(&["untrusted"]);
-    assert_eq!(told(cedar, &PolicyContext { labels: &labels, ..none }, "mail__send", None), "deny cedar");
-    assert_eq!(told(cedar, &none, "docs__search", None), "deny cedar");
+    assert_eq!(decide(cedar, &PolicyContext { labels: &labels, ..none }, "mail__send", None), "deny cedar");
+    assert_eq!(decide(cedar, &none, "docs__search", None), "deny cedar");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_forbid_can_ask_for_an_approval() {
             "{permit} @id(\"ask\") @approval(\"required\") forbid(principal, action, resource) \
              when {{ context.arguments.copies == 1 }}; {and}"
         );
-        [None, Some(LETTER)].map(|arguments| told(&cedar, &none, "mail__send", arguments))
+        [None, Some(LETTER)].map(|arguments| decide(&cedar, &none, "mail__send", arguments))
     };
     assert_eq!(ask(PERMIT, ""), [ALLOWED, "require_approval cedar:ask"]);
     // A denial wins, and an approval does not replace a missing `permit`.
@@ -153,55 +153,55 @@ fn a_restored_run_is_held_to_the_policies_that_it_had() {
         policy(&format!("{PERMIT} @id(\"no-mail\") forbid(principal, action == Action::\"mail__send\", resource);"));
     let saved = serde_json::to_string(&RunPolicy::new(strict.unwrap()).policies()).unwrap();
     let run = RunPolicy::restored(policy(PERMIT).unwrap(), serde_json::from_str(&saved).unwrap(), Vec::new()).unwrap();
-    let specs = specs();
-    assert_eq!(run.admit(&none, &PolicyResource::of(&specs[0])).rule, "cedar:no-mail");
-    assert_eq!(run.admit(&none, &PolicyResource::of(&specs[1])).rule, "allowed_tools");
+    let [mail, docs, _] = specs();
+    assert_eq!(run.admit(&none, &PolicyResource::of(&mail)).rule, "cedar:no-mail");
+    assert_eq!(run.admit(&none, &PolicyResource::of(&docs)).rule, "allowed_tools");
     // The principal's earlier roles count, too.
     let guests = format!("{PERMIT} @id(\"guests\") forbid(principal in Role::\"guest\", action, resource);");
     let guest = Standing { roles: words(&["guest"]), attributes: Vec::new() };
     let before = RunPolicy::new(policy(&guests).unwrap()).policies();
     let run = RunPolicy::restored(policy(&guests).unwrap(), before, vec![guest]).unwrap();
-    assert_eq!(run.admit(&none, &PolicyResource::of(&specs[1])).rule, "cedar:guests");
+    assert_eq!(run.admit(&none, &PolicyResource::of(&docs)).rule, "cedar:guests");
 }
 
 #[test]
-fn what_the_engine_cannot_decide_is_denied() {
+fn evaluation_errors_deny() {
     let none = PolicyContext::default();
     // The arithmetic overflows.
     let overflow = "when { context.arguments.copies * 9223372036854775807 > 0 }";
     let cedar = format!("{PERMIT} @id(\"rule\") forbid(principal, action, resource) {overflow};");
     let many = LETTER.replace("\"copies\":1", "\"copies\":2");
-    assert_eq!(told(&cedar, &none, "mail__send", Some(&many)), "deny internal_error.cedar:rule");
+    assert_eq!(decide(&cedar, &none, "mail__send", Some(&many)), "deny internal_error.cedar:rule");
     assert_eq!(
-        told(&cedar.replace("@id", "@approval(\"required\") @id"), &none, "mail__send", Some(&many)),
+        decide(&cedar.replace("@id", "@approval(\"required\") @id"), &none, "mail__send", Some(&many)),
         "deny internal_error.cedar:rule"
     );
     // A `permit` whose evaluation fails is not skipped.
     let permit = format!("{PERMIT} @id(\"rule\") permit(principal, action, resource) {overflow};");
-    assert_eq!(told(&permit, &none, "mail__send", Some(&many)), "deny internal_error.cedar:rule");
+    assert_eq!(decide(&permit, &none, "mail__send", Some(&many)), "deny internal_error.cedar:rule");
     // A missing attribute or argument is an error, not a value.
     assert_eq!(mail("when { resource.owner == \"ada\" }", &none), "deny internal_error.cedar:rule");
     assert_eq!(mail("when { context.arguments.choice == \"a\" }", &none), "deny internal_error.cedar:rule");
     let cedar =
         format!("{PERMIT} @id(\"rule\") forbid(principal, action, resource) when {{ context.arguments.copies > 1 }};");
-    assert_eq!(told(&cedar, &none, "docs__search", Some("{}")), "deny internal_error.cedar:rule");
+    assert_eq!(decide(&cedar, &none, "docs__search", Some("{}")), "deny internal_error.cedar:rule");
     let unknown = PolicyResource::new("mail__send", ToolEffect::ReadOnly);
     assert_eq!(policy(&cedar).unwrap().decide(&none, &unknown, LETTER).rule, "internal_error.cedar:rule");
     // A number that Cedar cannot hold is not rounded. It counts only if a policy reads it.
-    let dear = "when { context.arguments.amount.greaterThan(decimal(\"100.0\")) }";
-    let cedar = format!("{PERMIT} @id(\"rule\") forbid(principal, action, resource) {dear};");
+    let over_100 = "when { context.arguments.amount.greaterThan(decimal(\"100.0\")) }";
+    let cedar = format!("{PERMIT} @id(\"rule\") forbid(principal, action, resource) {over_100};");
     for amount in ["100.00001", "1e300", "9223372036854775808", "922337203685478"] {
         let arguments = LETTER.replace("9.99", amount);
-        let decision = told(&cedar, &none, "mail__send", Some(&arguments));
+        let decision = decide(&cedar, &none, "mail__send", Some(&arguments));
         assert_eq!(decision, "deny internal_error.cedar", "{amount}");
-        assert_eq!(told(PERMIT, &none, "mail__send", Some(&arguments)), ALLOWED, "{amount}");
+        assert_eq!(decide(PERMIT, &none, "mail__send", Some(&arguments)), ALLOWED, "{amount}");
     }
-    assert_eq!(told(&cedar, &none, "mail__send", Some("{]")), "deny internal_error.arguments_unreadable");
+    assert_eq!(decide(&cedar, &none, "mail__send", Some("{]")), "deny internal_error.arguments_unreadable");
 }
 
-/// A policy whose two Cedar policies ask, and one of which requires two approvals. `scope` is the action of that one, and
-/// `deciders` are tables of `approvals.tools`.
-fn asking(scope: &str, deciders: &serde_json::Value) -> ToolPolicy {
+/// A policy with two Cedar policies that require an approval: `large`, for the actions in `scope`, requires two; `any`
+/// requires one. `deciders` are tables of `approvals.tools`.
+fn policy_with_two_approvals(scope: &str, deciders: &serde_json::Value) -> ToolPolicy {
     let asks = |id: &str, scope: &str| {
         format!("@id(\"{id}\") @approval(\"required\") forbid(principal, action{scope}, resource);")
     };
@@ -216,23 +216,23 @@ fn asking(scope: &str, deciders: &serde_json::Value) -> ToolPolicy {
 /// Each policy that asks can require its own number of approvals, so an explanation names all of them.
 #[test]
 fn every_policy_that_asks_is_named() {
-    let (policy, specs) = (asking("", &serde_json::json!({})), specs());
+    let (policy, [mail, ..]) = (policy_with_two_approvals("", &serde_json::json!({})), specs());
     for arguments in [None, Some(LETTER)] {
-        let (decision, rules) = policy.explain(&PolicyContext::default(), &PolicyResource::of(&specs[0]), arguments);
+        let (decision, rules) = policy.explain(&PolicyContext::default(), &PolicyResource::of(&mail), arguments);
         assert_eq!(decision.rule, "cedar:any");
         let rules: Vec<_> = rules.iter().map(|rule| &*rule.rule).collect();
         assert_eq!(rules, ["cedar:any", "cedar:large"]);
         assert_eq!(policy.required_approvals("mail__send", ToolEffect::ExternalSideEffect, rules), 2);
     }
     let run = RunPolicy::new(policy);
-    assert_eq!(run.required(&PolicyContext::default(), &PolicyResource::of(&specs[0]), LETTER), 2);
+    assert_eq!(run.required(&PolicyContext::default(), &PolicyResource::of(&mail), LETTER), 2);
 }
 
-/// The named principals of a tool are compared with the numbers of the policies that can forbid its calls.
+/// `principals` must name at least as many people as any Cedar policy that can apply to the tool requires.
 #[test]
 fn a_number_is_compared_where_the_policy_asks() {
     let specs = specs();
-    for (scope, tool, is_reachable) in [
+    for (scope, tool, has_enough_principals) in [
         ("", "mail__send", false),
         (" == Action::\"mail__send\"", "mail__send", false),
         (" == Action::\"mail__send\"", "docs__search", true),
@@ -240,9 +240,9 @@ fn a_number_is_compared_where_the_policy_asks() {
         (" in [Action::\"external_side_effect\"]", "docs__search", true),
         (" in Action::\"call\"", "docs__search", false),
     ] {
-        let policy = asking(scope, &serde_json::json!({ tool: { "principals": ["grace"] } }));
+        let policy = policy_with_two_approvals(scope, &serde_json::json!({ tool: { "principals": ["grace"] } }));
         let problems = policy.check(&specs, []);
-        let is_told = problems.iter().any(|problem| problem.message().contains("`principals` names 1"));
-        assert_eq!(is_told, !is_reachable, "{scope} {tool}: {problems:?}");
+        let is_reported = problems.iter().any(|problem| problem.message().contains("`principals` names 1"));
+        assert_eq!(is_reported, !has_enough_principals, "{scope} {tool}: {problems:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::{Bounds, Cause, Ends, HydratedCall, Outcome, ToolContext, context_of};
-use crate::capability::{ConnectionError, ConnectionRequest, Requirement, Source};
+use crate::capability::{ConnectionError, ConnectionRequest, InjectedFrom, Requirement};
 use crate::catalog::Entry;
 use crate::contain::discard;
 use crate::error::chain;
@@ -81,7 +81,7 @@ pub(in crate::runner) fn connect<'a>(
 async fn resolve_all(open: &OpenCall, entry: &Entry, timeout: Option<Duration>) -> Result<Connections, Stop> {
     let mut connections = Connections::default();
     for requirement in &entry.requirements {
-        if let Source::Connection(kind) = requirement.source {
+        if let InjectedFrom::Connection(kind) = requirement.source {
             let connected = resolve(open, requirement, kind, &entry.spec, timeout).await?;
             connections.0.push(connected);
         }

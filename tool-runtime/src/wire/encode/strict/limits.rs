@@ -8,7 +8,8 @@ use crate::wire::encode::strict::node::{Node, step};
 use crate::wire::encode::strict::{Closed, Closing};
 
 /// The maximum number of strict tools, optional properties and properties with a union type of one Anthropic request.
-const MOST: [(usize, &str); 3] = [(20, "20 strict tools"), (24, "24 optional properties"), (16, "16 union types")];
+const STRICT_LIMITS: [(usize, &str); 3] =
+    [(20, "20 strict tools"), (24, "24 optional properties"), (16, "16 union types")];
 
 /// The longest name of a property that Anthropic takes.
 const MAX_NAME: usize = 64;
@@ -25,7 +26,7 @@ impl Room {
         }
         let uses = [1, closed.optional, closed.unions];
         let sums = [0, 1, 2].map(|at| self.0[at] + uses[at]);
-        if let Some((_, (_, limit))) = sums.iter().zip(MOST).find(|(sum, (most, _))| *sum > most) {
+        if let Some((_, (_, limit))) = sums.iter().zip(STRICT_LIMITS).find(|(sum, (most, _))| *sum > most) {
             return Err(limit);
         }
         self.0 = sums;

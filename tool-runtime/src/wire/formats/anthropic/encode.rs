@@ -4,14 +4,16 @@ use serde_json::{Map, Value, json};
 
 use crate::wire::ToolChoice;
 use crate::wire::encode::strict::Closing;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, MARK, Messages, Node, Object, PropertyNames, plain_id};
+use crate::wire::encode::{
+    CheckedTool, Dialect, FormatFeatures, MARK, Messages, Node, Object, PropertyNames, plain_id,
+};
 use crate::wire::formats::anthropic::{media, settings, turn};
 use crate::wire::history::Piece;
 
 /// Messages, as a request is written.
 pub(crate) struct Anthropic;
 
-const CARRIES: Carries = Carries {
+const FEATURES: FormatFeatures = FormatFeatures {
     refused_at_root: &["oneOf", "anyOf", "allOf"],
     property_names: PropertyNames::Short,
     description: None,
@@ -25,8 +27,8 @@ const CARRIES: Carries = Carries {
 };
 
 impl Dialect for Anthropic {
-    fn carries(&self) -> &'static Carries {
-        &CARRIES
+    fn features(&self) -> &'static FormatFeatures {
+        &FEATURES
     }
 
     fn answer(&self, _name: &str, schema: Value, _with_tools: bool) -> Option<(&'static str, Value)> {

@@ -8,7 +8,7 @@ use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
 use crate::wire::decode::{Dialect, Framing, is_done, unreadable};
 use crate::wire::formats::gemini::part::Parts;
-use crate::wire::formats::gemini::shape::{Candidate, Chunk, Response, Source, Tokens};
+use crate::wire::formats::gemini::shape::{Candidate, Chunk, GroundingSource, Response, Tokens};
 use crate::wire::history::Citation;
 use crate::wire::{FinishReason, Format, WireError, WireErrorKind};
 
@@ -115,7 +115,7 @@ impl Gemini {
         self.finish(candidate.finish_reason.get(), turn);
     }
 
-    fn cite(&mut self, source: &Source<'_>, turn: &mut Writer<'_>) {
+    fn cite(&mut self, source: &GroundingSource<'_>, turn: &mut Writer<'_>) {
         let [url, title, quote] = [source.address(), source.title.get(), source.text.get()].map(str::to_owned);
         if (url.is_empty() && title.is_empty() && quote.is_empty()) || self.sources.len() == MAX_SOURCES {
             return;

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::wire::ToolChoice;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
+use crate::wire::encode::{CheckedTool, Dialect, FormatFeatures, Messages, Node, Object, PropertyNames};
 use crate::wire::formats::gemini::{media, settings, turn};
 use crate::wire::history::Piece;
 
 /// Gemini, as a request is written.
 pub(crate) struct Gemini;
 
-const CARRIES: Carries = Carries {
+const FEATURES: FormatFeatures = FormatFeatures {
     refused_at_root: &[],
     property_names: PropertyNames::Any,
     description: None,
@@ -24,8 +24,8 @@ const CARRIES: Carries = Carries {
 };
 
 impl Dialect for Gemini {
-    fn carries(&self) -> &'static Carries {
-        &CARRIES
+    fn features(&self) -> &'static FormatFeatures {
+        &FEATURES
     }
 
     // Models before Gemini 3 refuse a schema together with tools.

@@ -79,22 +79,22 @@ shape! {
     /// A source that the model quotes at length. The older name of the list is that of the Gemini API, the newer that
     /// of Vertex AI.
     pub(super) struct Quoted<'a> {
-        "citationSources" => pub(super) older: List<Source<'a>>,
-        "citations" => pub(super) newer: List<Source<'a>>,
+        "citationSources" => pub(super) older: List<GroundingSource<'a>>,
+        "citations" => pub(super) newer: List<GroundingSource<'a>>,
     }
 }
 
 shape! {
     pub(super) struct Chunk<'a> {
-        "web" => pub(super) web: Object<Source<'a>>,
-        "retrievedContext" => pub(super) retrieved: Object<Source<'a>>,
-        "maps" => pub(super) maps: Object<Source<'a>>,
-        "image" => pub(super) image: Object<Source<'a>>,
+        "web" => pub(super) web: Object<GroundingSource<'a>>,
+        "retrievedContext" => pub(super) retrieved: Object<GroundingSource<'a>>,
+        "maps" => pub(super) maps: Object<GroundingSource<'a>>,
+        "image" => pub(super) image: Object<GroundingSource<'a>>,
     }
 }
 
 shape! {
-    pub(super) struct Source<'a> {
+    pub(super) struct GroundingSource<'a> {
         "uri" => uri: Text<'a>,
         "sourceUri" => page: Text<'a>,
         "title" => pub(super) title: Text<'a>,
@@ -174,7 +174,7 @@ impl<'a> Part<'a> {
     }
 }
 
-impl Source<'_> {
+impl GroundingSource<'_> {
     /// Its address; for an image, the address of the page that shows it.
     pub(super) fn address(&self) -> &str {
         if self.uri.get().is_empty() { self.page.get() } else { self.uri.get() }
@@ -182,7 +182,7 @@ impl Source<'_> {
 }
 
 impl<'a> Chunk<'a> {
-    pub(super) fn source(&self) -> Option<&Source<'a>> {
+    pub(super) fn source(&self) -> Option<&GroundingSource<'a>> {
         [&self.web, &self.retrieved, &self.maps, &self.image].into_iter().find_map(|source| source.0.as_ref())
     }
 }

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::wire::decode::fields::{Raw, Text, read, shape};
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, PropertyNames};
+use crate::wire::encode::{CheckedTool, Dialect, FormatFeatures, Messages, Node, Object, PropertyNames};
 use crate::wire::formats::ollama::{media, settings};
 use crate::wire::history::{CallMessage, Part, Piece, joined};
 
 /// Ollama's chat, as a request is written. It has no choice but the model's own (E3).
 pub(crate) struct Ollama;
 
-const CARRIES: Carries = Carries {
+const FEATURES: FormatFeatures = FormatFeatures {
     refused_at_root: &[],
     property_names: PropertyNames::Any,
     description: None,
@@ -24,8 +24,8 @@ const CARRIES: Carries = Carries {
 };
 
 impl Dialect for Ollama {
-    fn carries(&self) -> &'static Carries {
-        &CARRIES
+    fn features(&self) -> &'static FormatFeatures {
+        &FEATURES
     }
 
     // With a format, the server lets the model write only the answer, and no call.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::wire::ToolChoice;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, chat_id, plain_name};
+use crate::wire::encode::{CheckedTool, Dialect, FormatFeatures, Messages, Node, Object, chat_id, plain_name};
 use crate::wire::formats::openai;
 use crate::wire::formats::openai_chat::replay::{Turn, is_legacy};
 use crate::wire::formats::openai_chat::{media, settings};
@@ -12,11 +12,11 @@ use crate::wire::history::{Content, Piece, joined};
 /// Chat Completions, as a request is written.
 pub(crate) struct Chat;
 
-const CARRIES: Carries = openai::carries(&settings::VOCABULARY, settings::settings);
+const FEATURES: FormatFeatures = openai::features(&settings::VOCABULARY, settings::settings);
 
 impl Dialect for Chat {
-    fn carries(&self) -> &'static Carries {
-        &CARRIES
+    fn features(&self) -> &'static FormatFeatures {
+        &FEATURES
     }
 
     fn answer(&self, name: &str, schema: Value, _with_tools: bool) -> Option<(&'static str, Value)> {

@@ -10,7 +10,7 @@ use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::formats::openai_chat::chunk::Delta;
 use crate::wire::formats::openai_chat::fragments::Fragments;
 use crate::wire::formats::openai_chat::media::{audio, image};
-use crate::wire::formats::openai_chat::sources::Source;
+use crate::wire::formats::openai_chat::sources::CitedSource;
 
 shape! {
     struct Audio<'a> {
@@ -21,13 +21,13 @@ shape! {
 
 shape! {
     struct Annotation<'a> {
-        "url_citation" => url: Object<Source<'a>>,
+        "url_citation" => url: Object<CitedSource<'a>>,
     }
 }
 
 shape! {
     struct Image<'a> {
-        "image_url" => url: Object<Source<'a>>,
+        "image_url" => url: Object<CitedSource<'a>>,
     }
 }
 
@@ -38,7 +38,7 @@ shape! {
         "text" => text: Text<'a>,
         "refusal" => refusal: Text<'a>,
         "thinking" => thinking: Raw<'a>,
-        "image_url" => image: Object<Source<'a>>,
+        "image_url" => image: Object<CitedSource<'a>>,
     }
 }
 

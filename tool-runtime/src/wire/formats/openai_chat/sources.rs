@@ -7,7 +7,7 @@ use crate::wire::decode::turn::Writer;
 use crate::wire::history::Citation;
 
 shape! {
-    pub(super) struct Source<'a> {
+    pub(super) struct CitedSource<'a> {
         "title" => title: Text<'a>,
         "url" => pub(super) url: Text<'a>,
         "content" => content: Text<'a>,
@@ -15,7 +15,7 @@ shape! {
     }
 }
 
-impl Source<'_> {
+impl CitedSource<'_> {
     pub(super) fn citation(&self) -> Citation {
         let named = |text: &Text<'_>| Some(text.get()).filter(|text| !text.is_empty()).map(str::to_owned);
         let quote = named(&self.content).or_else(|| named(&self.snippet));
@@ -26,7 +26,7 @@ impl Source<'_> {
 /// Writes the sources that some servers list next to the message, or else their addresses: older answers of Perplexity,
 /// and Grok, have `citations` only (`perplexityResponseSchema` in `@ai-sdk/perplexity`). No server takes them back.
 pub(super) fn beside(list: &str, addresses: &str, turn: &mut Writer<'_>) {
-    let list: List<Source<'_>> = read(list).unwrap_or_default();
+    let list: List<CitedSource<'_>> = read(list).unwrap_or_default();
     list.iter().for_each(|source| turn.citation(source.citation()));
     if list.is_empty() {
         let addresses: Vec<Value> = serde_json::from_str(addresses).unwrap_or_default();

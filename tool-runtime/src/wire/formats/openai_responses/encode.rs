@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::wire::ToolChoice;
-use crate::wire::encode::{Carries, CheckedTool, Dialect, Messages, Node, Object, short_id};
+use crate::wire::encode::{CheckedTool, Dialect, FormatFeatures, Messages, Node, Object, short_id};
 use crate::wire::formats::openai;
 use crate::wire::formats::openai_responses::replay::{Replay, is_custom_call};
 use crate::wire::formats::openai_responses::{media, settings};
@@ -12,11 +12,11 @@ use crate::wire::history::{Content, Piece, joined};
 /// Responses, as a request is written.
 pub(crate) struct Responses;
 
-const CARRIES: Carries = openai::carries(&settings::VOCABULARY, settings::settings);
+const FEATURES: FormatFeatures = openai::features(&settings::VOCABULARY, settings::settings);
 
 impl Dialect for Responses {
-    fn carries(&self) -> &'static Carries {
-        &CARRIES
+    fn features(&self) -> &'static FormatFeatures {
+        &FEATURES
     }
 
     fn answer(&self, name: &str, schema: Value, _with_tools: bool) -> Option<(&'static str, Value)> {

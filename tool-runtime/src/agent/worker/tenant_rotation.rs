@@ -1,4 +1,4 @@
-//! [`Turns`]: the order in which a worker takes due runs: the tenants take turns.
+//! [`TenantRotation`]: the order in which a worker takes due runs: the tenants take turns.
 //!
 //! A poll lists the longest due runs, without their texts. If they fit into one page, they are all that is due. If there
 //! are more, the poll walks through the first runs of the tenants, from where the last poll ended: a tenant with many due
@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::agent::worker::lease::Renewed;
+use crate::agent::worker::lease::LeaseTime;
 use crate::agent::worker::queue::transact;
 use crate::agent::worker::{Leased, POLL, TIDY_EVERY, WorkerState};
 use crate::store::lane::tenant_of;
@@ -34,8 +34,8 @@ const MOST_UNREADABLE: usize = 1024;
 /// How many of a tenant's first runs a worker chooses from, so that workers with the same list try different ones.
 const SPREAD: usize = 8;
 
-/// The state of the turns between the polls of a worker.
-pub(super) struct Turns {
+/// The state of the rotation between the polls of a worker.
+pub(super) struct TenantRotation {
     /// The lane behind which the next turns begin: the place at which the last walk ended, or the end of the lanes of the
     /// tenant that had the last turn.
     last: Arc<str>,
@@ -46,7 +46,7 @@ pub(super) struct Turns {
     rest: Option<Instant>,
 }
 
-impl Turns {
+impl TenantRotation {
     /// Begins at a random tenant, so that workers that start together begin with different ones.
     pub(super) fn new() -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Turns {
     }
 
     /// Lets the next poll walk through the lanes: a run of this worker has ended, so its tenant may have another one.
-    pub(super) const fn walk_again(&mut self) {
+    pub(super) const fn search_all_tenants(&mut self) {
         self.rest = None;
     }
 
@@ -146,7 +146,7 @@ struct Walk {
 /// One poll.
 struct Poll<'w> {
     worker: &'w WorkerState,
-    turns: &'w mut Turns,
+    rotation: &'w mut TenantRotation,
     now: Timestamp,
     /// How many more runs it takes.
     free: usize,
@@ -160,7 +160,11 @@ struct Poll<'w> {
 
 impl WorkerState {
     /// Leases up to `free` runs that are due. After an error of the store, it returns the runs that it has leased already.
-    pub(super) async fn take(&self, turns: &mut Turns, free: usize) -> (Vec<Leased>, Result<(), StoreError>) {
+    pub(super) async fn take(
+        &self,
+        rotation: &mut TenantRotation,
+        free: usize,
+    ) -> (Vec<Leased>, Result<(), StoreError>) {
         if free == 0 {
             return (Vec::new(), Ok(()));
         }
@@ -169,10 +173,10 @@ impl WorkerState {
             Err(error) => return (Vec::new(), Err(error)),
         };
         let (taken, tried, full) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-        let mut poll = Poll { worker: self, turns, now, free, taken, tried, full, is_locked: false };
+        let mut poll = Poll { worker: self, rotation, now, free, taken, tried, full, is_locked: false };
         let polled = poll.run().await;
         if !poll.taken.is_empty() {
-            poll.turns.walk_again();
+            poll.rotation.search_all_tenants();
         }
         (poll.taken, polled)
     }
@@ -180,8 +184,8 @@ impl WorkerState {
 
 impl Poll<'_> {
     async fn run(&mut self) -> Result<(), StoreError> {
-        self.turns.unreadable.forget();
-        let oldest = self.worker.store.due_runs(self.now, None, PAGE).await?;
+        self.rotation.unreadable.forget();
+        let oldest = self.worker.runner.store().due_runs(self.now, None, PAGE).await?;
         let is_all = oldest.len() < PAGE;
         let mut by_age = Tenants::new();
         for run in oldest {
@@ -190,14 +194,14 @@ impl Poll<'_> {
             }
         }
         // A message to a tenant at its limit wakes all workers. It does not make them walk through the lanes again.
-        if is_all || self.turns.rest.is_some_and(|end| Instant::now() < end) {
+        if is_all || self.rotation.rest.is_some_and(|end| Instant::now() < end) {
             return self.offer(by_age).await;
         }
-        self.turns.rest = Some(Instant::now() + POLL);
-        let mut walk = Walk::after(&self.turns.last);
+        self.rotation.rest = Some(Instant::now() + POLL);
+        let mut walk = Walk::after(&self.rotation.last);
         let mut tenants = Tenants::new();
         while !walk.is_over && self.free > 0 {
-            for run in walk.next(&*self.worker.store, self.now).await? {
+            for run in walk.next(&**self.worker.runner.store(), self.now).await? {
                 if let Some(candidates) = self.candidates(&mut tenants, &run) {
                     candidates.lanes.push(Arc::clone(&run.lane));
                     candidates.runs.push_back(run);
@@ -207,7 +211,7 @@ impl Poll<'_> {
                 self.offer(std::mem::take(&mut tenants)).await?;
                 if self.free > 0 {
                     // The next poll continues behind these lanes, also between two lanes of a tenant.
-                    self.turns.last = Arc::clone(&walk.after);
+                    self.rotation.last = Arc::clone(&walk.after);
                 }
             }
         }
@@ -215,9 +219,9 @@ impl Poll<'_> {
             return Ok(());
         }
         // More lanes than a poll walks through: the longest due runs may be in the others.
-        let next = Arc::clone(&self.turns.last);
+        let next = Arc::clone(&self.rotation.last);
         self.offer(by_age).await?;
-        self.turns.last = next;
+        self.rotation.last = next;
         Ok(())
     }
 
@@ -226,8 +230,8 @@ impl Poll<'_> {
         if self.worker.taker.takes_lane(&run.lane) {
             return Some(tenants.entry(tenant_of(&run.lane).into()).or_default());
         }
-        if !self.turns.is_reported {
-            self.turns.is_reported = true;
+        if !self.rotation.is_reported {
+            self.rotation.is_reported = true;
             let text = "this worker leaves runs of another version alone; they wait for a worker of their version";
             self.worker.runner.report("runs of another version wait", "other_version", text);
         }
@@ -239,7 +243,7 @@ impl Poll<'_> {
         self.find_full(&tenants).await?;
         tenants.values_mut().for_each(|candidates| candidates.add([]));
         let mut order: Vec<_> = tenants.keys().cloned().collect();
-        let first = order.partition_point(|tenant| **tenant <= *self.turns.last);
+        let first = order.partition_point(|tenant| **tenant <= *self.rotation.last);
         order.rotate_left(first);
         while !order.is_empty() {
             let mut with_more = Vec::new();
@@ -249,7 +253,7 @@ impl Poll<'_> {
                 }
                 let Some(candidates) = tenants.get_mut(&tenant) else { continue };
                 // Also after an error, which ends the poll, the next one begins with the next tenant.
-                self.turns.last = behind(&tenant);
+                self.rotation.last = behind(&tenant);
                 if self.give_turn(&tenant, candidates).await? {
                     with_more.push(tenant);
                 }
@@ -264,7 +268,7 @@ impl Poll<'_> {
     async fn find_full(&mut self, tenants: &Tenants) -> Result<(), StoreError> {
         let Some(most) = self.worker.taker.per_tenant else { return Ok(()) };
         let keys: Vec<_> = tenants.keys().map(|tenant| Key::slots_of(tenant)).collect();
-        let read = self.worker.store.read(&keys).await?;
+        let read = self.worker.runner.store().read(&keys).await?;
         for (tenant, read) in tenants.keys().zip(read) {
             if let Some(Document::Slots(slots)) = read.map(|stored| stored.document)
                 && slots.running(self.now) >= most
@@ -280,18 +284,18 @@ impl Poll<'_> {
         while !self.full.contains(tenant) {
             let Some(run) = candidates.runs.pop_front() else {
                 let Some(lane) = candidates.lanes.pop() else { break };
-                let limit = DEEP.max(self.free) + self.turns.unreadable.in_lane(&lane);
-                candidates.add(self.worker.store.due_runs(self.now, Some(&lane), limit).await?);
+                let limit = DEEP.max(self.free) + self.rotation.unreadable.in_lane(&lane);
+                candidates.add(self.worker.runner.store().due_runs(self.now, Some(&lane), limit).await?);
                 continue;
             };
-            if self.turns.unreadable.has(&run) || !self.tried.insert(Arc::clone(&run.run_id)) {
+            if self.rotation.unreadable.has(&run) || !self.tried.insert(Arc::clone(&run.run_id)) {
                 continue;
             }
-            let asked = Renewed::now();
-            match self.lease(tenant, &run.run_id).await {
+            let requested_at = LeaseTime::now();
+            let slots = self.worker.taker.per_tenant.map(|_| Key::slots_of(tenant));
+            match self.lease(&run.run_id, slots.clone()).await {
                 Ok(Leasing::Leased(lease, taken)) => {
-                    let slots = self.worker.taker.per_tenant.map(|_| Key::slots_of(tenant));
-                    self.taken.push(Leased { lease, run: *taken, asked, slots });
+                    self.taken.push(Leased { lease, run: *taken, requested_at, slots });
                     self.free -= 1;
                     candidates.stride = 0;
                     return Ok(true);
@@ -301,7 +305,7 @@ impl Poll<'_> {
                 // One run must not hold the others up.
                 Err(error @ (StoreError::Corrupt(_) | StoreError::Newer { .. })) => {
                     tracing::warn!(run = &*run.run_id, error = error.code(), "a due run cannot be taken");
-                    self.turns.unreadable.add(run);
+                    self.rotation.unreadable.add(run);
                 }
                 // A process that stands still may hold the slots of one tenant. A second lock that is not granted ends the
                 // poll, because each costs the whole patience of the store.
@@ -316,12 +320,12 @@ impl Poll<'_> {
         Ok(false)
     }
 
-    /// Leases a run, if it is still due.
-    async fn lease(&self, tenant: &str, run_id: &Arc<str>) -> Result<Leasing, StoreError> {
+    /// Leases a run, if it is still due. `slots` is the document that counts the runs of its tenant, if there is a limit.
+    async fn lease(&self, run_id: &Arc<str>, slots: Option<Key>) -> Result<Leasing, StoreError> {
         let (taker, run_id) = (self.worker.taker.clone(), Arc::clone(run_id));
-        let slots = taker.per_tenant.map(|_| Key::slots_of(tenant));
         let keys = std::iter::once(Key::run(Arc::clone(&run_id))).chain(slots).collect();
-        transact(&*self.worker.store, keys, move |transaction| runs::lease(transaction, &run_id, &taker)).await
+        transact(&**self.worker.runner.store(), keys, move |transaction| runs::lease(transaction, &run_id, &taker))
+            .await
     }
 }
 
@@ -396,7 +400,7 @@ mod tests {
             let put = move |transaction: &mut Transaction| runs::enqueue(transaction, &run);
             store.update(vec![key], Box::new(put)).await.unwrap();
         }
-        let (mut last, mut seen): (Arc<str>, _) = (Turns::new().last, BTreeSet::new());
+        let (mut last, mut seen): (Arc<str>, _) = (TenantRotation::new().last, BTreeSet::new());
         for _ in 0..2 {
             let mut walk = Walk::after(&last);
             while !walk.is_over {

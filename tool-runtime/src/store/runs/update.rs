@@ -12,7 +12,7 @@ use crate::tool::Hash;
 
 /// The write of a worker after a step of its run.
 #[derive(Debug, Clone)]
-pub(crate) struct Progress {
+pub(crate) struct RunUpdate {
     /// The conversation. `None` if it has not changed.
     pub(crate) document: Option<Arc<str>>,
     /// The result of the last step. `None` if it has not changed.
@@ -22,12 +22,12 @@ pub(crate) struct Progress {
     /// The message of its post that took effect in the document.
     pub(crate) taken: Option<Key>,
     pub(crate) failures: u32,
-    pub(crate) next: Next,
+    pub(crate) next: AfterUpdate,
 }
 
 /// The owner of a run after a step.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Next {
+pub(crate) enum AfterUpdate {
     /// The same worker stays the owner.
     Keep,
     /// No worker owns the run, until it is due or an event newer than `news` arrives, the last event that the worker
@@ -58,38 +58,38 @@ impl Due {
     }
 }
 
-/// Writes the progress of a run. A run that is released leaves the slots of its tenant, if the transaction names them.
-pub(crate) fn save(transaction: &mut Transaction, lease: &RunLease, progress: &Progress) -> Result<(), StoreError> {
+/// Writes an update of a run. A run that is released leaves the slots of its tenant, if the transaction names them.
+pub(crate) fn save(transaction: &mut Transaction, lease: &RunLease, update: &RunUpdate) -> Result<(), StoreError> {
     held(transaction, lease)?;
     let now = transaction.now();
-    if matches!(progress.next, Next::Release { .. }) {
+    if matches!(update.next, AfterUpdate::Release { .. }) {
         let run = held(transaction, lease)?.clone();
         slots::leave(transaction, &run)?;
     }
     let mut taken = None;
-    if let Some(key) = &progress.taken
+    if let Some(key) = &update.taken
         && let Some(Document::Post(post)) = transaction.get(key)
     {
         taken = Some(post.answers.clone());
         transaction.remove(key)?;
     }
     write(transaction, lease, |run| {
-        if let Some(document) = &progress.document {
+        if let Some(document) = &update.document {
             run.document = Arc::clone(document);
         }
-        if let Some(state) = &progress.state {
+        if let Some(state) = &update.state {
             run.state = Arc::clone(state);
         }
         // A run keeps the version under which it began.
-        run.version = run.version.or(progress.version);
-        run.failures = progress.failures;
+        run.version = run.version.or(update.version);
+        run.failures = update.failures;
         if let Some(answered) = &taken {
             run.posts = run.posts.saturating_sub(1);
             run.answers.retain(|question| !answered.contains(question));
         }
-        match progress.next {
-            Next::Keep => run.due = Some(now),
-            Next::Release { due, news } => {
+        match update.next {
+            AfterUpdate::Keep => run.due = Some(now),
+            AfterUpdate::Release { due, news } => {
                 (run.holder, run.due) = (None, if run.news == news { due.by(now) } else { Some(now) });
             }
         }

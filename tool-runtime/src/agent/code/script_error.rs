@@ -7,7 +7,7 @@ use crate::error::ToolError;
 
 /// The reason why a script ended without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(super) struct ScriptError {
     pub(super) code: &'static str,
     what: &'static str,
     /// The outcome of the failed call, if a call caused the end.
@@ -15,7 +15,7 @@ pub(super) struct Failure {
     at: Option<(usize, usize)>,
 }
 
-impl Failure {
+impl ScriptError {
     pub(super) const fn new(code: &'static str, what: &'static str) -> Self {
         Self { code, what, outcome: None, at: None }
     }
