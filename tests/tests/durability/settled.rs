@@ -255,11 +255,13 @@ async fn a_queue_settles_without_the_run_and_lets_the_tool_look() {
     let queue = RunQueue::new(&rig.process());
     let (call, look) = (CallId::new("c1"), || Reconciled::<String>::Unknown);
     assert!(queue.settle("run-1", Some("other"), Some("ada"), &call, look(), &person("grace")).await.is_err());
-    let asked = queue.settle("run-1", Some("acme"), Some("ada"), &call, look(), &person("grace")).await.expect("it is asked");
+    let asked =
+        queue.settle("run-1", Some("acme"), Some("ada"), &call, look(), &person("grace")).await.expect("it is asked");
     assert_eq!(asked.outcome(), Outcome::OutcomeUnknown);
     rig.page.knows.store(true, Ordering::Release);
     rig.page.paid.store(true, Ordering::Release);
-    let asked = queue.settle("run-1", Some("acme"), Some("ada"), &call, look(), &person("grace")).await.expect("it is asked");
+    let asked =
+        queue.settle("run-1", Some("acme"), Some("ada"), &call, look(), &person("grace")).await.expect("it is asked");
     assert_eq!((asked.outcome(), asked.to_model().as_str()), (Outcome::Ok, r#"{"number":5}"#));
     let again = queue.settle("run-1", Some("acme"), Some("ada"), &call, look(), &person("grace")).await;
     assert!(matches!(again, Err(ResumeError::NotWaiting(_))), "{again:?}");
@@ -309,7 +311,8 @@ async fn who_may_decide_may_settle_a_call_of_its_own_run() {
     }
     let of_none = queue.settle("run-1", Some("acme"), None, &id, Reconciled::Prevented, &treasurer("grace")).await;
     assert_eq!(of_none.map_err(|error| error.code()).map(|_| ()), Err("not_pending"));
-    let settled = queue.settle("run-1", Some("acme"), Some("bob"), &id, Reconciled::Prevented, &treasurer("grace")).await;
+    let settled =
+        queue.settle("run-1", Some("acme"), Some("bob"), &id, Reconciled::Prevented, &treasurer("grace")).await;
     assert_eq!(settled.expect("it is settled").outcome(), Outcome::Cancelled);
     // Ada's call is still unknown, and bob may settle it.
     let store: &dyn Store = &*rig.shared.store;
@@ -330,7 +333,10 @@ async fn of_several_people_one_settles() {
         tasks.spawn(async move {
             let receipt = Reconciled::TookEffect(r#"{"number":7,"inner":""}"#.to_owned());
             let outcome = if at % 2 == 0 { receipt } else { Reconciled::Prevented };
-            queue.settle("run-1", Some("acme"), Some("ada"), &CallId::new("c1"), outcome, &person("grace")).await.is_ok()
+            queue
+                .settle("run-1", Some("acme"), Some("ada"), &CallId::new("c1"), outcome, &person("grace"))
+                .await
+                .is_ok()
         });
     }
     let settled = tasks.join_all().await.into_iter().filter(|settled| *settled).count();

@@ -403,9 +403,9 @@ impl Conversation {
     }
 
     async fn compare(&self, input: &Input) -> Result<(), ResumeError> {
-        let decisions = input.brought().map(|(question, (decision, _))| {
-            (question.call_id(), decision.is_some().then_some(Suspension::Approval))
-        });
+        let decisions = input
+            .brought()
+            .map(|(question, (decision, _))| (question.call_id(), decision.is_some().then_some(Suspension::Approval)));
         let answers = input.answered().map(|id| (id, Some(Suspension::Client)));
         let mut seen = HashSet::new();
         for (id, suspension) in decisions.chain(answers) {
@@ -426,7 +426,9 @@ impl Conversation {
             if pending.question() != *question {
                 return Err(ResumeError::NotAllowed(DecisionError::Question));
             }
-            if decision == Some(&ApprovalDecision::Approve) && decider.is_some_and(|decider| pending.needs_others_than(decider)) {
+            if decision == Some(&ApprovalDecision::Approve)
+                && decider.is_some_and(|decider| pending.needs_others_than(decider))
+            {
                 return Err(ResumeError::NotAllowed(DecisionError::SameDecider));
             }
             if input.has_message() && self.turns.run.leaves_waiting(&pending, by) {

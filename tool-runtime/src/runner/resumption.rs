@@ -98,12 +98,7 @@ impl Run {
 
     /// Checks a decision for another process, with the checks of that process. A refusal is recorded. `with_message` states
     /// that a message of the user comes with it.
-    pub(crate) async fn admits(
-        &self,
-        question: &Question,
-        by: By<'_>,
-        with_message: bool,
-    ) -> Result<(), ResumeError> {
+    pub(crate) async fn admits(&self, question: &Question, by: By<'_>, with_message: bool) -> Result<(), ResumeError> {
         posting::admits(self, question, by, with_message).await
     }
 
@@ -114,12 +109,7 @@ impl Run {
 
     /// Records a person's decision that is refused together with what came with it, although its call waits for it. A
     /// decision that is refused for itself is recorded as that.
-    pub(crate) async fn note_refused(
-        &self,
-        question: &Question,
-        by: By<'_>,
-        with_message: bool,
-    ) {
+    pub(crate) async fn note_refused(&self, question: &Question, by: By<'_>, with_message: bool) {
         if let Err(error) = posting::note_refused(self, question, by, with_message).await {
             discard(error);
         }
@@ -437,8 +427,7 @@ impl ToolRunner {
         party: Party<'_>,
         call_id: &CallId,
     ) -> Result<Option<StoredUnknown>, StoreError> {
-        let theirs =
-            |record: &ToolInvocationRecord| (record.principal.as_deref(), record.tenant.as_deref()) == party;
+        let theirs = |record: &ToolInvocationRecord| (record.principal.as_deref(), record.tenant.as_deref()) == party;
         Ok(settle::find(&self.shared, run_id, call_id, theirs).await?.map(|(_, unknown)| unknown))
     }
 

@@ -121,7 +121,11 @@ async fn an_edit_that_does_not_fit_leaves_all_calls_waiting() {
         assert!(!error.to_string().contains("CANARY"), "{at}: {error}");
         // The same decision alone, as a post and as a decision.
         let alone = Input::new().decide(&questions[1], decision.clone(), &grace());
-        assert_eq!(queue.post("batch o", Some("acme"), &alone).await.expect_err("refused").code(), error.code(), "{at}");
+        assert_eq!(
+            queue.post("batch o", Some("acme"), &alone).await.expect_err("refused").code(),
+            error.code(),
+            "{at}"
+        );
         let decided = queue.decide("batch o", &questions[1], decision.clone(), &grace()).await;
         assert_eq!(decided.expect_err("refused").code(), error.code(), "{at}");
         assert_eq!(posts(&worlds).await, [0, 0], "{at}");

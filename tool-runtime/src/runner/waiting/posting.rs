@@ -3,8 +3,8 @@
 use crate::call::{Caller, Decider, DecisionError, Question, Suspension};
 use crate::contain::discard;
 use crate::policy::RunPolicy;
-use crate::runner::run::snapshot::RunSnapshot;
 use crate::runner::gate::draft::Refused;
+use crate::runner::run::snapshot::RunSnapshot;
 use crate::runner::waiting::approval::{self, Reader};
 use crate::runner::waiting::comparison;
 use crate::runner::waiting::comparison::Purpose;
@@ -103,11 +103,7 @@ pub(in crate::runner) async fn note_refused(
 
 /// Whether a call waits for other deciders after this decision. A message of the user must not come with it: the call
 /// would be abandoned although it has approvals.
-pub(in crate::runner) fn leaves_waiting(
-    run: &Run,
-    call: &PendingCall,
-    (decision, decider): By<'_>,
-) -> bool {
+pub(in crate::runner) fn leaves_waiting(run: &Run, call: &PendingCall, (decision, decider): By<'_>) -> bool {
     if call.is_expired(run.shared().clock.now()) {
         return false;
     }

@@ -54,7 +54,11 @@ pub(in crate::runner) fn hydrate_waiting(
 
 /// Hydrates a call that began or waits in another process. Its evidence is checked there: the state of its run can be
 /// lost here, or older.
-pub(in crate::runner) fn hydrate_elsewhere(run: &Run, pending: &PendingCall, call: ToolCall) -> Result<Hydrated, Refused> {
+pub(in crate::runner) fn hydrate_elsewhere(
+    run: &Run,
+    pending: &PendingCall,
+    call: ToolCall,
+) -> Result<Hydrated, Refused> {
     hydrate_again(run, pending, call, false)
 }
 
