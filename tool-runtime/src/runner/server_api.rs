@@ -199,7 +199,7 @@ impl ServedRuns<'_> {
 
     /// Does the work of a post unless another server has the post. `None` if one has it, it is gone, or the store failed.
     ///
-    /// The work goes on if the claim is lost meanwhile, because this process was stopped for longer than the lease: its
+    /// The work continues if the claim is lost meanwhile, because this process was stopped for longer than the lease: its
     /// call may have begun, and a dropped call ends as `outcome_unknown`. The store still decides each question once; the
     /// slower server's decision is recorded as refused.
     pub(crate) async fn claimed<T>(self, post: &Key, owner: &Arc<str>, work: impl Future<Output = T>) -> Option<T> {

@@ -420,7 +420,7 @@ async fn the_answer_to_a_form_names_no_decider() {
     assert_eq!((text(&done), sent("named")), ("sent at 1", 1));
     let records = store.records(&RecordFilter::default()).await.unwrap();
     let deciders: Vec<_> = records.iter().filter_map(|sealed| sealed.record.as_decision()?.decider.clone()).collect();
-    assert_eq!(deciders, [tool_runtime::call::Decider::new("ada").tenant("acme")]);
+    assert_eq!(deciders, [Decider::new("ada").tenant("acme")]);
 }
 
 /// Each session of Ada has a connection with another id, and the one of `narrow` may only read.

@@ -144,7 +144,7 @@ impl RunQueue {
 
     /// Settles a call that ended as `outcome_unknown` in a run of a tenant and a principal, as its record names them, from
     /// the store and without the run in memory, as [`Run::settle`](crate::Run::settle) does. Two principals can have runs
-    /// with one id, so both are compared. Whoever may decide on a call of the tool in that run may settle it.
+    /// with one id, so both are compared. A decider of calls of the tool in that run may settle it.
     ///
     /// ```
     /// use tool_runtime::Reconciled;

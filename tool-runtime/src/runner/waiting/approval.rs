@@ -203,13 +203,12 @@ pub(in crate::runner) fn unfit(
     if let Some(mismatch) = comparison::differs(run, pending) {
         return Some(refused(pending, mismatch));
     }
-    let read = read(run, pending, (decision.clone(), decider), record, reader);
-    read.map(|decided| match decided {
+    match read(run, pending, (decision.clone(), decider), record, reader) {
         // The arguments and the value are those of the call that the graph waits for, which its own run reads again.
-        Decided::Run(_, Some(_), _) => within_unfit(run, pending, decision),
-        _ => None,
-    })
-    .unwrap_or_else(Some)
+        Ok(Decided::Run(_, Some(_), _)) => within_unfit(run, pending, decision),
+        Ok(_) => None,
+        Err(refused) => Some(refused),
+    }
 }
 
 /// As [`unfit`], for the call that a graph waits for. A graph can have a tool that the catalog lacks.
