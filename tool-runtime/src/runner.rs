@@ -33,6 +33,7 @@ pub(crate) use server_api::{ServedRun, ServedRuns};
 pub(crate) use tool_runner::ToolRunner;
 pub use waiting::decision::ApprovalDecision;
 pub use waiting::grant::Grant;
+pub(crate) use waiting::posting::By;
 pub use waiting::resume_error::ResumeError;
 #[cfg(feature = "tokens")]
 pub use waiting::tokens::SealingKeys;

@@ -198,6 +198,17 @@ fn two_people_approve_a_large_order() {
     assert_eq!(waits(), (json!(2), json!(["ada"]), json!(false)));
     let (status, body) = service.post(&approves(&question));
     assert!(status == 403 && body.contains("same_decider") || status == 409, "{status} {body}");
+    // The decider is the person of the token, whatever name the body has.
+    let mut claimed = approves(&question);
+    let other = json!({ "principal": "grace", "tenant": "acme" });
+    for place in ["", "/messages/0", "/messages/0/parts/0", "/messages/0/parts/0/approval"] {
+        let members = claimed.pointer_mut(place).and_then(Value::as_object_mut).unwrap();
+        members
+            .extend([("decider", &other), ("metadata", &other)].map(|(name, value)| (name.to_owned(), value.clone())));
+    }
+    let (status, body) = service.post(&claimed);
+    assert_ne!(status, 200, "{body}");
+    assert_eq!(waits(), (json!(2), json!(["ada"]), json!(false)));
     assert_eq!(rig.orders(), 0);
     assert!(rig.shell(&["approvals", "approve", &call, "--as", "grace"]).status.success());
     service.reaches("About the order: 1001");

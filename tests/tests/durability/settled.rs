@@ -254,14 +254,16 @@ async fn a_queue_settles_without_the_run_and_lets_the_tool_look() {
     rig.unknown("run-1", "settled__once", "c1").await;
     let queue = RunQueue::new(&rig.process());
     let (call, look) = (CallId::new("c1"), || Reconciled::<String>::Unknown);
-    assert!(queue.settle("run-1", Some("other"), &call, look(), &person("grace")).await.is_err());
-    let asked = queue.settle("run-1", Some("acme"), &call, look(), &person("grace")).await.expect("it is asked");
+    assert!(queue.settle("run-1", Some("other"), Some("ada"), &call, look(), &person("grace")).await.is_err());
+    let asked =
+        queue.settle("run-1", Some("acme"), Some("ada"), &call, look(), &person("grace")).await.expect("it is asked");
     assert_eq!(asked.outcome(), Outcome::OutcomeUnknown);
     rig.page.knows.store(true, Ordering::Release);
     rig.page.paid.store(true, Ordering::Release);
-    let asked = queue.settle("run-1", Some("acme"), &call, look(), &person("grace")).await.expect("it is asked");
+    let asked =
+        queue.settle("run-1", Some("acme"), Some("ada"), &call, look(), &person("grace")).await.expect("it is asked");
     assert_eq!((asked.outcome(), asked.to_model().as_str()), (Outcome::Ok, r#"{"number":5}"#));
-    let again = queue.settle("run-1", Some("acme"), &call, look(), &person("grace")).await;
+    let again = queue.settle("run-1", Some("acme"), Some("ada"), &call, look(), &person("grace")).await;
     assert!(matches!(again, Err(ResumeError::NotWaiting(_))), "{again:?}");
     let grace = || Some("grace".to_owned());
     assert_eq!(
@@ -280,6 +282,47 @@ async fn a_queue_settles_without_the_run_and_lets_the_tool_look() {
     assert_eq!(of_call.count(), 1);
 }
 
+/// The right to settle is the right to decide, through both doors: one function of the policy, for the call's own run.
+#[tokio::test]
+async fn who_may_decide_may_settle_a_call_of_its_own_run() {
+    let rig = Rig::new();
+    let policy = "allowed_tools = ['settled__pay']\n[approvals.tools.settled__pay]\nroles = ['treasurer']";
+    let runner = rig.shared.start(Arc::clone(&rig.shared.store) as _, policy, rig.capabilities());
+    // Two principals of a tenant have a run with one id, and a call with one id in it.
+    let run_of = |name: &str| runner.run(RunOptions::new().run_id("run-1").principal(name.to_owned()).tenant("acme"));
+    for name in ["ada", "bob"] {
+        let run = run_of(name);
+        let running = rig.shared.stuck(run.exec(call("settled__pay", "c1"))).await;
+        run.cancel();
+        running.await.expect("it ends");
+    }
+    let (queue, id) = (RunQueue::new(&runner), CallId::new("c1"));
+    let treasurer = |name: &str| person(name).role("treasurer");
+    let refused = [
+        (person("grace"), "not_allowed"),
+        (treasurer("bob"), "not_allowed"),
+        (Decider::new("grace").tenant("other").role("treasurer"), "not_pending"),
+    ];
+    for (decider, code) in refused {
+        let by_queue = queue.settle("run-1", Some("acme"), Some("bob"), &id, Reconciled::Prevented, &decider).await;
+        assert_eq!(by_queue.map_err(|error| error.code()).map(|_| ()), Err(code), "{decider:?}");
+        let by_run = run_of("bob").settle(&id, Reconciled::Prevented, &decider).await;
+        assert_eq!(by_run.map_err(|error| error.code()).map(|_| ()), Err(code), "{decider:?}");
+    }
+    let of_none = queue.settle("run-1", Some("acme"), None, &id, Reconciled::Prevented, &treasurer("grace")).await;
+    assert_eq!(of_none.map_err(|error| error.code()).map(|_| ()), Err("not_pending"));
+    let settled =
+        queue.settle("run-1", Some("acme"), Some("bob"), &id, Reconciled::Prevented, &treasurer("grace")).await;
+    assert_eq!(settled.expect("it is settled").outcome(), Outcome::Cancelled);
+    // Ada's call is still unknown, and bob may settle it.
+    let store: &dyn Store = &*rig.shared.store;
+    let left = store.unsettled_calls(&RecordFilter::default()).await.expect("a list");
+    let left: Vec<_> = left.into_iter().map(|record| record.expect("it reads").principal).collect();
+    assert_eq!(left, [Some("ada".into())]);
+    let settled = queue.settle("run-1", Some("acme"), Some("ada"), &id, Reconciled::Prevented, &treasurer("bob")).await;
+    assert_eq!(settled.expect("it is settled").outcome(), Outcome::Cancelled);
+}
+
 #[tokio::test]
 async fn of_several_people_one_settles() {
     let rig = Rig::new();
@@ -290,7 +333,10 @@ async fn of_several_people_one_settles() {
         tasks.spawn(async move {
             let receipt = Reconciled::TookEffect(r#"{"number":7,"inner":""}"#.to_owned());
             let outcome = if at % 2 == 0 { receipt } else { Reconciled::Prevented };
-            queue.settle("run-1", Some("acme"), &CallId::new("c1"), outcome, &person("grace")).await.is_ok()
+            queue
+                .settle("run-1", Some("acme"), Some("ada"), &CallId::new("c1"), outcome, &person("grace"))
+                .await
+                .is_ok()
         });
     }
     let settled = tasks.join_all().await.into_iter().filter(|settled| *settled).count();

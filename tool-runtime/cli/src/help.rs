@@ -103,7 +103,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "store",
         "% store migrate --store sqlite:shared.db\n% store migrate --store-prefix orders_    # as the owner of the database\n\
-         % store restored --store sqlite:shared.db --anchors anchors.jsonl\n% store release --store sqlite:shared.db RUN",
+         % store restored --store sqlite:shared.db --anchors anchors.jsonl\n% store release --store sqlite:shared.db RUN\n\
+         % store sweep --store sqlite:shared.db --for 10s",
     ),
 ];
 

@@ -145,7 +145,8 @@ async fn settle(cli: &Cli<'_>, calls: &[ToolInvocationRecord], asked: Settle) ->
     let gate = cli.open().await?;
     let queue = RunQueue::new(&gate.runner).options(gate.connected(tool_runtime::RunOptions::new()));
     let call = CallId::new(record.tool_call_id.as_str());
-    let settled = queue.settle(&record.run_id, record.tenant.as_deref(), &call, outcome, &decider).await;
+    let (tenant, principal) = (record.tenant.as_deref(), record.principal.as_deref());
+    let settled = queue.settle(&record.run_id, tenant, principal, &call, outcome, &decider).await;
     let result = settled.map_err(|error| match error {
         ResumeError::NotWaiting(_) => {
             Failure::usage(format!("the call `{shown}` was settled before")).code("not_found")

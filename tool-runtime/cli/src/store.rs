@@ -17,7 +17,7 @@ use crate::log;
 #[cfg(feature = "sqlite")]
 use crate::private_file;
 use crate::session::{Cli, Gate};
-use crate::{audit, terminal};
+use crate::{audit, terminal, values};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreAction {
@@ -30,12 +30,31 @@ pub(crate) enum StoreAction {
         #[arg(long, value_name = "FILE")]
         anchors: PathBuf,
     },
+    /// Close the calls of processes that have died, and remove expired documents; a worker on the store does so by itself
+    #[command(after_help = SWEEP_HELP)]
+    Sweep {
+        /// Stop after this time, for example 10s; the next sweep continues
+        #[arg(long = "for", value_name = "TIME", value_parser = values::time, default_value = "60s")]
+        time: Duration,
+    },
     /// Let workers continue a run that was held back
     Release {
         /// The run, as `store restored` prints it
         run: String,
     },
 }
+
+/// What `store sweep` does to calls of other programs.
+const SWEEP_HELP: &str = "A call is closed if it has no end, its lease has ended, and no worker, server or engine has its run. It ends as \
+                          `outcome_unknown` and is then in `outcomes list`; `audit open` lists it before. No tool runs: a call that its \
+                          tool may reconcile or repeat is left to a program that has the tool, for a week.\n\
+                          A service that restores its runs itself must do so before it, as it could have continued such a call.\n\
+                          Commands sweep the store of the data folder by themselves, but never one that --store names.";
+
+/// The longest time for which a command sweeps the store of its data folder before its own work. The next command
+/// continues.
+#[cfg(feature = "sqlite")]
+const TIDY: Duration = Duration::from_secs(5);
 
 /// A command's reaction to a store that does not exist or has an older version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +126,7 @@ impl Cli<'_> {
         // Only processes of this machine use it, so each may migrate it.
         let store = sqlite(&path, self.sql_options(Missing::Made).migrate(true)).await?;
         // No worker does this here: calls of processes that died get their records.
-        store.sweep().await?;
+        sweep(&*store, TIDY).await?;
         Ok(store)
     }
 
@@ -190,6 +209,16 @@ pub(super) async fn command(cli: &Cli<'_>, action: &StoreAction) -> Result<Exit,
     match action {
         StoreAction::Migrate => migrate(cli, url).await,
         StoreAction::Restored { anchors } => restored(cli, url, anchors).await,
+        StoreAction::Sweep { time } => {
+            let store = cli.existing_records("`--store URL`").await?;
+            let removed = sweep(&*store, *time).await?;
+            terminal::line(&match removed {
+                _ if cli.settings.json => json!({"removed": removed, "complete": removed.is_some()}).to_string(),
+                Some(removed) => format!("swept; {removed} expired documents removed"),
+                None => format!("not all of the store is swept after {time:?}: run `store sweep` again"),
+            });
+            Ok(if removed.is_some() { Exit::Done } else { Exit::Failed })
+        }
         StoreAction::Release { run } => {
             let store = open(cli, url, Missing::Refused).await?;
             if store.release_run(run).await? {
@@ -198,6 +227,13 @@ pub(super) async fn command(cli: &Cli<'_>, action: &StoreAction) -> Result<Exit,
             Err(Failure::usage(format!("the store has no run `{}`", terminal::safe(run))).code("not_found"))
         }
     }
+}
+
+/// Sweeps a store, for both doors: each command on the store of its data folder, and `store sweep` on any. Returns the
+/// number of removed documents; `None` if the time was not enough. Each transaction of a sweep stands alone, so a sweep
+/// that ends early leaves nothing half done.
+async fn sweep(store: &dyn Store, time: Duration) -> Result<Option<u64>, StoreError> {
+    tokio::time::timeout(time, store.sweep()).await.ok().transpose()
 }
 
 /// Lists the runs whose records end before an anchor, and holds each back.

@@ -23,7 +23,7 @@ use crate::agent::{
 };
 use crate::call::{Decider, DecisionError, Event, Question, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
-use crate::store::DecisionKind;
+use crate::store::{DecisionKind, StoreError};
 use crate::wire::history::Content;
 use crate::wire::ui::{ChatReader, Protocol};
 use crate::wire::{Message, RequestSettings};
@@ -132,7 +132,8 @@ impl Conversation {
     /// Takes the content of one request: first the decisions, then the answers, then the message of the user. Without a
     /// message the model continues once no call waits; an empty [`Input`] continues an interrupted turn. A decision
     /// or an answer that does not match emits an `error` event and leaves its call waiting, which a message of the user
-    /// then abandons.
+    /// then abandons. Several decisions are checked before the first is carried out, see [`check`](Self::check): if one
+    /// of them does not match, all their calls still wait.
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
@@ -347,19 +348,21 @@ impl Conversation {
     }
 
     /// Checks that every decision and answer is for a call that waits for it, that every decision answers the question
-    /// that its call asks now, and that every decider may decide. It applies none of them, but records each refused
-    /// decision on a known call. Call it before a response begins.
+    /// that its call asks now, and that every decider may decide. Of several decisions, each has to fit its call too:
+    /// the edited arguments, the value in the tool's place, and the call as it would run now. It applies none of them,
+    /// but records each refused decision on a known call. Call it before a response begins.
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, or occurs twice; a decision answers another
-    /// question; or a decider may not decide.
+    /// question; a decider may not decide; or one of several decisions does not fit
+    /// ([`ResumeError::Unfit`], [`ResumeError::Mismatch`]).
     pub async fn check(&self, input: &Input) -> Result<(), ResumeError> {
         let checked = self.compare(input).await;
         if checked.is_err() {
-            for (question, kind, decider) in input.brought() {
+            for (question, by) in input.brought() {
                 // Record each decision of the refused input: with its own reason, or as refused together with another
                 // one.
-                self.turns.run.note_refused(question, (kind, decider), input.has_message()).await;
+                self.turns.run.note_refused(question, by, input.has_message()).await;
             }
         }
         checked
@@ -379,9 +382,9 @@ impl Conversation {
     }
 
     async fn compare(&self, input: &Input) -> Result<(), ResumeError> {
-        let decisions = input.brought().map(|(question, kind, _)| {
-            (question.call_id(), (kind != DecisionKind::Expired).then_some(Suspension::Approval))
-        });
+        let decisions = input
+            .brought()
+            .map(|(question, (decision, _))| (question.call_id(), decision.is_some().then_some(Suspension::Approval)));
         let answers = input.answered().map(|id| (id, Some(Suspension::Client)));
         let mut seen = HashSet::new();
         for (id, suspension) in decisions.chain(answers) {
@@ -395,18 +398,24 @@ impl Conversation {
         if let Some((question, mismatch)) = self.barred(input).next() {
             return Err(ResumeError::barred(question.call_id(), mismatch));
         }
-        for (question, kind, decider) in input.brought() {
+        for (question, by @ (decision, decider)) in input.brought() {
             // No waiting call in the store: another process decided it. Carrying out this decision will return its
             // result.
             let Ok(Some(pending)) = self.turns.run.pending(question.call_id()).await else { continue };
             if pending.question() != *question {
                 return Err(ResumeError::NotAllowed(DecisionError::Question));
             }
-            if kind == DecisionKind::Approved && decider.is_some_and(|decider| pending.needs_others_than(decider)) {
+            if decision == Some(&ApprovalDecision::Approve)
+                && decider.is_some_and(|decider| pending.needs_others_than(decider))
+            {
                 return Err(ResumeError::NotAllowed(DecisionError::SameDecider));
             }
-            if input.has_message() && self.turns.run.leaves_waiting(&pending, (kind, decider)) {
+            if input.has_message() && self.turns.run.leaves_waiting(&pending, by) {
                 return Err(ResumeError::NotAllowed(DecisionError::WithMessage));
+            }
+            // One decision that does not fit is a result, and its call waits for a corrected one.
+            if input.decisions.len() > 1 {
+                self.turns.run.fits(&pending, by)?;
             }
         }
         Ok(())
@@ -414,7 +423,7 @@ impl Conversation {
 
     /// Returns the questions whose decider may not decide.
     fn barred<'a>(&'a self, input: &'a Input) -> impl Iterator<Item = (&'a Question, DecisionError)> {
-        input.brought().filter_map(|(question, _, decider)| {
+        input.brought().filter_map(|(question, (_, decider))| {
             let call = self.waiting().find(|call| call.id == *question.call_id())?;
             Some((question, self.turns.run.bars(call.decided(), decider?)?))
         })

@@ -8,8 +8,7 @@ use crate::agent::ClientAnswer;
 use crate::agent::typed::Typed;
 use crate::call::{CallId, Decider, Question};
 use crate::error::Problem;
-use crate::runner::ApprovalDecision;
-use crate::store::DecisionKind;
+use crate::runner::{ApprovalDecision, By};
 use crate::wire::RequestSettings;
 use crate::wire::history::{Content, Media};
 use crate::wire::ui::{ChatAnswer, ChatRequest};
@@ -126,11 +125,11 @@ impl Input {
         self
     }
 
-    /// Returns the questions that it answers, each with the kind of record and the decider.
-    pub(super) fn brought(&self) -> impl Iterator<Item = (&Question, DecisionKind, Option<&Decider>)> {
-        let decided =
-            self.decisions.iter().map(|(question, decision, decider)| (question, decision.kind(), Some(decider)));
-        decided.chain(self.expired.iter().map(|question| (question, DecisionKind::Expired, None)))
+    /// Returns the questions that it answers, each with the decision and the decider, or with neither if it expires.
+    pub(super) fn brought(&self) -> impl Iterator<Item = (&Question, By<'_>)> {
+        let decided = self.decisions.iter();
+        let decided = decided.map(|(question, decision, decider)| (question, (Some(decision), Some(decider))));
+        decided.chain(self.expired.iter().map(|question| (question, (None, None))))
     }
 
     /// Removes the decision on a question.

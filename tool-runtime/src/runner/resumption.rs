@@ -21,8 +21,9 @@ use crate::runner::run::{restore, snapshot};
 use crate::runner::waiting::late::Party;
 #[cfg(feature = "tokens")]
 use crate::runner::waiting::tokens;
-use crate::runner::waiting::{abandon, approval, client, expired, grant, grants, late, posting, settle};
-use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
+use crate::runner::waiting::{abandon, approval, client, counting, expired, grant, grants, late, posting, settle};
+use crate::runner::{ApprovalDecision, By, Grant, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
+use crate::store::waiting::{Approval, Counted};
 use crate::store::{DecisionKind, PendingCall, StoreError, StoredGrant, StoredUnknown};
 
 impl Run {
@@ -94,30 +95,25 @@ impl Run {
 
     /// Checks a decision for another process, with the checks of that process. A refusal is recorded. `with_message` states
     /// that a message of the user comes with it.
-    pub(crate) async fn admits(
-        &self,
-        question: &Question,
-        by: (DecisionKind, Option<&Decider>),
-        with_message: bool,
-    ) -> Result<(), ResumeError> {
+    pub(crate) async fn admits(&self, question: &Question, by: By<'_>, with_message: bool) -> Result<(), ResumeError> {
         posting::admits(self, question, by, with_message).await
+    }
+
+    /// Returns the error of a decision that does not fit its waiting call. Nothing is recorded.
+    pub(crate) fn fits(&self, call: &PendingCall, by: By<'_>) -> Result<(), ResumeError> {
+        posting::fits(self, call, by)
     }
 
     /// Records a person's decision that is refused together with what came with it, although its call waits for it. A
     /// decision that is refused for itself is recorded as that.
-    pub(crate) async fn note_refused(
-        &self,
-        question: &Question,
-        by: (DecisionKind, Option<&Decider>),
-        with_message: bool,
-    ) {
+    pub(crate) async fn note_refused(&self, question: &Question, by: By<'_>, with_message: bool) {
         if let Err(error) = posting::note_refused(self, question, by, with_message).await {
             discard(error);
         }
     }
 
     /// Whether a call waits for other deciders after this decision.
-    pub(crate) fn leaves_waiting(&self, call: &PendingCall, by: (DecisionKind, Option<&Decider>)) -> bool {
+    pub(crate) fn leaves_waiting(&self, call: &PendingCall, by: By<'_>) -> bool {
         posting::leaves_waiting(self, call, by)
     }
 
@@ -353,28 +349,27 @@ impl ToolRunner {
         taken_over.and(expired).and(removed)
     }
 
-    /// Returns a call of unknown outcome that a tenant's run made. `None` if there is no such call.
+    /// Returns a call of unknown outcome that a run of a principal and a tenant made. `None` if there is no such call.
     pub(crate) async fn unknown_call(
         &self,
         run_id: &str,
-        tenant: Option<&str>,
+        party: Party<'_>,
         call_id: &CallId,
     ) -> Result<Option<StoredUnknown>, StoreError> {
-        let theirs = |record: &ToolInvocationRecord| record.tenant.as_deref() == tenant;
+        let theirs = |record: &ToolInvocationRecord| (record.principal.as_deref(), record.tenant.as_deref()) == party;
         Ok(settle::find(&self.shared, run_id, call_id, theirs).await?.map(|(_, unknown)| unknown))
     }
 
-    /// Records a settlement of a call of a tenant's run whose outcome is not unknown. A call without a record leaves
-    /// nothing.
+    /// Records a settlement of a call whose outcome is not unknown. A call without a record leaves nothing.
     pub(crate) async fn note_late_settlement(
         &self,
         run_id: &str,
-        tenant: Option<&str>,
+        party: Party<'_>,
         call_id: &CallId,
         outcome: &Reconciled<String>,
         decider: &Decider,
     ) -> Result<(), StoreError> {
-        late::append_settlement(&self.shared, run_id, tenant, call_id, (settle::kind(outcome), decider)).await
+        late::append_settlement(&self.shared, run_id, party, call_id, (settle::kind(outcome), decider)).await
     }
 
     /// Returns the run that made a call of unknown outcome. `None` if it is held to too many policies.

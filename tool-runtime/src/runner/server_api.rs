@@ -197,7 +197,11 @@ impl ServedRuns<'_> {
         Ok(posts)
     }
 
-    /// Does the work of a post while no other server has the post. `None` if one has it, it is gone, or the store failed.
+    /// Does the work of a post unless another server has the post. `None` if one has it, it is gone, or the store failed.
+    ///
+    /// The work continues if the claim is lost meanwhile, because this process was stopped for longer than the lease: its
+    /// call may have begun, and a dropped call ends as `outcome_unknown`. The store still decides each question once; the
+    /// slower server's decision is recorded as refused.
     pub(crate) async fn claimed<T>(self, post: &Key, owner: &Arc<str>, work: impl Future<Output = T>) -> Option<T> {
         let lease_duration = self.0.shared.lease;
         let claim = async || {

@@ -529,6 +529,56 @@ impl Mailer for Silent {
     }
 }
 
+/// A call of a process that was killed is closed by both doors: at each command on the store of the data folder, and by
+/// `store sweep` on a store of a service, which no other command sweeps.
+#[tokio::test]
+async fn a_call_of_a_killed_process_is_swept_through_both_doors() {
+    let endpoint = Endpoint::new(vec![]);
+    let rig = shared(&endpoint);
+    let (store, began) = (SqlStore::sqlite(rig.path("app.db"), SqlOptions::new()).await.unwrap(), Arc::default());
+    let runner = ToolRunner::builder(
+        ToolCatalog::builder().tool::<send_email>().build().unwrap(),
+        ToolPolicy::allow(["mail__send_email"]),
+    )
+    .capabilities(Capabilities::new().with(Arc::new(Silent(Arc::clone(&began))) as Arc<dyn Mailer>))
+    .store(Arc::new(store))
+    .build()
+    .unwrap();
+    let run = runner.run(RunOptions::new().run_id("order-1").principal("ada").tenant("example-org"));
+    let mail = ToolCall::text("c1", "mail__send_email", r#"{"to":["ada@example.com"],"subject":"Hi","body":"Canary"}"#);
+    let call = tokio::spawn(run.exec(mail));
+    began.notified().await;
+    // The file as the process leaves it if it is killed now, and as it is once the lease has ended.
+    let own = Rig::new();
+    std::fs::create_dir_all(own.path("data")).unwrap();
+    for file in [rig.path("shared.db"), own.path("data/tool-runtime.db")] {
+        let app = rusqlite::Connection::open(rig.path("app.db")).unwrap();
+        app.execute("VACUUM INTO ?1", [file.to_str().unwrap()]).unwrap();
+        let left = rusqlite::Connection::open(&file).unwrap();
+        let ended = "UPDATE tool_runtime_documents SET due = 0, body = json_set(body, (SELECT fullkey FROM json_tree(body) \
+                     WHERE key = 'until'), '2026-01-01T00:00:00Z') WHERE space = 'call'";
+        assert_eq!(left.execute(ended, []).unwrap(), 1);
+    }
+    call.abort();
+
+    let open = || rig.run(&["--json", "audit", "open"]).code(0).stdout;
+    assert!(open().contains("mail__send_email"));
+    rig.run(&["call", "tasks__list_tasks"]).code(0);
+    assert!(open().contains("mail__send_email"), "a command on a store of a service sweeps nothing");
+    let cut = rig.run(&["--json", "store", "sweep", "--for", "0s"]).code(1);
+    assert_eq!(cut.json(), json!({"removed": null, "complete": false}));
+    let swept = rig.run(&["--json", "store", "sweep"]).code(0);
+    assert_eq!(swept.json(), json!({"removed": 0, "complete": true}));
+    assert_eq!(open(), "");
+    let unknown = rig.run(&["--json", "outcomes", "list"]).code(0).json();
+    assert_eq!((&unknown[0]["call"], &unknown[0]["cause"]), (&json!("c1"), &json!("lost")));
+    rig.run(&["audit", "verify"]).code(0);
+
+    // The store of the data folder: any command.
+    let unknown = own.run(&["--json", "outcomes", "list"]).code(0).json();
+    assert_eq!((&unknown[0]["call"], &unknown[0]["cause"]), (&json!("c1"), &json!("lost")));
+}
+
 /// A call whose outcome is unknown is listed and settled from a shell, once, by a person who may decide on it.
 #[tokio::test]
 async fn an_unknown_outcome_is_settled_from_a_shell() {

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use tool_runtime::agent::{DisplayFn, Input, ModelClient, ModelError, ModelRequest};
+use tool_runtime::call::DecisionError;
 use tool_runtime::runner::Failure;
 use tool_runtime::wire::{Decoded, RequestSettings, ToolChoice};
 
@@ -14,6 +15,51 @@ fn two_that_wait() -> ScriptedTurn {
         "agent__send",
         r#"{"to":"bob","code":"1234"}"#,
     )
+}
+
+/// Of several decisions, one that does not fit leaves all calls waiting. A single one is a result, as its call waits.
+#[tokio::test]
+async fn decisions_of_one_request_take_effect_together() {
+    let two = ScriptedTurn::call("a", "agent__send", r#"{"to":"bob","code":"1234"}"#).and_call(
+        "b",
+        "agent__send",
+        r#"{"to":"eve","code":"12"}"#,
+    );
+    let rig = rig([two, ScriptedTurn::text("Done.")]);
+    let mut conversation = rig.converse();
+    conversation.send("Go.").await;
+    let [a, b] = ["a", "b"].map(|id| tests::question(&conversation, id));
+    let edit = |text: &str| ApprovalDecision::ApproveEdited(text.to_owned());
+    let both = |decision: ApprovalDecision| {
+        Input::new().decide(&a, ApprovalDecision::Approve, &grace()).decide(&b, decision, &grace())
+    };
+    for bad in [edit(r#"{"to":7,"code":"CANARY"}"#), ApprovalDecision::Respond("[1]".to_owned())] {
+        for refused in [
+            conversation.check(&both(bad.clone())).await.expect_err("it does not fit"),
+            conversation.accept(both(bad.clone())).await.expect_err("it does not fit"),
+            conversation.receive(both(bad.clone())).await.expect_err("it does not fit"),
+        ] {
+            assert_eq!(refused.code(), "approval_mismatch");
+            assert!(!refused.to_string().contains("CANARY"), "{refused}");
+        }
+        assert_eq!(conversation.waiting().count(), 2, "nothing was taken");
+    }
+    // The decision that fits is recorded as refused together with the other one.
+    let records = rig.store.records(&RecordFilter::default()).await.expect("records");
+    let of = |id: &str| {
+        let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
+        let refused = decisions.filter(|one| one.call_id.as_str() == id).filter(|one| one.refused().is_some());
+        refused.map(|one| one.mismatch()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("a"), [Some(DecisionError::NotPending); 6]);
+    assert_eq!(of("b"), [None; 6]);
+    // Alone, it is a result.
+    let alone = Input::new().decide(&b, edit(r#"{"to":7,"code":"1"}"#), &grace());
+    let ended = conversation.receive(alone).await.expect("it still waits");
+    let TurnOutcome::Waiting { calls } = ended else { panic!("{ended:?}") };
+    assert!(calls[1].refused.is_some());
+    let ended = conversation.receive(both(edit(r#"{"to":"eve","code":"7"}"#))).await.expect("both fit");
+    assert!(matches!(ended, TurnOutcome::Answered { ref text } if text == "Done."), "{ended:?}");
 }
 
 #[tokio::test]

@@ -161,12 +161,18 @@ async fn a_call_inside_a_graph_or_a_script_is_settled() {
         let queue = RunQueue::new(&plain(&rig));
         let by = |name: &'static str, tenant: &'static str| Decider::new(name).tenant(tenant);
         for stranger in [by("ada", "acme"), by("grace", "other")] {
-            let refused = queue.settle(&left.run_id, Some("acme"), &left.tool_call_id, paid(), &stranger).await;
+            let refused = queue
+                .settle(&left.run_id, Some("acme"), left.principal.as_deref(), &left.tool_call_id, paid(), &stranger)
+                .await;
             assert!(refused.is_err(), "{is_script}: {refused:?}");
         }
-        let settled = queue.settle(&left.run_id, Some("acme"), &left.tool_call_id, paid(), &grace()).await;
+        let settled = queue
+            .settle(&left.run_id, Some("acme"), left.principal.as_deref(), &left.tool_call_id, paid(), &grace())
+            .await;
         assert_eq!(settled.expect("it is settled").outcome(), Outcome::Ok, "{is_script}");
-        let again = queue.settle(&left.run_id, Some("acme"), &left.tool_call_id, paid(), &grace()).await;
+        let again = queue
+            .settle(&left.run_id, Some("acme"), left.principal.as_deref(), &left.tool_call_id, paid(), &grace())
+            .await;
         assert_eq!(again.expect_err("once").code(), "not_pending");
         let later = rig.call(("run-9", "bob"), "once__refund", "c1").await;
         assert_eq!((later.outcome(), later.executed(), rig.shared.effects()), (Outcome::Ok, false, 1), "{is_script}");

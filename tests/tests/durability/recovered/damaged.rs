@@ -173,7 +173,7 @@ fn an_effect_that_cannot_be_read_stops_no_other() {
         let (runner, grace) = (rig.runner_over(Arc::clone(&database.store)), Decider::new("grace").tenant("acme"));
         let settle = async |run: &str| {
             let (queue, call) = (RunQueue::new(&runner), CallId::new("c"));
-            let settled = queue.settle(run, Some("acme"), &call, Reconciled::Prevented, &grace).await;
+            let settled = queue.settle(run, Some("acme"), Some("ada"), &call, Reconciled::Prevented, &grace).await;
             settled.map(|result| result.outcome()).map_err(|error| error.code())
         };
         assert_eq!(settle("run-3").await, Ok(Outcome::Cancelled));

@@ -55,7 +55,7 @@ fn one_that_a_person_asks_for_settles_the_call_only_if_it_answers() {
         *of(&rig.there.looks) = looks;
         let (queue, call) = (RunQueue::new(&rig.runner()), CallId::new("c"));
         let grace = Decider::new("grace").tenant("acme");
-        let ask = async || queue.settle("run", Some("acme"), &call, Reconciled::Unknown, &grace).await;
+        let ask = async || queue.settle("run", Some("acme"), Some("ada"), &call, Reconciled::Unknown, &grace).await;
         let result = rig.later(ask()).expect("the tool is asked");
         assert_eq!((result.outcome(), rig.effects()), (expected, vec![1]), "{looks:?}");
         assert!(!result.to_model().contains("CANARY"), "{looks:?}");

@@ -95,6 +95,60 @@ async fn a_refused_decision_leaves_all_calls_waiting() {
     assert_eq!(queue.decide_all(&all, &grace()).await.expect("still waiting").len(), 2);
 }
 
+/// Edited arguments and values are read when they are posted, if the process of the decider has the tool and the policy.
+/// The poster gets the violations, the refusal is recorded, and no other decision of the batch has an effect.
+#[tokio::test]
+async fn an_edit_that_does_not_fit_leaves_all_calls_waiting() {
+    let (worlds, questions) = waiting(World::lasting, ["batch n", "batch o"]).await;
+    let queue = RunQueue::new(&World::runner(Arc::clone(&worlds[0].store) as _));
+    let edit = |text: &str| ApprovalDecision::ApproveEdited(text.to_owned());
+    let approve = item(&worlds[0], &questions[0], ApprovalDecision::Approve);
+    let refused = [
+        (edit(r#"{"to":7}"#), vec![("/to", "type")]),
+        (edit(r#"{"to":"eve","CANARY-key":1}"#), vec![("", "additionalProperties")]),
+        (edit("{CANARY"), vec![]),
+        (ApprovalDecision::Respond(r#"{"to": "CANARY"}"#.to_owned()), vec![]),
+        (ApprovalDecision::Respond("CANARY".to_owned()), vec![]),
+    ];
+    let number = refused.len();
+    for (at, (decision, violations)) in refused.into_iter().enumerate() {
+        let batch = [approve.clone(), item(&worlds[1], &questions[1], decision.clone())];
+        let (question, error) = queue.decide_all(&batch, &grace()).await.expect_err("it does not fit");
+        assert_eq!((question.as_ref(), error.code()), (Some(&questions[1]), "approval_mismatch"), "{at}");
+        let ResumeError::Unfit(why) = &error else { panic!("{at}: {error:?}") };
+        let found: Vec<_> = why.errors.iter().map(|one| (one.pointer.as_str(), one.keyword.as_str())).collect();
+        assert_eq!(found, violations, "{at}");
+        assert!(!error.to_string().contains("CANARY"), "{at}: {error}");
+        // The same decision alone, as a post and as a decision.
+        let alone = Input::new().decide(&questions[1], decision.clone(), &grace());
+        assert_eq!(
+            queue.post("batch o", Some("acme"), &alone).await.expect_err("refused").code(),
+            error.code(),
+            "{at}"
+        );
+        let decided = queue.decide("batch o", &questions[1], decision.clone(), &grace()).await;
+        assert_eq!(decided.expect_err("refused").code(), error.code(), "{at}");
+        assert_eq!(posts(&worlds).await, [0, 0], "{at}");
+    }
+    assert_eq!(worlds[0].refused().await, Vec::<String>::new());
+    assert_eq!(worlds[1].refused().await.len(), 3 * number);
+    // A process without the tools cannot read an edit: it posts it, and the worker refuses and records it.
+    let blind = Input::new().decide(&questions[1], edit(r#"{"to":7}"#), &grace());
+    worlds[1].post(blind).await;
+    with([worlds[1].lasting()], async {
+        while posts(&worlds).await[1] > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    assert_eq!(worlds[1].refused().await.len(), 3 * number + 1);
+    let batch = [approve, item(&worlds[1], &questions[1], edit(r#"{"to":"eve"}"#))];
+    queue.decide_all(&batch, &grace()).await.expect("both fit");
+    for world in &worlds {
+        with([world.lasting()], world.reaches("answered")).await;
+    }
+}
+
 /// The process of the decider loses its store at each of its operations, before the operation or after it.
 #[tokio::test]
 async fn a_process_that_ends_leaves_all_decisions_or_none() {

@@ -56,7 +56,7 @@ impl World {
     }
 
     /// Returns the deciders whose decisions had no effect.
-    async fn refused(&self) -> Vec<String> {
+    pub(super) async fn refused(&self) -> Vec<String> {
         let records = self.store.records(&RecordFilter::run(self.run_id.as_str())).await.expect("records");
         let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
         let refused = decisions.filter(|decision| decision.refused().is_some());

@@ -46,6 +46,19 @@ fn approves(question: &Question, name: &str) -> Input {
     Input::new().decide(question, ApprovalDecision::Approve, &by(name))
 }
 
+/// One person cannot answer in the place of a tool whose call needs two.
+#[tokio::test]
+async fn an_answer_in_the_tools_place_is_refused_when_it_is_posted() {
+    let world = World::new("an answer of two");
+    let question = world.waits_for_two().await;
+    let queue = RunQueue::new(&World::runner_of_two(Arc::clone(&world.store) as _));
+    let respond = ApprovalDecision::Respond(r#""sent""#.to_owned());
+    let input = Input::new().decide(&question, respond, &by("grace"));
+    let refused = queue.post(&world.run_id, Some("acme"), &input).await.expect_err("it takes two");
+    assert_eq!((refused.code(), world.posts_of().await), ("several_deciders", 0));
+    assert_eq!(world.deciders().await, [("grace".to_owned(), None)]);
+}
+
 #[tokio::test]
 async fn the_last_approval_is_posted_and_carried_out_once() {
     let world = World::new("two people");

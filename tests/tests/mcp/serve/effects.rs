@@ -88,7 +88,7 @@ async fn a_settled_call_asks_anew_about_its_twin() {
         let paid = Reconciled::TookEffect(format!("\"{to}\""));
         let unsettled = unsettled[0].as_ref().unwrap();
         let (run, id) = (&*unsettled.run_id, &unsettled.tool_call_id);
-        let settled = RunQueue::new(&runner).settle(run, Some("acme"), id, paid, &grace).await.unwrap();
+        let settled = RunQueue::new(&runner).settle(run, Some("acme"), Some("ada"), id, paid, &grace).await.unwrap();
         assert_eq!(settled.outcome(), Outcome::Ok);
         post(&store, &shown, ApprovalDecision::Approve).await;
         assert!(text(&wired().await).contains("approval_required"));

@@ -410,6 +410,19 @@ async fn a_client_decides_on_its_own_calls_only_where_both_say_so() {
     }
 }
 
+/// The decider is the principal of the session that `Authenticator` returned, whatever name the answer has.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_to_a_form_names_no_decider() {
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), "[approvals]\nown_calls = true\n").ask_clients(true).build().unwrap();
+    let answers = json!({"approve": true, "decider": "grace", "principal": "grace", "tenant": "other"});
+    let done = letter(&piped(&served, Some(answers)).await, "named").await.unwrap();
+    assert_eq!((text(&done), sent("named")), ("sent at 1", 1));
+    let records = store.records(&RecordFilter::default()).await.unwrap();
+    let deciders: Vec<_> = records.iter().filter_map(|sealed| sealed.record.as_decision()?.decider.clone()).collect();
+    assert_eq!(deciders, [Decider::new("ada").tenant("acme")]);
+}
+
 /// Each session of Ada has a connection with another id, and the one of `narrow` may only read.
 pub(crate) fn by_session(peer: &Peer<'_>) -> Option<RunOptions> {
     let session = peer.header("x-user")?;

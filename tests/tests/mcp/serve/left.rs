@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tests::stored::{document as document_of, json_of};
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{DocumentKind, MemoryStore, Query, RecordFilter, Store as _};
+use tool_runtime::store::{DocumentKind, Key, MemoryStore, Query, RecordFilter, Store as _, Transaction};
 use tool_runtime::testing::ManualClock;
 
 use crate::serve::held::{NOBODY, builder, letter, one_waiting, piped, post, sent, waiting, waits};
@@ -67,6 +68,47 @@ async fn a_run_that_cannot_be_read_stops_no_decision_of_another() {
         let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
         assert_eq!(decisions.filter(|decision| decision.decider.is_some()).count(), expected);
     }
+}
+
+/// A server was killed while it stored two calls, so the document of the run lacks one of them. An approval of that call
+/// waits for its client like any other, and is carried out once the client repeats the call.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_no_document_names_runs_only_for_its_client() {
+    let store = Arc::new(MemoryStore::new());
+    let first = builder(Arc::clone(&store), "").build().unwrap();
+    let client = piped(&first, NOBODY).await;
+    waits(&letter(&client, "kept").await.unwrap());
+    waits(&letter(&client, "lost from it").await.unwrap());
+    first.close(Duration::ZERO).await;
+    let calls = waiting(&*store).await;
+    let [kept, lost] = ["kept", "lost from it"]
+        .map(|text| calls.iter().find(|call| call.arguments().contains(&format!("\"{text}\""))).unwrap().clone());
+    let key = Key::run(Arc::clone(&kept.run_id));
+    let id = lost.call_id.to_string();
+    let remove = move |transaction: &mut Transaction| {
+        let run = transaction.document(&key).expect("the run");
+        let mut json = json_of(&run);
+        let text = json.pointer_mut("/run/document").expect("a document");
+        let mut document: serde_json::Value = serde_json::from_str(text.as_str().expect("text")).expect("JSON");
+        assert!(document["tasks"].as_object_mut().expect("tasks").remove(&id).is_some());
+        *text = document.to_string().into();
+        transaction.put(document_of(key.clone(), &json))
+    };
+    let key = Key::run(Arc::clone(&kept.run_id));
+    store.update(vec![key], Box::new(remove)).await.unwrap();
+
+    let second = builder(Arc::clone(&store), "").build().unwrap();
+    let client = piped(&second, NOBODY).await;
+    // Its client repeats the other call, so this server has the run.
+    waits(&letter(&client, "kept").await.unwrap());
+    post(&store, &lost, ApprovalDecision::Approve).await;
+    post(&store, &kept, ApprovalDecision::Approve).await;
+    // The runner of the run looks at all posts in a round.
+    letter(&client, "kept").await.unwrap();
+    assert_eq!((sent("kept"), sent("lost from it")), (1, 0));
+    assert_eq!(one_waiting(&*store).await.call_id, lost.call_id);
+    letter(&client, "lost from it").await.unwrap();
+    assert_eq!((sent("lost from it"), waiting(&*store).await.len()), (1, 0));
 }
 
 /// Two servers have the run of a call, because its client came back to the second one. One of them carries a decision out.

@@ -29,7 +29,9 @@ impl RunQueue {
     ///
     /// # Errors
     /// No call of the run asks the question, a post to the run answers it already, or the decider belongs to another
-    /// tenant ([`ResumeError::NotWaiting`]); the decider may not decide ([`ResumeError::NotAllowed`]); an engine for
+    /// tenant ([`ResumeError::NotWaiting`]); the decider may not decide ([`ResumeError::NotAllowed`]); edited arguments
+    /// or a value do not fit the tool or the policy ([`ResumeError::Unfit`]), or the call changed
+    /// ([`ResumeError::Mismatch`]), if this process has the tool and the policy of the call; an engine for
     /// durable execution drives the run, and takes decisions itself ([`ResumeError::Engine`]); or the store failed.
     pub async fn decide(
         &self,
@@ -54,6 +56,9 @@ impl RunQueue {
     /// Decides several calls of runs that workers or MCP servers continue, in one transaction: either every decision is
     /// posted, or none is. Each decision names its run, and is checked as in [`decide`](Self::decide). A run takes each
     /// posted decision by itself, up to 64 of them; more decisions on one run are taken as a whole.
+    ///
+    /// The process that carries a decision out checks it again, by itself. It refuses one that does not fit any more,
+    /// such as an approval of a call whose precondition changed meanwhile; the other decisions have their effect.
     ///
     /// Returns an item for each decision: the result of an approval that was noted, because the call needs others too;
     /// `None` for a decision that is posted.
@@ -138,8 +143,9 @@ impl RunQueue {
         run.remember(question, remember, decider).await
     }
 
-    /// Settles a call that ended as `outcome_unknown` in a run of a tenant, from the store and without the run in memory,
-    /// as [`Run::settle`](crate::Run::settle) does.
+    /// Settles a call that ended as `outcome_unknown` in a run of a tenant and a principal, as its record names them, from
+    /// the store and without the run in memory, as [`Run::settle`](crate::Run::settle) does. Two principals can have runs
+    /// with one id, so both are compared. A decider of calls of the tool in that run may settle it.
     ///
     /// ```
     /// use tool_runtime::Reconciled;
@@ -151,7 +157,7 @@ impl RunQueue {
     /// async fn paid(queue: &RunQueue) -> Result<(), ResumeError> {
     ///     let grace = Decider::new("grace").tenant("acme").because("the bank's page shows it");
     ///     let result = r#"{"refund": "r-7"}"#.to_owned();
-    ///     queue.settle("run-1", Some("acme"), &CallId::new("c1"), Reconciled::TookEffect(result), &grace).await?;
+    ///     queue.settle("run-1", Some("acme"), Some("ada"), &CallId::new("c1"), Reconciled::TookEffect(result), &grace).await?;
     ///     Ok(())
     /// }
     /// ```
@@ -162,16 +168,18 @@ impl RunQueue {
         &self,
         run_id: &str,
         tenant: Option<&str>,
+        principal: Option<&str>,
         call_id: &CallId,
         outcome: Reconciled<String>,
         decider: &Decider,
     ) -> Result<ToolExecResult, ResumeError> {
-        let unknown = self.runner.unknown_call(run_id, tenant, call_id).await?;
+        let party = (principal, tenant);
+        let unknown = self.runner.unknown_call(run_id, party, call_id).await?;
         let not_waiting = || ResumeError::NotWaiting(call_id.clone());
         let Some(unknown) = unknown else {
             // The refusal is recorded with the call that was settled before. Nothing is settled here: only the policies
             // of the call's run know who may.
-            self.runner.note_late_settlement(run_id, tenant, call_id, &outcome, decider).await?;
+            self.runner.note_late_settlement(run_id, party, call_id, &outcome, decider).await?;
             return Err(not_waiting());
         };
         // A graph keeps no separate document: its run is held to the policies of the run that called it.

@@ -67,17 +67,17 @@ impl Message {
             return Err((first, ResumeError::Engine));
         }
         let (mut questions, mut several) = (Vec::new(), Vec::new());
-        for (question, kind, decider) in input.brought() {
+        for (question, by) in input.brought() {
             let of = |error: ResumeError| (Some(question.clone()), error);
             let call = match queue.called(stored, question.call_id()).await {
                 Err(ResumeError::NotWaiting(id)) => {
-                    queue.note_late(stored, question, (kind, decider)).await.map_err(|error| of(error.into()))?;
+                    queue.note_late(stored, question, by).await.map_err(|error| of(error.into()))?;
                     return Err(of(ResumeError::NotWaiting(id)));
                 }
                 called => called.map_err(of)?,
             };
             let run = queue.run_of(&call, Some(stored)).map_err(of)?;
-            run.admits(question, (kind, decider), input.has_message()).await.map_err(of)?;
+            run.admits(question, by, input.has_message()).await.map_err(of)?;
             questions.push(question.clone());
             if call.approvals().1 > 1 {
                 several.push((run, question));
@@ -130,8 +130,8 @@ impl Message {
     /// Records that a question of the message was answered before, and returns the error for its author.
     async fn answered_before(&self, queue: &RunQueue, question: &Question) -> ResumeError {
         let mut brought = self.content.pieces.iter().flat_map(|piece| piece.input.brought());
-        if let Some((question, kind, decider)) = brought.find(|(brought, ..)| *brought == question)
-            && let Err(error) = queue.note_late(&self.stored, question, (kind, decider)).await
+        if let Some((question, by)) = brought.find(|(brought, _)| *brought == question)
+            && let Err(error) = queue.note_late(&self.stored, question, by).await
         {
             return error.into();
         }

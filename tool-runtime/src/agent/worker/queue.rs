@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::post::{self, Message};
 use crate::agent::{Input, SavedConversation};
-use crate::call::{Decider, Question, ToolExecResult};
-use crate::runner::{ResumeError, RunOptions, ToolRunner};
+use crate::call::{Question, ToolExecResult};
+use crate::runner::{ApprovalDecision, By, ResumeError, RunOptions, ToolRunner};
 use crate::store::transaction::returning;
-use crate::store::{DecisionKind, Document, Key, QueueDepth, Store, StoreError, StoredRun, Transaction, runs};
+use crate::store::{Document, Key, QueueDepth, Store, StoreError, StoredRun, Transaction, runs};
 
 /// The conversations that workers share: any process can enqueue them, post to them, and read them.
 ///
@@ -111,14 +111,16 @@ impl RunQueue {
     ///
     /// An approval of a call that needs those of other deciders too is noted at once; only the last one is posted.
     ///
-    /// Every decision is checked first, and again when it is taken: the call asks the question that it answers, and the
-    /// decider may decide. If one does not match, the refusal is recorded and nothing is posted. For a call that no
+    /// Every decision is checked first, and again when it is taken: the call asks the question that it answers, the
+    /// decider may decide, and edited arguments or a value fit the tool and the policy. A process without the tool, or
+    /// with another policy than the call has, cannot check the last. If one does not match, the refusal is recorded and nothing is posted. For a call that no
     /// longer waits, the first 16 refusals are recorded, and none for a call without a record in the store. A decider of
     /// another tenant is reported to operators, also if the run belongs to another tenant than the post.
     ///
     /// # Errors
     /// The tenant has no such run; a call does not ask the question, or an earlier post answers it already
-    /// ([`ResumeError::NotWaiting`]); a decider may not decide; a partial approval came with a message of the user,
+    /// ([`ResumeError::NotWaiting`]); a decider may not decide; a decision does not fit its call
+    /// ([`ResumeError::Unfit`], [`ResumeError::Mismatch`]); a partial approval came with a message of the user,
     /// which would abandon its call; an engine for durable execution drives the run ([`ResumeError::Engine`]); the run
     /// has too many posts ([`StoreError::Full`]); or the store failed. Nothing is posted or noted then.
     pub async fn post(&self, run_id: &str, tenant: Option<&str>, input: &Input) -> Result<(), ResumeError> {
@@ -149,24 +151,25 @@ impl RunQueue {
         &self,
         stored: &StoredRun,
         question: &Question,
-        by: (DecisionKind, Option<&Decider>),
+        (decision, decider): By<'_>,
     ) -> Result<(), StoreError> {
         let party = (stored.principal.as_deref(), stored.tenant.as_deref());
+        let by = (ApprovalDecision::kind_of(decision), decider);
         self.runner.note_late(&stored.run_id, Some(party), question, by).await
     }
 
     /// Refuses decisions that were sent to a run in another tenant: each on the question of a waiting call is recorded
     /// and reported to operators. Questions that no call asks are guesses, and leave nothing.
     async fn refuse_foreign(&self, stored: &StoredRun, input: &Input) {
-        for (question, kind, decider) in input.brought() {
-            let Some(decider) = decider.filter(|decider| decider.tenant_id() != stored.tenant.as_deref()) else {
+        for (question, by) in input.brought() {
+            let Some(_) = by.1.filter(|decider| decider.tenant_id() != stored.tenant.as_deref()) else {
                 continue;
             };
             let Ok(call) = self.called(stored, question.call_id()).await else { continue };
             if call.question() == *question
                 && let Ok(run) = self.run_of(&call, Some(stored))
             {
-                let _refused = run.admits(question, (kind, Some(decider)), false).await;
+                let _refused = run.admits(question, by, false).await;
             }
         }
     }

@@ -147,7 +147,7 @@ fn read_again(run: &Run, waited: &PendingCall) -> Option<Hydrated> {
         return None;
     }
     run.remembered().label(waited.all_labels());
-    stages::hydrate_begun(run, waited, call).map_err(|refused| discard(refused.stop)).ok()
+    stages::hydrate_elsewhere(run, waited, call).map_err(|refused| discard(refused.stop)).ok()
 }
 
 /// Returns the result of a call that another process may have handed to the gate, if the gate is not needed: the call

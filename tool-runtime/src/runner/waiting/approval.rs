@@ -43,7 +43,8 @@ pub(in crate::runner) async fn resume(
     };
     let given = Given { purpose, kind: decision.kind(), decider: Some(decider), question: Some(question) };
     // The transaction that takes the call compares it with this read.
-    let compared = |pending: &PendingCall, record: &mut DecisionRecord| read(run, pending, decision, decider, record);
+    let by = (decision, decider);
+    let compared = |pending: &PendingCall, record: &mut DecisionRecord| read(run, pending, by, record, Reader::Own);
     match reopen(run, question.call_id(), given, compared).await? {
         Reopened::Mismatch(result) => Ok(result),
         Reopened::Open(mut open, mut decided) => {
@@ -175,13 +176,62 @@ enum Decided {
     Refuse(Stop),
 }
 
+/// The run that reads a decision.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::runner) enum Reader {
+    /// The run that carries it out.
+    Own,
+    /// A run of another process, which posts it. It does not have the evidence that the call's own run has.
+    Other,
+}
+
+/// Returns the reason why a decision does not fit its call; `None` if it fits, so far as this process can know. Nothing
+/// is carried out. Every door that takes several decisions at once asks here before it applies one of them.
+///
+/// A process without the tool, or with another definition or policy than the call has, knows nothing about a decision
+/// that it posts: the process that carries the decision out compares everything again.
+pub(in crate::runner) fn unfit(
+    run: &Run,
+    pending: &PendingCall,
+    (decision, decider): (&ApprovalDecision, &Decider),
+    record: &mut DecisionRecord,
+    reader: Reader,
+) -> Option<Refused> {
+    if matches!(decision, ApprovalDecision::Deny(_)) || reader == Reader::Other && !comparison::is_known(run, pending) {
+        return None;
+    }
+    if let Some(mismatch) = comparison::differs(run, pending) {
+        return Some(refused(pending, mismatch));
+    }
+    match read(run, pending, (decision.clone(), decider), record, reader) {
+        // The arguments and the value are those of the call that the graph waits for, which its own run reads again.
+        Ok(Decided::Run(_, Some(_), _)) => within_unfit(run, pending, decision),
+        Ok(_) => None,
+        Err(refused) => Some(refused),
+    }
+}
+
+/// As [`unfit`], for the call that a graph waits for. A graph can have a tool that the catalog lacks.
+fn within_unfit(run: &Run, pending: &PendingCall, decision: &ApprovalDecision) -> Option<Refused> {
+    let tool = pending.decided();
+    run.shared().catalog.entry(tool)?;
+    match decision {
+        ApprovalDecision::ApproveEdited(arguments) => {
+            let call = ToolCall::text(pending.call_id.clone(), tool, arguments.as_str());
+            stages::hydrate_elsewhere(run, pending, call).err()
+        }
+        ApprovalDecision::Respond(value) => respond(run, pending, value).err(),
+        _ => None,
+    }
+}
+
 /// Reads a decision before its call is claimed. On a mismatch the call still waits.
 fn read(
     run: &Run,
     pending: &PendingCall,
-    decision: ApprovalDecision,
-    decider: &Decider,
+    (decision, decider): (ApprovalDecision, &Decider),
     record: &mut DecisionRecord,
+    reader: Reader,
 ) -> Result<Decided, Refused> {
     let is_late = pending.is_expired(run.shared().clock.now());
     if is_late {
@@ -195,7 +245,7 @@ fn read(
         }
         let earlier = pending.approvals.clone();
         let continued = Continued { pending: (**graph).clone(), decision, decider: decider.clone(), earlier };
-        return within(run, pending, continued, record);
+        return within(run, pending, continued, record, reader);
     }
     if is_late {
         return Ok(Decided::Refuse(Stop::new(Outcome::ApprovalExpired)));
@@ -210,8 +260,8 @@ fn read(
             Err(refused(pending, DecisionError::SeveralDeciders))
         }
         ApprovalDecision::Respond(value) => respond(run, pending, &value),
-        ApprovalDecision::Approve => approved(run, pending, pending.arguments.as_str().to_owned(), record),
-        ApprovalDecision::ApproveEdited(arguments) => approved(run, pending, arguments, record),
+        ApprovalDecision::Approve => approved(run, pending, pending.arguments.as_str().to_owned(), record, reader),
+        ApprovalDecision::ApproveEdited(arguments) => approved(run, pending, arguments, record, reader),
     }
 }
 
@@ -222,10 +272,11 @@ fn within(
     pending: &PendingCall,
     continued: Continued,
     record: &mut DecisionRecord,
+    reader: Reader,
 ) -> Result<Decided, Refused> {
     let denies = matches!(continued.decision, ApprovalDecision::Deny(_));
     let compared = if denies { comparison::compare(run, pending) } else { Ok(()) };
-    match compared.and_then(|()| approved(run, pending, pending.arguments.as_str().to_owned(), record)) {
+    match compared.and_then(|()| approved(run, pending, pending.arguments.as_str().to_owned(), record, reader)) {
         Ok(Decided::Run(hydrated, ..)) => Ok(Decided::Run(hydrated, Some(Box::new(continued)), None)),
         // A graph that may not continue can still be denied.
         Err(_) if denies => Ok(Decided::Refuse(Stop::new(Outcome::ApprovalDenied))),
@@ -239,10 +290,14 @@ fn approved(
     pending: &PendingCall,
     arguments: String,
     record: &mut DecisionRecord,
+    reader: Reader,
 ) -> Result<Decided, Refused> {
     let edited = arguments != pending.arguments.as_str();
     let call = ToolCall::text(pending.call_id.clone(), pending.tool.as_str(), arguments);
-    let hydrated = stages::hydrate_waiting(run, pending, call)?;
+    let hydrated = match reader {
+        Reader::Own => stages::hydrate_waiting(run, pending, call)?,
+        Reader::Other => stages::hydrate_elsewhere(run, pending, call)?,
+    };
     if edited {
         record.edited_digest = Some(run.shared().digests.of(hydrated.digest()));
         let sensitive = &hydrated.frozen.entry.spec.sensitive;
@@ -292,7 +347,7 @@ fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Ref
         let stop = stop.message("The value given in the tool's place does not fit. The call still waits.");
         Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
     };
-    projected(run, pending.tool.as_str(), value).map(Decided::Respond).map_err(refuse)
+    projected(run, pending.decided(), value).map(Decided::Respond).map_err(refuse)
 }
 
 /// Checks and projects a person's value like the tool's own output.

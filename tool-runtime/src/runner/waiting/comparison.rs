@@ -95,11 +95,22 @@ pub(in crate::runner) fn bars_from(
     Some(mismatch)
 }
 
+/// Whether this process has the tool of a waiting call as the call has it, and the policy under which it waits.
+pub(in crate::runner) fn is_known(run: &Run, call: &PendingCall) -> bool {
+    let entry = run.shared().catalog.entry(call.tool.as_str());
+    has_rules_of(run, call)
+        && entry.is_some_and(|entry| entry.spec.definition_hash == call.definition_hash && !entry.is_drifted())
+}
+
+/// Whether this process has the tool that a decision is about, and the policy under which the call waits.
+fn has_rules_of(run: &Run, call: &PendingCall) -> bool {
+    run.effect_of(call.decided()).is_some() && run.policy().revision() == call.policy_revision
+}
+
 /// Returns the rule for the deciders of a waiting call. `None` if this process cannot apply it: it does not have the tool
 /// that the decision is about, or not the policy under which the call waits.
 pub(in crate::runner) fn judge(run: &Run, call: &PendingCall) -> Option<Bars> {
-    let is_known = run.effect_of(call.decided()).is_some() && run.policy().revision() == call.policy_revision;
-    is_known.then(|| {
+    has_rules_of(run, call).then(|| {
         let run = run.clone();
         Arc::new(move |call: &PendingCall, decider: &Decider| run.bars(call.decided(), decider)) as Bars
     })
@@ -118,6 +129,22 @@ pub(in crate::runner) async fn barred(
     ResumeError::barred(&waiting.call.call_id, mismatch)
 }
 
+/// Returns the result of a decision that does not fit its call, for a caller who records it later.
+pub(in crate::runner) fn unfit_result(call: &PendingCall, refused: Refused) -> ToolExecResult {
+    let mut stop = explained(refused).stop;
+    stop.outcome = Outcome::ApprovalMismatch;
+    stop.result(call.call_id.clone(), false)
+}
+
+/// Adds the details for operators.
+fn explained(Refused { mut stop, shown }: Refused) -> Refused {
+    if stop.reason.is_none() {
+        let why = format!("the value given for the call is `{}`", stop.outcome);
+        stop = stop.reason(why, None);
+    }
+    Refused { stop, shown }
+}
+
 /// Records a decision or an answer that does not match, and returns its result. The call still waits. No event is
 /// emitted, because nothing about the call has changed for a UI.
 pub(in crate::runner) async fn refuse(
@@ -126,11 +153,7 @@ pub(in crate::runner) async fn refuse(
     mut decision: DecisionRecord,
     refused: Refused,
 ) -> ToolExecResult {
-    let Refused { mut stop, shown } = refused;
-    if stop.reason.is_none() {
-        let why = format!("the value given for the call is `{}`", stop.outcome);
-        stop = stop.reason(why, None);
-    }
+    let Refused { mut stop, shown } = explained(refused);
     let violations = stop.errors.iter().map(Violation::recorded).collect();
     decision.refused = Some(DecisionRefusal { outcome: stop.outcome, mismatch: stop.mismatch, violations });
     decision.arguments = shown.recorded(&run.shared().digests);

@@ -47,6 +47,14 @@ impl ApprovalDecision {
             Self::Respond(_) => DecisionKind::Answered,
         }
     }
+
+    /// As [`kind`](Self::kind); `None` stands for the expiry of the call.
+    pub(crate) const fn kind_of(decision: Option<&Self>) -> DecisionKind {
+        match decision {
+            Some(decision) => decision.kind(),
+            None => DecisionKind::Expired,
+        }
+    }
 }
 
 impl fmt::Debug for ApprovalDecision {

@@ -48,15 +48,15 @@ pub(in crate::runner) async fn append(
     write(shared, late(shared, (run_id, question.call_id(), Some(question)), theirs, (kind, decider)).await?).await
 }
 
-/// Records a settlement of a call of a tenant whose outcome is not unknown.
+/// Records a settlement of a call of a principal and a tenant whose outcome is not unknown.
 pub(in crate::runner) async fn append_settlement(
     shared: &Shared,
     run_id: &str,
-    tenant: Option<&str>,
+    party: Party<'_>,
     id: &CallId,
     (kind, decider): (DecisionKind, &Decider),
 ) -> Result<(), StoreError> {
-    let theirs = |found: Party<'_>| found.1 == tenant;
+    let theirs = |found: Party<'_>| found == party;
     write(shared, late(shared, (run_id, id, None), theirs, (kind, Some(decider))).await?).await
 }
 

@@ -3,13 +3,18 @@
 use crate::call::{Caller, Decider, DecisionError, Question, Suspension};
 use crate::contain::discard;
 use crate::policy::RunPolicy;
+use crate::runner::gate::draft::Refused;
 use crate::runner::run::snapshot::RunSnapshot;
+use crate::runner::waiting::approval::{self, Reader};
 use crate::runner::waiting::comparison;
 use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::counting;
 use crate::runner::waiting::suspend::{Given, checked_decision};
-use crate::runner::{ResumeError, Run, RunOptions, ToolRunner};
-use crate::store::{DecisionKind, PendingCall};
+use crate::runner::{ApprovalDecision, ResumeError, Run, RunOptions, ToolRunner};
+use crate::store::{DecisionKind, DecisionRecord, PendingCall};
+
+/// A decision and its decider; without a decision, the expiry of the call.
+pub(crate) type By<'a> = (Option<&'a ApprovalDecision>, Option<&'a Decider>);
 
 /// See [`Run::may_decide`].
 pub(in crate::runner) async fn may_decide(
@@ -33,18 +38,45 @@ pub(in crate::runner) async fn may_decide(
 pub(in crate::runner) async fn admits(
     run: &Run,
     question: &Question,
-    (kind, decider): (DecisionKind, Option<&Decider>),
+    by: By<'_>,
     with_message: bool,
 ) -> Result<(), ResumeError> {
-    let purpose = Purpose::Close(Some(Suspension::Approval));
-    let given = Given { purpose, kind, decider, question: Some(question) };
-    match checked_decision(run, question.call_id(), &given).await? {
-        Ok((waiting, decision)) if with_message && leaves_waiting(run, &waiting.call, (kind, decider)) => {
+    match checked_decision(run, question.call_id(), &given(question, by)).await? {
+        Ok((waiting, decision)) if with_message && leaves_waiting(run, &waiting.call, by) => {
             Err(comparison::barred(run, &waiting, decision, DecisionError::WithMessage).await)
         }
-        Ok(_) => Ok(()),
+        Ok((waiting, mut record)) => match unfit(run, &waiting.call, by, &mut record, Reader::Other) {
+            Some(refused) => Err(ResumeError::unfit(&comparison::refuse(run, &waiting, record, refused).await)),
+            None => Ok(()),
+        },
         Err(_) => Err(ResumeError::NotAllowed(DecisionError::Question)),
     }
+}
+
+/// Returns the error of a decision that does not fit its call, for the run that would carry it out. Nothing is recorded.
+pub(in crate::runner) fn fits(run: &Run, call: &PendingCall, by: By<'_>) -> Result<(), ResumeError> {
+    let now = run.shared().clock.now();
+    let mut record = DecisionRecord::new(call, ApprovalDecision::kind_of(by.0), by.1, now);
+    match unfit(run, call, by, &mut record, Reader::Own) {
+        Some(refused) => Err(ResumeError::unfit(&comparison::unfit_result(call, refused))),
+        None => Ok(()),
+    }
+}
+
+/// See [`approval::unfit`]. An expiry always fits.
+fn unfit(
+    run: &Run,
+    call: &PendingCall,
+    (decision, decider): By<'_>,
+    record: &mut DecisionRecord,
+    reader: Reader,
+) -> Option<Refused> {
+    approval::unfit(run, call, decision.zip(decider)?, record, reader)
+}
+
+fn given<'a>(question: &'a Question, (decision, decider): By<'a>) -> Given<'a> {
+    let purpose = Purpose::Close(Some(Suspension::Approval));
+    Given { purpose, kind: ApprovalDecision::kind_of(decision), decider, question: Some(question) }
 }
 
 /// Records a person's decision that is refused together with what came with it, although its call waits for it. A
@@ -52,35 +84,30 @@ pub(in crate::runner) async fn admits(
 pub(in crate::runner) async fn note_refused(
     run: &Run,
     question: &Question,
-    (kind, decider): (DecisionKind, Option<&Decider>),
+    by: By<'_>,
     with_message: bool,
 ) -> Result<(), ResumeError> {
-    let purpose = Purpose::Close(Some(Suspension::Approval));
-    let given = Given { purpose, kind, decider, question: Some(question) };
-    if let Ok((waiting, decision)) = checked_decision(run, question.call_id(), &given).await?
-        && decider.is_some()
+    if let Ok((waiting, mut record)) = checked_decision(run, question.call_id(), &given(question, by)).await?
+        && by.1.is_some()
     {
-        let mismatch = if with_message && leaves_waiting(run, &waiting.call, (kind, decider)) {
-            DecisionError::WithMessage
+        if with_message && leaves_waiting(run, &waiting.call, by) {
+            discard(comparison::barred(run, &waiting, record, DecisionError::WithMessage).await);
+        } else if let Some(refused) = unfit(run, &waiting.call, by, &mut record, Reader::Own) {
+            discard(comparison::refuse(run, &waiting, record, refused).await);
         } else {
-            DecisionError::NotPending
-        };
-        discard(comparison::barred(run, &waiting, decision, mismatch).await);
+            discard(comparison::barred(run, &waiting, record, DecisionError::NotPending).await);
+        }
     }
     Ok(())
 }
 
 /// Whether a call waits for other deciders after this decision. A message of the user must not come with it: the call
 /// would be abandoned although it has approvals.
-pub(in crate::runner) fn leaves_waiting(
-    run: &Run,
-    call: &PendingCall,
-    (kind, decider): (DecisionKind, Option<&Decider>),
-) -> bool {
+pub(in crate::runner) fn leaves_waiting(run: &Run, call: &PendingCall, (decision, decider): By<'_>) -> bool {
     if call.is_expired(run.shared().clock.now()) {
         return false;
     }
-    match kind {
+    match ApprovalDecision::kind_of(decision) {
         DecisionKind::Approved => {
             let call = PendingCall { required: counting::required_now(run, call), ..call.clone() };
             decider.is_some_and(|decider| !call.is_last_approval(decider))

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::call::{CallId, DecisionError};
+use crate::call::{CallId, DecisionError, SafeError, ToolExecResult};
 use crate::store::StoreError;
 
 /// The reason why a waiting call cannot be finished, a decision on it cannot be remembered, or its run cannot be
@@ -72,8 +72,11 @@ pub enum ResumeError {
     TokenExpired,
     /// The call of the token belongs to another tenant.
     OtherTenant,
-    /// The suspended call of the token differs from the one that would run.
+    /// The suspended call differs from the one that would run.
     Mismatch(DecisionError),
+    /// The edited arguments, or the value in the tool's place, do not fit the tool, or the policy does not allow them.
+    /// The error has the violations.
+    Unfit(Box<SafeError>),
     /// The system returned no random bytes.
     NoRandomness,
     /// The tenant has no such run.
@@ -98,9 +101,18 @@ impl ResumeError {
         }
     }
 
+    /// Returns the error for the result of a decision that does not fit its call.
+    pub(crate) fn unfit(result: &ToolExecResult) -> Self {
+        let error = result.error().cloned().unwrap_or_else(|| SafeError::mismatched(DecisionError::Question));
+        match error.mismatch {
+            Some(mismatch) => Self::Mismatch(mismatch),
+            None => Self::Unfit(Box::new(error)),
+        }
+    }
+
     /// Returns the stable code: `not_pending`, `not_allowed`, `other_principal`, `other_caller`, `too_many_policies`,
     /// `grant_unbounded`, `grant_scope`, `grant_conditions`, `grant_unmet`, `token_forged`,
-    /// `token_key_unknown`, `token_version`, `token_expired`, `other_tenant`, `no_randomness`, `not_found`, `run_held`,
+    /// `token_key_unknown`, `token_version`, `token_expired`, `other_tenant`, `approval_mismatch`, `no_randomness`, `not_found`, `run_held`,
     /// `run_held_back`, `run_of_engine`, that of the mismatch, or
     /// the store's own.
     #[must_use]
@@ -121,6 +133,7 @@ impl ResumeError {
             Self::TokenExpired => "token_expired",
             Self::OtherTenant => "other_tenant",
             Self::Mismatch(mismatch) => mismatch.code(),
+            Self::Unfit(error) => error.error_code.code(),
             Self::NoRandomness => "no_randomness",
             Self::UnknownRun => "not_found",
             Self::Held => "run_held",
@@ -152,6 +165,13 @@ impl fmt::Display for ResumeError {
             Self::HeldBack => f.write_str("the run lacks records since the store was restored; release it first"),
             Self::Engine => f.write_str("an engine for durable execution drives the run; bring the decision to it"),
             Self::NotAllowed(mismatch) | Self::Mismatch(mismatch) => fmt::Display::fmt(mismatch, f),
+            Self::Unfit(error) => {
+                f.write_str(&error.safe_message)?;
+                error.errors.iter().try_for_each(|violation| {
+                    let at = if violation.pointer.is_empty() { "/" } else { &violation.pointer };
+                    write!(f, "\n  {}: {}", at.escape_debug(), violation.keyword)
+                })
+            }
             Self::OtherPrincipal => f.write_str("the snapshot belongs to another principal or tenant"),
             Self::OtherCaller => f.write_str("the calls of the snapshot come from another caller"),
             Self::TooManyPolicies => f.write_str("the run has too many policies, roles or attributes; start a new one"),

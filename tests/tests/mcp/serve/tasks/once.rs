@@ -160,9 +160,13 @@ async fn a_call_of_a_session_is_settled_without_it() {
     let queue = RunQueue::new(&paying(&shared, ""));
     let grace = Decider::new("grace").tenant("acme").because("the bank's page shows it");
     let paid = || Reconciled::TookEffect("\"paid b-1 in person\"".to_owned());
-    let foreign = queue.settle(&left.run_id, Some("other"), &left.tool_call_id, paid(), &grace).await;
+    let foreign =
+        queue.settle(&left.run_id, Some("other"), left.principal.as_deref(), &left.tool_call_id, paid(), &grace).await;
     assert_eq!(foreign.unwrap_err().code(), "not_pending");
-    let settled = queue.settle(&left.run_id, Some("acme"), &left.tool_call_id, paid(), &grace).await.unwrap();
+    let settled = queue
+        .settle(&left.run_id, Some("acme"), left.principal.as_deref(), &left.tool_call_id, paid(), &grace)
+        .await
+        .unwrap();
     assert_eq!(settled.outcome(), Outcome::Ok);
     let served = paying_server(&shared, "");
     for client in [held::piped(&served, held::NOBODY).await, held::posting(&served, "bob", held::NOBODY).await] {

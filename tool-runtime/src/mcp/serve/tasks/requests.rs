@@ -143,7 +143,7 @@ impl Tasks {
             RunQueue::new(&server.0.runner).post(run_tasks.run.id(), ServedRun(&run_tasks.run).tenant(), &input).await;
         // Of two decisions on one question, the first takes effect.
         if let Err(error) = posted
-            && !matches!(error, ResumeError::NotWaiting(_) | ResumeError::NotAllowed(_))
+            && !matches!(error, ResumeError::NotWaiting(_) | ResumeError::NotAllowed(_) | ResumeError::Mismatch(_))
         {
             tracing::warn!(
                 run = run_tasks.run.id(),

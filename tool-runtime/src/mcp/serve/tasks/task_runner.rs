@@ -7,13 +7,14 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::agent::Input;
-use crate::contain::awaited;
+use crate::call::Question;
+use crate::contain::{awaited, discard};
 use crate::mcp::serve::tasks::left::is_recorded;
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
 use crate::mcp::serve::{McpServer, Served};
 use crate::runner::{ApprovalDecision, ResumeError};
 use crate::runner::{ServedRun, ServedRuns};
-use crate::store::{Key, Post, Store};
+use crate::store::{Key, Post, Store, StoreError};
 
 /// How long to wait before a failed attempt is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -26,7 +27,7 @@ pub(super) fn start(server: &McpServer, run_tasks: &Arc<RunTasks>) {
 async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
     // A message stays in the post until it has had its effect. A separate task carries it out meanwhile.
     let (mut deciding, mut taken) = (JoinSet::new(), HashSet::new());
-    let mut owner = None;
+    let (mut owner, mut unread, mut unlearnt) = (None, Reported::default(), Reported::default());
     loop {
         let Some(served) = server.upgrade() else { return };
         let owner = owner.get_or_insert_with(|| ServedRuns(&served.runner).owner());
@@ -37,10 +38,11 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
         let mut has_posts = true;
         match ServedRuns(&served.runner).posted_to(&run_tasks.run).await {
             Ok(posts) => {
+                unread = Reported::default();
                 has_posts = !posts.is_empty();
                 for (key, post) in posts {
                     if !taken.contains(key.id())
-                        && !is_left(&served, &run_tasks, &post).await
+                        && !is_left(&served, &run_tasks, &post, &mut unlearnt).await
                         && taken.insert(key.id().clone())
                     {
                         let (served, owner) = (Arc::clone(&served), Arc::clone(owner));
@@ -48,9 +50,7 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
                     }
                 }
             }
-            Err(error) => {
-                tracing::warn!(run = run_tasks.run.id(), error = error.code(), "decisions on tasks could not be read");
-            }
+            Err(error) => unread.report(&run_tasks, &error, "decisions on tasks could not be read"),
         }
         let is_empty = run_tasks.tidy(&served.runner).await;
         if is_empty && !has_posts && deciding.is_empty() && served.tasks.leave(&run_tasks) {
@@ -74,9 +74,26 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
     while deciding.join_next().await.is_some() {}
 }
 
+/// The last failure of a read that is repeated in each round. A post that a newer server wrote can be unreadable for good.
+#[derive(Default)]
+struct Reported(Option<&'static str>);
+
+impl Reported {
+    /// Logs a failure, unless the round before failed in the same way.
+    fn report(&mut self, run_tasks: &RunTasks, error: &StoreError, what: &'static str) {
+        if self.is_new(error) {
+            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "{what}");
+        }
+    }
+
+    fn is_new(&mut self, error: &StoreError) -> bool {
+        self.0.replace(error.code()) != Some(error.code())
+    }
+}
+
 /// Whether a message approves a call whose client has gone away. The approval is carried out when the client repeats
 /// the call, so that no effect happens without a client that waits for it.
-async fn is_left(served: &Served, run_tasks: &RunTasks, post: &Post) -> bool {
+async fn is_left(served: &Served, run_tasks: &RunTasks, post: &Post, unlearnt: &mut Reported) -> bool {
     let Ok(input) = serde_json::from_str::<Input>(&post.body) else { return false };
     for (question, decision, _) in input.into_decisions() {
         if matches!(decision, ApprovalDecision::Deny(_)) {
@@ -84,17 +101,34 @@ async fn is_left(served: &Served, run_tasks: &RunTasks, post: &Post) -> bool {
         }
         // The call may have come to another server since this one read the run.
         let id = question.call_id();
-        if !run_tasks.has(id)
-            && let Err(error) = run_tasks.learn(&served.runner).await
-        {
-            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "the calls of a run could not be read");
-            return true;
+        if !run_tasks.has(id) {
+            if let Err(error) = run_tasks.learn(&served.runner).await {
+                unlearnt.report(run_tasks, &error, "the calls of a run could not be read");
+                return true;
+            }
+            *unlearnt = Reported::default();
+            if !run_tasks.has(id) && asks(served, run_tasks, &question).await {
+                return true;
+            }
         }
         if run_tasks.is_left(id) {
             return true;
         }
     }
     false
+}
+
+/// Whether a call that the run's document does not name waits with this question. A server that was killed while it
+/// stored two calls can leave such a document. No client waits for the call until one repeats it, which adds it.
+async fn asks(served: &Served, run_tasks: &RunTasks, question: &Question) -> bool {
+    let now = ServedRuns(&served.runner).now();
+    match run_tasks.run.pending(question.call_id()).await {
+        Ok(call) => call.is_some_and(|call| call.question() == *question && !call.is_expired(now)),
+        Err(error) => {
+            discard(error);
+            true
+        }
+    }
 }
 
 /// Carries out a message, and removes it. Returns its id.
@@ -152,5 +186,18 @@ async fn was_carried_out(served: &Served, run_tasks: &RunTasks, key: Key, post: 
 async fn changed(store: &dyn Store) {
     if awaited(|| store.changed()).await.is_err() {
         tokio::time::sleep(AGAIN).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_that_lasts_is_reported_once() {
+        let (mut reported, damaged) = (Reported::default(), StoreError::Corrupt("a newer server wrote it".into()));
+        assert!(reported.is_new(&damaged));
+        assert!((0..100).all(|_| !reported.is_new(&damaged)));
+        assert!(reported.is_new(&StoreError::Unavailable("down".into())) && reported.is_new(&damaged));
     }
 }

@@ -52,14 +52,20 @@ pub(in crate::runner) fn hydrate_waiting(
     hydrate_again(run, pending, call, true)
 }
 
-/// Hydrates a call that began in another process. Its evidence was checked there, in a run whose state may be lost.
-pub(in crate::runner) fn hydrate_begun(run: &Run, begun: &PendingCall, call: ToolCall) -> Result<Hydrated, Refused> {
-    hydrate_again(run, begun, call, false)
+/// Hydrates a call that began or waits in another process. Its evidence is checked there: the state of its run can be
+/// lost here, or older.
+pub(in crate::runner) fn hydrate_elsewhere(
+    run: &Run,
+    pending: &PendingCall,
+    call: ToolCall,
+) -> Result<Hydrated, Refused> {
+    hydrate_again(run, pending, call, false)
 }
 
 fn hydrate_again(run: &Run, pending: &PendingCall, call: ToolCall, proves: bool) -> Result<Hydrated, Refused> {
     let shown = || Shown::Masked(pending.shown_arguments.clone());
-    let Some(entry) = run.shared().catalog.entry(pending.tool.as_str()) else {
+    // A graph waits with the call of another tool.
+    let Some(entry) = run.shared().catalog.entry(&call.name) else {
         return Err(Refused { stop: Stop::new(Outcome::ApprovalMismatch), shown: shown() });
     };
     // The current limits apply, not those of the suspension.
