@@ -27,6 +27,7 @@ use crate::mcp::serve::delivery::Delivery;
 use crate::mcp::serve::shutdown::Room;
 use crate::mcp::serve::tasks::entering::Waiting;
 use crate::mcp::serve::tasks::kept::SavedTask;
+use crate::mcp::serve::tasks::outcome::{self, OutcomeQuestion, Statement};
 use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
 use crate::mcp::serve::tasks::status::{failed, unknown};
 use crate::mcp::serve::tasks::{Tasks, Ticket, question};
@@ -89,7 +90,14 @@ pub(in crate::mcp::serve) enum HeldAnswer {
 }
 
 /// The answer of a client to a question that it was shown.
-type Answer<'a> = Pin<Box<dyn Future<Output = (Question, Option<ApprovalDecision>)> + Send + 'a>>;
+enum Answer {
+    /// Whether the call may run.
+    Decides(Question, Option<ApprovalDecision>),
+    /// Whether the call took effect.
+    States(Option<Statement>),
+}
+
+type Asking<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 
 impl Ticket {
     pub(in crate::mcp::serve) fn run(&self) -> &Run {
@@ -162,16 +170,36 @@ impl Tasks {
         let began = Instant::now();
         let held = began + self.limits.hold.unwrap_or_default();
         let (mut until, mut carried) = (held, began + CARRIED);
-        let (mut beat, mut asking, mut asked) = (began + BEAT, None::<Answer<'_>>, guest.answered.clone());
+        let (mut beat, mut asking, mut asked) = (began + BEAT, None::<Asking<'_>>, guest.answered.clone());
         loop {
             news.borrow_and_update();
             let look = ticket.look(server).await?.ok_or_else(unknown)?;
             match &look.state {
-                State::Ended(result) => {
-                    if !guest.is_gone() {
-                        Delivered::deliver(server, ticket, &guest, room);
+                State::Unsettled(result, _) => {
+                    if let Some(question) = OutcomeQuestion::of(&server.0.runner, &look)
+                        && asked.insert(question.key.clone())
+                    {
+                        // A question whether the call may run is answered by its end.
+                        asking = None;
+                        if guest.takes_questions
+                            && let Some(request) = question.request()
+                        {
+                            let state = run_tasks.named(call).to_string();
+                            return Ok(HeldAnswer::Asks(InputRequests::from_iter([(question.key, request)]), state));
+                        }
+                        if let Some(elicit) = guest.elicit.clone() {
+                            asking = Some(Box::pin(async move {
+                                let filled = elicit.ask(&question.message, &question.form).await;
+                                Answer::States(question.statement(filled))
+                            }));
+                        }
                     }
-                    return Ok(HeldAnswer::Ended(Box::new(result.clone())));
+                    if asking.is_none() || closing.is_cancelled() || guest.is_gone() {
+                        return Ok(Delivered::ended(server, ticket, &guest, room, result));
+                    }
+                }
+                State::Ended(result) | State::Settled(result) => {
+                    return Ok(Delivered::ended(server, ticket, &guest, room, result));
                 }
                 State::Works => {
                     let open = look.questions.requests();
@@ -190,7 +218,9 @@ impl Tasks {
                         if let Some(elicit) = guest.elicit.clone() {
                             let (message, form) = question::asked(&look.saved.name, waits);
                             let shown = waits.question();
-                            asking = Some(Box::pin(async move { (shown, decided(elicit.ask(&message, &form).await)) }));
+                            asking = Some(Box::pin(async move {
+                                Answer::Decides(shown, decided(elicit.ask(&message, &form).await))
+                            }));
                             until = until.max(Instant::now() + DECIDES);
                         }
                         asked.insert(key);
@@ -216,12 +246,16 @@ impl Tasks {
             tokio::select! {
                 _ = news.changed() => {}
                 () = look.questions.asked_something(), if guest.takes_questions => {}
-                (shown, decision) = answer => {
+                answer = answer => {
                     asking = None;
                     (until, carried) = (held, Instant::now() + CARRIED);
-                    // The call may ask another question since, which its client was not shown.
-                    if let Some(decision) = decision {
-                        self.decide(server, run_tasks, &shown, decision).await?;
+                    match answer {
+                        // The call may ask another question since, which its client was not shown.
+                        Answer::Decides(shown, Some(decision)) => {
+                            self.decide(server, run_tasks, &shown, decision).await?;
+                        }
+                        Answer::Decides(_, None) => {}
+                        Answer::States(statement) => outcome::state(server, run_tasks, call, statement).await?,
                     }
                 }
                 () = sleep_until(next) => {
@@ -233,6 +267,9 @@ impl Tasks {
                     }
                 }
                 () = guest.gone(), if !has_left => {
+                    if let State::Unsettled(result, _) = look.state {
+                        return Ok(HeldAnswer::Ended(Box::new(result)));
+                    }
                     // Without `asked_as` no later request can find this call, so it is cancelled, unless another request
                     // found it by its state.
                     if look.saved.asked_as.is_none() && !run_tasks.is_shared(call) {
@@ -246,6 +283,8 @@ impl Tasks {
                     return Ok(HeldAnswer::Waits);
                 }
                 () = closing.cancelled(), if matches!(look.state, State::Waits(_)) => return Ok(HeldAnswer::Waits),
+                // The next look answers with the unknown outcome.
+                () = closing.cancelled(), if matches!(look.state, State::Unsettled(..)) => {}
             }
         }
     }
@@ -282,6 +321,20 @@ struct Delivered {
 }
 
 impl Delivered {
+    /// Answers a request with the end of its call, unless its client is gone.
+    fn ended(
+        server: &McpServer,
+        ticket: &Ticket,
+        guest: &Guest<'_>,
+        room: Room,
+        result: &ToolExecResult,
+    ) -> HeldAnswer {
+        if !guest.is_gone() {
+            Self::deliver(server, ticket, guest, room);
+        }
+        HeldAnswer::Ended(Box::new(result.clone()))
+    }
+
     /// Records the delivery of the end of a call once the transport confirms it, or at once if the transport cannot.
     fn deliver(server: &McpServer, Ticket { run_tasks, call }: &Ticket, guest: &Guest<'_>, room: Room) {
         run_tasks.mark_sending(call);
