@@ -33,6 +33,7 @@ use status::task_id;
 pub(super) use entering::{Entered, Entering, Waiting};
 pub(super) use held::{Guest, HeldAnswer};
 pub(super) use left::Left;
+pub(super) use outcome::EndedUnknown;
 pub(super) use running::{Answered, Running, asking, questions};
 
 /// The suspended calls of a server, of all its clients together.

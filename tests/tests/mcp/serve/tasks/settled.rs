@@ -1,5 +1,7 @@
 //! Calls of clients that end with an unknown outcome: it is settled through another door, or by the client's own user.
 
+mod noticed;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
@@ -274,6 +276,8 @@ async fn the_client_of_a_task_settles_its_outcome() {
             (false, r#"{"number":7}"#),
             DecisionKind::Happened,
         ),
+        // A person need not know the result of a tool that returns an object.
+        ("bank__transfer", json!({"outcome": "happened"}), (true, "The call took effect"), DecisionKind::Happened),
     ];
     for (tool, filled, expected, kind) in cases {
         let rig = Rig::new();
@@ -331,16 +335,13 @@ async fn a_result_that_does_not_fit_settles_nothing() {
     let rig = Rig::new();
     let client = piped(&rig.serve(OWN), FORMS).await;
     let id = rig.task(&client, "bank__transfer", "b-1").await;
-    let wrong = [json!("no JSON"), json!("{}"), json!(r#"{"number":"x","inner":""}"#), Value::Null];
+    let wrong = [json!("no JSON"), json!("{}"), json!(r#"{"number":"x","inner":""}"#), json!("7")];
     for result in wrong {
         let (key, _) = asked(&client, &id).await;
-        let content = match result {
-            Value::Null => json!({"outcome": "happened"}),
-            result => json!({"outcome": "happened", "result": result}),
-        };
-        answer(&client, &id, &key, fill(content)).await;
+        answer(&client, &id, &key, fill(json!({"outcome": "happened", "result": result}))).await;
     }
-    assert!(is_unknown(&said(&ended(&client, &id).await)));
+    let unknown = said(&ended(&client, &id).await);
+    assert!(is_unknown(&unknown), "{unknown:?}: {:?}", rig.settlements().await);
     let refused = vec![(DecisionKind::Happened, "ada".to_owned(), true); 4];
     assert_eq!((rig.settlements().await, rig.unsettled().await), (refused, 1));
     // Another person knows more.
@@ -535,12 +536,57 @@ async fn the_client_of_a_held_request_settles_its_outcome() {
     }
 }
 
+/// A call that needs no approval ends with an unknown outcome. With the question it becomes a task, or its request is
+/// held.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_client_of_a_call_that_never_waited_settles_its_outcome() {
+    let serve = |rig: &Rig, policy: &str| {
+        let runner = rig.shared.start_with(
+            catalog(),
+            Arc::clone(&rig.shared.store) as _,
+            &format!("{ALLOWED}{policy}"),
+            rig.capabilities(),
+        );
+        McpServer::builder(runner, admitted).ask_clients(true).build().unwrap()
+    };
+    let bill = || request("bank__pay", json!({"bill": "b-1"}));
+    let rig = Rig::new();
+    let client = piped(&serve(&rig, OWN), FORMS).await;
+    let id = task(&client, "bank__pay", json!({"bill": "b-1"})).await.task_id;
+    // After a restart, too.
+    let client = piped(&serve(&rig, OWN), FORMS).await;
+    let (key, _) = asked(&client, &id).await;
+    answer(&client, &id, &key, fill(json!({"outcome": "happened", "result": "paid"}))).await;
+    assert_eq!(said(&get(&client, &id).await.unwrap()), (false, "paid".to_owned()));
+    assert_eq!((rig.settlements().await.len(), rig.shared.effects()), (1, 1));
+    for modern in [false, true] {
+        let rig = Rig::new();
+        let served = serve(&rig, OWN);
+        let answers = Some(json!({"outcome": "happened", "result": "paid"}));
+        let client = match modern {
+            false => held::piped(&served, answers).await,
+            true => held::posting(&served, "ada", answers).await,
+        };
+        let done = client.call_tool(bill()).await.unwrap();
+        assert_eq!((done.is_error, text(&done)), (Some(false), "paid"), "{modern}");
+        assert_eq!((rig.settlements().await.len(), rig.unsettled().await, rig.shared.effects()), (1, 0, 1));
+    }
+    // Whoever may not be asked gets the unknown outcome at once.
+    for (policy, patient) in [("", FORMS), (OWN, OLD)] {
+        let rig = Rig::new();
+        let client = piped(&serve(&rig, policy), patient).await;
+        let CallToolResponse::Complete(done) = client.call_tool_once(bill()).await.unwrap() else { panic!("a task") };
+        assert!(text(&done).contains("outcome_unknown"), "{done:?}");
+    }
+}
+
 /// Nobody waits for a decision that no person can make: here for a call that waits only because of an earlier one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_twin_without_a_decider_is_refused() {
     let world = Processes::at("2030-01-01T00:00:00Z", 9);
     let own = |store: bool, more: &str| {
-        let policy = ToolPolicy::from_toml(&format!("{ALLOWED}{more}[loop_guard]\nwarn_at = 0\nstop_at = 0\n")).unwrap();
+        let policy =
+            ToolPolicy::from_toml(&format!("{ALLOWED}{more}[loop_guard]\nwarn_at = 0\nstop_at = 0\n")).unwrap();
         let capabilities = world.capabilities().with(Arc::<Bank>::default() as Arc<dyn Page>);
         let runner = ToolRunner::builder(catalog(), policy).approvals(true).capabilities(capabilities);
         let runner = if store { runner.store(MemoryStore::new()) } else { runner };
@@ -551,7 +597,8 @@ async fn a_twin_without_a_decider_is_refused() {
     // application says that there are no approvers.
     assert!(McpServer::builder(own(false, ""), admitted).build().is_err());
     for (runner, asks) in [(own(true, ""), false), (own(false, ""), false), (own(false, OWN), true)] {
-        let served = McpServer::builder(runner.clone(), admitted).ask_clients(asks).without_approvers().build().unwrap();
+        let served =
+            McpServer::builder(runner.clone(), admitted).ask_clients(asks).without_approvers().build().unwrap();
         for client in [held::piped(&served, NOBODY).await, held::posting(&served, "ada", NOBODY).await] {
             let first = client.call_tool(bill()).await;
             if let Ok(first) = first {

@@ -165,8 +165,10 @@ impl Tasks {
         let Ticket { run_tasks, call } = ticket;
         let closing = server.0.calls.closing();
         let (mut news, mut has_left) = (run_tasks.news(), false);
-        let Some(_attending) = run_tasks.attend(call, guest.offers.clone()) else { return Ok(HeldAnswer::Waits) };
-        let Ok(room) = server.0.calls.listen() else { return Ok(HeldAnswer::Waits) };
+        let Some(_attending) = run_tasks.attend(call, guest.offers.clone()) else {
+            return not_held(server, ticket).await;
+        };
+        let Ok(room) = server.0.calls.listen() else { return not_held(server, ticket).await };
         let began = Instant::now();
         let held = began + self.limits.hold.unwrap_or_default();
         let (mut until, mut carried) = (held, began + CARRIED);
@@ -295,6 +297,16 @@ impl Tasks {
         let decides = |input: Input| input.into_decisions().iter().any(|(decided, ..)| decided.call_id() == call);
         Ok(posts.iter().any(|(_, post)| serde_json::from_str(&post.body).is_ok_and(decides)))
     }
+}
+
+/// Returns the answer to a request that is not held.
+async fn not_held(server: &McpServer, ticket: &Ticket) -> Result<HeldAnswer, ErrorData> {
+    Ok(match ticket.look(server).await?.ok_or_else(unknown)?.state {
+        State::Ended(result) | State::Settled(result) | State::Unsettled(result, _) => {
+            HeldAnswer::Ended(Box::new(result))
+        }
+        State::Waits(_) | State::Works => HeldAnswer::Waits,
+    })
 }
 
 /// Returns when a call began to wait and when it expires. For a call that runs, or has ended, the times of a call that

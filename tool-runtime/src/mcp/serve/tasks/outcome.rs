@@ -1,20 +1,24 @@
 //! The question to a client whether its own call of unknown outcome took effect, and the answer, which settles it through
 //! [`Run::settle`](crate::runner::Run::settle) as every other door does.
 
+use std::sync::Arc;
+
+use jiff::Timestamp;
 use rmcp::model::{ElicitResult, ErrorData, InputRequest};
 use serde_json::{Map, Value, json};
 
-use crate::call::{CallId, Outcome};
+use crate::call::{CallId, Outcome, ToolExecResult};
 use crate::capability::ClientError;
 use crate::component::Reconciled;
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::client::filled;
 use crate::mcp::serve::error::full;
+use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::question::{MAX_MESSAGE_BYTES, form, request};
 use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
-use crate::mcp::serve::tasks::status::failed;
-use crate::mcp::serve::tasks::unsettled;
-use crate::runner::{ServedRun, ToolRunner, UnsettledCall};
+use crate::mcp::serve::tasks::status::{failed, task_id};
+use crate::mcp::serve::tasks::{Ticket, task_runner, unsettled};
+use crate::runner::{Run, RunOptions, ServedRun, ServedRuns, ToolRunner, UnsettledCall};
 use crate::text::sentence;
 
 /// The prefix of the keys of these questions.
@@ -118,6 +122,54 @@ impl OutcomeQuestion {
         };
         let reason = filled.get("reason").and_then(Value::as_str).filter(|reason| !reason.is_empty());
         Some(Statement::Settles(outcome, reason.map(str::to_owned)))
+    }
+}
+
+/// A call that ended with an unknown outcome during its request.
+pub(in crate::mcp::serve) struct EndedUnknown {
+    pub(in crate::mcp::serve) run: Run,
+    pub(in crate::mcp::serve) party: RunOptions,
+    /// The tool, by the name that the client knows.
+    pub(in crate::mcp::serve) name: String,
+    pub(in crate::mcp::serve) result: ToolExecResult,
+}
+
+impl EndedUnknown {
+    /// Turns the call into a task that asks its client, which fills in forms, about the outcome. Returns the result if
+    /// the client is not asked, or if there are too many tasks.
+    pub(in crate::mcp::serve) async fn ask(self, server: &McpServer) -> Result<Ticket, ToolExecResult> {
+        let Self { run, party, name, result } = self;
+        let (runner, tasks, call) = (&server.0.runner, &server.0.tasks, result.call_id().clone());
+        let is_known = tasks.by_run().get(run.id()).is_some_and(|run_tasks| run_tasks.has(&call));
+        if !tasks.limits.asks
+            || server.0.calls.closing().is_cancelled()
+            || is_known
+            || task_id(run.id(), &call).is_none()
+        {
+            return Err(result);
+        }
+        let now = ServedRuns(runner).now();
+        let expires = now.saturating_add(unsettled::OPEN).unwrap_or(Timestamp::MAX);
+        let saved = SavedTask { name, created: now, expires, asks: true, asked_as: None };
+        let add = |run_tasks: &RunTasks| run_tasks.add(call.clone(), saved, Arc::default(), None);
+        let Ok((run_tasks, is_new)) = tasks.run_tasks(&run, &party, add) else { return Err(result) };
+        run_tasks.ended(&call, &result, now);
+        if is_new {
+            task_runner::start(server, &run_tasks);
+        }
+        match run_tasks.look(runner, &call).await {
+            Ok(Some(Look { state: State::Unsettled(..), .. })) => {
+                if let Err(error) = run_tasks.save(runner).await {
+                    tracing::warn!(run = run.id(), error = error.code(), "a question about an outcome is not stored");
+                }
+                Ok(Ticket { run_tasks, call })
+            }
+            _ => {
+                run_tasks.remove(&call);
+                run_tasks.changed.notify_one();
+                Err(result)
+            }
+        }
     }
 }
 
