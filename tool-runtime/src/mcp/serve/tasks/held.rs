@@ -229,7 +229,12 @@ impl Tasks {
                     }
                     let now = Instant::now();
                     if now >= until && (now >= carried || !self.is_posted(server, ticket).await?) {
-                        return Ok(HeldAnswer::Waits);
+                        // A decision can have been carried out, and removed, between the two reads.
+                        let look = ticket.look(server).await?.ok_or_else(unknown)?;
+                        if matches!(look.state, State::Waits(_)) {
+                            return Ok(HeldAnswer::Waits);
+                        }
+                        continue;
                     }
                 }
             }
