@@ -7,6 +7,7 @@
 //! its call has ended. After a restart on the same store, the server finds a task when its client queries it.
 
 mod attending;
+mod dialogue;
 mod entering;
 mod held;
 mod kept;

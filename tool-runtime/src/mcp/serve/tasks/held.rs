@@ -7,8 +7,7 @@
 //! new one. If the answer was not sent completely, the same call gets it again.
 
 use std::collections::HashSet;
-use std::future::{Future, pending};
-use std::pin::Pin;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,19 +19,20 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Input;
-use crate::call::{CallId, Question, ToolExecResult};
-use crate::capability::{Capabilities, ClientError, Elicit, Progress};
+use crate::call::{CallId, ToolExecResult};
+use crate::capability::{Capabilities, Elicit, Progress};
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::delivery::Delivery;
 use crate::mcp::serve::shutdown::Room;
+use crate::mcp::serve::tasks::dialogue::{Answer, Dialogue};
 use crate::mcp::serve::tasks::entering::Waiting;
 use crate::mcp::serve::tasks::kept::SavedTask;
-use crate::mcp::serve::tasks::outcome::{self, OutcomeQuestion, Statement};
+use crate::mcp::serve::tasks::outcome::{self, OutcomeQuestion};
 use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
 use crate::mcp::serve::tasks::status::{failed, unknown};
-use crate::mcp::serve::tasks::{Tasks, Ticket, question};
+use crate::mcp::serve::tasks::{Tasks, Ticket};
 use crate::runner::ServedRuns;
-use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
+use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::store::StoreError;
 
 /// The interval of progress reports to the client of a held request, and of reads of other processes' changes.
@@ -88,16 +88,6 @@ pub(in crate::mcp::serve) enum HeldAnswer {
     /// The call is still suspended.
     Waits,
 }
-
-/// The answer of a client to a question that it was shown.
-enum Answer {
-    /// Whether the call may run.
-    Decides(Question, Option<ApprovalDecision>),
-    /// Whether the call took effect.
-    States(Option<Statement>),
-}
-
-type Asking<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 
 impl Ticket {
     pub(in crate::mcp::serve) fn run(&self) -> &Run {
@@ -172,31 +162,18 @@ impl Tasks {
         let began = Instant::now();
         let held = began + self.limits.hold.unwrap_or_default();
         let (mut until, mut carried) = (held, began + CARRIED);
-        let (mut beat, mut asking, mut asked) = (began + BEAT, None::<Asking<'_>>, guest.answered.clone());
+        let (mut beat, mut dialogue) = (began + BEAT, Dialogue::of(&guest, run_tasks.named(call)));
         loop {
             news.borrow_and_update();
             let look = ticket.look(server).await?.ok_or_else(unknown)?;
             match &look.state {
                 State::Unsettled(result, _) => {
                     if let Some(question) = OutcomeQuestion::of(&server.0.runner, &look)
-                        && asked.insert(question.key.clone())
+                        && let Err(elsewhere) = dialogue.ask_about_outcome(question)
                     {
-                        // A question whether the call may run is answered by its end.
-                        asking = None;
-                        if guest.takes_questions
-                            && let Some(request) = question.request()
-                        {
-                            let state = run_tasks.named(call).to_string();
-                            return Ok(HeldAnswer::Asks(InputRequests::from_iter([(question.key, request)]), state));
-                        }
-                        if let Some(elicit) = guest.elicit.clone() {
-                            asking = Some(Box::pin(async move {
-                                let filled = elicit.ask(&question.message, &question.form).await;
-                                Answer::States(question.statement(filled))
-                            }));
-                        }
+                        return Ok(elsewhere);
                     }
-                    if asking.is_none() || closing.is_cancelled() || guest.is_gone() {
+                    if !dialogue.is_open() || closing.is_cancelled() || guest.is_gone() {
                         return Ok(Delivered::ended(server, ticket, &guest, room, result));
                     }
                 }
@@ -210,22 +187,12 @@ impl Tasks {
                     }
                 }
                 State::Waits(waits) => {
-                    if let Some(key) = self.own_question(run_tasks, &look).filter(|key| !asked.contains(key)) {
-                        if guest.takes_questions
-                            && let Some(question) = question::approval(&look.saved.name, waits)
-                        {
-                            let state = run_tasks.named(call).to_string();
-                            return Ok(HeldAnswer::Asks(InputRequests::from_iter([(key, question)]), state));
+                    if let Some(key) = self.own_question(run_tasks, &look) {
+                        match dialogue.ask_about_call(key, &look.saved.name, waits) {
+                            Ok(true) => until = until.max(Instant::now() + DECIDES),
+                            Ok(false) => {}
+                            Err(elsewhere) => return Ok(elsewhere),
                         }
-                        if let Some(elicit) = guest.elicit.clone() {
-                            let (message, form) = question::asked(&look.saved.name, waits);
-                            let shown = waits.question();
-                            asking = Some(Box::pin(async move {
-                                Answer::Decides(shown, decided(elicit.ask(&message, &form).await))
-                            }));
-                            until = until.max(Instant::now() + DECIDES);
-                        }
-                        asked.insert(key);
                     }
                     let now = Instant::now();
                     if now >= until && (now >= carried || !self.is_posted(server, ticket).await?) {
@@ -244,26 +211,12 @@ impl Tasks {
                 State::Waits(_) => beat.min(carried),
                 _ => beat,
             };
-            let answer = async {
-                match &mut asking {
-                    Some(asking) => asking.await,
-                    None => pending().await,
-                }
-            };
             tokio::select! {
                 _ = news.changed() => {}
                 () = look.questions.asked_something(), if guest.takes_questions => {}
-                answer = answer => {
-                    asking = None;
+                answer = dialogue.answer() => {
                     (until, carried) = (held, Instant::now() + CARRIED);
-                    match answer {
-                        // The call may ask another question since, which its client was not shown.
-                        Answer::Decides(shown, Some(decision)) => {
-                            self.decide(server, run_tasks, &shown, decision).await?;
-                        }
-                        Answer::Decides(_, None) => {}
-                        Answer::States(statement) => outcome::state(server, run_tasks, call, statement).await?,
-                    }
+                    self.take(server, ticket, answer).await?;
                 }
                 () = sleep_until(next) => {
                     if next == beat {
@@ -293,6 +246,21 @@ impl Tasks {
                 // The next look answers with the unknown outcome.
                 () = closing.cancelled(), if matches!(look.state, State::Unsettled(..)) => {}
             }
+        }
+    }
+
+    /// Carries out the answer of a client to a question.
+    async fn take(
+        &self,
+        server: &McpServer,
+        Ticket { run_tasks, call }: &Ticket,
+        answer: Answer,
+    ) -> Result<(), ErrorData> {
+        match answer {
+            // The call may ask another question since, which its client was not shown.
+            Answer::Decides(shown, Some(decision)) => self.decide(server, run_tasks, &shown, decision).await,
+            Answer::Decides(_, None) => Ok(()),
+            Answer::States(statement) => outcome::state(server, run_tasks, call, statement).await,
         }
     }
 
@@ -375,14 +343,5 @@ impl Delivered {
             }
             drop(room);
         });
-    }
-}
-
-/// Returns the decision in a client's answer to the question whether a call may run; `None` if it contains none.
-fn decided(answer: Result<serde_json::Value, ClientError>) -> Option<ApprovalDecision> {
-    match answer {
-        Ok(filled) if filled.get("approve")?.as_bool()? => Some(ApprovalDecision::Approve),
-        Ok(_) | Err(ClientError::Declined) => Some(ApprovalDecision::Deny(None)),
-        Err(_) => None,
     }
 }
