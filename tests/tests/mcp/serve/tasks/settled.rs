@@ -571,7 +571,7 @@ async fn the_client_of_a_call_that_never_waited_settles_its_outcome() {
         assert_eq!((done.is_error, text(&done)), (Some(false), "paid"), "{modern}");
         assert_eq!((rig.settlements().await.len(), rig.unsettled().await, rig.shared.effects()), (1, 0, 1));
     }
-    // Whoever may not be asked gets the unknown outcome at once.
+    // A client that may not be asked gets the unknown outcome at once.
     for (policy, patient) in [("", FORMS), (OWN, OLD)] {
         let rig = Rig::new();
         let client = piped(&serve(&rig, policy), patient).await;
