@@ -33,6 +33,8 @@ pub(crate) use server_api::{ServedRun, ServedRuns};
 pub(crate) use tool_runner::ToolRunner;
 pub use waiting::decision::ApprovalDecision;
 pub use waiting::grant::Grant;
+#[cfg(feature = "mcp-server")]
+pub(crate) use waiting::outcome::{LaterOutcome, UnsettledCall};
 pub(crate) use waiting::posting::By;
 pub use waiting::resume_error::ResumeError;
 #[cfg(feature = "tokens")]

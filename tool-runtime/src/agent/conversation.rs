@@ -23,7 +23,6 @@ use crate::agent::{
 };
 use crate::call::{Decider, DecisionError, Event, Question, SafeError, Suspension};
 use crate::runner::{ApprovalDecision, ResumeError, Run};
-use crate::store::{DecisionKind, StoreError};
 use crate::wire::history::Content;
 use crate::wire::ui::{ChatReader, Protocol};
 use crate::wire::{Message, RequestSettings};

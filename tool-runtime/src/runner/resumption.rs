@@ -21,9 +21,8 @@ use crate::runner::run::{restore, snapshot};
 use crate::runner::waiting::late::Party;
 #[cfg(feature = "tokens")]
 use crate::runner::waiting::tokens;
-use crate::runner::waiting::{abandon, approval, client, counting, expired, grant, grants, late, posting, settle};
+use crate::runner::waiting::{abandon, approval, client, expired, grant, grants, late, posting, settle};
 use crate::runner::{ApprovalDecision, By, Grant, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
-use crate::store::waiting::{Approval, Counted};
 use crate::store::{DecisionKind, PendingCall, StoreError, StoredGrant, StoredUnknown};
 
 impl Run {

@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::call::Decider;
+use crate::call::{CallId, Decider};
 use crate::catalog::{CatalogView, Entry};
 use crate::json::{self, Limits};
 use crate::policy::Allowance;
 use crate::runner::ledger::recover;
 use crate::runner::run::call_ids::MAX_CALLS;
-use crate::runner::waiting::{approval_rules, expired};
-use crate::runner::{Run, RunOptions, ServerEntry, ToolRunner};
+use crate::runner::waiting::{approval_rules, expired, outcome};
+use crate::runner::{LaterOutcome, Run, RunOptions, ServerEntry, ToolRunner};
 use crate::store::ledger::after;
 use crate::store::pages::Search;
 use crate::store::{
@@ -53,6 +53,12 @@ impl<'r> ServedRun<'r> {
     pub(crate) fn own_decider(self, tool: &str) -> Option<Decider> {
         let decider = self.decider()?;
         self.0.bars(tool, &decider).is_none().then_some(decider)
+    }
+
+    /// Reads the present state of a call that ended as `outcome_unknown`. `place` is the document of its effect, if an
+    /// earlier look found it.
+    pub(crate) async fn outcome_of(self, call: &CallId, place: Option<&Key>) -> Result<LaterOutcome, StoreError> {
+        outcome::outcome_of(self.0, call, place).await
     }
 
     /// Puts the labels of another run on this one, because the principal reads a result of that run here.

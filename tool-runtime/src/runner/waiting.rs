@@ -15,6 +15,8 @@ pub(super) mod labels;
 pub(super) mod late;
 pub(super) mod names;
 pub(super) mod notices;
+#[cfg(feature = "mcp-server")]
+pub(super) mod outcome;
 pub(crate) mod posting;
 pub(super) mod resume_error;
 pub(super) mod settle;

@@ -2,9 +2,16 @@
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout};
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use office_tools::mail::{Mail, Mailer, send_email};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tool_runtime::store::Store as _;
+use tool_runtime::{Capabilities, Outcome, RunOptions, ToolCall, ToolCatalog, ToolPolicy, ToolRunner};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::rig::Rig;
 
@@ -27,7 +34,10 @@ impl Patient {
     }
 
     fn declaring(rig: &Rig, declared: &Value) -> Self {
-        let mut server = rig.start(&["--store", "sqlite:store.db", "mcp", "serve"]);
+        Self::of(rig.start(&["--store", "sqlite:store.db", "mcp", "serve"]), declared)
+    }
+
+    fn of(mut server: Child, declared: &Value) -> Self {
         let (input, output) = (server.stdin.take().unwrap(), server.stdout.take().unwrap());
         let mut patient = Self { server, input, output: BufReader::new(output).lines(), id: 0 };
         let client = json!({"name": "test", "version": "1"});
@@ -40,12 +50,19 @@ impl Patient {
 
     /// Sends a request, and returns its result.
     fn ask(&mut self, method: &str, params: &Value) -> Value {
+        let mut answer = self.answered(method, params);
+        assert_eq!(answer["error"], Value::Null);
+        answer["result"].take()
+    }
+
+    /// Sends a request, and returns the answer.
+    fn answered(&mut self, method: &str, params: &Value) -> Value {
         self.id += 1;
         let request = json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params});
         writeln!(self.input, "{request}").unwrap();
-        let mut answer: Value = serde_json::from_str(&self.output.next().unwrap().unwrap()).unwrap();
-        assert_eq!((&answer["id"], &answer["error"]), (&json!(self.id), &Value::Null));
-        answer["result"].take()
+        let answer: Value = serde_json::from_str(&self.output.next().unwrap().unwrap()).unwrap();
+        assert_eq!(answer["id"], json!(self.id));
+        answer
     }
 
     /// Polls a task until it ends.
@@ -155,6 +172,59 @@ fn a_server_whose_calls_nobody_can_decide_on_does_not_start() {
             ended.stderr
         );
     }
+}
+
+/// A mail server that takes the mail and does not answer.
+struct Silent(Arc<Notify>);
+
+#[async_trait]
+impl Mailer for Silent {
+    async fn send(&self, _: &Mail, _: &str) -> Result<(), office_tools::Failure> {
+        self.0.notify_one();
+        std::future::pending().await
+    }
+}
+
+/// Without `--store`, `approvals` does not read the store of the server. No rule asks for an approval, but the outcome of
+/// an equal call is unknown.
+#[tokio::test]
+async fn a_call_that_nobody_can_decide_on_does_not_wait() {
+    const ALLOWED: &str = "allowed_tools = ['mail__send_email', 'core__get_current_time']\n";
+    let rig = Rig::new();
+    rig.write("allowed.toml", ALLOWED);
+    let server = ["--policy", "allowed.toml", "mcp", "serve"];
+    // The server creates the data folder.
+    Patient::of(rig.start(&server), &json!({})).close();
+    let store = Arc::new(SqlStore::sqlite(rig.path("data/tool-runtime.db"), SqlOptions::new()).await.unwrap());
+    let mail = json!({"to": ["ada@example.com"], "subject": "Hello", "body": "Canary"});
+    let (sent, catalog) = (Arc::new(Notify::new()), ToolCatalog::builder().tool::<send_email>().build().unwrap());
+    let run = ToolRunner::builder(catalog, ToolPolicy::allow(["mail__send_email"]))
+        .capabilities(Capabilities::new().with(Arc::new(Silent(Arc::clone(&sent))) as Arc<dyn Mailer>))
+        .approvals(true)
+        .store(Arc::clone(&store))
+        .build()
+        .unwrap()
+        .run(RunOptions::new().run_id("elsewhere").principal("ada").tenant("example-org"));
+    let call = run.exec(ToolCall::text("c1", "mail__send_email", mail.to_string()));
+    let cut = async {
+        sent.notified().await;
+        run.cancel();
+    };
+    let (unknown, ()) = tokio::join!(call, cut);
+    assert_eq!(unknown.outcome(), Outcome::OutcomeUnknown);
+    store.flush().await.unwrap();
+    let mut client = Patient::of(rig.start(&server), &json!({}));
+    let refused = client.answered("tools/call", &json!({"name": "mail__send_email", "arguments": mail}));
+    assert_eq!((&refused["error"]["code"], &refused["error"]["data"]["code"]), (&json!(-32000), &json!("no_decider")));
+    assert_eq!(
+        (rig.mails(), rig.run(&["--store", "sqlite:data/tool-runtime.db", "--json", "approvals", "list"]).json()),
+        (0, json!([]))
+    );
+    // Once it is settled, the call runs.
+    rig.run(&["outcomes", "settle", "elsewhere/c1", "--did-not-happen", "--as", "grace"]).code(0);
+    let done = client.ask("tools/call", &json!({"name": "mail__send_email", "arguments": mail}));
+    assert_eq!((&done["isError"], rig.mails()), (&json!(false), 1), "{done}");
+    client.close();
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Calls that wait, as tasks of the protocol (SEP-2663).
 
 mod once;
+mod settled;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

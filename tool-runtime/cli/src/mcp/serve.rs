@@ -34,10 +34,11 @@ pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exi
     }
     log::report_lost_records(cli.json());
     let options = gate.options(None);
-    let server = McpServer::builder(gate.runner.clone(), move |_: &Peer<'_>| Some(options.clone()))
-        .name(cli.app.name, cli.app.version)
-        .build()
-        .map_err(|error| failed(&error))?;
+    let builder = McpServer::builder(gate.runner.clone(), move |_: &Peer<'_>| Some(options.clone()))
+        .name(cli.app.name, cli.app.version);
+    // A call can also wait because of an earlier one of unknown outcome.
+    let builder = if cli.settings.store.is_none() { builder.without_approvers() } else { builder };
+    let server = builder.build().map_err(|error| failed(&error))?;
     let Some(address) = http else {
         let ended = tokio::select! {
             ended = server.stdio() => ended,

@@ -64,8 +64,9 @@ fn success(result: &ToolExecResult, offered: &Offered, objects_only: bool) -> Re
     let value = result.value().map_or("null", |value| value.get());
     let value: Value = serde_json::from_str(value).map_err(|_| broken())?;
     if !offered.fits(&value) {
-        // A shortened result may no longer match its schema.
-        return Ok(failure(&result_too_large()));
+        // A person who settled the call, or answered in the tool's place, did not state its result.
+        let said = if value.is_null() { without_result() } else { result_too_large() };
+        return Ok(failure(&said));
     }
     let mut content = Vec::new();
     let shown = result.shown_media();
@@ -91,7 +92,14 @@ fn success(result: &ToolExecResult, offered: &Offered, objects_only: bool) -> Re
     Ok(answer)
 }
 
-/// Returns the same text as for any other result of this outcome.
+/// Returns the text for a call that took effect, and whose result is not known.
+fn without_result() -> String {
+    let said = "The call took effect. Its result is not known. Do not repeat it.";
+    json!({"ok": false, "errorCode": Outcome::OutputInvalid, "message": said, "executed": true}).to_string()
+}
+
+/// Returns the text for a shortened result that does not match its schema any more: the same as for any other result of
+/// this outcome.
 fn result_too_large() -> String {
     let outcome = Outcome::ResultTooLarge;
     json!({"ok": false, "errorCode": outcome, "message": outcome.safe_message(), "executed": true}).to_string()

@@ -62,6 +62,7 @@ pub struct McpServerBuilder {
     max_tasks: usize,
     max_tasks_each: usize,
     ask_clients: bool,
+    has_approvers: bool,
 }
 
 impl McpServerBuilder {
@@ -78,6 +79,7 @@ impl McpServerBuilder {
             max_tasks: MAX_TASKS,
             max_tasks_each: MAX_TASKS_EACH,
             ask_clients: false,
+            has_approvers: true,
         }
     }
 
@@ -132,10 +134,19 @@ impl McpServerBuilder {
     }
 
     /// Sets whether the server asks a client that fills in forms to decide on a call of its own principal, where the
-    /// policy lets the principal decide (`own_calls`); `false` by default. The client claims to ask a person; the
-    /// server cannot check that it does.
+    /// policy lets the principal decide (`own_calls`), and to settle the call if it ends with an unknown outcome;
+    /// `false` by default. The client claims to ask a person; the server cannot check that it does.
     pub fn ask_clients(mut self, ask: bool) -> Self {
         self.ask_clients = ask;
+        self
+    }
+
+    /// States that no approver reaches the store of the runner: a call that would wait for a person is refused with the
+    /// error -32000 and `"code": "no_decider"`, unless its client can be asked ([`ask_clients`](Self::ask_clients)).
+    /// Without this method, a store that was set counts as one that approvers reach, and a server with the default
+    /// store is not built if its calls can be suspended.
+    pub fn without_approvers(mut self) -> Self {
+        self.has_approvers = false;
         self
     }
 
@@ -144,16 +155,18 @@ impl McpServerBuilder {
     /// An exposed name is that of no tool or of a tool that a client executes, or is one that clients may reject; or
     /// two tools have one name. It is also an error if calls can be suspended for an approval that no person can give:
     /// the runner has approvals and no store that was set, and the client is not asked
-    /// ([`ask_clients`](Self::ask_clients)) or the policy does not let its principal decide. A call can be suspended by a
+    /// ([`ask_clients`](Self::ask_clients)) or the policy does not let its principal decide;
+    /// [`without_approvers`](Self::without_approvers) lifts this rule. A call can be suspended by a
     /// rule of the policy, or because the outcome of an earlier call with the same arguments is unknown.
     pub fn build(self) -> Result<McpServer, BuildError> {
         let Self { runner, authenticator, name: (name, version), instructions, exposed, .. } = self;
-        let Self { max_calls, max_calls_each, max_tasks, max_tasks_each, ask_clients, .. } = self;
+        let Self { max_calls, max_calls_each, max_tasks, max_tasks_each, ask_clients, has_approvers, .. } = self;
         let listing = Listing::of(&runner, exposed)?;
-        let rules = ServedRuns(&runner).undecidable(ask_clients);
+        let rules = if has_approvers { ServedRuns(&runner).undecidable(ask_clients) } else { Vec::new() };
         if !rules.is_empty() {
             return Err(McpServerError::Unreachable { rules }.into());
         }
+        let has_approvers = has_approvers && !ServedRuns(&runner).keeps_to_itself();
         let rule = &runner.policy().data().mcp;
         let (hold, window) = (rule.hold.map(Window::length), rule.window.map_or(WINDOW, Window::length));
         // Logging is deprecated in 2026-07-28, but still a part of it.
@@ -163,7 +176,7 @@ impl McpServerBuilder {
         let capabilities = if max_tasks > 0 { capabilities.enable_tasks().build() } else { capabilities.build() };
         let mut config = ServerConfig::new(capabilities).with_server_info(Implementation::new(name, version));
         config.instructions = instructions.or_else(|| rule.instructions.clone());
-        let limits = Limits { tasks: max_tasks, each: max_tasks_each, asks: ask_clients, hold };
+        let limits = Limits { tasks: max_tasks, each: max_tasks_each, asks: ask_clients, has_approvers, hold };
         let (calls, tasks) = (Calls::new(max_calls, max_calls_each), Tasks::new(limits));
         Ok(McpServer(Arc::new(Served {
             runner,

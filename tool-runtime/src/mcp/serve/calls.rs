@@ -20,10 +20,10 @@ use crate::mcp::serve::listing::Offered;
 use crate::mcp::serve::raw;
 use crate::mcp::serve::shutdown::Room;
 use crate::mcp::serve::tasks::{
-    self, Answered, Entered, Entering, Guest, HeldAnswer, Running, Ticket, Waiting, asking,
+    self, Answered, EndedUnknown, Entered, Entering, Guest, HeldAnswer, Running, Ticket, Waiting, asking,
 };
 use crate::runner::ServedRun;
-use crate::runner::{CallClient, KeepsCall, RunOptions};
+use crate::runner::{CallClient, KeepsCall, Run, RunOptions};
 
 /// How many times a call is attempted if another process runs the same call first and ends it meanwhile.
 const ATTEMPTS: usize = 3;
@@ -81,10 +81,20 @@ impl Handler {
             let entering = Entering::new(&self.server, waiting);
             let call = (name, offered, arguments.clone());
             let result = match self.begin(call, &party, running, Some(&entering), context).await? {
-                Begun::Ended(result) => result,
+                Begun::Ended(run, result) => (run, result),
                 Begun::Asks(ticket) => return self.answer_later(&ticket, name, context).await,
             };
             let Some(offered) = offered else { return Err(unknown(name)) };
+            let result = match result {
+                (run, result) if asks && result.outcome() == Outcome::OutcomeUnknown && !context.ct.is_cancelled() => {
+                    let ended = EndedUnknown { run, party: party.clone(), name: name.to_owned(), result };
+                    match ended.ask(&self.server).await {
+                        Ok(ticket) => return self.answer_later(&ticket, name, context).await,
+                        Err(result) => result,
+                    }
+                }
+                (_, result) => result,
+            };
             match entering.entered(&self.server).await? {
                 Entered::Waits(ticket) => return self.answer_later(&ticket, name, context).await,
                 Entered::Nothing => {
@@ -143,7 +153,7 @@ impl Handler {
             }
         };
         self.session.on_call_end(&run);
-        Ok(Begun::Ended(result))
+        Ok(Begun::Ended(run, result))
     }
 
     /// Answers the request of an unfinished call with a task, or holds it.
@@ -210,7 +220,7 @@ impl Handler {
         };
         match self.begin((name, offered, arguments), &party, running, None, context).await {
             // A tool that the caller may not see gets the same error as one that does not exist.
-            Ok(Begun::Ended(result)) if result.is_concealed() || result.outcome() == Outcome::Unavailable => {
+            Ok(Begun::Ended(_, result)) if result.is_concealed() || result.outcome() == Outcome::Unavailable => {
                 unknown(name)
             }
             Ok(_) => refused,
@@ -226,7 +236,8 @@ impl Handler {
 
 /// The state of a call that began.
 enum Begun {
-    Ended(ToolExecResult),
+    /// It ended in this run.
+    Ended(Run, ToolExecResult),
     /// It has a question for its client.
     Asks(Ticket),
 }

@@ -7,16 +7,19 @@
 //! its call has ended. After a restart on the same store, the server finds a task when its client queries it.
 
 mod attending;
+mod dialogue;
 mod entering;
 mod held;
 mod kept;
 mod left;
+mod outcome;
 mod question;
 mod requests;
 mod run_tasks;
 mod running;
 mod status;
 mod task_runner;
+mod unsettled;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,6 +34,7 @@ use status::task_id;
 pub(super) use entering::{Entered, Entering, Waiting};
 pub(super) use held::{Guest, HeldAnswer};
 pub(super) use left::Left;
+pub(super) use outcome::EndedUnknown;
 pub(super) use running::{Answered, Running, asking, questions};
 
 /// The suspended calls of a server, of all its clients together.
@@ -47,6 +51,8 @@ pub(super) struct Limits {
     pub(super) each: usize,
     /// Whether the server may ask a client to decide on the calls of its principal.
     pub(super) asks: bool,
+    /// Whether approvers reach the store.
+    pub(super) has_approvers: bool,
     /// How long a request is held; `None` if it is answered at once.
     pub(super) hold: Option<Duration>,
 }
@@ -69,8 +75,11 @@ enum NotSuspended {
     Failed,
     /// The same call of its party is suspended already.
     Taken,
-    /// No person can decide on it: only this process reaches the store, and its client does not support forms.
-    NoDecider,
+    /// No person can decide on it: no approver reaches the store, and its client does not support forms.
+    NoDecider {
+        /// Whether it would wait because of an earlier call of unknown outcome.
+        is_twin: bool,
+    },
 }
 
 impl Tasks {
@@ -110,7 +119,7 @@ impl Tasks {
         }
         let known = by_run.get(run.id()).cloned();
         let is_new = known.is_none();
-        let run_tasks = known.unwrap_or_else(|| Arc::new(RunTasks::new(run.clone(), party.clone())));
+        let run_tasks = known.unwrap_or_else(|| Arc::new(RunTasks::new(run.clone(), party.clone(), self.limits.asks)));
         // Added before the insertion, so that no other task sees an empty `RunTasks` and removes it.
         add(&run_tasks);
         by_run.insert(run.id().to_owned(), Arc::clone(&run_tasks));

@@ -105,12 +105,17 @@ impl Contained<dyn Store> {
     }
 
     pub(in crate::runner) async fn waiting(&self, key: Key) -> Result<Option<Waiting>, StoreError> {
-        let key = [key];
-        let read = self.wait("store", |store| store.read(&key)).await.unwrap_or(Err(StoreError::Panicked));
-        Ok(match read?.pop().flatten().map(|stored| stored.document) {
+        Ok(match self.document(key).await? {
             Some(Document::Waiting(waiting)) => Some(*waiting),
             _ => None,
         })
+    }
+
+    /// Reads one document.
+    pub(in crate::runner) async fn document(&self, key: Key) -> Result<Option<Document>, StoreError> {
+        let key = [key];
+        let read = self.wait("store", |store| store.read(&key)).await.unwrap_or(Err(StoreError::Panicked));
+        Ok(read?.pop().flatten().map(|stored| stored.document))
     }
 
     /// Returns the suspended calls of a run, and at the end those that cannot be read.
@@ -124,10 +129,7 @@ impl Contained<dyn Store> {
 
     /// Whether a run was purged or erased.
     pub(in crate::runner) async fn is_purged(&self, run_id: &str) -> Result<bool, StoreError> {
-        let key = [Key::run(run_id)];
-        let read = self.wait("store", |store| store.read(&key)).await.unwrap_or(Err(StoreError::Panicked));
-        let document = read?.pop().flatten().map(|stored| stored.document);
-        Ok(matches!(document, Some(Document::Purged { .. })))
+        Ok(matches!(self.document(Key::run(run_id)).await?, Some(Document::Purged { .. })))
     }
 
     /// Returns the store's key for digests of arguments; creates it if there is none.

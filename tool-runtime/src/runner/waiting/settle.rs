@@ -96,15 +96,18 @@ pub(in crate::runner) const fn kind(outcome: &Reconciled<String>) -> DecisionKin
 
 /// Returns the result of a settled call.
 fn result(run: &Run, call_id: &CallId, tool: &str, projected: Option<Projected>) -> ToolExecResult {
-    let Some(projected) = projected else {
-        let message = "This call had no effect. It may be made again, as a new call.";
-        return ToolExecResult::unfinished(call_id.clone(), Outcome::Cancelled, true, message);
-    };
+    let Some(projected) = projected else { return without_effect(call_id.clone()) };
     let delivered: Delivered = deliver::delivered(projected);
     if let Some(entry) = run.shared().catalog.entry(tool) {
         deliver::read(run, entry, &delivered);
     }
     ToolExecResult::delivered(call_id.clone(), true, delivered)
+}
+
+/// Returns the result of a call that is settled as without an effect.
+pub(in crate::runner) fn without_effect(call_id: CallId) -> ToolExecResult {
+    let message = "This call had no effect. It may be made again, as a new call.";
+    ToolExecResult::unfinished(call_id, Outcome::Cancelled, true, message)
 }
 
 /// Writes the record of a decision that does not settle the call, or not yet.

@@ -16,7 +16,7 @@ use crate::mcp::serve::tasks::run_tasks::RunTasks;
 use crate::mcp::serve::tasks::status::{no_decider, task_id, too_many};
 use crate::mcp::serve::tasks::{NotSuspended, Ticket, task_runner};
 use crate::mcp::serve::{McpServer, Served};
-use crate::runner::{KeepsCall, Run, RunOptions, ServedRun, ServedRuns, ServerEntry};
+use crate::runner::{KeepsCall, Run, RunOptions, ServedRun, ServerEntry};
 use crate::store::{PendingCall, StoreError};
 
 /// A call that may be suspended.
@@ -75,7 +75,7 @@ impl Entering {
             State::Refused(NotSuspended::Full(limit)) => return Err(too_many(*limit)),
             State::Refused(NotSuspended::Failed) => return Err(broken()),
             State::Refused(NotSuspended::Taken) => return Ok(Entered::Taken),
-            State::Refused(NotSuspended::NoDecider) => return Err(no_decider()),
+            State::Refused(NotSuspended::NoDecider { is_twin }) => return Err(no_decider(*is_twin)),
             State::Waits(run_tasks, call) => (Arc::clone(run_tasks), call.clone()),
         };
         // The run may be stored already, without this call.
@@ -96,9 +96,9 @@ impl KeepsCall for Entering {
             *self.state() = State::Refused(NotSuspended::Failed);
             return Ok(None);
         }
-        let is_decided_here = ServedRuns(&server.0.runner).keeps_to_itself();
-        if is_decided_here && !server.0.tasks.may_ask(run, call, *asks) {
-            *self.state() = State::Refused(NotSuspended::NoDecider);
+        let tasks = &server.0.tasks;
+        if !tasks.limits.has_approvers && !tasks.may_ask(run, call, *asks) {
+            *self.state() = State::Refused(NotSuspended::NoDecider { is_twin: !call.unknown.is_empty() });
             return Ok(None);
         }
         let saved = SavedTask {

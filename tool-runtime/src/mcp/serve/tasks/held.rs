@@ -7,8 +7,7 @@
 //! new one. If the answer was not sent completely, the same call gets it again.
 
 use std::collections::HashSet;
-use std::future::{Future, pending};
-use std::pin::Pin;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,19 +19,21 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Input;
-use crate::call::{CallId, Question, ToolExecResult};
-use crate::capability::{Capabilities, ClientError, Elicit, Progress};
+use crate::call::{CallId, ToolExecResult};
+use crate::capability::{Capabilities, Elicit, Progress};
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::delivery::Delivery;
 use crate::mcp::serve::shutdown::Room;
+use crate::mcp::serve::tasks::dialogue::{Answer, Dialogue};
 use crate::mcp::serve::tasks::entering::Waiting;
 use crate::mcp::serve::tasks::kept::SavedTask;
+use crate::mcp::serve::tasks::outcome::{self, OutcomeQuestion};
 use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
 use crate::mcp::serve::tasks::status::{failed, unknown};
-use crate::mcp::serve::tasks::{Tasks, Ticket, question};
+use crate::mcp::serve::tasks::{Tasks, Ticket};
 use crate::runner::ServedRuns;
 use crate::runner::ledger::recover;
-use crate::runner::{ApprovalDecision, Run, RunOptions, ToolRunner};
+use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::store::StoreError;
 
 /// The interval of progress reports to the client of a held request, and of reads of other processes' changes.
@@ -88,9 +89,6 @@ pub(in crate::mcp::serve) enum HeldAnswer {
     /// The call is still suspended.
     Waits,
 }
-
-/// The answer of a client to a question that it was shown.
-type Answer<'a> = Pin<Box<dyn Future<Output = (Question, Option<ApprovalDecision>)> + Send + 'a>>;
 
 impl Ticket {
     pub(in crate::mcp::serve) fn run(&self) -> &Run {
@@ -158,21 +156,30 @@ impl Tasks {
         let Ticket { run_tasks, call } = ticket;
         let closing = server.0.calls.closing();
         let (mut news, mut has_left) = (run_tasks.news(), false);
-        let Some(_attending) = run_tasks.attend(call, guest.offers.clone()) else { return Ok(HeldAnswer::Waits) };
-        let Ok(room) = server.0.calls.listen() else { return Ok(HeldAnswer::Waits) };
+        let Some(_attending) = run_tasks.attend(call, guest.offers.clone()) else {
+            return not_held(server, ticket).await;
+        };
+        let Ok(room) = server.0.calls.listen() else { return not_held(server, ticket).await };
         let began = Instant::now();
         let held = began + self.limits.hold.unwrap_or_default();
         let (mut until, mut carried) = (held, began + CARRIED);
-        let (mut beat, mut asking, mut asked) = (began + BEAT, None::<Answer<'_>>, guest.answered.clone());
+        let (mut beat, mut dialogue) = (began + BEAT, Dialogue::of(&guest, run_tasks.named(call)));
         loop {
             news.borrow_and_update();
             let look = ticket.look(server).await?.ok_or_else(unknown)?;
             match &look.state {
-                State::Ended(result) => {
-                    if !guest.is_gone() {
-                        Delivered::deliver(server, ticket, &guest, room);
+                State::Unsettled(result, _) => {
+                    if let Some(question) = OutcomeQuestion::of(&server.0.runner, &look)
+                        && let Err(elsewhere) = dialogue.ask_about_outcome(question)
+                    {
+                        return Ok(elsewhere);
                     }
-                    return Ok(HeldAnswer::Ended(Box::new(result.clone())));
+                    if !dialogue.is_open() || closing.is_cancelled() || guest.is_gone() {
+                        return Ok(Delivered::ended(server, ticket, &guest, room, result));
+                    }
+                }
+                State::Ended(result) | State::Settled(result) => {
+                    return Ok(Delivered::ended(server, ticket, &guest, room, result));
                 }
                 State::Works => {
                     let open = look.questions.requests();
@@ -181,24 +188,21 @@ impl Tasks {
                     }
                 }
                 State::Waits(waits) => {
-                    if let Some(key) = self.own_question(run_tasks, &look).filter(|key| !asked.contains(key)) {
-                        if guest.takes_questions
-                            && let Some(question) = question::approval(&look.saved.name, waits)
-                        {
-                            let state = run_tasks.named(call).to_string();
-                            return Ok(HeldAnswer::Asks(InputRequests::from_iter([(key, question)]), state));
+                    if let Some(key) = self.own_question(run_tasks, &look) {
+                        match dialogue.ask_about_call(key, &look.saved.name, waits) {
+                            Ok(true) => until = until.max(Instant::now() + DECIDES),
+                            Ok(false) => {}
+                            Err(elsewhere) => return Ok(elsewhere),
                         }
-                        if let Some(elicit) = guest.elicit.clone() {
-                            let (message, form) = question::asked(&look.saved.name, waits);
-                            let shown = waits.question();
-                            asking = Some(Box::pin(async move { (shown, decided(elicit.ask(&message, &form).await)) }));
-                            until = until.max(Instant::now() + DECIDES);
-                        }
-                        asked.insert(key);
                     }
                     let now = Instant::now();
                     if now >= until && (now >= carried || !self.is_posted(server, ticket).await?) {
-                        return Ok(HeldAnswer::Waits);
+                        // A decision can have been carried out, and removed, between the two reads.
+                        let look = ticket.look(server).await?.ok_or_else(unknown)?;
+                        if matches!(look.state, State::Waits(_)) {
+                            return Ok(HeldAnswer::Waits);
+                        }
+                        continue;
                     }
                 }
             }
@@ -208,22 +212,12 @@ impl Tasks {
                 State::Waits(_) => beat.min(carried),
                 _ => beat,
             };
-            let answer = async {
-                match &mut asking {
-                    Some(asking) => asking.await,
-                    None => pending().await,
-                }
-            };
             tokio::select! {
                 _ = news.changed() => {}
                 () = look.questions.asked_something(), if guest.takes_questions => {}
-                (shown, decision) = answer => {
-                    asking = None;
+                answer = dialogue.answer() => {
                     (until, carried) = (held, Instant::now() + CARRIED);
-                    // The call may ask another question since, which its client was not shown.
-                    if let Some(decision) = decision {
-                        self.decide(server, run_tasks, &shown, decision).await?;
-                    }
+                    self.take(server, ticket, answer).await?;
                 }
                 () = sleep_until(next) => {
                     if next == beat {
@@ -234,6 +228,9 @@ impl Tasks {
                     }
                 }
                 () = guest.gone(), if !has_left => {
+                    if let State::Unsettled(result, _) = look.state {
+                        return Ok(HeldAnswer::Ended(Box::new(result)));
+                    }
                     // Without `asked_as` no later request can find this call, so it is cancelled, unless another request
                     // found it by its state.
                     if look.saved.asked_as.is_none() && !run_tasks.is_shared(call) {
@@ -247,7 +244,24 @@ impl Tasks {
                     return Ok(HeldAnswer::Waits);
                 }
                 () = closing.cancelled(), if matches!(look.state, State::Waits(_)) => return Ok(HeldAnswer::Waits),
+                // The next look answers with the unknown outcome.
+                () = closing.cancelled(), if matches!(look.state, State::Unsettled(..)) => {}
             }
+        }
+    }
+
+    /// Carries out the answer of a client to a question.
+    async fn take(
+        &self,
+        server: &McpServer,
+        Ticket { run_tasks, call }: &Ticket,
+        answer: Answer,
+    ) -> Result<(), ErrorData> {
+        match answer {
+            // The call may ask another question since, which its client was not shown.
+            Answer::Decides(shown, Some(decision)) => self.decide(server, run_tasks, &shown, decision).await,
+            Answer::Decides(_, None) => Ok(()),
+            Answer::States(statement) => outcome::state(server, run_tasks, call, statement).await,
         }
     }
 
@@ -257,6 +271,16 @@ impl Tasks {
         let decides = |input: Input| input.into_decisions().iter().any(|(decided, ..)| decided.call_id() == call);
         Ok(posts.iter().any(|(_, post)| serde_json::from_str(&post.body).is_ok_and(decides)))
     }
+}
+
+/// Returns the answer to a request that is not held.
+async fn not_held(server: &McpServer, ticket: &Ticket) -> Result<HeldAnswer, ErrorData> {
+    Ok(match ticket.look(server).await?.ok_or_else(unknown)?.state {
+        State::Ended(result) | State::Settled(result) | State::Unsettled(result, _) => {
+            HeldAnswer::Ended(Box::new(result))
+        }
+        State::Waits(_) | State::Works => HeldAnswer::Waits,
+    })
 }
 
 /// Returns when a call began to wait and when it expires. For a call that runs, or has ended, the times of a call that
@@ -283,6 +307,20 @@ struct Delivered {
 }
 
 impl Delivered {
+    /// Answers a request with the end of its call, unless its client is gone.
+    fn ended(
+        server: &McpServer,
+        ticket: &Ticket,
+        guest: &Guest<'_>,
+        room: Room,
+        result: &ToolExecResult,
+    ) -> HeldAnswer {
+        if !guest.is_gone() {
+            Self::deliver(server, ticket, guest, room);
+        }
+        HeldAnswer::Ended(Box::new(result.clone()))
+    }
+
     /// Records the delivery of the end of a call once the transport confirms it, or at once if the transport cannot.
     fn deliver(server: &McpServer, Ticket { run_tasks, call }: &Ticket, guest: &Guest<'_>, room: Room) {
         run_tasks.mark_sending(call);
@@ -306,14 +344,5 @@ impl Delivered {
             }
             drop(room);
         });
-    }
-}
-
-/// Returns the decision in a client's answer to the question whether a call may run; `None` if it contains none.
-fn decided(answer: Result<serde_json::Value, ClientError>) -> Option<ApprovalDecision> {
-    match answer {
-        Ok(filled) if filled.get("approve")?.as_bool()? => Some(ApprovalDecision::Approve),
-        Ok(_) | Err(ClientError::Declined) => Some(ApprovalDecision::Deny(None)),
-        Err(_) => None,
     }
 }

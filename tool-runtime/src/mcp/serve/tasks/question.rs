@@ -14,8 +14,8 @@ use crate::runner::{ApprovalDecision, Run};
 use crate::store::PendingCall;
 use crate::text::sentence;
 
-/// The longest question about an approval, in bytes.
-const MAX_MESSAGE_BYTES: usize = 2048;
+/// The longest question about a call, in bytes.
+pub(super) const MAX_MESSAGE_BYTES: usize = 2048;
 
 /// The open questions of one call. A key is used once.
 #[derive(Default)]
@@ -73,11 +73,11 @@ impl Questions {
     }
 }
 
-fn request(question: ElicitRequestParams) -> InputRequest {
+pub(super) fn request(question: ElicitRequestParams) -> InputRequest {
     InputRequest::Elicitation(ElicitRequest::new(question))
 }
 
-fn form(message: String, form: &Value) -> Result<ElicitRequestParams, ClientError> {
+pub(super) fn form(message: String, form: &Value) -> Result<ElicitRequestParams, ClientError> {
     let requested_schema: ElicitationSchema = serde_json::from_value(form.clone()).map_err(|_| ClientError::Form)?;
     Ok(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }

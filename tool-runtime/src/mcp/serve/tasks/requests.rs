@@ -11,6 +11,7 @@ use crate::mcp::serve::McpServer;
 use crate::mcp::serve::answer::answer;
 use crate::mcp::serve::error::broken;
 use crate::mcp::serve::tasks::kept::SavedRunTasks;
+use crate::mcp::serve::tasks::outcome::{self, OutcomeQuestion};
 use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
 use crate::mcp::serve::tasks::status::{MAX_ID_BYTES, described, failed, object, task_id, unknown};
 use crate::mcp::serve::tasks::{Tasks, Ticket, question, task_runner};
@@ -51,8 +52,13 @@ impl Tasks {
                 asked if asked.is_empty() => TaskPayload::Working,
                 input_requests => TaskPayload::InputRequired { input_requests },
             },
+            State::Unsettled(..) => {
+                let question = OutcomeQuestion::of(&server.0.runner, &look);
+                let asked = question.and_then(|question| Some((question.key.clone(), question.request()?)));
+                TaskPayload::InputRequired { input_requests: asked.into_iter().collect() }
+            }
             State::Ended(result) if result.outcome() == Outcome::Cancelled => TaskPayload::Cancelled,
-            State::Ended(result) => {
+            State::Ended(result) | State::Settled(result) => {
                 let offered = server.0.listing.get(&look.saved.name).ok_or_else(unknown)?;
                 match answer(result, &look.saved.name, &offered, objects_only) {
                     Ok(result) => TaskPayload::Completed { result: object(&result)? },
@@ -92,6 +98,10 @@ impl Tasks {
             run_tasks.look(&server.0.runner, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
         let own = self.own_question(&run_tasks, &look);
         for (key, answer) in answers {
+            if outcome::is_key(&key) {
+                outcome::answer(server, &run_tasks, (&call, &look), (&key, &answer)).await?;
+                continue;
+            }
             if own.as_ref() == Some(&key)
                 && let State::Waits(pending) = &look.state
             {
@@ -212,7 +222,7 @@ impl Tasks {
             Err(ResumeError::Store(error)) => return Err(error),
             Err(_) => return Ok(None),
         };
-        let run_tasks = Arc::new(RunTasks::new(run, party));
+        let run_tasks = Arc::new(RunTasks::new(run, party, self.limits.asks));
         saved.tasks.into_iter().for_each(|(id, task)| run_tasks.add_stored(id, task));
         run_tasks.restored(document);
         let mut by_run = self.by_run();

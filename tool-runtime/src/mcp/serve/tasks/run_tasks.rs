@@ -12,43 +12,51 @@ use crate::call::{CallId, Decider, Outcome, Question, ToolExecResult};
 use crate::capability::{Capabilities, Elicit};
 use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::question::{Asks, Questions};
+use crate::mcp::serve::tasks::unsettled::{self, UnknownOutcome};
 use crate::runner::ledger::recover;
-use crate::runner::{ApprovalDecision, CallClient, ResumeError, Run, RunOptions, ServedRuns, ToolRunner};
+use crate::runner::{
+    ApprovalDecision, CallClient, ResumeError, Run, RunOptions, ServedRuns, ToolRunner, UnsettledCall,
+};
 use crate::store::{PendingCall, StoreError};
 
 /// How long a task can be queried after its call has ended.
 const KEPT: Duration = Duration::from_secs(10 * 60);
 
 /// After how many refused decisions a client is not asked the same question again.
-const MOST_REFUSED: usize = 3;
+pub(super) const MOST_REFUSED: usize = 3;
 
 /// The tasks of one run.
 pub(super) struct RunTasks {
     pub(super) run: Run,
     /// The owner of the tasks.
     pub(super) party: RunOptions,
+    /// Whether the server may ask the client to decide on calls of its own principal.
+    pub(super) asks: bool,
     calls: Mutex<BTreeMap<CallId, Entry>>,
     /// The stored document of these tasks; `None` if there is none.
     pub(super) kept: Mutex<Option<Arc<str>>>,
     /// Notified when there may be work for the task runner.
     pub(super) changed: Notify,
     /// Notified when a call changes.
-    news: watch::Sender<()>,
+    pub(super) news: watch::Sender<()>,
 }
 
 /// One task.
 pub(super) struct Entry {
     pub(super) saved: SavedTask,
-    updated: Timestamp,
-    /// The number of decisions after which the call was still suspended. It gives each question its own key.
-    asked: u32,
-    /// How many decisions on the present question were refused.
-    refused: usize,
+    pub(super) updated: Timestamp,
+    /// The number of answers after which the call was still suspended, or its outcome still unknown. It gives each
+    /// question its own key.
+    pub(super) asked: u32,
+    /// How many answers to the present question were refused.
+    pub(super) refused: usize,
     questions: Arc<Questions>,
     /// The token that cancels the decisions being carried out here, and their number. One of them runs the call; the
     /// others find that it runs.
     running: Option<(CancellationToken, usize)>,
     pub(super) ended: Option<(ToolExecResult, Timestamp)>,
+    /// Its unknown outcome, if it has one.
+    pub(super) outcome: UnknownOutcome,
     /// The requests that are held until the call ends, the oldest first, with the capabilities that the client of each
     /// offers to the tool.
     pub(super) attending: BTreeMap<u64, Capabilities>,
@@ -81,12 +89,16 @@ pub(super) enum State {
     Waits(Box<PendingCall>),
     Works,
     Ended(ToolExecResult),
+    /// It ended with an unknown outcome, and its client is asked about it.
+    Unsettled(ToolExecResult, Box<UnsettledCall>),
+    /// It ended with an unknown outcome, which was settled.
+    Settled(ToolExecResult),
 }
 
 impl RunTasks {
-    pub(super) fn new(run: Run, party: RunOptions) -> Self {
+    pub(super) fn new(run: Run, party: RunOptions, asks: bool) -> Self {
         let (calls, kept) = (Mutex::default(), Mutex::default());
-        Self { run, party, calls, kept, changed: Notify::new(), news: watch::Sender::default() }
+        Self { run, party, asks, calls, kept, changed: Notify::new(), news: watch::Sender::default() }
     }
 
     pub(super) fn calls(&self) -> MutexGuard<'_, BTreeMap<CallId, Entry>> {
@@ -149,11 +161,24 @@ impl RunTasks {
 
     /// Reads the state of a task. `None` if there is none, or it is over.
     pub(super) async fn look(&self, runner: &ToolRunner, id: &CallId) -> Result<Option<Look>, StoreError> {
+        match self.look_first(runner, id).await? {
+            Some(Look { state: State::Ended(result), .. }) if result.outcome() == Outcome::OutcomeUnknown => {
+                unsettled::look_again(self, runner, id, result).await
+            }
+            look => Ok(look),
+        }
+    }
+
+    /// As [`look`](Self::look), but reads nothing more about an unknown outcome.
+    async fn look_first(&self, runner: &ToolRunner, id: &CallId) -> Result<Option<Look>, StoreError> {
         let now = ServedRuns(runner).now();
         let look = |state| self.shown(id, state);
         let known = match self.calls().get(id) {
             None => return Ok(None),
             Some(entry) if now >= entry.until() => return Ok(None),
+            Some(Entry { ended: Some((result, _)), outcome, .. }) if outcome.is_settled => {
+                Some(State::Settled(result.clone()))
+            }
             Some(Entry { ended: Some((result, _)), .. }) => Some(State::Ended(result.clone())),
             Some(Entry { running: Some(_), .. }) => Some(State::Works),
             Some(_) => None,
@@ -266,9 +291,17 @@ impl RunTasks {
 
     /// Ends a suspended call, or cancels one that runs here.
     pub(super) async fn cancel(&self, runner: &ToolRunner, id: &CallId) -> Result<(), StoreError> {
-        let running = self.calls().get(id).and_then(|entry| entry.running.clone());
+        let (running, has_ended) = match self.calls().get(id) {
+            Some(entry) => (entry.running.clone(), entry.ended.is_some()),
+            None => (None, false),
+        };
+        // A client that gives a call up is not asked about its outcome.
+        unsettled::stop_asking(self, runner, id).await;
         if let Some((running, _)) = running {
             running.cancel();
+            return Ok(());
+        }
+        if has_ended {
             return Ok(());
         }
         match self.run.abandon(id.as_str()).await {
@@ -316,8 +349,8 @@ impl RunTasks {
 impl Entry {
     fn new(saved: SavedTask, questions: Arc<Questions>, running: Option<CancellationToken>) -> Self {
         let (updated, running) = (saved.created, running.map(|running| (running, 1)));
-        let (attending, reported) = (BTreeMap::new(), DeliveryState::No);
-        Self { saved, updated, asked: 0, refused: 0, questions, running, ended: None, attending, reported }
+        let (attending, reported, outcome) = (BTreeMap::new(), DeliveryState::No, UnknownOutcome::default());
+        Self { saved, updated, asked: 0, refused: 0, questions, running, ended: None, outcome, attending, reported }
     }
 
     /// Returns the time from which the task may be removed.
@@ -325,6 +358,10 @@ impl Entry {
         let from = match &self.ended {
             // Its client may repeat the call for as long as the call could have been suspended.
             Some((_, ended)) if self.saved.asked_as.is_some() => self.saved.expires.max(*ended),
+            // The client has the time of the question, and then the usual one.
+            Some((_, ended)) if self.outcome.is_asked && !self.outcome.is_settled => {
+                ended.saturating_add(unsettled::OPEN).unwrap_or(Timestamp::MAX)
+            }
             Some((_, ended)) => *ended,
             None => self.saved.expires,
         };

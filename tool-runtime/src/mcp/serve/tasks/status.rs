@@ -21,6 +21,10 @@ pub(super) fn described(id: String, look: &Look) -> Task {
         State::Waits(_) => (TaskStatus::InputRequired, "The call waits for the approval of a person."),
         State::Works if look.questions.is_empty() => (TaskStatus::Working, "The call runs."),
         State::Works => (TaskStatus::InputRequired, "The call runs, and waits for input."),
+        State::Unsettled(..) => {
+            (TaskStatus::InputRequired, "It is unknown whether the call took effect. The client may settle it.")
+        }
+        State::Settled(_) => (TaskStatus::Completed, "The outcome of the call was unknown, and is settled."),
         State::Ended(result) if result.outcome() == Outcome::Cancelled => {
             (TaskStatus::Cancelled, "The call was cancelled.")
         }
@@ -48,9 +52,14 @@ pub(super) fn too_many(limit: usize) -> ErrorData {
 }
 
 /// Returns the error for a call that needs an approval that no person can give.
-pub(super) fn no_decider() -> ErrorData {
-    let message = "This call needs an approval, but no approver can reach it. Use a client that supports forms, or a \
-                   server with a shared store.";
+pub(super) fn no_decider(is_twin: bool) -> ErrorData {
+    let message = if is_twin {
+        "An earlier call of the same effect has an unknown outcome: it may have had the effect. This call needs an \
+         approval, but no approver can reach it. It did not run. Do not repeat it; look up the effect, or ask the user."
+    } else {
+        "This call needs an approval, but no approver can reach it. Use a client that supports forms, or a server with \
+         a shared store."
+    };
     ErrorData::new(SERVER_ERROR, message, Some(json!({"code": "no_decider"})))
 }
 

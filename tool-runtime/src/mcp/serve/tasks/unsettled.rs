@@ -1,0 +1,113 @@
+//! Calls of tasks that ended with an unknown outcome: the settled result, whichever door it came through, and the
+//! settlement by the client of the task.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::call::{CallId, Decider, Outcome, ToolExecResult};
+use crate::component::Reconciled;
+use crate::mcp::serve::tasks::run_tasks::{Look, MOST_REFUSED, RunTasks, State};
+use crate::runner::{LaterOutcome, ResumeError, ServedRun, ServedRuns, ToolRunner};
+use crate::store::{Key, StoreError};
+
+/// How long a client is asked about an outcome after it became unknown. A client that waits for a terminal status waits
+/// for no longer.
+pub(super) const OPEN: Duration = Duration::from_secs(10 * 60);
+
+/// The unknown outcome of a call, as far as it was looked up.
+#[derive(Default)]
+pub(super) struct UnknownOutcome {
+    /// The document of its effect, if it can be settled.
+    place: Option<Key>,
+    /// Whether the client was asked about it.
+    pub(super) is_asked: bool,
+    /// It was settled, and the task has the settled result.
+    pub(super) is_settled: bool,
+}
+
+/// Reads whether the unknown outcome of a call was settled, or can be settled by its client.
+pub(super) async fn look_again(
+    run_tasks: &RunTasks,
+    runner: &ToolRunner,
+    id: &CallId,
+    result: ToolExecResult,
+) -> Result<Option<Look>, StoreError> {
+    let (run, place) = (&run_tasks.run, run_tasks.calls().get(id).and_then(|entry| entry.outcome.place.clone()));
+    let outcome = ServedRun(run).outcome_of(id, place.as_ref()).await?;
+    let now = ServedRuns(runner).now();
+    Ok(match outcome {
+        LaterOutcome::Settled(settled) => keep(run_tasks, id, (settled, false), now),
+        LaterOutcome::Unknown => run_tasks.shown(id, State::Ended(result)),
+        LaterOutcome::Unsettled(call) => {
+            let may = run_tasks.asks && ServedRun(run).own_decider(&call.unknown.record.name).is_some();
+            let closes = call.unknown.call.since.saturating_add(OPEN).unwrap_or(Timestamp::MAX);
+            let is_open = run_tasks.calls().get_mut(id).is_some_and(|entry| {
+                entry.outcome.place = Some(call.place.clone());
+                let is_open = may && entry.saved.asks && entry.refused <= MOST_REFUSED && now < closes;
+                entry.outcome.is_asked |= is_open;
+                is_open
+            });
+            run_tasks.shown(id, if is_open { State::Unsettled(result, call) } else { State::Ended(result) })
+        }
+    })
+}
+
+/// Keeps the settled result of a call for its client. The result of a settlement here has the files of the call, which
+/// the store has not, so it replaces one from the store.
+fn keep(
+    run_tasks: &RunTasks,
+    id: &CallId,
+    (result, has_files): (ToolExecResult, bool),
+    now: Timestamp,
+) -> Option<Look> {
+    let result = {
+        let mut calls = run_tasks.calls();
+        let entry = calls.get_mut(id)?;
+        if has_files || !entry.outcome.is_settled {
+            (entry.updated, entry.ended, entry.outcome.is_settled) = (now, Some((result.clone(), now)), true);
+        }
+        entry.ended.as_ref().map_or(result, |(result, _)| result.clone())
+    };
+    run_tasks.news.send_replace(());
+    run_tasks.shown(id, State::Settled(result))
+}
+
+/// Settles the unknown outcome of a call on behalf of its client. Every attempt is recorded.
+pub(super) async fn settle(
+    run_tasks: &RunTasks,
+    runner: &ToolRunner,
+    id: &CallId,
+    outcome: Reconciled<String>,
+    decider: &Decider,
+) -> Result<(), StoreError> {
+    let settled = run_tasks.run.settle(id, outcome, decider).await;
+    let now = ServedRuns(runner).now();
+    match settled {
+        // The result does not fit, or the tool could not reconcile the call: the client is asked again.
+        Ok(result) if matches!(result.outcome(), Outcome::ApprovalMismatch | Outcome::OutcomeUnknown) => {
+            if let Some(entry) = run_tasks.calls().get_mut(id) {
+                (entry.updated, entry.asked, entry.refused) = (now, entry.asked + 1, entry.refused + 1);
+            }
+            run_tasks.news.send_replace(());
+        }
+        Ok(result) => drop(keep(run_tasks, id, (result, true), now)),
+        Err(ResumeError::Store(error)) => return Err(error),
+        // Another decider was faster, or the principal may not settle it.
+        Err(_) => {}
+    }
+    Ok(())
+}
+
+/// Closes the question about the outcome of a call. If the store fails, a server that starts later asks it again.
+pub(super) async fn stop_asking(run_tasks: &RunTasks, runner: &ToolRunner, id: &CallId) {
+    if let Some(entry) = run_tasks.calls().get_mut(id) {
+        (entry.updated, entry.saved.asks) = (ServedRuns(runner).now(), false);
+    }
+    run_tasks.news.send_replace(());
+    let is_stored = run_tasks.kept.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+    if is_stored && let Err(error) = run_tasks.save(runner).await {
+        tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a closed question could not be stored");
+    }
+}

@@ -1,0 +1,87 @@
+//! What became of an unknown outcome, for a server that keeps the end of a call for its client.
+
+use crate::call::{CallId, Delivered, ToolExecResult, ToolInvocationRecord};
+use crate::runner::Run;
+use crate::runner::gate::deliver::adopt;
+use crate::runner::waiting::settle;
+use crate::store::{DecisionKind, DecisionRecord, Document, Key, RecordFilter, StoreError, StoredUnknown};
+
+/// The present state of a call that ended as `outcome_unknown`.
+pub(crate) enum LaterOutcome {
+    /// It was settled, with this result.
+    Settled(ToolExecResult),
+    /// It can be settled.
+    Unsettled(Box<UnsettledCall>),
+    /// It is unknown, and no person can settle it.
+    Unknown,
+}
+
+/// A call of unknown outcome that can be settled.
+pub(crate) struct UnsettledCall {
+    /// The document of its effect, for the next look.
+    pub(crate) place: Key,
+    pub(crate) unknown: StoredUnknown,
+    /// Whether its tool can reconcile it.
+    pub(crate) is_reconcilable: bool,
+}
+
+/// Reads the state of a call of this run that ended as `outcome_unknown`. `place` is the document of its effect, if an
+/// earlier look found it; without it, all unsettled outcomes of the store are read.
+pub(in crate::runner) async fn outcome_of(
+    run: &Run,
+    call_id: &CallId,
+    place: Option<&Key>,
+) -> Result<LaterOutcome, StoreError> {
+    let unread = |error| run.store_unread(error);
+    let theirs = |record: &ToolInvocationRecord| run.owns(record.principal.as_deref(), record.tenant.as_deref());
+    let found = match place {
+        Some(place) => {
+            let document = run.shared().store.document(place.clone()).await;
+            document.map(|document| Some((place.clone(), listed(document, run, call_id)?)))
+        }
+        None => settle::find(run.shared(), run.id(), call_id, theirs).await,
+    };
+    match found {
+        Ok(Some((place, unknown))) => {
+            let entry = run.shared().catalog.entry(&unknown.record.name);
+            let may_reconcile = entry.is_some_and(|entry| entry.behaviour.may_reconcile());
+            let is_reconcilable = may_reconcile && unknown.waited.is_some();
+            return Ok(LaterOutcome::Unsettled(Box::new(UnsettledCall { place, unknown, is_reconcilable })));
+        }
+        // It cannot be settled before the document is repaired. Until then, its unknown outcome can be shown.
+        Err(error @ StoreError::Corrupt(_)) => drop(unread(error)),
+        Err(error) => return Err(unread(error)),
+        Ok(None) => {}
+    }
+    // A settlement removes the call from the document together with the writing of its record, which is read last.
+    let of_call = RecordFilter { decisions: Some(true), ..RecordFilter::call(run.id(), call_id.clone()) };
+    let records = run.shared().store.records(&of_call).await.map_err(unread)?;
+    let settles = |decision: &&DecisionRecord| {
+        matches!(decision.decision, DecisionKind::Happened | DecisionKind::DidNotHappen)
+            && decision.refused().is_none()
+            && run.owns(decision.principal.as_deref(), decision.tenant.as_deref())
+    };
+    let settlement = records.iter().filter_map(|sealed| sealed.record.as_decision()).rfind(settles);
+    Ok(settlement.map_or(LaterOutcome::Unknown, |settlement| LaterOutcome::Settled(settled(run, settlement))))
+}
+
+/// Returns a call from the document of its effect.
+fn listed(document: Option<Document>, run: &Run, call_id: &CallId) -> Option<StoredUnknown> {
+    let Document::Effect(effect) = document? else { return None };
+    effect.unknown.into_iter().find(|unknown| {
+        let (call, record) = (&unknown.call, &unknown.record);
+        *call.run_id == *run.id()
+            && call.call_id == *call_id
+            && run.owns(record.principal.as_deref(), record.tenant.as_deref())
+    })
+}
+
+/// Returns the result of a settled call from the record of its settlement, as the settlement itself returned it, without
+/// files.
+fn settled(run: &Run, settlement: &DecisionRecord) -> ToolExecResult {
+    let call_id = settlement.call_id.clone();
+    let Some(shown) = settlement.result.clone() else { return settle::without_effect(call_id) };
+    let result = ToolExecResult::delivered(call_id, true, Delivered::shown(shown));
+    adopt(run, settlement.tool.as_str(), &result);
+    result
+}
