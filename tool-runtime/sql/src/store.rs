@@ -3,8 +3,6 @@
 mod apply;
 mod connection;
 mod failure;
-#[cfg(feature = "postgres")]
-mod group;
 mod migrate;
 mod notices;
 mod open;
@@ -16,8 +14,6 @@ mod private_file;
 mod problem;
 mod queue;
 mod read;
-mod rows;
-mod seen;
 mod shared;
 mod statement;
 #[cfg(test)]
