@@ -145,7 +145,7 @@ impl Rig {
             Reconciled::Unknown => Reconciled::Unknown,
         };
         let queue = RunQueue::new(&self.runner(""));
-        let settled = queue.settle(run, Some("acme"), &CallId::new(call), outcome, &grace).await;
+        let settled = queue.settle(run, Some("acme"), Some("ada"), &CallId::new(call), outcome, &grace).await;
         settled.map(|result| result.outcome()).map_err(|error| error.code())
     }
 
