@@ -92,8 +92,7 @@ pub(crate) use sweep::KEPT;
 pub(crate) use sweep::close_abandoned;
 #[cfg(feature = "http")]
 pub(crate) use sweep::remove_over;
-pub(crate) use transaction::ChangeFn;
-pub use transaction::Transaction;
+pub use transaction::{ChangeFn, Transaction};
 pub use unfinished::UnfinishedCall;
 pub(crate) use unfinished::unsettled;
 pub use verify::Verification;

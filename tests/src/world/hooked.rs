@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
-    Transaction, WriteHandle,
+    AuditRecord, ChangeFn, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError,
+    StoredDocument, WriteHandle,
 };
 
 /// The action that a hook selects for a call of a method.
@@ -131,11 +131,7 @@ impl Store for HookedStore {
         self.write("append", |store| store.append(record))
     }
 
-    fn update(
-        &self,
-        keys: Vec<Key>,
-        change: Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>,
-    ) -> WriteHandle {
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
         if let Some(error) = self.refusal.as_ref().and_then(|refusal| refusal(&keys)) {
             return WriteHandle::ready(Err(error));
         }

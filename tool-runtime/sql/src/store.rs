@@ -29,8 +29,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError, StoredDocument,
-    Transaction, WriteHandle,
+    AuditRecord, ChangeFn, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError,
+    StoredDocument, WriteHandle,
 };
 
 use self::apply::Work;
@@ -86,11 +86,7 @@ impl Store for SqlStore {
         self.write(Work::Append(Box::new(record)))
     }
 
-    fn update(
-        &self,
-        keys: Vec<Key>,
-        change: Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>,
-    ) -> WriteHandle {
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
         self.write(Work::Update(keys, change))
     }
 

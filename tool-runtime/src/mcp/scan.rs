@@ -4,6 +4,7 @@ use serde_json::Value;
 
 /// Reads a message byte by byte and remembers the value under `id` of the outermost object, as it is written.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one independent fact about the place in the text")]
 pub(super) struct IdScan {
     depth: u32,
     in_string: bool,

@@ -13,7 +13,7 @@ use crate::store::transaction::returning;
 use crate::store::write_handle::WriteHandle;
 use crate::store::{AuditRecord, Finding, SealedRecord};
 use crate::store::{
-    Document, DocumentKind, DueRun, Key, Query, QueueDepth, RecordFilter, StoreError, StoredDocument, Transaction,
+    ChangeFn, Document, DocumentKind, DueRun, Key, Query, QueueDepth, RecordFilter, StoreError, StoredDocument,
     Waiting, due,
 };
 
@@ -23,7 +23,7 @@ use crate::store::{
 /// run are removed, or the contents of one record are replaced while its place and its hash stay. Only a transaction of
 /// this library does that, and it appends a signed record of the change.
 ///
-/// A document is opaque to a store: a [`Key`], a time from which it is due, and text. The changes that this
+/// A document is opaque to a store: a [`Key`], a time from which it is due, and text. The [`ChangeFn`]s that this
 /// library hands over decide its meaning: a store locks, reads, runs the change and writes.
 /// `tool_runtime::testing::conformance` checks an implementation against these rules.
 ///
@@ -57,11 +57,7 @@ pub trait Store: Send + Sync {
     /// Like [`append`](Self::append), it returns without blocking, and the change happens even if the handle is
     /// dropped. Changes of one process that have a lock in common happen in the order in which they were handed over.
     /// The handle resolves to the error of the change, if it returned one.
-    fn update(
-        &self,
-        keys: Vec<Key>,
-        change: Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>,
-    ) -> WriteHandle;
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle;
 
     /// Reads documents, in the order of the keys.
     ///
@@ -224,11 +220,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).append(record)
     }
 
-    fn update(
-        &self,
-        keys: Vec<Key>,
-        change: Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>,
-    ) -> WriteHandle {
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
         (**self).update(keys, change)
     }
 

@@ -18,7 +18,9 @@ pub(in crate::store) const RETENTION_RUN: &str = "tool-runtime:retention";
 
 /// A change of documents. It may be run more than once, so it must depend only on the transaction; an error writes
 /// nothing.
-pub(crate) type ChangeFn = Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>;
+///
+/// [`Transaction`] has an example.
+pub type ChangeFn = Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>;
 
 /// Wraps a change so that the value that it returned last can be taken.
 pub(crate) fn returning<T: Send + 'static>(
@@ -35,17 +37,16 @@ pub(crate) fn returning<T: Send + 'static>(
     (Box::new(change), returned)
 }
 
-/// The documents that a change named, in their current state, and the writes of the change.
+/// The documents that a [`ChangeFn`] named, in their current state, and the writes of the change.
 ///
 /// A store makes one with [`new`](Self::new) once it holds the locks of all keys, [runs](Self::run) the change on it,
 /// and writes the [result](Self::into_writes).
 ///
 /// ```
 /// use jiff::Timestamp;
-/// use tool_runtime::store::{Key, StoreError, Transaction};
+/// use tool_runtime::store::{ChangeFn, Key, Transaction};
 ///
-/// let mut change: Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send> =
-///     Box::new(|transaction| transaction.remove(&Key::run("run-1")));
+/// let mut change: ChangeFn = Box::new(|transaction| transaction.remove(&Key::run("run-1")));
 /// let transaction = Transaction::new(Timestamp::now(), [(Key::run("run-1"), None)]).run(&mut change)?;
 /// assert!(!transaction.wakes());
 /// let (documents, closed, erased, records) = transaction.into_writes();
@@ -190,10 +191,7 @@ impl Transaction {
     ///
     /// # Errors
     /// The error of the change, or [`StoreError::Panicked`]. In either case the store must write nothing.
-    pub fn run(
-        mut self,
-        change: &mut (dyn FnMut(&mut Self) -> Result<(), StoreError> + Send),
-    ) -> Result<Self, StoreError> {
+    pub fn run(mut self, change: &mut ChangeFn) -> Result<Self, StoreError> {
         attempted(|| change(&mut self)).unwrap_or(Err(StoreError::Panicked))?;
         Ok(self)
     }

@@ -49,7 +49,7 @@ async fn decisions_of_one_request_take_effect_together() {
     let of = |id: &str| {
         let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
         let refused = decisions.filter(|one| one.call_id.as_str() == id).filter(|one| one.refused().is_some());
-        refused.map(|one| one.mismatch()).collect::<Vec<_>>()
+        refused.map(tool_runtime::store::DecisionRecord::mismatch).collect::<Vec<_>>()
     };
     assert_eq!(of("a"), [Some(DecisionError::NotPending); 6]);
     assert_eq!(of("b"), [None; 6]);

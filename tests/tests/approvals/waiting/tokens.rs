@@ -120,7 +120,7 @@ async fn a_token_opens_where_it_fits_only() {
             Err(error) => {
                 assert_eq!(error.code(), expected);
                 assert!(!format!("{error:?} {error}").contains(CANARY));
-                let waiting = tests::pending_calls(&*second.store(), &RecordFilter::default()).await;
+                let waiting = tests::pending_calls(second.store(), &RecordFilter::default()).await;
                 assert!(waiting.is_empty(), "{expected}");
             }
             // A role that the run did not have is left out.

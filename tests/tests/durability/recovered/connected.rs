@@ -301,7 +301,7 @@ fn a_run_does_not_wait_for_a_call_whose_process_is_gone() {
     });
     let run = runtime().block_on(runner(&rig, &broker).restore(saved.run().clone(), linked())).expect("restored");
     let grace = Decider::new("grace").tenant("acme");
-    let pending = runtime().block_on(tests::pending_calls(&*rig.dyn_store(), &RecordFilter::default()));
+    let pending = runtime().block_on(tests::pending_calls(rig.dyn_store(), &RecordFilter::default()));
     let question = pending[0].question();
     rig.dies(async move { drop(run.resume(&question, ApprovalDecision::Approve, &grace).await) });
     *of(&broker.is_down) = true;

@@ -59,7 +59,7 @@ fn a_waiting_call_of_no_run_expires() {
     let run = rig.runner().run(ada());
     runtime().block_on(run.exec(ToolCall::text("c", rig.name(), ARGUMENTS)));
     drop(run);
-    let waits = async || tests::pending_calls(&*rig.dyn_store(), &RecordFilter::default()).await.len();
+    let waits = async || tests::pending_calls(rig.dyn_store(), &RecordFilter::default()).await.len();
     runtime().block_on(async {
         rig.runner().sweep().await.expect("swept");
         assert_eq!(waits().await, 1, "it has its time");

@@ -149,7 +149,7 @@ pub(crate) async fn letter(client: &Client, text: &str) -> Result<CallToolResult
 }
 
 pub(crate) async fn waiting(store: &dyn Store) -> Vec<PendingCall> {
-    tests::pending_calls(&*store, &RecordFilter::default()).await
+    tests::pending_calls(store, &RecordFilter::default()).await
 }
 
 /// The one call that waits, once it does.

@@ -164,7 +164,7 @@ fn code(error: ServiceError) -> (i32, String) {
 }
 
 async fn waiting(store: &dyn Store) -> Vec<PendingCall> {
-    tests::pending_calls(&*store, &RecordFilter::default()).await
+    tests::pending_calls(store, &RecordFilter::default()).await
 }
 
 /// Decides like a person in another process, which has the store only.

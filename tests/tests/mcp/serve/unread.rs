@@ -12,8 +12,8 @@ use tool_runtime::call::DecisionError;
 use tool_runtime::mcp::serve::McpServer;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{
-    AuditRecord, DecisionRecord, Key, MemoryStore, Query, RecordFilter, SealedRecord, Store, StoreError,
-    StoredDocument, Transaction, WriteHandle,
+    AuditRecord, ChangeFn, DecisionRecord, Key, MemoryStore, Query, RecordFilter, SealedRecord, Store, StoreError,
+    StoredDocument, WriteHandle,
 };
 use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
@@ -39,11 +39,7 @@ impl Store for Unread {
         self.store.append(record)
     }
 
-    fn update(
-        &self,
-        keys: Vec<Key>,
-        change: Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>,
-    ) -> WriteHandle {
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
         self.store.update(keys, change)
     }
 

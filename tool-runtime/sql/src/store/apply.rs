@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tool_runtime::call::Decider;
-use tool_runtime::store::{AuditRecord, Chain, Key, SealedRecord, StoreError, StoredDocument, Transaction};
+use tool_runtime::store::{AuditRecord, Chain, ChangeFn, Key, SealedRecord, StoreError, StoredDocument, Transaction};
 
 use crate::store::connection::{Connection, Value};
 use crate::store::parts::{self, Found, Stored};
@@ -17,7 +17,7 @@ pub(super) enum Work {
     /// Appends a record.
     Append(Box<AuditRecord>),
     /// Runs a change on these documents.
-    Update(Vec<Key>, Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>),
+    Update(Vec<Key>, ChangeFn),
 }
 
 impl Work {

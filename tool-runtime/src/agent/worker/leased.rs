@@ -203,7 +203,7 @@ impl LeasedRun {
     pub async fn accept_posts(&mut self, conversation: &mut Conversation) -> Result<bool, ResumeError> {
         let mut took = false;
         while let Some((key, input)) = self.post().await? {
-            match self.lease.attend(LEASE, conversation.accept(input)).await? {
+            match self.lease.attend(LEASE, Box::pin(conversation.accept(input))).await? {
                 Err(ResumeError::Store(error)) => return Err(error.into()),
                 Err(refused) => {
                     let run = &*self.lease.run.run_id;

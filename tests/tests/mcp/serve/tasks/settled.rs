@@ -55,7 +55,7 @@ async fn pay(
 
 /// Closes an account. The bank's answer is lost.
 #[tool(name = "bank__close", effect = external_side_effect, redact = ["$"])]
-async fn close(
+fn close(
     world: &dyn World,
     /// The last bill.
     bill: String,
@@ -195,6 +195,7 @@ async fn answer(client: &Client, id: &str, key: &str, answer: Value) {
     client.update_task(UpdateTaskParams::new(id, [(key.to_owned(), answer)].into())).await.unwrap();
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "tests write the content in place")]
 fn fill(content: Value) -> Value {
     json!({"action": "accept", "content": content})
 }
@@ -512,9 +513,10 @@ async fn the_client_of_a_held_request_settles_its_outcome() {
         for (answers, expected) in [(&happened, (false, "paid")), (&prevented, (true, "had no effect"))] {
             let rig = Rig::new();
             let served = rig.serve(&format!("{OWN}{HELD}"));
-            let client = match modern {
-                false => held::piped(&served, Some(answers.clone())).await,
-                true => held::posting(&served, "ada", Some(answers.clone())).await,
+            let client = if modern {
+                held::posting(&served, "ada", Some(answers.clone())).await
+            } else {
+                held::piped(&served, Some(answers.clone())).await
             };
             let done = client.call_tool(request("bank__pay", json!({"bill": "b-1"}))).await.unwrap();
             assert!(done.is_error == Some(expected.0) && text(&done).contains(expected.1), "{modern}: {done:?}");
@@ -526,10 +528,8 @@ async fn the_client_of_a_held_request_settles_its_outcome() {
         let rig = Rig::new();
         let served = rig.serve(&format!("{OWN}{HELD}"));
         let answers = Some(json!({"approve": true}));
-        let client = match modern {
-            false => held::piped(&served, answers).await,
-            true => held::posting(&served, "ada", answers).await,
-        };
+        let client =
+            if modern { held::posting(&served, "ada", answers).await } else { held::piped(&served, answers).await };
         let done = client.call_tool(request("bank__pay", json!({"bill": "b-1"}))).await.unwrap();
         assert!(text(&done).contains("outcome_unknown"), "{modern}: {done:?}");
         assert_eq!((rig.settlements().await, rig.unsettled().await), (vec![], 1));
@@ -563,10 +563,8 @@ async fn the_client_of_a_call_that_never_waited_settles_its_outcome() {
         let rig = Rig::new();
         let served = serve(&rig, OWN);
         let answers = Some(json!({"outcome": "happened", "result": "paid"}));
-        let client = match modern {
-            false => held::piped(&served, answers).await,
-            true => held::posting(&served, "ada", answers).await,
-        };
+        let client =
+            if modern { held::posting(&served, "ada", answers).await } else { held::piped(&served, answers).await };
         let done = client.call_tool(bill()).await.unwrap();
         assert_eq!((done.is_error, text(&done)), (Some(false), "paid"), "{modern}");
         assert_eq!((rig.settlements().await.len(), rig.unsettled().await, rig.shared.effects()), (1, 0, 1));
