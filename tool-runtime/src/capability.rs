@@ -35,4 +35,5 @@ pub(crate) use injected::Bind;
 pub use names::{NameLookup, NameRequest};
 pub(crate) use recording::Recorder;
 pub(crate) use requirement::{InjectedFrom, Requirement};
+#[cfg(any(feature = "http", feature = "mcp-client", feature = "mcp-server"))]
 pub(crate) use secret::Secret;
