@@ -2,8 +2,9 @@
 //!
 //! [`Agent`] is a model and the settings of the loop, [`Conversation`] one history with one
 //! [`Run`](crate::runner::Run), [`UiStream`] its events as the bytes of a chat UI. [`ModelClient`] is the one function
-//! that calls a model: [`ScriptedModel`] for tests, `http::HttpModel` (feature `http`) for endpoints.
-//! [`Conversation::ask`] returns an answer of a type, [`Agent::settings`] sets temperature, reasoning and limits.
+//! that calls a model: `testing::ScriptedModel` (feature `testing`) for tests, `http::HttpModel` (feature `http`) for
+//! endpoints. [`Conversation::ask`] returns an answer of a type, [`Agent::settings`] sets temperature, reasoning and
+//! limits.
 //!
 //! ```
 //! use tool_runtime::agent::{Agent, TurnOutcome};
