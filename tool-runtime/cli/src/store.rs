@@ -215,7 +215,7 @@ pub(super) async fn command(cli: &Cli<'_>, action: &StoreAction) -> Result<Exit,
             terminal::line(&match removed {
                 _ if cli.settings.json => json!({"removed": removed, "complete": removed.is_some()}).to_string(),
                 Some(removed) => format!("swept; {removed} expired documents removed"),
-                None => format!("not all of the store is swept after {time:?}: run `store sweep` again"),
+                None => "the time is over before all of the store is swept: run `store sweep` again".to_owned(),
             });
             Ok(if removed.is_some() { Exit::Done } else { Exit::Failed })
         }

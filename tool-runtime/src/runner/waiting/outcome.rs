@@ -13,7 +13,9 @@ pub(crate) enum LaterOutcome {
     /// It can be settled.
     Unsettled(Box<UnsettledCall>),
     /// It is unknown, and no person can settle it.
-    Unknown,
+    Final,
+    /// It is unknown, and cannot be settled before a document of the store is repaired.
+    Unreadable,
 }
 
 /// A call of unknown outcome that can be settled.
@@ -41,18 +43,20 @@ pub(in crate::runner) async fn outcome_of(
         }
         None => settle::find(run.shared(), run.id(), call_id, theirs).await,
     };
-    match found {
+    let is_readable = match found {
         Ok(Some((place, unknown))) => {
             let entry = run.shared().catalog.entry(&unknown.record.name);
             let may_reconcile = entry.is_some_and(|entry| entry.behaviour.may_reconcile());
             let is_reconcilable = may_reconcile && unknown.waited.is_some();
             return Ok(LaterOutcome::Unsettled(Box::new(UnsettledCall { place, unknown, is_reconcilable })));
         }
-        // It cannot be settled before the document is repaired. Until then, its unknown outcome can be shown.
-        Err(error @ StoreError::Corrupt(_)) => drop(unread(error)),
+        Err(error @ StoreError::Corrupt(_)) => {
+            drop(unread(error));
+            false
+        }
         Err(error) => return Err(unread(error)),
-        Ok(None) => {}
-    }
+        Ok(None) => true,
+    };
     // A settlement removes the call from the document together with the writing of its record, which is read last.
     let of_call = RecordFilter { decisions: Some(true), ..RecordFilter::call(run.id(), call_id.clone()) };
     let records = run.shared().store.records(&of_call).await.map_err(unread)?;
@@ -62,7 +66,11 @@ pub(in crate::runner) async fn outcome_of(
             && run.owns(decision.principal.as_deref(), decision.tenant.as_deref())
     };
     let settlement = records.iter().filter_map(|sealed| sealed.record.as_decision()).rfind(settles);
-    Ok(settlement.map_or(LaterOutcome::Unknown, |settlement| LaterOutcome::Settled(settled(run, settlement))))
+    Ok(match settlement {
+        Some(settlement) => LaterOutcome::Settled(settled(run, settlement)),
+        None if is_readable => LaterOutcome::Final,
+        None => LaterOutcome::Unreadable,
+    })
 }
 
 /// Returns a call from the document of its effect.

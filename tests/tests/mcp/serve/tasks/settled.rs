@@ -395,12 +395,14 @@ async fn a_question_about_an_outcome_ends() {
         let client = piped(&served, FORMS).await;
         let id = rig.task(&client, "bank__pay", "b-1").await;
         let (key, _) = asked(&client, &id).await;
+        let other = piped(&rig.serve(OWN), FORMS).await;
+        assert_eq!(asked(&other, &id).await.0, key);
         if cancels {
             client.cancel_task(CancelTaskParams::new(&id)).await.unwrap();
         } else {
             answer(&client, &id, &key, json!({"action": "decline"})).await;
         }
-        for client in [&client, &piped(&rig.serve(OWN), FORMS).await] {
+        for client in [&client, &other, &piped(&rig.serve(OWN), FORMS).await] {
             assert!(is_unknown(&said(&get(client, &id).await.unwrap())));
         }
         assert!(rig.settlements().await.is_empty());

@@ -99,6 +99,11 @@ impl RunTasks {
         Ok(())
     }
 
+    /// Whether the store has the tasks.
+    pub(super) fn is_stored(&self) -> bool {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Whether this is the last document that this process wrote or read.
     fn is_kept(&self, document: &Arc<str>) -> bool {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == Some(document)

@@ -120,9 +120,12 @@ impl RunTasks {
         self.calls().insert(id, Entry::new(saved, questions, running));
     }
 
-    /// Adds a call that another process stored. Another request may have added it already.
+    /// Adds a call that another process stored. Another request may have added it already; then its client is asked only
+    /// if it declined nowhere.
     pub(super) fn add_stored(&self, id: CallId, saved: SavedTask) {
-        self.calls().entry(id).or_insert_with(|| Entry::new(saved, Arc::default(), None));
+        let mut calls = self.calls();
+        let known = calls.entry(id).and_modify(|entry| entry.saved.asks &= saved.asks);
+        known.or_insert_with(|| Entry::new(saved, Arc::default(), None));
     }
 
     /// Marks a running call as suspended. Returns `false` if there is no such call here.
@@ -130,6 +133,11 @@ impl RunTasks {
         let mut calls = self.calls();
         let entry = calls.get_mut(id);
         entry.map(|entry| (entry.saved.expires, entry.running) = (saved.expires, None)).is_some()
+    }
+
+    /// Whether a call has an unknown outcome that nobody can settle.
+    fn is_final(&self, id: &CallId) -> bool {
+        self.calls().get(id).is_some_and(|entry| entry.outcome.is_final)
     }
 
     pub(super) fn has(&self, id: &CallId) -> bool {
@@ -162,7 +170,9 @@ impl RunTasks {
     /// Reads the state of a task. `None` if there is none, or it is over.
     pub(super) async fn look(&self, runner: &ToolRunner, id: &CallId) -> Result<Option<Look>, StoreError> {
         match self.look_first(runner, id).await? {
-            Some(Look { state: State::Ended(result), .. }) if result.outcome() == Outcome::OutcomeUnknown => {
+            Some(Look { state: State::Ended(result), .. })
+                if result.outcome() == Outcome::OutcomeUnknown && !self.is_final(id) =>
+            {
                 unsettled::look_again(self, runner, id, result).await
             }
             look => Ok(look),

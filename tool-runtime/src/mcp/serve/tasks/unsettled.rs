@@ -1,7 +1,6 @@
 //! Calls of tasks that ended with an unknown outcome: the settled result, whichever door it came through, and the
 //! settlement by the client of the task.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -25,6 +24,8 @@ pub(super) struct UnknownOutcome {
     pub(super) is_asked: bool,
     /// It was settled, and the task has the settled result.
     pub(super) is_settled: bool,
+    /// It cannot be settled, so it is not looked up again.
+    pub(super) is_final: bool,
 }
 
 /// Reads whether the unknown outcome of a call was settled, or can be settled by its client.
@@ -39,13 +40,23 @@ pub(super) async fn look_again(
     let now = ServedRuns(runner).now();
     Ok(match outcome {
         LaterOutcome::Settled(settled) => keep(run_tasks, id, (settled, false), now),
-        LaterOutcome::Unknown => run_tasks.shown(id, State::Ended(result)),
+        LaterOutcome::Final => {
+            if let Some(entry) = run_tasks.calls().get_mut(id) {
+                entry.outcome.is_final = true;
+            }
+            run_tasks.shown(id, State::Ended(result))
+        }
+        LaterOutcome::Unreadable => run_tasks.shown(id, State::Ended(result)),
         LaterOutcome::Unsettled(call) => {
-            let may = run_tasks.asks && ServedRun(run).own_decider(&call.unknown.record.name).is_some();
             let closes = call.unknown.call.since.saturating_add(OPEN).unwrap_or(Timestamp::MAX);
+            let may = run_tasks.asks && now < closes && ServedRun(run).own_decider(&call.unknown.record.name).is_some();
+            // The client may have declined at another server of the store.
+            if may && run_tasks.is_stored() {
+                run_tasks.learn(runner).await?;
+            }
             let is_open = run_tasks.calls().get_mut(id).is_some_and(|entry| {
                 entry.outcome.place = Some(call.place.clone());
-                let is_open = may && entry.saved.asks && entry.refused <= MOST_REFUSED && now < closes;
+                let is_open = may && entry.saved.asks && entry.refused <= MOST_REFUSED;
                 entry.outcome.is_asked |= is_open;
                 is_open
             });
@@ -106,8 +117,9 @@ pub(super) async fn stop_asking(run_tasks: &RunTasks, runner: &ToolRunner, id: &
         (entry.updated, entry.saved.asks) = (ServedRuns(runner).now(), false);
     }
     run_tasks.news.send_replace(());
-    let is_stored = run_tasks.kept.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-    if is_stored && let Err(error) = run_tasks.save(runner).await {
+    if run_tasks.is_stored()
+        && let Err(error) = run_tasks.save(runner).await
+    {
         tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a closed question could not be stored");
     }
 }
