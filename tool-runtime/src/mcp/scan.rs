@@ -87,7 +87,7 @@ impl IdScan {
         self.keep(byte);
     }
 
-    /// Keeps a byte of the value of `id`. An object or an array is kept up to its beginning, so that it is no id.
+    /// Keeps a byte of the value of `id`. An object or an array is kept too, and [`id_text`](Self::id_text) refuses it.
     fn keep(&mut self, byte: u8) {
         if self.in_value && self.key == b"id" && self.id.len() <= MAX_ID {
             self.id.push(byte);

@@ -126,8 +126,8 @@ pub(super) async fn erase(cli: &Cli<'_>, no_tenant: bool, by: &By) -> Result<Exi
     Err(Failure::failed("some runs were kept: remove the reasons above, then erase again").code(why))
 }
 
-/// Returns the tenant whose data is erased. There is no default without a tenant: an erasure of the wrong tenant
-/// would succeed without erasing anything.
+/// Returns the tenant whose data is erased. The command has to name it: an erasure in the wrong tenant would succeed and
+/// erase nothing.
 fn erased_tenant(tenant: Option<Arc<str>>, is_named: bool, no_tenant: bool) -> Result<Option<Arc<str>>, Failure> {
     match (tenant, no_tenant) {
         (_, true) if is_named => Err(Failure::usage("name --tenant ID or --no-tenant, and not both")),

@@ -142,7 +142,7 @@ impl McpServerBuilder {
     }
 
     /// States that no approver reaches the store of the runner: a call that would wait for a person is refused with the
-    /// error -32000 and `"code": "no_decider"`, unless its client can be asked ([`ask_clients`](Self::ask_clients)).
+    /// error -32000 and `"code": "no_decider"`. A client that may be asked ([`ask_clients`](Self::ask_clients)) is asked.
     /// Without this method, a store that was set counts as one that approvers reach, and a server with the default
     /// store is not built if its calls can be suspended.
     pub fn without_approvers(mut self) -> Self {

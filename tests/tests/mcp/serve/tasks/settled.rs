@@ -313,7 +313,7 @@ async fn the_client_of_a_task_lets_the_tool_look() {
     let id = rig.task(&client, "bank__transfer", "b-1").await;
     let (first, _) = asked(&client, &id).await;
     let reconcile = || fill(json!({"outcome": "reconcile"}));
-    // The page does not load: the question is asked again, under another key.
+    // The bank's page cannot be read, so the outcome stays unknown. The client is asked again, under another key.
     answer(&client, &id, &first, reconcile()).await;
     let (second, _) = asked(&client, &id).await;
     assert_ne!(first, second);
@@ -580,7 +580,7 @@ async fn the_client_of_a_call_that_never_waited_settles_its_outcome() {
     }
 }
 
-/// Nobody waits for a decision that no person can make: here for a call that waits only because of an earlier one.
+/// A call that would wait because of an earlier unknown outcome is refused if no person can decide on it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_twin_without_a_decider_is_refused() {
     let world = Processes::at("2030-01-01T00:00:00Z", 9);

@@ -21,7 +21,7 @@ impl Rig {
     }
 }
 
-/// The client or another person approves the call, and its outcome is unknown. A settlement is no event.
+/// The client or another person approves the call, and its outcome is unknown. A settlement writes no notice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_noticed_when_it_waits_is_decided_and_ends_unknown() {
     for by_client in [false, true] {
