@@ -18,7 +18,7 @@ pub(super) struct IdScan {
     is_request: bool,
 }
 
-/// The longest id, in bytes of JSON. A longer one is none.
+/// The longest id, in bytes of JSON. A message with a longer one has no id here.
 const MAX_ID: usize = 256;
 
 impl IdScan {
@@ -87,7 +87,7 @@ impl IdScan {
         self.keep(byte);
     }
 
-    /// Keeps a byte of the value of `id`. An object or an array is kept up to its beginning, so that it is no id.
+    /// Keeps a byte of the value of `id`, whatever the value is: [`id_text`](Self::id_text) rejects objects and arrays.
     fn keep(&mut self, byte: u8) {
         if self.in_value && self.key == b"id" && self.id.len() <= MAX_ID {
             self.id.push(byte);

@@ -258,7 +258,7 @@ impl Tasks {
         answer: Answer,
     ) -> Result<(), ErrorData> {
         match answer {
-            // The call may ask another question since, which its client was not shown.
+            // The call may ask another question by now, which its client was not shown.
             Answer::Decides(shown, Some(decision)) => self.decide(server, run_tasks, &shown, decision).await,
             Answer::Decides(_, None) => Ok(()),
             Answer::States(statement) => outcome::state(server, run_tasks, call, statement).await,
