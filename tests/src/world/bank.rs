@@ -11,7 +11,7 @@ pub trait Statement {
     fn paid(&self) -> Option<bool>;
 }
 
-/// A bank that knows nothing until it is told.
+/// A bank that knows no payment until [`learn`](Self::learn) is called.
 #[derive(Debug, Default)]
 pub struct Bank(Mutex<Option<bool>>);
 
