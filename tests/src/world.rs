@@ -3,6 +3,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
 
+mod bank;
 mod effects;
 mod event_log;
 mod failing;
@@ -21,6 +22,7 @@ use tool_runtime::{
     Capabilities, ToolCatalog, ToolExecResult, ToolInvocationRecord, ToolPolicy, ToolRunner, capability,
 };
 
+pub use bank::{Bank, Statement, owned, reconciled};
 pub use effects::Effects;
 pub use event_log::EventLog;
 pub use failing::Fault;

@@ -12,8 +12,8 @@ use signal_hook::consts::{SIGKILL, SIGSTOP};
 use signal_hook::low_level::raise;
 use tokio::sync::oneshot;
 use tool_runtime::store::{
-    AuditRecord, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError,
-    StoredDocument, Transaction, WriteHandle,
+    AuditRecord, ChangeFn, DueRun, Key, Query, QueueDepth, RecordFilter, SealedRecord, Store, StoreError,
+    StoredDocument, WriteHandle,
 };
 
 /// Counts the places that the process passes, and kills or stops it at one of them.
@@ -102,7 +102,7 @@ impl Store for WatchedStore {
         self.watched(self.store.append(record))
     }
 
-    fn update(&self, keys: Vec<Key>, change: Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>) -> WriteHandle {
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
         self.watched(self.store.update(keys, change))
     }
 

@@ -55,8 +55,8 @@ fn mixed() -> Result<WithMedia<String>, ToolError> {
 
 /// Sends three lines of a log.
 #[tool(name = "fixtures__logging", effect = read_only, redact = ["$"])]
-async fn logging(notices: &dyn ClientLog) -> Result<String, ToolError> {
-    let notice = |line| notices.notice(tracing::Level::INFO, line);
+async fn logging(log: &dyn ClientLog) -> Result<String, ToolError> {
+    let notice = |line| log.notice(tracing::Level::INFO, line);
     notice("Tool execution started");
     a_moment().await;
     notice("Tool processing data");

@@ -3,36 +3,15 @@
 mod waiting;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use tests::world::{Processes, World};
+use tests::world::{Bank, Processes, Statement, World, owned, reconciled};
 use tool_runtime::agent::RunQueue;
 use tool_runtime::call::{CallId, Decider};
 use tool_runtime::runner::ResumeError;
 use tool_runtime::store::{Chain, DecisionKind, DecisionRecord, MemoryStore, RecordFilter, Retention, Store};
 use tool_runtime::{
-    Capabilities, Outcome, Reconciled, Run, RunOptions, ToolCall, ToolError, ToolExecResult, ToolRunner, capability,
-    tool,
+    Capabilities, Outcome, Reconciled, Run, RunOptions, ToolCall, ToolError, ToolExecResult, ToolRunner, tool,
 };
-
-/// A bank, which may know what was paid.
-#[capability(effect = external_side_effect)]
-pub(crate) trait Statement {
-    /// Whether it was paid. `None` if the bank does not know.
-    fn paid(&self) -> Option<bool>;
-}
-
-#[derive(Default)]
-struct Page {
-    knows: AtomicBool,
-    paid: AtomicBool,
-}
-
-impl Statement for Page {
-    fn paid(&self) -> Option<bool> {
-        self.knows.load(Ordering::Acquire).then(|| self.paid.load(Ordering::Acquire))
-    }
-}
 
 /// A payment that was made.
 #[derive(serde::Serialize, schemars::JsonSchema)]
@@ -71,26 +50,22 @@ impl Once {
     }
 
     async fn reconcile(self, _world: &dyn World, statement: &dyn Statement) -> Result<Reconciled<Receipt>, ToolError> {
-        Ok(match statement.paid() {
-            None => Reconciled::Unknown,
-            Some(false) => Reconciled::Prevented,
-            Some(true) => Reconciled::TookEffect(Receipt { number: 5, inner: self.bill }),
-        })
+        Ok(reconciled(statement, || Receipt { number: 5, inner: self.bill }))
     }
 }
 
 struct Rig {
     shared: Processes,
-    page: Arc<Page>,
+    bank: Arc<Bank>,
 }
 
 impl Rig {
     fn new() -> Self {
-        Self { shared: Processes::at("2026-01-01T00:00:00Z", 0), page: Arc::default() }
+        Self { shared: Processes::at("2026-01-01T00:00:00Z", 0), bank: Arc::default() }
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.shared.capabilities().with(Arc::clone(&self.page) as Arc<dyn Statement>)
+        self.shared.capabilities().with(Arc::clone(&self.bank) as Arc<dyn Statement>)
     }
 
     fn process(&self) -> ToolRunner {
@@ -138,14 +113,6 @@ async fn records(store: &MemoryStore) -> Vec<DecisionRecord> {
     let records = store.records(&RecordFilter::default()).await.expect("records");
     assert_eq!(Chain::verify(&records), Ok(()));
     records.iter().filter_map(|sealed| sealed.record.as_decision().cloned()).collect()
-}
-
-fn owned(outcome: Reconciled<&str>) -> Reconciled<String> {
-    match outcome {
-        Reconciled::TookEffect(result) => Reconciled::TookEffect(result.to_owned()),
-        Reconciled::Prevented => Reconciled::Prevented,
-        Reconciled::Unknown => Reconciled::Unknown,
-    }
 }
 
 fn person(name: &str) -> Decider {
@@ -258,8 +225,7 @@ async fn a_queue_settles_without_the_run_and_lets_the_tool_look() {
     let asked =
         queue.settle("run-1", Some("acme"), Some("ada"), &call, look(), &person("grace")).await.expect("it is asked");
     assert_eq!(asked.outcome(), Outcome::OutcomeUnknown);
-    rig.page.knows.store(true, Ordering::Release);
-    rig.page.paid.store(true, Ordering::Release);
+    rig.bank.learn(true);
     let asked =
         queue.settle("run-1", Some("acme"), Some("ada"), &call, look(), &person("grace")).await.expect("it is asked");
     assert_eq!((asked.outcome(), asked.to_model().as_str()), (Outcome::Ok, r#"{"number":5}"#));

@@ -30,7 +30,7 @@ pub(crate) enum StoreAction {
         #[arg(long, value_name = "FILE")]
         anchors: PathBuf,
     },
-    /// Close the calls of processes that have died, and remove expired documents; a worker on the store does so by itself
+    /// Close the calls of processes that have died, and remove expired documents; a worker on the store does both itself
     #[command(after_help = SWEEP_HELP)]
     Sweep {
         /// Stop after this time, for example 10s; the next sweep continues
@@ -44,12 +44,13 @@ pub(crate) enum StoreAction {
     },
 }
 
-/// What `store sweep` does to calls of other programs.
-const SWEEP_HELP: &str = "A call is closed if it has no end, its lease has ended, and no worker, server or engine has its run. It ends as \
-                          `outcome_unknown` and is then in `outcomes list`; `audit open` lists it before. No tool runs: a call that its \
-                          tool may reconcile or repeat is left to a program that has the tool, for a week.\n\
-                          A service that restores its runs itself must do so before it, as it could have continued such a call.\n\
-                          Commands sweep the store of the data folder by themselves, but never one that --store names.";
+/// The calls that `store sweep` closes, for its help.
+const SWEEP_HELP: &str = "\
+A call is closed if it has no end, its lease has ended, and no worker, server or engine has its run. It ends as \
+`outcome_unknown` and is then in `outcomes list`; `audit open` lists it before. No tool runs: a call that its tool may \
+reconcile or repeat is left to a program that has the tool, for a week.
+A service that restores its runs itself must do so first: it could have continued such a call.
+Commands sweep the store of the data folder by themselves, but never one that --store names.";
 
 /// The longest time for which a command sweeps the store of its data folder before its own work. The next command
 /// continues.
@@ -229,9 +230,9 @@ pub(super) async fn command(cli: &Cli<'_>, action: &StoreAction) -> Result<Exit,
     }
 }
 
-/// Sweeps a store, for both doors: each command on the store of its data folder, and `store sweep` on any. Returns the
-/// number of removed documents; `None` if the time was not enough. Each transaction of a sweep stands alone, so a sweep
-/// that ends early leaves nothing half done.
+/// Sweeps a store: each command sweeps that of its data folder, and `store sweep` any. Returns the number of removed
+/// documents; `None` if the time was not enough. Each transaction of a sweep is complete by itself, so a sweep may end
+/// after any of them.
 async fn sweep(store: &dyn Store, time: Duration) -> Result<Option<u64>, StoreError> {
     tokio::time::timeout(time, store.sweep()).await.ok().transpose()
 }

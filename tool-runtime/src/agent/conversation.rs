@@ -22,6 +22,7 @@ use crate::agent::{
     AnswerError, ClientAnswer, Input, ModelTurn, Step, StopReason, TurnOutcome, WaitingCall, picking, typed,
 };
 use crate::call::{Decider, DecisionError, Event, Question, SafeError, Suspension};
+use crate::runner::waiting::posting;
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::wire::history::Content;
 use crate::wire::ui::{ChatReader, Protocol};
@@ -347,29 +348,28 @@ impl Conversation {
     }
 
     /// Checks that every decision and answer is for a call that waits for it, that every decision answers the question
-    /// that its call asks now, and that every decider may decide. Of several decisions, each has to fit its call too:
-    /// the edited arguments, the value in the tool's place, and the call as it would run now. It applies none of them,
-    /// but records each refused decision on a known call. Call it before a response begins.
+    /// that its call asks now, and that every decider may decide. If there are several decisions, each also has to fit
+    /// its call: the edited arguments, the value in the tool's place, and the call as it would run now. The check
+    /// applies none of them, but records each refused decision on a known call. Call it before a response begins.
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, or occurs twice; a decision answers another
     /// question; a decider may not decide; or one of several decisions does not fit
-    /// ([`ResumeError::Unfit`], [`ResumeError::Mismatch`]).
+    /// ([`ResumeError::Invalid`], [`ResumeError::Mismatch`]).
     pub async fn check(&self, input: &Input) -> Result<(), ResumeError> {
         let checked = self.compare(input).await;
         if checked.is_err() {
             for (question, by) in input.brought() {
                 // Record each decision of the refused input: with its own reason, or as refused together with another
                 // one.
-                self.turns.run.note_refused(question, by, input.has_message()).await;
+                posting::note_refused(&self.turns.run, question, by, input.has_message()).await;
             }
         }
         checked
     }
 
-    /// Tells the stream which calls the input decides, because the look at the store below can already emit results.
-    /// Then as [`check`](Self::check); after a decision on a question that was replaced, the calls ask their new
-    /// questions.
+    /// As [`check`](Self::check). After a decision on a question that was replaced, the calls ask their new questions.
+    /// The stream reads first which calls the input decides, because reading the store can emit results.
     async fn check_again(&mut self, input: &Input) -> Result<(), ResumeError> {
         self.tell_stream(input);
         calls::look_for_waiting(&self.turns.run, &mut self.turns.state).await?;
@@ -409,12 +409,12 @@ impl Conversation {
             {
                 return Err(ResumeError::NotAllowed(DecisionError::SameDecider));
             }
-            if input.has_message() && self.turns.run.leaves_waiting(&pending, by) {
+            if input.has_message() && posting::leaves_waiting(&self.turns.run, &pending, by) {
                 return Err(ResumeError::NotAllowed(DecisionError::WithMessage));
             }
-            // One decision that does not fit is a result, and its call waits for a corrected one.
+            // A single decision that does not fit has a result, and its call waits for a corrected one.
             if input.decisions.len() > 1 {
-                self.turns.run.fits(&pending, by)?;
+                posting::fits(&self.turns.run, &pending, by)?;
             }
         }
         Ok(())

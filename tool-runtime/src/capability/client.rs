@@ -43,8 +43,8 @@ pub trait Progress {
 ///
 /// /// Rebuilds the index.
 /// #[tool(name = "archive__rebuild", effect = read_only, redact = ["$"])]
-/// async fn rebuild(notices: &dyn ClientLog) -> Result<u32, ToolError> {
-///     notices.notice(tracing::Level::INFO, "the old index is still in use");
+/// async fn rebuild(log: &dyn ClientLog) -> Result<u32, ToolError> {
+///     log.notice(tracing::Level::INFO, "the old index is still in use");
 ///     Ok(100)
 /// }
 /// ```

@@ -18,7 +18,7 @@ pub(super) struct IdScan {
     is_request: bool,
 }
 
-/// The longest id, in bytes of JSON. A longer one is none.
+/// The longest id, in bytes of JSON. A message with a longer one has no id here.
 const MAX_ID: usize = 256;
 
 impl IdScan {

@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallId, Decider, Question, ToolExecResult, ToolInvocationRecord};
 use crate::component::Reconciled;
-use crate::contain::discard;
 #[cfg(feature = "tokens")]
 use crate::runner::SealingKeys;
 #[cfg(feature = "mcp-server")]
@@ -22,15 +21,15 @@ use crate::runner::waiting::late::Party;
 #[cfg(feature = "tokens")]
 use crate::runner::waiting::tokens;
 use crate::runner::waiting::{abandon, approval, client, expired, grant, grants, late, posting, settle};
-use crate::runner::{ApprovalDecision, By, Grant, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
-use crate::store::{DecisionKind, PendingCall, StoreError, StoredGrant, StoredUnknown};
+use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
+use crate::store::{DecisionKind, StoreError, StoredGrant, StoredUnknown};
 
 impl Run {
     /// Finishes a call that waits for an approval, once: a second decision is refused.
     ///
     /// The decision answers the question that was shown: that of the [result](ToolExecResult::question), the event or
-    /// the [document](PendingCall::question) of the call. If the call asks another one now, as a graph does with each
-    /// of its calls, the decision is refused.
+    /// the [document](crate::store::PendingCall::question) of the call. If the call asks another one now, as a graph
+    /// does with each of its calls, the decision is refused.
     ///
     /// The policy determines who may decide: a person of the run's tenant, with a required role, and not the principal
     /// of the run unless `own_calls` is set. Any other attempt is recorded and has no effect.
@@ -90,30 +89,6 @@ impl Run {
     /// ([`ResumeError::NotAllowed`]), or the store failed.
     pub async fn may_decide(&self, question: &Question, decider: &Decider) -> Result<(), ResumeError> {
         posting::may_decide(self, question, decider).await
-    }
-
-    /// Checks a decision for another process, with the checks of that process. A refusal is recorded. `with_message` states
-    /// that a message of the user comes with it.
-    pub(crate) async fn admits(&self, question: &Question, by: By<'_>, with_message: bool) -> Result<(), ResumeError> {
-        posting::admits(self, question, by, with_message).await
-    }
-
-    /// Returns the error of a decision that does not fit its waiting call. Nothing is recorded.
-    pub(crate) fn fits(&self, call: &PendingCall, by: By<'_>) -> Result<(), ResumeError> {
-        posting::fits(self, call, by)
-    }
-
-    /// Records a person's decision that is refused together with what came with it, although its call waits for it. A
-    /// decision that is refused for itself is recorded as that.
-    pub(crate) async fn note_refused(&self, question: &Question, by: By<'_>, with_message: bool) {
-        if let Err(error) = posting::note_refused(self, question, by, with_message).await {
-            discard(error);
-        }
-    }
-
-    /// Whether a call waits for other deciders after this decision.
-    pub(crate) fn leaves_waiting(&self, call: &PendingCall, by: By<'_>) -> bool {
-        posting::leaves_waiting(self, call, by)
     }
 
     /// Remembers a person's answer to the question of a waiting call, for later calls. The call itself still waits:

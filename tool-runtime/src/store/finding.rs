@@ -110,6 +110,19 @@ impl Finding {
         }
     }
 
+    /// Returns the defect for which a store could not read a record or a document, and its position. Any other error
+    /// stays an error.
+    pub(in crate::store) fn of_error(error: StoreError) -> Result<(Self, u64), StoreError> {
+        let StoreError::Corrupt(source) = error else { return Err(error) };
+        match source.downcast::<Self>() {
+            Ok(wrong) => match wrong.position {
+                Some(position) => Ok((*wrong, position)),
+                None => Err(StoreError::Corrupt(wrong)),
+            },
+            Err(source) => Err(StoreError::Corrupt(source)),
+        }
+    }
+
     /// Returns the position of the record or the document in its store.
     #[cfg(feature = "http")]
     pub(crate) const fn position(&self) -> Option<u64> {
@@ -189,21 +202,6 @@ impl fmt::Display for Finding {
                 write!(f, ") of {scope:?} cannot be read: it is damaged, or a newer library wrote it")
             }
             Wrong::Anchor { number, wrong } => write!(f, "anchor {number}: {wrong}"),
-        }
-    }
-}
-
-impl Finding {
-    /// Returns the defect for which a store could not read a record or a document, and its position. Any other error
-    /// stays an error.
-    pub(in crate::store) fn of_error(error: StoreError) -> Result<(Self, u64), StoreError> {
-        let StoreError::Corrupt(source) = error else { return Err(error) };
-        match source.downcast::<Self>() {
-            Ok(wrong) => match wrong.position {
-                Some(position) => Ok((*wrong, position)),
-                None => Err(StoreError::Corrupt(wrong)),
-            },
-            Err(source) => Err(StoreError::Corrupt(source)),
         }
     }
 }

@@ -17,7 +17,7 @@ fn two_that_wait() -> ScriptedTurn {
     )
 }
 
-/// Of several decisions, one that does not fit leaves all calls waiting. A single one is a result, as its call waits.
+/// If one of several decisions does not fit, all their calls still wait. A single one that does not fit has a result.
 #[tokio::test]
 async fn decisions_of_one_request_take_effect_together() {
     let two = ScriptedTurn::call("a", "agent__send", r#"{"to":"bob","code":"1234"}"#).and_call(

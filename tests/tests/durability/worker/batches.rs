@@ -115,7 +115,7 @@ async fn an_edit_that_does_not_fit_leaves_all_calls_waiting() {
         let batch = [approve.clone(), item(&worlds[1], &questions[1], decision.clone())];
         let (question, error) = queue.decide_all(&batch, &grace()).await.expect_err("it does not fit");
         assert_eq!((question.as_ref(), error.code()), (Some(&questions[1]), "approval_mismatch"), "{at}");
-        let ResumeError::Unfit(why) = &error else { panic!("{at}: {error:?}") };
+        let ResumeError::Invalid(why) = &error else { panic!("{at}: {error:?}") };
         let found: Vec<_> = why.errors.iter().map(|one| (one.pointer.as_str(), one.keyword.as_str())).collect();
         assert_eq!(found, violations, "{at}");
         assert!(!error.to_string().contains("CANARY"), "{at}: {error}");

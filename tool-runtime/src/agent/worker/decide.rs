@@ -30,7 +30,7 @@ impl RunQueue {
     /// # Errors
     /// No call of the run asks the question, a post to the run answers it already, or the decider belongs to another
     /// tenant ([`ResumeError::NotWaiting`]); the decider may not decide ([`ResumeError::NotAllowed`]); edited arguments
-    /// or a value do not fit the tool or the policy ([`ResumeError::Unfit`]), or the call changed
+    /// or a value do not fit the tool or the policy ([`ResumeError::Invalid`]), or the call changed
     /// ([`ResumeError::Mismatch`]), if this process has the tool and the policy of the call; an engine for
     /// durable execution drives the run, and takes decisions itself ([`ResumeError::Engine`]); or the store failed.
     pub async fn decide(
@@ -57,8 +57,8 @@ impl RunQueue {
     /// posted, or none is. Each decision names its run, and is checked as in [`decide`](Self::decide). A run takes each
     /// posted decision by itself, up to 64 of them; more decisions on one run are taken as a whole.
     ///
-    /// The process that carries a decision out checks it again, by itself. It refuses one that does not fit any more,
-    /// such as an approval of a call whose precondition changed meanwhile; the other decisions have their effect.
+    /// The process that carries a decision out checks it again, on its own. It refuses a decision that no longer fits,
+    /// such as an approval of a call whose precondition has changed; the other decisions take effect.
     ///
     /// Returns an item for each decision: the result of an approval that was noted, because the call needs others too;
     /// `None` for a decision that is posted.
@@ -143,9 +143,9 @@ impl RunQueue {
         run.remember(question, remember, decider).await
     }
 
-    /// Settles a call that ended as `outcome_unknown` in a run of a tenant and a principal, as its record names them, from
-    /// the store and without the run in memory, as [`Run::settle`](crate::Run::settle) does. Two principals can have runs
-    /// with one id, so both are compared. A decider of calls of the tool in that run may settle it.
+    /// Settles a call that ended as `outcome_unknown`, as [`Run::settle`](crate::Run::settle) does, from the store and
+    /// without the run in memory. `tenant` and `principal` are those of the call's record: two principals can have runs
+    /// with one id. A person who may decide on calls of the tool in that run may settle it.
     ///
     /// ```
     /// use tool_runtime::Reconciled;

@@ -6,7 +6,7 @@ use super::RunQueue;
 use super::queue::{corrupt, transact};
 use crate::agent::Input;
 use crate::call::{DecisionError, Question, Suspension, ToolExecResult};
-use crate::runner::waiting::counting;
+use crate::runner::waiting::{counting, posting};
 use crate::runner::{ResumeError, Run};
 use crate::store::posts::{self, Letter, NotPosted};
 use crate::store::waiting::{self, Approval, Counted, Plan, Uncounted};
@@ -77,7 +77,7 @@ impl Message {
                 called => called.map_err(of)?,
             };
             let run = queue.run_of(&call, Some(stored)).map_err(of)?;
-            run.admits(question, by, input.has_message()).await.map_err(of)?;
+            posting::admits(&run, question, by, input.has_message()).await.map_err(of)?;
             questions.push(question.clone());
             if call.approvals().1 > 1 {
                 several.push((run, question));

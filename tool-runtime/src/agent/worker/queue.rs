@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::post::{self, Message};
 use crate::agent::{Input, SavedConversation};
 use crate::call::{Question, ToolExecResult};
+use crate::runner::waiting::posting;
 use crate::runner::{ApprovalDecision, By, ResumeError, RunOptions, ToolRunner};
 use crate::store::transaction::returning;
 use crate::store::{Document, Key, QueueDepth, Store, StoreError, StoredRun, Transaction, runs};
@@ -113,14 +114,15 @@ impl RunQueue {
     ///
     /// Every decision is checked first, and again when it is taken: the call asks the question that it answers, the
     /// decider may decide, and edited arguments or a value fit the tool and the policy. A process without the tool, or
-    /// with another policy than the call has, cannot check the last. If one does not match, the refusal is recorded and nothing is posted. For a call that no
-    /// longer waits, the first 16 refusals are recorded, and none for a call without a record in the store. A decider of
-    /// another tenant is reported to operators, also if the run belongs to another tenant than the post.
+    /// with another policy than the call has, does not check the arguments and the value. If one decision is refused,
+    /// the refusal is recorded and nothing is posted. For a call that no longer waits, the first 16 refusals are
+    /// recorded, and none for a call without a record in the store. A decider of another tenant is reported to
+    /// operators, also if the run belongs to another tenant than the post.
     ///
     /// # Errors
     /// The tenant has no such run; a call does not ask the question, or an earlier post answers it already
     /// ([`ResumeError::NotWaiting`]); a decider may not decide; a decision does not fit its call
-    /// ([`ResumeError::Unfit`], [`ResumeError::Mismatch`]); a partial approval came with a message of the user,
+    /// ([`ResumeError::Invalid`], [`ResumeError::Mismatch`]); a partial approval came with a message of the user,
     /// which would abandon its call; an engine for durable execution drives the run ([`ResumeError::Engine`]); the run
     /// has too many posts ([`StoreError::Full`]); or the store failed. Nothing is posted or noted then.
     pub async fn post(&self, run_id: &str, tenant: Option<&str>, input: &Input) -> Result<(), ResumeError> {
@@ -162,14 +164,14 @@ impl RunQueue {
     /// and reported to operators. Questions that no call asks are guesses, and leave nothing.
     async fn refuse_foreign(&self, stored: &StoredRun, input: &Input) {
         for (question, by) in input.brought() {
-            let Some(_) = by.1.filter(|decider| decider.tenant_id() != stored.tenant.as_deref()) else {
+            if by.1.is_none_or(|decider| decider.tenant_id() == stored.tenant.as_deref()) {
                 continue;
-            };
+            }
             let Ok(call) = self.called(stored, question.call_id()).await else { continue };
             if call.question() == *question
                 && let Ok(run) = self.run_of(&call, Some(stored))
             {
-                let _refused = run.admits(question, by, false).await;
+                let _refused = posting::admits(&run, question, by, false).await;
             }
         }
     }

@@ -118,8 +118,8 @@ impl Candidates {
         self.runs.rotate_left(random % self.runs.len().clamp(1, SPREAD));
     }
 
-    /// Moves on after a run that another worker has taken, and doubles the distance each time in a row: workers that
-    /// wake together read the same list. The skipped runs are tried last.
+    /// Moves on after a run that another worker has taken. The distance doubles with each such run in a row, because
+    /// workers that wake together read the same list. The skipped runs are tried last.
     fn skip(&mut self) {
         self.runs.rotate_left(self.stride.min(self.runs.len()));
         self.stride = (2 * self.stride + 1).min(PAGE);

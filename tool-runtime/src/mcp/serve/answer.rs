@@ -64,7 +64,7 @@ fn success(result: &ToolExecResult, offered: &Offered, objects_only: bool) -> Re
     let value = result.value().map_or("null", |value| value.get());
     let value: Value = serde_json::from_str(value).map_err(|_| broken())?;
     if !offered.fits(&value) {
-        // A person who settled the call, or answered in the tool's place, did not state its result.
+        // The person who settled the call, or answered in the tool's place, did not state a result.
         let said = if value.is_null() { without_result() } else { result_too_large() };
         return Ok(failure(&said));
     }
@@ -92,7 +92,7 @@ fn success(result: &ToolExecResult, offered: &Offered, objects_only: bool) -> Re
     Ok(answer)
 }
 
-/// Returns the text for a call that took effect, and whose result is not known.
+/// Returns the text for a call that took effect and whose result is unknown.
 fn without_result() -> String {
     let said = "The call took effect. Its result is not known. Do not repeat it.";
     json!({"ok": false, "errorCode": Outcome::OutputInvalid, "message": said, "executed": true}).to_string()

@@ -75,7 +75,7 @@ enum NotSuspended {
     Failed,
     /// The same call of its party is suspended already.
     Taken,
-    /// No person can decide on it: no approver reaches the store, and its client does not support forms.
+    /// No person can decide on it: no approver reaches the store, and its client is not asked.
     NoDecider {
         /// Whether it would wait because of an earlier call of unknown outcome.
         is_twin: bool,

@@ -29,7 +29,7 @@ pub(in crate::runner) use decide::{
 };
 pub(in crate::runner) use effect::{Looked, look};
 pub(in crate::runner) use freeze::freeze;
-pub(in crate::runner) use hydrate::{hydrate, hydrate_elsewhere, hydrate_only, hydrate_waiting, read_again};
+pub(in crate::runner) use hydrate::{Reader, hydrate, hydrate_only, hydrate_waiting, read_again};
 pub(in crate::runner) use reach::reach;
 pub(in crate::runner) use recordable::recordable;
 pub(in crate::runner) use reserve::reserve;

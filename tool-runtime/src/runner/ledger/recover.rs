@@ -17,8 +17,9 @@ use crate::hydrate::Hydrated;
 use crate::json::{self, Limits, Tree};
 use crate::redact::Projected;
 use crate::runner::gate::ending::{Ending, Stop};
+use crate::runner::gate::exec;
 use crate::runner::gate::open::OpenCall;
-use crate::runner::gate::{exec, stages};
+use crate::runner::gate::stages::{self, Reader};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::unfinished::Unfinished;
 use crate::runner::waiting::comparison;
@@ -147,7 +148,7 @@ fn read_again(run: &Run, waited: &PendingCall) -> Option<Hydrated> {
         return None;
     }
     run.remembered().label(waited.all_labels());
-    stages::hydrate_elsewhere(run, waited, call).map_err(|refused| discard(refused.stop)).ok()
+    stages::hydrate_waiting(run, waited, call, Reader::Other).map_err(|refused| discard(refused.stop)).ok()
 }
 
 /// Returns the result of a call that another process may have handed to the gate, if the gate is not needed: the call

@@ -15,12 +15,11 @@ use crate::runner::gate::deliver::delivered;
 use crate::runner::gate::draft::{Refused, Shown};
 use crate::runner::gate::ending::{Ending, MAX_MESSAGE_BYTES, Stop};
 use crate::runner::gate::open::OpenCall;
-use crate::runner::gate::stages;
+use crate::runner::gate::stages::{self, Reader};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::orphans;
 use crate::runner::ledger::recover::run_approved;
-use crate::runner::waiting::comparison;
-use crate::runner::waiting::comparison::{Purpose, refused};
+use crate::runner::waiting::comparison::{self, Purpose, refused};
 use crate::runner::waiting::counting;
 use crate::runner::waiting::suspend::{self, Given, Reopened, reopen};
 use crate::runner::waiting::world;
@@ -176,21 +175,12 @@ enum Decided {
     Refuse(Stop),
 }
 
-/// The run that reads a decision.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::runner) enum Reader {
-    /// The run that carries it out.
-    Own,
-    /// A run of another process, which posts it. It does not have the evidence that the call's own run has.
-    Other,
-}
-
-/// Returns the reason why a decision does not fit its call; `None` if it fits, so far as this process can know. Nothing
-/// is carried out. Every door that takes several decisions at once asks here before it applies one of them.
+/// Returns the reason why a decision does not fit its call; `None` if this process finds no reason. Nothing is carried
+/// out. Every interface that takes several decisions at once calls this function before it applies one of them.
 ///
-/// A process without the tool, or with another definition or policy than the call has, knows nothing about a decision
-/// that it posts: the process that carries the decision out compares everything again.
-pub(in crate::runner) fn unfit(
+/// A process without the tool, or with another definition or policy than the call has, cannot check a decision that it
+/// posts. The process that carries the decision out compares everything again.
+pub(in crate::runner) fn invalid(
     run: &Run,
     pending: &PendingCall,
     (decision, decider): (&ApprovalDecision, &Decider),
@@ -205,20 +195,20 @@ pub(in crate::runner) fn unfit(
     }
     match read(run, pending, (decision.clone(), decider), record, reader) {
         // The arguments and the value are those of the call that the graph waits for, which its own run reads again.
-        Ok(Decided::Run(_, Some(_), _)) => within_unfit(run, pending, decision),
+        Ok(Decided::Run(_, Some(_), _)) => invalid_within(run, pending, decision),
         Ok(_) => None,
         Err(refused) => Some(refused),
     }
 }
 
-/// As [`unfit`], for the call that a graph waits for. A graph can have a tool that the catalog lacks.
-fn within_unfit(run: &Run, pending: &PendingCall, decision: &ApprovalDecision) -> Option<Refused> {
+/// As [`invalid`], for the call that a graph waits for. A graph can have a tool that the catalog lacks.
+fn invalid_within(run: &Run, pending: &PendingCall, decision: &ApprovalDecision) -> Option<Refused> {
     let tool = pending.decided();
     run.shared().catalog.entry(tool)?;
     match decision {
         ApprovalDecision::ApproveEdited(arguments) => {
             let call = ToolCall::text(pending.call_id.clone(), tool, arguments.as_str());
-            stages::hydrate_elsewhere(run, pending, call).err()
+            stages::hydrate_waiting(run, pending, call, Reader::Other).err()
         }
         ApprovalDecision::Respond(value) => respond(run, pending, value).err(),
         _ => None,
@@ -294,10 +284,7 @@ fn approved(
 ) -> Result<Decided, Refused> {
     let edited = arguments != pending.arguments.as_str();
     let call = ToolCall::text(pending.call_id.clone(), pending.tool.as_str(), arguments);
-    let hydrated = match reader {
-        Reader::Own => stages::hydrate_waiting(run, pending, call)?,
-        Reader::Other => stages::hydrate_elsewhere(run, pending, call)?,
-    };
+    let hydrated = stages::hydrate_waiting(run, pending, call, reader)?;
     if edited {
         record.edited_digest = Some(run.shared().digests.of(hydrated.digest()));
         let sensitive = &hydrated.frozen.entry.spec.sensitive;

@@ -75,7 +75,8 @@ pub(in crate::runner) fn bars(run: &Run, call: &PendingCall, decider: &Decider) 
     bars_from(run, call.decided(), &call.call_id, decider)
 }
 
-/// Returns the reason why the decider may not decide on a call of a tool; `None` if they may. Every door asks here.
+/// Returns the reason why the decider may not decide on a call of a tool; `None` if they may. Every way of deciding uses
+/// this function.
 ///
 /// A decider of another tenant is reported to operators. Their error reveals nothing, so without the report a service
 /// that omits the tenant would not find its mistake.
@@ -130,7 +131,7 @@ pub(in crate::runner) async fn barred(
 }
 
 /// Returns the result of a decision that does not fit its call, for a caller who records it later.
-pub(in crate::runner) fn unfit_result(call: &PendingCall, refused: Refused) -> ToolExecResult {
+pub(in crate::runner) fn invalid_result(call: &PendingCall, refused: Refused) -> ToolExecResult {
     let mut stop = explained(refused).stop;
     stop.outcome = Outcome::ApprovalMismatch;
     stop.result(call.call_id.clone(), false)

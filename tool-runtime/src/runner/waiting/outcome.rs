@@ -1,4 +1,4 @@
-//! What became of an unknown outcome, for a server that keeps the end of a call for its client.
+//! [`LaterOutcome`]: the present state of an unknown outcome, for a server that keeps the end of a call for its client.
 
 use crate::call::{CallId, Delivered, ToolExecResult, ToolInvocationRecord};
 use crate::runner::Run;
@@ -57,7 +57,8 @@ pub(in crate::runner) async fn outcome_of(
         Err(error) => return Err(unread(error)),
         Ok(None) => true,
     };
-    // A settlement removes the call from the document together with the writing of its record, which is read last.
+    // One transaction removes the call from the document and writes the record of the settlement. So the records are
+    // read last.
     let of_call = RecordFilter { decisions: Some(true), ..RecordFilter::call(run.id(), call_id.clone()) };
     let records = run.shared().store.records(&of_call).await.map_err(unread)?;
     let settles = |decision: &&DecisionRecord| {

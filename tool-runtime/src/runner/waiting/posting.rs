@@ -4,10 +4,10 @@ use crate::call::{Caller, Decider, DecisionError, Question, Suspension};
 use crate::contain::discard;
 use crate::policy::RunPolicy;
 use crate::runner::gate::draft::Refused;
+use crate::runner::gate::stages::Reader;
 use crate::runner::run::snapshot::RunSnapshot;
-use crate::runner::waiting::approval::{self, Reader};
-use crate::runner::waiting::comparison;
-use crate::runner::waiting::comparison::Purpose;
+use crate::runner::waiting::approval;
+use crate::runner::waiting::comparison::{self, Purpose};
 use crate::runner::waiting::counting;
 use crate::runner::waiting::suspend::{Given, checked_decision};
 use crate::runner::{ApprovalDecision, ResumeError, Run, RunOptions, ToolRunner};
@@ -35,18 +35,13 @@ pub(in crate::runner) async fn may_decide(
 
 /// Checks a decision for another process, with the checks of that process. A refusal is recorded. `with_message` states
 /// that a message of the user comes with it, which abandons the calls that wait afterwards.
-pub(in crate::runner) async fn admits(
-    run: &Run,
-    question: &Question,
-    by: By<'_>,
-    with_message: bool,
-) -> Result<(), ResumeError> {
+pub(crate) async fn admits(run: &Run, question: &Question, by: By<'_>, with_message: bool) -> Result<(), ResumeError> {
     match checked_decision(run, question.call_id(), &given(question, by)).await? {
         Ok((waiting, decision)) if with_message && leaves_waiting(run, &waiting.call, by) => {
             Err(comparison::barred(run, &waiting, decision, DecisionError::WithMessage).await)
         }
-        Ok((waiting, mut record)) => match unfit(run, &waiting.call, by, &mut record, Reader::Other) {
-            Some(refused) => Err(ResumeError::unfit(&comparison::refuse(run, &waiting, record, refused).await)),
+        Ok((waiting, mut record)) => match invalid(run, &waiting.call, by, &mut record, Reader::Other) {
+            Some(refused) => Err(ResumeError::invalid(&comparison::refuse(run, &waiting, record, refused).await)),
             None => Ok(()),
         },
         Err(_) => Err(ResumeError::NotAllowed(DecisionError::Question)),
@@ -54,24 +49,24 @@ pub(in crate::runner) async fn admits(
 }
 
 /// Returns the error of a decision that does not fit its call, for the run that would carry it out. Nothing is recorded.
-pub(in crate::runner) fn fits(run: &Run, call: &PendingCall, by: By<'_>) -> Result<(), ResumeError> {
+pub(crate) fn fits(run: &Run, call: &PendingCall, by: By<'_>) -> Result<(), ResumeError> {
     let now = run.shared().clock.now();
     let mut record = DecisionRecord::new(call, ApprovalDecision::kind_of(by.0), by.1, now);
-    match unfit(run, call, by, &mut record, Reader::Own) {
-        Some(refused) => Err(ResumeError::unfit(&comparison::unfit_result(call, refused))),
+    match invalid(run, call, by, &mut record, Reader::Own) {
+        Some(refused) => Err(ResumeError::invalid(&comparison::invalid_result(call, refused))),
         None => Ok(()),
     }
 }
 
-/// See [`approval::unfit`]. An expiry always fits.
-fn unfit(
+/// See [`approval::invalid`]. An expiry always fits.
+fn invalid(
     run: &Run,
     call: &PendingCall,
     (decision, decider): By<'_>,
     record: &mut DecisionRecord,
     reader: Reader,
 ) -> Option<Refused> {
-    approval::unfit(run, call, decision.zip(decider)?, record, reader)
+    approval::invalid(run, call, decision.zip(decider)?, record, reader)
 }
 
 fn given<'a>(question: &'a Question, (decision, decider): By<'a>) -> Given<'a> {
@@ -79,20 +74,21 @@ fn given<'a>(question: &'a Question, (decision, decider): By<'a>) -> Given<'a> {
     Given { purpose, kind: ApprovalDecision::kind_of(decision), decider, question: Some(question) }
 }
 
-/// Records a person's decision that is refused together with what came with it, although its call waits for it. A
-/// decision that is refused for itself is recorded as that.
-pub(in crate::runner) async fn note_refused(
-    run: &Run,
-    question: &Question,
-    by: By<'_>,
-    with_message: bool,
-) -> Result<(), ResumeError> {
+/// Records the refusal of a person's decision that its call waits for: with the reason of the decision itself, or else as
+/// refused together with another one.
+pub(crate) async fn note_refused(run: &Run, question: &Question, by: By<'_>, with_message: bool) {
+    if let Err(error) = refuse_each(run, question, by, with_message).await {
+        discard(error);
+    }
+}
+
+async fn refuse_each(run: &Run, question: &Question, by: By<'_>, with_message: bool) -> Result<(), ResumeError> {
     if let Ok((waiting, mut record)) = checked_decision(run, question.call_id(), &given(question, by)).await?
         && by.1.is_some()
     {
         if with_message && leaves_waiting(run, &waiting.call, by) {
             discard(comparison::barred(run, &waiting, record, DecisionError::WithMessage).await);
-        } else if let Some(refused) = unfit(run, &waiting.call, by, &mut record, Reader::Own) {
+        } else if let Some(refused) = invalid(run, &waiting.call, by, &mut record, Reader::Own) {
             discard(comparison::refuse(run, &waiting, record, refused).await);
         } else {
             discard(comparison::barred(run, &waiting, record, DecisionError::NotPending).await);
@@ -103,7 +99,7 @@ pub(in crate::runner) async fn note_refused(
 
 /// Whether a call waits for other deciders after this decision. A message of the user must not come with it: the call
 /// would be abandoned although it has approvals.
-pub(in crate::runner) fn leaves_waiting(run: &Run, call: &PendingCall, (decision, decider): By<'_>) -> bool {
+pub(crate) fn leaves_waiting(run: &Run, call: &PendingCall, (decision, decider): By<'_>) -> bool {
     if call.is_expired(run.shared().clock.now()) {
         return false;
     }

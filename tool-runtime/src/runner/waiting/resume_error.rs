@@ -76,7 +76,7 @@ pub enum ResumeError {
     Mismatch(DecisionError),
     /// The edited arguments, or the value in the tool's place, do not fit the tool, or the policy does not allow them.
     /// The error has the violations.
-    Unfit(Box<SafeError>),
+    Invalid(Box<SafeError>),
     /// The system returned no random bytes.
     NoRandomness,
     /// The tenant has no such run.
@@ -102,19 +102,18 @@ impl ResumeError {
     }
 
     /// Returns the error for the result of a decision that does not fit its call.
-    pub(crate) fn unfit(result: &ToolExecResult) -> Self {
+    pub(crate) fn invalid(result: &ToolExecResult) -> Self {
         let error = result.error().cloned().unwrap_or_else(|| SafeError::mismatched(DecisionError::Question));
         match error.mismatch {
             Some(mismatch) => Self::Mismatch(mismatch),
-            None => Self::Unfit(Box::new(error)),
+            None => Self::Invalid(Box::new(error)),
         }
     }
 
     /// Returns the stable code: `not_pending`, `not_allowed`, `other_principal`, `other_caller`, `too_many_policies`,
-    /// `grant_unbounded`, `grant_scope`, `grant_conditions`, `grant_unmet`, `token_forged`,
-    /// `token_key_unknown`, `token_version`, `token_expired`, `other_tenant`, `approval_mismatch`, `no_randomness`, `not_found`, `run_held`,
-    /// `run_held_back`, `run_of_engine`, that of the mismatch, or
-    /// the store's own.
+    /// `grant_unbounded`, `grant_scope`, `grant_conditions`, `grant_unmet`, `token_forged`, `token_key_unknown`,
+    /// `token_version`, `token_expired`, `other_tenant`, `approval_mismatch`, `no_randomness`, `not_found`, `run_held`,
+    /// `run_held_back`, `run_of_engine`, that of the mismatch, or the store's own.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -133,7 +132,7 @@ impl ResumeError {
             Self::TokenExpired => "token_expired",
             Self::OtherTenant => "other_tenant",
             Self::Mismatch(mismatch) => mismatch.code(),
-            Self::Unfit(error) => error.error_code.code(),
+            Self::Invalid(error) => error.error_code.code(),
             Self::NoRandomness => "no_randomness",
             Self::UnknownRun => "not_found",
             Self::Held => "run_held",
@@ -165,7 +164,7 @@ impl fmt::Display for ResumeError {
             Self::HeldBack => f.write_str("the run lacks records since the store was restored; release it first"),
             Self::Engine => f.write_str("an engine for durable execution drives the run; bring the decision to it"),
             Self::NotAllowed(mismatch) | Self::Mismatch(mismatch) => fmt::Display::fmt(mismatch, f),
-            Self::Unfit(error) => {
+            Self::Invalid(error) => {
                 f.write_str(&error.safe_message)?;
                 error.errors.iter().try_for_each(|violation| {
                     let at = if violation.pointer.is_empty() { "/" } else { &violation.pointer };

@@ -106,7 +106,7 @@ pub(crate) fn encode_tools<'a, T: Into<WireTool<'a>>>(
     Ok(Encoded { body, tools: checked.tools, losses: checked.losses })
 }
 
-/// The facts about the tools that passed the checked. They depend on the choice only if it
+/// The facts about the tools that passed the checks. They depend on the choice only if it
 /// [narrows](FormatFeatures::narrows) the tools.
 pub(super) struct CheckedTools {
     pub(super) tools: BTreeMap<String, SentSchema>,

@@ -79,7 +79,7 @@ impl ChatReader {
         Self { issued, max_bytes: 1 << 20 }
     }
 
-    /// Checks a history that a client sent against the own history of the conversation and its calls that wait, for a
+    /// Checks a history that a client sent against the history and the waiting calls of the conversation. Use it for a
     /// protocol that this library does not read. At most 2,048 messages pass, with 32 KiB in one text and 20 MiB of
     /// images and files. A missing result is not an error; [`Message::repair`] fills it in.
     ///

@@ -81,11 +81,11 @@ impl Steps {
                 if let Some(call) = earlier_call {
                     let message = Intervention::EARLIER;
                     let earlier = EarlierCallData { tool_call_id: &id, earlier_call_id: call.as_str(), message };
-                    tell("earlier-call", &id, &earlier, order);
+                    push_data("earlier-call", &id, &earlier, order);
                 }
                 if !left_out.is_none() {
                     let missing = Missing { tool_call_id: &id, of: *left_out, message: left_out.note() };
-                    tell("left-out", &id, &missing, order);
+                    push_data("left-out", &id, &missing, order);
                 }
             }
             Event::Graph { .. } => {}
@@ -187,14 +187,14 @@ fn suspend(asked: &ApprovalData<'_>, outcome: Outcome, shown: Option<&JsonText>,
     // A protocol without frames for approvals shows the question there.
     let explains = asked.summary.is_some() || !asked.changes.is_empty() || !asked.names.is_empty();
     if explains || !order.shows_approvals() {
-        tell("approval", &id, asked, order);
+        push_data("approval", &id, asked, order);
     }
     let reason = asked.summary.map(str::to_owned);
     order.push(&UiEvent::ApprovalRequest { approval_id: asked.approval_id.to_string(), id, reason });
 }
 
 /// Writes data of a call into the message.
-fn tell(name: &str, id: &str, value: &impl Serialize, order: &mut Order) {
+fn push_data(name: &str, id: &str, value: &impl Serialize, order: &mut Order) {
     if let Ok(value) = to_raw_value(value) {
         order.push(&UiEvent::Data { name: name.to_owned(), id: Some(id.to_owned()), value: value.into() });
     }

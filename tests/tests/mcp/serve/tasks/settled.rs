@@ -1,40 +1,19 @@
-//! Calls of clients that end with an unknown outcome: it is settled through another door, or by the client's own user.
+//! Calls of clients that end with an unknown outcome, which another process or the client's own user settles.
 
 mod noticed;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU8;
 
 use rmcp::model::InputRequests;
-use tests::world::{Processes, World};
+use tests::world::{Bank, Processes, Statement, World, owned, reconciled};
 use tool_runtime::agent::RunQueue;
 use tool_runtime::call::CallId;
 use tool_runtime::store::{DecisionKind, DecisionRecord};
-use tool_runtime::{Capabilities, Reconciled, capability};
+use tool_runtime::{Capabilities, Reconciled};
 
 use super::*;
 use crate::serve::held::{self, NOBODY};
 use crate::serve::rig::text;
-
-/// The bank's page of payments.
-#[capability(effect = external_side_effect)]
-trait Page {
-    /// Whether a payment is on it. `None` if it does not load.
-    fn shows(&self) -> Option<bool>;
-}
-
-/// 0: it does not load. 1: the payment is not on it. 2: it is.
-#[derive(Default)]
-struct Bank(AtomicU8);
-
-impl Page for Bank {
-    fn shows(&self) -> Option<bool> {
-        match self.0.load(Ordering::Acquire) {
-            0 => None,
-            shows => Some(shows == 2),
-        }
-    }
-}
 
 fn lost<T>() -> Result<T, ToolError> {
     Err(ToolError::unknown(std::io::Error::other("reset")))
@@ -83,17 +62,13 @@ struct Transfer {
 
 #[tool]
 impl Transfer {
-    async fn run(self, world: &dyn World, _page: &dyn Page) -> Result<Receipt, ToolError> {
+    async fn run(self, world: &dyn World, _statement: &dyn Statement) -> Result<Receipt, ToolError> {
         world.happen();
         lost()
     }
 
-    async fn reconcile(self, _world: &dyn World, page: &dyn Page) -> Result<Reconciled<Receipt>, ToolError> {
-        Ok(match page.shows() {
-            None => Reconciled::Unknown,
-            Some(false) => Reconciled::Prevented,
-            Some(true) => Reconciled::TookEffect(Receipt { number: 5, inner: self.bill }),
-        })
+    async fn reconcile(self, _world: &dyn World, statement: &dyn Statement) -> Result<Reconciled<Receipt>, ToolError> {
+        Ok(reconciled(statement, || Receipt { number: 5, inner: self.bill }))
     }
 }
 
@@ -116,7 +91,7 @@ impl Rig {
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.shared.capabilities().with(Arc::clone(&self.bank) as Arc<dyn Page>)
+        self.shared.capabilities().with(Arc::clone(&self.bank) as Arc<dyn Statement>)
     }
 
     fn runner(&self, policy: &str) -> ToolRunner {
@@ -139,13 +114,8 @@ impl Rig {
     async fn settle(&self, id: &str, outcome: Reconciled<&str>) -> Result<Outcome, &'static str> {
         let (run, call) = id.rsplit_once('.').unwrap();
         let grace = Decider::new("grace").tenant("acme").because("the bank's page shows it");
-        let outcome = match outcome {
-            Reconciled::TookEffect(result) => Reconciled::TookEffect(result.to_owned()),
-            Reconciled::Prevented => Reconciled::Prevented,
-            Reconciled::Unknown => Reconciled::Unknown,
-        };
         let queue = RunQueue::new(&self.runner(""));
-        let settled = queue.settle(run, Some("acme"), Some("ada"), &CallId::new(call), outcome, &grace).await;
+        let settled = queue.settle(run, Some("acme"), Some("ada"), &CallId::new(call), owned(outcome), &grace).await;
         settled.map(|result| result.outcome()).map_err(|error| error.code())
     }
 
@@ -211,7 +181,7 @@ fn is_unknown((is_error, text): &(bool, String)) -> bool {
 
 /// Without the right to decide, a task ends with the unknown outcome. A person settles it in another process.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_settlement_through_another_door_is_the_result() {
+async fn a_settlement_by_another_process_is_the_result() {
     for (outcome, expected) in [
         (Reconciled::TookEffect("\"paid in person\""), (false, "paid in person")),
         (Reconciled::Prevented, (true, "This call had no effect. It may be made again")),
@@ -317,7 +287,7 @@ async fn the_client_of_a_task_lets_the_tool_look() {
     answer(&client, &id, &first, reconcile()).await;
     let (second, _) = asked(&client, &id).await;
     assert_ne!(first, second);
-    rig.bank.0.store(2, Ordering::Release);
+    rig.bank.learn(true);
     // The answer to the earlier question does not count.
     answer(&client, &id, &first, reconcile()).await;
     assert_eq!(asked(&client, &id).await.0, second);
@@ -587,14 +557,14 @@ async fn a_twin_without_a_decider_is_refused() {
     let own = |store: bool, more: &str| {
         let policy =
             ToolPolicy::from_toml(&format!("{ALLOWED}{more}[loop_guard]\nwarn_at = 0\nstop_at = 0\n")).unwrap();
-        let capabilities = world.capabilities().with(Arc::<Bank>::default() as Arc<dyn Page>);
+        let capabilities = world.capabilities().with(Arc::<Bank>::default() as Arc<dyn Statement>);
         let runner = ToolRunner::builder(catalog(), policy).approvals(true).capabilities(capabilities);
         let runner = if store { runner.store(MemoryStore::new()) } else { runner };
         runner.build().unwrap()
     };
     let bill = || request("bank__pay", json!({"bill": "b-1"}));
-    // A store in memory that was set looks like a shared one, and a server without a store is not built, unless the
-    // application says that there are no approvers.
+    // A store that was set counts as shared. A server without one is not built, unless it states that no approver
+    // reaches it.
     assert!(McpServer::builder(own(false, ""), admitted).build().is_err());
     for (runner, asks) in [(own(true, ""), false), (own(false, ""), false), (own(false, OWN), true)] {
         let served =

@@ -29,7 +29,7 @@ type Asking = Pin<Box<dyn Future<Output = Answer> + Send>>;
 /// The questions to the client of a held request.
 pub(super) struct Dialogue<'a> {
     guest: &'a Guest<'a>,
-    /// The state with which the client returns.
+    /// The state that the client sends with its next request.
     state: Arc<str>,
     /// The keys of the questions that the client was asked.
     asked: HashSet<String>,
@@ -42,7 +42,7 @@ impl<'a> Dialogue<'a> {
         Self { guest, state, asked: guest.answered.clone(), asking: None }
     }
 
-    /// Whether the client has not answered the question during the request.
+    /// Whether the client was asked a question during the request and has not answered it.
     pub(super) const fn is_open(&self) -> bool {
         self.asking.is_some()
     }
@@ -59,10 +59,11 @@ impl<'a> Dialogue<'a> {
         self.ask(question.key.clone(), asked, move |filled| Answer::States(question.statement(filled)))
     }
 
-    /// Asks the client a question in place of the one before, once. Returns whether it is asked now, during the request.
+    /// Asks the client a question, unless it was asked the same one before. The question replaces an open one. Returns
+    /// whether it is asked now, during the request.
     ///
     /// # Errors
-    /// The client answers with its next request: this is the answer to the present one.
+    /// The client answers with its next request. The error is the answer to the present request.
     fn ask(
         &mut self,
         key: String,

@@ -175,11 +175,11 @@ impl Tasks {
                         return Ok(elsewhere);
                     }
                     if !dialogue.is_open() || closing.is_cancelled() || guest.is_gone() {
-                        return Ok(Delivered::ended(server, ticket, &guest, room, result));
+                        return Ok(ResultDelivery::ended(server, ticket, &guest, room, result));
                     }
                 }
                 State::Ended(result) | State::Settled(result) => {
-                    return Ok(Delivered::ended(server, ticket, &guest, room, result));
+                    return Ok(ResultDelivery::ended(server, ticket, &guest, room, result));
                 }
                 State::Works => {
                     let open = look.questions.requests();
@@ -258,7 +258,7 @@ impl Tasks {
         answer: Answer,
     ) -> Result<(), ErrorData> {
         match answer {
-            // The call may ask another question since, which its client was not shown.
+            // The call may ask a newer question, which its client was not shown.
             Answer::Decides(shown, Some(decision)) => self.decide(server, run_tasks, &shown, decision).await,
             Answer::Decides(_, None) => Ok(()),
             Answer::States(statement) => outcome::state(server, run_tasks, call, statement).await,
@@ -298,7 +298,7 @@ async fn times_of(
 }
 
 /// The end of a call that is being delivered to a client.
-struct Delivered {
+struct ResultDelivery {
     server: McpServer,
     run_tasks: Arc<RunTasks>,
     call: CallId,
@@ -306,7 +306,7 @@ struct Delivered {
     room: Room,
 }
 
-impl Delivered {
+impl ResultDelivery {
     /// Answers a request with the end of its call, unless its client is gone.
     fn ended(
         server: &McpServer,

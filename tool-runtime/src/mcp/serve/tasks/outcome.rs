@@ -1,5 +1,5 @@
-//! The question to a client whether its own call of unknown outcome took effect, and the answer, which settles it through
-//! [`Run::settle`](crate::runner::Run::settle) as every other door does.
+//! The question to a client whether its own call of unknown outcome took effect. The answer settles the outcome through
+//! [`Run::settle`](crate::runner::Run::settle), as every other settlement does.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) enum Statement {
 
 /// The question about the outcome of one call, for a principal with the right to settle it.
 pub(super) struct OutcomeQuestion {
-    /// A key for each time that the question is asked.
+    /// The key of the question. Each repetition has its own.
     pub(super) key: String,
     pub(super) message: String,
     pub(super) form: Value,

@@ -151,9 +151,15 @@ impl Tasks {
         let input = Input::new().decide(question, decision, &decider);
         let posted =
             RunQueue::new(&server.0.runner).post(run_tasks.run.id(), ServedRun(&run_tasks.run).tenant(), &input).await;
-        // Of two decisions on one question, the first takes effect.
+        // A refusal is recorded, and the call still waits. Of two decisions on one question, the first takes effect.
         if let Err(error) = posted
-            && !matches!(error, ResumeError::NotWaiting(_) | ResumeError::NotAllowed(_) | ResumeError::Mismatch(_))
+            && !matches!(
+                error,
+                ResumeError::NotWaiting(_)
+                    | ResumeError::NotAllowed(_)
+                    | ResumeError::Mismatch(_)
+                    | ResumeError::Invalid(_)
+            )
         {
             tracing::warn!(
                 run = run_tasks.run.id(),

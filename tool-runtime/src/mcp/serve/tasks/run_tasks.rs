@@ -222,8 +222,8 @@ impl RunTasks {
         })
     }
 
-    /// Stores the end of a call that the store reported. A decision may have been carried out here meanwhile: its result
-    /// has the files of the call, which the store has not.
+    /// Keeps the end of a call as the store has it. If a decision was carried out here meanwhile, its result stays: it
+    /// has the files of the call, which the store does not have.
     fn ended_elsewhere(&self, id: &CallId, result: ToolExecResult, now: Timestamp) -> State {
         let mut calls = self.calls();
         match calls.get_mut(id) {
@@ -305,7 +305,7 @@ impl RunTasks {
             Some(entry) => (entry.running.clone(), entry.ended.is_some()),
             None => (None, false),
         };
-        // A client that gives a call up is not asked about its outcome.
+        // A client that cancels a call is not asked about its outcome.
         unsettled::stop_asking(self, runner, id).await;
         if let Some((running, _)) = running {
             running.cancel();
@@ -368,7 +368,7 @@ impl Entry {
         let from = match &self.ended {
             // Its client may repeat the call for as long as the call could have been suspended.
             Some((_, ended)) if self.saved.asked_as.is_some() => self.saved.expires.max(*ended),
-            // The client has the time of the question, and then the usual one.
+            // First the time in which the client can answer the question, then the usual time.
             Some((_, ended)) if self.outcome.is_asked && !self.outcome.is_settled => {
                 ended.saturating_add(unsettled::OPEN).unwrap_or(Timestamp::MAX)
             }

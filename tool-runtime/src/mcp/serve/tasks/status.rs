@@ -54,7 +54,7 @@ pub(super) fn too_many(limit: usize) -> ErrorData {
 /// Returns the error for a call that needs an approval that no person can give.
 pub(super) fn no_decider(is_twin: bool) -> ErrorData {
     let message = if is_twin {
-        "An earlier call of the same effect has an unknown outcome: it may have had the effect. This call needs an \
+        "An earlier call with the same effect has an unknown outcome: it may have taken effect. This call needs an \
          approval, but no approver can reach it. It did not run. Do not repeat it; look up the effect, or ask the user."
     } else {
         "This call needs an approval, but no approver can reach it. Use a client that supports forms, or a server with \

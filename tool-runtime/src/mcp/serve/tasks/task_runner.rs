@@ -27,7 +27,7 @@ pub(super) fn start(server: &McpServer, run_tasks: &Arc<RunTasks>) {
 async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
     // A message stays in the post until it has had its effect. A separate task carries it out meanwhile.
     let (mut deciding, mut taken) = (JoinSet::new(), HashSet::new());
-    let (mut owner, mut unread, mut unlearnt) = (None, Reported::default(), Reported::default());
+    let (mut owner, mut failed_posts, mut failed_calls) = (None, LastFailure::default(), LastFailure::default());
     loop {
         let Some(served) = server.upgrade() else { return };
         let owner = owner.get_or_insert_with(|| ServedRuns(&served.runner).owner());
@@ -38,11 +38,11 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
         let mut has_posts = true;
         match ServedRuns(&served.runner).posted_to(&run_tasks.run).await {
             Ok(posts) => {
-                unread = Reported::default();
+                failed_posts = LastFailure::default();
                 has_posts = !posts.is_empty();
                 for (key, post) in posts {
                     if !taken.contains(key.id())
-                        && !is_left(&served, &run_tasks, &post, &mut unlearnt).await
+                        && !is_left(&served, &run_tasks, &post, &mut failed_calls).await
                         && taken.insert(key.id().clone())
                     {
                         let (served, owner) = (Arc::clone(&served), Arc::clone(owner));
@@ -50,7 +50,7 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
                     }
                 }
             }
-            Err(error) => unread.report(&run_tasks, &error, "decisions on tasks could not be read"),
+            Err(error) => failed_posts.report(&run_tasks, &error, "decisions on tasks could not be read"),
         }
         let is_empty = run_tasks.tidy(&served.runner).await;
         if is_empty && !has_posts && deciding.is_empty() && served.tasks.leave(&run_tasks) {
@@ -74,11 +74,11 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
     while deciding.join_next().await.is_some() {}
 }
 
-/// The last failure of a read that is repeated in each round. A post that a newer server wrote can be unreadable for good.
+/// The last failure of a read that each round repeats. A post that a newer server wrote can stay unreadable.
 #[derive(Default)]
-struct Reported(Option<&'static str>);
+struct LastFailure(Option<&'static str>);
 
-impl Reported {
+impl LastFailure {
     /// Logs a failure, unless the round before failed in the same way.
     fn report(&mut self, run_tasks: &RunTasks, error: &StoreError, what: &'static str) {
         if self.is_new(error) {
@@ -93,7 +93,7 @@ impl Reported {
 
 /// Whether a message approves a call whose client has gone away. The approval is carried out when the client repeats
 /// the call, so that no effect happens without a client that waits for it.
-async fn is_left(served: &Served, run_tasks: &RunTasks, post: &Post, unlearnt: &mut Reported) -> bool {
+async fn is_left(served: &Served, run_tasks: &RunTasks, post: &Post, failed_calls: &mut LastFailure) -> bool {
     let Ok(input) = serde_json::from_str::<Input>(&post.body) else { return false };
     for (question, decision, _) in input.into_decisions() {
         if matches!(decision, ApprovalDecision::Deny(_)) {
@@ -103,10 +103,10 @@ async fn is_left(served: &Served, run_tasks: &RunTasks, post: &Post, unlearnt: &
         let id = question.call_id();
         if !run_tasks.has(id) {
             if let Err(error) = run_tasks.learn(&served.runner).await {
-                unlearnt.report(run_tasks, &error, "the calls of a run could not be read");
+                failed_calls.report(run_tasks, &error, "the calls of a run could not be read");
                 return true;
             }
-            *unlearnt = Reported::default();
+            *failed_calls = LastFailure::default();
             if !run_tasks.has(id) && asks(served, run_tasks, &question).await {
                 return true;
             }
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_failure_that_lasts_is_reported_once() {
-        let (mut reported, damaged) = (Reported::default(), StoreError::Corrupt("a newer server wrote it".into()));
+        let (mut reported, damaged) = (LastFailure::default(), StoreError::Corrupt("a newer server wrote it".into()));
         assert!(reported.is_new(&damaged));
         assert!((0..100).all(|_| !reported.is_new(&damaged)));
         assert!(reported.is_new(&StoreError::Unavailable("down".into())) && reported.is_new(&damaged));

@@ -1,5 +1,5 @@
-//! Calls of tasks that ended with an unknown outcome: the settled result, whichever door it came through, and the
-//! settlement by the client of the task.
+//! Calls of tasks that ended with an unknown outcome: the result of a settlement, by whichever way, and the settlement
+//! by the client of the task.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::store::{Key, StoreError};
 /// for no longer.
 pub(super) const OPEN: Duration = Duration::from_secs(10 * 60);
 
-/// The unknown outcome of a call, as far as it was looked up.
+/// What this server has read about the unknown outcome of a call.
 #[derive(Default)]
 pub(super) struct UnknownOutcome {
     /// The document of its effect, if it can be settled.

@@ -42,27 +42,25 @@ pub(in crate::runner) fn hydrate(
     })
 }
 
-/// Hydrates a waiting call before it is claimed. The model did not cause its errors, so they do not count as failures
-/// of the model.
+/// The run that reads a waiting call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::runner) enum Reader {
+    /// The run of the call, which carries a decision out.
+    Own,
+    /// A run without the evidence of the call's own run: of another process, or restored from an older state. The run
+    /// that has the evidence checks it.
+    Other,
+}
+
+/// Hydrates a waiting call before it is claimed, or one that another process began. The model did not cause its errors,
+/// so they do not count as failures of the model.
 pub(in crate::runner) fn hydrate_waiting(
     run: &Run,
     pending: &PendingCall,
     call: ToolCall,
+    reader: Reader,
 ) -> Result<Hydrated, Refused> {
-    hydrate_again(run, pending, call, true)
-}
-
-/// Hydrates a call that began or waits in another process. Its evidence is checked there: the state of its run can be
-/// lost here, or older.
-pub(in crate::runner) fn hydrate_elsewhere(
-    run: &Run,
-    pending: &PendingCall,
-    call: ToolCall,
-) -> Result<Hydrated, Refused> {
-    hydrate_again(run, pending, call, false)
-}
-
-fn hydrate_again(run: &Run, pending: &PendingCall, call: ToolCall, proves: bool) -> Result<Hydrated, Refused> {
+    let proves = reader == Reader::Own;
     let shown = || Shown::Masked(pending.shown_arguments.clone());
     // A graph waits with the call of another tool.
     let Some(entry) = run.shared().catalog.entry(&call.name) else {

@@ -52,7 +52,7 @@ pub(super) fn find(
             Message::System(_) | Message::User(_) => open.clear(),
             Message::Assistant(parts) => {
                 open.clear();
-                // ProviderState data never leaves this side, so a client cannot bring it back.
+                // Provider state is never sent to a client, so a client cannot return it.
                 if parts.iter().any(|part| part.provider_state().is_some()) {
                     return error(ChatErrorKind::Forged);
                 }
