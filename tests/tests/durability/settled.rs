@@ -1,5 +1,6 @@
 //! Unknown outcomes that a person settles, once, with a record: it happened, it did not, or the tool looks.
 
+mod attacked;
 mod waiting;
 
 use std::sync::Arc;
@@ -26,10 +27,12 @@ pub(crate) trait Statement {
 struct Page {
     knows: AtomicBool,
     paid: AtomicBool,
+    panics: AtomicBool,
 }
 
 impl Statement for Page {
     fn paid(&self) -> Option<bool> {
+        assert!(!self.panics.load(Ordering::Acquire), "CANARY");
         self.knows.load(Ordering::Acquire).then(|| self.paid.load(Ordering::Acquire))
     }
 }

@@ -1,5 +1,6 @@
 //! Calls of clients that end with an unknown outcome: it is settled through another door, or by the client's own user.
 
+mod attacked;
 mod noticed;
 
 use std::sync::Arc;
@@ -21,18 +22,57 @@ use crate::serve::rig::text;
 trait Page {
     /// Whether a payment is on it. `None` if it does not load.
     fn shows(&self) -> Option<bool>;
+
+    /// Whether it loads for ever.
+    fn stays(&self) -> bool;
+
+    /// It is not read any more.
+    fn left(&self);
 }
 
 /// 0: it does not load. 1: the payment is not on it. 2: it is.
-#[derive(Default)]
-struct Bank(AtomicU8);
+struct Bank(AtomicU8, Semaphore, Semaphore);
+
+/// The page panics.
+const PANICS: u8 = 3;
+
+/// The page loads for ever.
+const STAYS: u8 = 4;
+
+impl Default for Bank {
+    fn default() -> Self {
+        Self(AtomicU8::new(0), Semaphore::new(0), Semaphore::new(0))
+    }
+}
 
 impl Page for Bank {
     fn shows(&self) -> Option<bool> {
         match self.0.load(Ordering::Acquire) {
             0 => None,
+            PANICS => panic!("CANARY"),
             shows => Some(shows == 2),
         }
+    }
+
+    fn stays(&self) -> bool {
+        let stays = self.0.load(Ordering::Acquire) == STAYS;
+        if stays {
+            self.1.add_permits(1);
+        }
+        stays
+    }
+
+    fn left(&self) {
+        self.2.add_permits(1);
+    }
+}
+
+/// A page that is being loaded.
+struct Loads<'a>(&'a dyn Page);
+
+impl Drop for Loads<'_> {
+    fn drop(&mut self) {
+        self.0.left();
     }
 }
 
@@ -89,6 +129,10 @@ impl Transfer {
     }
 
     async fn reconcile(self, _world: &dyn World, page: &dyn Page) -> Result<Reconciled<Receipt>, ToolError> {
+        if page.stays() {
+            let _loads = Loads(page);
+            std::future::pending::<()>().await;
+        }
         Ok(match page.shows() {
             None => Reconciled::Unknown,
             Some(false) => Reconciled::Prevented,
