@@ -22,7 +22,7 @@ use tool_runtime::{
     Capabilities, ToolCatalog, ToolExecResult, ToolInvocationRecord, ToolPolicy, ToolRunner, capability,
 };
 
-pub use bank::{Bank, Statement, owned, reconciled};
+pub use bank::{Bank, BankAnswer, Statement, owned, reconciled};
 pub use effects::Effects;
 pub use event_log::EventLog;
 pub use failing::Fault;

@@ -1,10 +1,11 @@
 //! Unknown outcomes that a person settles, once, with a record: it happened, it did not, or the tool looks.
 
+mod attacked;
 mod waiting;
 
 use std::sync::Arc;
 
-use tests::world::{Bank, Processes, Statement, World, owned, reconciled};
+use tests::world::{Bank, BankAnswer, Processes, Statement, World, owned, reconciled};
 use tool_runtime::agent::RunQueue;
 use tool_runtime::call::{CallId, Decider};
 use tool_runtime::runner::ResumeError;
@@ -50,7 +51,7 @@ impl Once {
     }
 
     async fn reconcile(self, _world: &dyn World, statement: &dyn Statement) -> Result<Reconciled<Receipt>, ToolError> {
-        Ok(reconciled(statement, || Receipt { number: 5, inner: self.bill }))
+        Ok(reconciled(statement, || Receipt { number: 5, inner: self.bill }).await)
     }
 }
 
@@ -225,7 +226,7 @@ async fn a_queue_settles_without_the_run_and_lets_the_tool_look() {
     let asked =
         queue.settle("run-1", Some("acme"), Some("ada"), &call, look(), &person("grace")).await.expect("it is asked");
     assert_eq!(asked.outcome(), Outcome::OutcomeUnknown);
-    rig.bank.learn(true);
+    rig.bank.set(BankAnswer::Paid);
     let asked =
         queue.settle("run-1", Some("acme"), Some("ada"), &call, look(), &person("grace")).await.expect("it is asked");
     assert_eq!((asked.outcome(), asked.to_model().as_str()), (Outcome::Ok, r#"{"number":5}"#));

@@ -3,7 +3,7 @@
 //! The file is long because most of it is the documentation of public methods. The loop itself is
 //! [`turns`](crate::agent::turns), which does not know a conversation.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
@@ -27,6 +27,9 @@ use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::wire::history::Content;
 use crate::wire::ui::{ChatReader, Protocol};
 use crate::wire::{Message, RequestSettings};
+
+/// How many refused decisions of one request are recorded for each call.
+const MAX_NOTED: usize = 16;
 
 /// One history and the run that its calls go through. Made by [`Agent::converse`](crate::agent::Agent::converse) or
 /// [`Agent::restore`](crate::agent::Agent::restore).
@@ -350,7 +353,8 @@ impl Conversation {
     /// Checks that every decision and answer is for a call that waits for it, that every decision answers the question
     /// that its call asks now, and that every decider may decide. If there are several decisions, each also has to fit
     /// its call: the edited arguments, the value in the tool's place, and the call as it would run now. The check
-    /// applies none of them, but records each refused decision on a known call. Call it before a response begins.
+    /// applies none of them, but records the refused decisions on a known call, at most 16 on each. Call it before a
+    /// response begins.
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, or occurs twice; a decision answers another
@@ -359,10 +363,15 @@ impl Conversation {
     pub async fn check(&self, input: &Input) -> Result<(), ResumeError> {
         let checked = self.compare(input).await;
         if checked.is_err() {
+            let mut noted = HashMap::new();
             for (question, by) in input.brought() {
-                // Record each decision of the refused input: with its own reason, or as refused together with another
-                // one.
-                posting::note_refused(&self.turns.run, question, by, input.has_message()).await;
+                let number = noted.entry(question.call_id()).or_insert(0);
+                *number += 1;
+                // Record the decisions of the refused input: each with its own reason, or as refused together with
+                // another one.
+                if *number <= MAX_NOTED {
+                    posting::note_refused(&self.turns.run, question, by, input.has_message()).await;
+                }
             }
         }
         checked

@@ -11,7 +11,7 @@ pub(super) struct IdScan {
     escaped: bool,
     /// The scan is after a colon of the outermost object.
     in_value: bool,
-    /// The beginning of the last key of the outermost object.
+    /// The beginning of the last key of the outermost object, as it is written; the key itself after its colon.
     key: Vec<u8>,
     /// The value of `id`, up to [`MAX_ID`] bytes.
     id: Vec<u8>,
@@ -20,6 +20,10 @@ pub(super) struct IdScan {
 
 /// The longest id, in bytes of JSON. A message with a longer one has no id here.
 const MAX_ID: usize = 256;
+
+/// How many bytes of a key are kept. Those of `id` and `method` suffice, also if each letter is written as an escape, and
+/// one more distinguishes them from all longer keys.
+const MAX_KEY: usize = 6 * "method".len() + 1;
 
 impl IdScan {
     /// Scans more of the message.
@@ -55,8 +59,7 @@ impl IdScan {
                 b'"' => self.in_string = false,
                 _ => {}
             }
-            // Seven bytes suffice: they distinguish `id` and `method` from all longer keys.
-            if self.in_string && self.depth == 1 && !self.in_value && self.key.len() < 7 {
+            if self.in_string && self.depth == 1 && !self.in_value && self.key.len() < MAX_KEY {
                 self.key.push(byte);
             }
             self.keep(byte);
@@ -75,8 +78,9 @@ impl IdScan {
                 self.depth = self.depth.saturating_sub(1);
             }
             b',' => self.end_member(),
-            b':' if self.depth == 1 => {
+            b':' if self.depth == 1 && !self.in_value => {
                 self.in_value = true;
+                self.read_key();
                 if self.key == b"id" {
                     self.id.clear();
                 }
@@ -85,6 +89,16 @@ impl IdScan {
             _ => {}
         }
         self.keep(byte);
+    }
+
+    /// Reads the escapes of a key. Few messages have one.
+    fn read_key(&mut self) {
+        if self.key.contains(&b'\\')
+            && let Ok(written) = str::from_utf8(&self.key)
+            && let Ok(key) = serde_json::from_str::<String>(&format!("\"{written}\""))
+        {
+            self.key = key.into_bytes();
+        }
     }
 
     /// Keeps a byte of the value of `id`. An object or an array is kept too, and [`id_text`](Self::id_text) refuses it.
@@ -151,5 +165,51 @@ mod tests {
             scan.push(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m","params":{{"id":3}}}}"#).as_bytes());
             assert_eq!(scan.request_id(), is_id.then_some(id.trim()), "{id}");
         }
+    }
+    #[cfg(feature = "mcp-server")]
+    #[test]
+    fn hostile_messages_have_the_id_that_a_parser_finds() {
+        let id_of = |message: &[u8], chunk: usize| {
+            let mut scan = IdScan::default();
+            message.chunks(chunk).for_each(|chunk| scan.push(chunk));
+            scan.request_id().map(str::to_owned)
+        };
+        let message = |id: &str| format!(r#"{{"id":{id},"method":"m"}}"#);
+        let (most, deep) = ("9".repeat(18), "[".repeat(100_000));
+        let text = |length: usize| format!("\"{}\"", "x".repeat(length - 2));
+        let cases: [(String, Option<String>); 20] = [
+            // Keys with escapes, and keys that only resemble one.
+            (r#"{"\u0069\u0064":5,"\u006d\u0065\u0074\u0068\u006f\u0064":"m"}"#.into(), Some("5".into())),
+            (r#"{"\u0069d":5,"meth\u006Fd":"m"}"#.into(), Some("5".into())),
+            (r#"{"\\u0069d":5,"method":"m"}"#.into(), None),
+            (r#"{"id\u0000":5,"method":"m"}"#.into(), None),
+            (r#"{"\ud800":1,"id":5,"method":"m"}"#.into(), Some("5".into())),
+            (r#"{"id":5,"\u006d\u0065\u0074\u0068\u006f\u0064s":"m"}"#.into(), None),
+            // The last of several ids counts.
+            (r#"{"id":1,"method":"m","id":2}"#.into(), Some("2".into())),
+            (r#"{"id":1,"method":"m","id":{"id":2}}"#.into(), None),
+            (r#"{"id":1,"method":"m","id":null}"#.into(), None),
+            // Nested ids are of other objects.
+            (r#"{"params":{"id":1,"method":"m"},"method":"m"}"#.into(), None),
+            (r#"[{"id":1,"method":"m"}]"#.into(), None),
+            (r#"{"id":5:6,"method":"m"}"#.into(), None),
+            (r#"{"id":5 6,"method":"m"}"#.into(), None),
+            (message(&text(256)), Some(text(256))),
+            (message(&text(257)), None),
+            (message(&format!("{}\"x\"", " ".repeat(254))), None),
+            (message(&most), Some(most.clone())),
+            (message("1e999"), None),
+            (format!(r#"{{"params":{deep},"id":5,"method":"m"}}"#), None),
+            (String::new(), None),
+        ];
+        for (message, id) in cases {
+            let shown = message.chars().take(80).collect::<String>();
+            for chunk in [1, 2, 3, 7, message.len().max(1)] {
+                assert_eq!(id_of(message.as_bytes(), chunk), id, "{chunk}: {shown}");
+            }
+        }
+        // Bytes that are no UTF-8, as the id and beside it.
+        assert_eq!(id_of(b"{\"id\":\"\xff\",\"method\":\"m\"}", 1), None);
+        assert_eq!(id_of(b"{\"\xff\\u0069\":\"\xff\",\"id\":5,\"method\":\"m\"}", 1), Some("5".to_owned()));
     }
 }

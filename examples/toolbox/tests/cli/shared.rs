@@ -567,8 +567,15 @@ async fn a_call_of_a_killed_process_is_swept_through_both_doors() {
     assert!(open().contains("mail__send_email"), "a command on a store of a service sweeps nothing");
     let cut = rig.run(&["--json", "store", "sweep", "--for", "0s"]).code(1);
     assert_eq!(cut.json(), json!({"removed": null, "complete": false}));
-    let swept = rig.run(&["--json", "store", "sweep"]).code(0);
+    for wrong in ["", "10", "-1s", "1.5s", "1w", "18446744073709551616s", "18446744073709551615d", "s"] {
+        rig.run(&["store", "sweep", &format!("--for={wrong}")]).code(2);
+    }
+    rig.run(&["--store", "sqlite:nowhere.db", "store", "sweep"]).code(2);
+    assert!(!rig.path("nowhere.db").exists(), "a sweep creates no store");
+    let swept = rig.run(&["--json", "store", "sweep", "--for", "18446744073709551615s"]).code(0);
     assert_eq!(swept.json(), json!({"removed": 0, "complete": true}));
+    let again = rig.run(&["--json", "store", "sweep"]).code(0);
+    assert_eq!(again.json(), json!({"removed": 0, "complete": true}));
     assert_eq!(open(), "");
     let unknown = rig.run(&["--json", "outcomes", "list"]).code(0).json();
     assert_eq!((&unknown[0]["call"], &unknown[0]["cause"]), (&json!("c1"), &json!("lost")));

@@ -62,6 +62,28 @@ async fn decisions_of_one_request_take_effect_together() {
     assert!(matches!(ended, TurnOutcome::Answered { ref text } if text == "Done."), "{ended:?}");
 }
 
+/// A request with many decisions on one call is refused, and few of them are recorded.
+#[tokio::test]
+async fn many_decisions_on_one_call_are_refused_together() {
+    let rig = rig([two_that_wait()]);
+    let mut conversation = rig.converse();
+    conversation.send("Go.").await;
+    let question = tests::question(&conversation, "s");
+    let same = (0..500).fold(Input::new(), |input, _| input.decide(&question, ApprovalDecision::Approve, &grace()));
+    let guesses = (0..500_u32).fold(Input::new(), |input, number| {
+        let guess = format!("{number:064x}.s").parse().expect("a question");
+        input.decide(&guess, ApprovalDecision::Deny(Some("CANARY".to_owned())), &grace())
+    });
+    for many in [same, guesses] {
+        let before = rig.store.records(&RecordFilter::default()).await.expect("records").len();
+        assert_eq!(conversation.receive(many).await.expect_err("refused").code(), "not_pending");
+        let records = rig.store.records(&RecordFilter::default()).await.expect("records");
+        assert!((1..=16).contains(&(records.len() - before)), "{}", records.len() - before);
+    }
+    let decide = Input::new().decide(&question, ApprovalDecision::Approve, &grace());
+    conversation.check(&decide).await.expect("it still waits");
+}
+
 #[tokio::test]
 async fn one_request_decides_answers_and_says() {
     let rig = rig([two_that_wait(), ScriptedTurn::text("Done."), ScriptedTurn::text("Bye.")]);

@@ -149,6 +149,52 @@ async fn an_edit_that_does_not_fit_leaves_all_calls_waiting() {
     }
 }
 
+/// The largest and deepest edits are refused when they are posted, without their text in an error or a record.
+#[tokio::test]
+async fn the_largest_edits_leave_all_calls_waiting() {
+    let (worlds, questions) = waiting(World::lasting, ["batch x", "batch y"]).await;
+    let queue = RunQueue::new(&World::runner(Arc::clone(&worlds[0].store) as _));
+    let edit = |text: String| ApprovalDecision::ApproveEdited(text);
+    let (canaries, open) = ("CANARY".repeat(1 << 17), "[".repeat(1 << 17));
+    let refused = [
+        edit(format!(r#"{{"to":"{canaries}"}}"#)),
+        edit(format!(r#"{{"{canaries}":1}}"#)),
+        edit(format!(r#"{{"to":{open}"#)),
+        edit(r#"{"to":"eve","to":"CANARY"}"#.to_owned()),
+        edit(open.clone()),
+        edit(String::new()),
+        ApprovalDecision::Respond(open),
+        ApprovalDecision::Respond(format!("[\"{canaries}\"]")),
+        ApprovalDecision::Respond(String::new()),
+    ];
+    for (at, decision) in refused.into_iter().enumerate() {
+        let batch = [
+            item(&worlds[0], &questions[0], ApprovalDecision::Approve),
+            item(&worlds[1], &questions[1], decision.clone()),
+        ];
+        let (question, error) = queue.decide_all(&batch, &grace()).await.expect_err("it does not fit");
+        assert_eq!((question.as_ref(), error.code()), (Some(&questions[1]), "approval_mismatch"), "{at}");
+        let told = format!("{error} {error:?}");
+        assert!(!told.contains("CANARY") && told.len() < 2000, "{at}: {told}");
+        assert_eq!(posts(&worlds).await, [0, 0], "{at}");
+    }
+    let records = worlds[0].store.records(&RecordFilter::default()).await.expect("records");
+    let text = serde_json::to_string(&records).expect("JSON");
+    assert!(!text.contains("CANARY") && text.len() < 100_000, "{}", text.len());
+    assert!(worlds[0].refused().await.is_empty());
+    // One too many, none of which is read.
+    let all = vec![item(&worlds[0], &questions[0], ApprovalDecision::Approve); 257];
+    let (question, error) = queue.decide_all(&all, &grace()).await.expect_err("too many");
+    assert_eq!((question, error.code()), (None, StoreError::Full.code()));
+    // Many decisions on one call in a post: one is recorded at most.
+    let many = (0..300).fold(Input::new(), |input, _| input.decide(&questions[0], ApprovalDecision::Approve, &grace()));
+    let before = worlds[0].store.records(&RecordFilter::default()).await.expect("records").len();
+    assert_eq!(queue.post("batch x", Some("acme"), &many).await.expect_err("twice").code(), "not_pending");
+    let after = worlds[0].store.records(&RecordFilter::default()).await.expect("records").len();
+    assert!(after - before <= 1 && posts(&worlds).await == [0, 0]);
+    queue.decide_all(&approvals(&worlds, &questions), &grace()).await.expect("both still wait");
+}
+
 /// The process of the decider loses its store at each of its operations, before the operation or after it.
 #[tokio::test]
 async fn a_process_that_ends_leaves_all_decisions_or_none() {

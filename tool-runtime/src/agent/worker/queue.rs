@@ -1,5 +1,6 @@
 //! [`RunQueue`]: the conversations that workers share, as every other process sees them.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -160,11 +161,15 @@ impl RunQueue {
         self.runner.note_late(&stored.run_id, Some(party), question, by).await
     }
 
-    /// Refuses decisions that were sent to a run in another tenant: each on the question of a waiting call is recorded
-    /// and reported to operators. Questions that no call asks are guesses, and leave nothing.
+    /// Refuses decisions that were sent to a run in another tenant: the first on the question of each waiting call is
+    /// recorded and reported to operators. Questions that no call asks are guesses, and leave nothing.
     async fn refuse_foreign(&self, stored: &StoredRun, input: &Input) {
+        let mut refused = HashSet::new();
         for (question, by) in input.brought() {
             if by.1.is_none_or(|decider| decider.tenant_id() == stored.tenant.as_deref()) {
+                continue;
+            }
+            if !refused.insert(question) {
                 continue;
             }
             let Ok(call) = self.called(stored, question.call_id()).await else { continue };

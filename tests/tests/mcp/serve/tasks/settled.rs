@@ -1,11 +1,12 @@
 //! Calls of clients that end with an unknown outcome, which another process or the client's own user settles.
 
+mod attacked;
 mod noticed;
 
 use std::sync::Arc;
 
 use rmcp::model::InputRequests;
-use tests::world::{Bank, Processes, Statement, World, owned, reconciled};
+use tests::world::{Bank, BankAnswer, Processes, Statement, World, owned, reconciled};
 use tool_runtime::agent::RunQueue;
 use tool_runtime::call::CallId;
 use tool_runtime::store::{DecisionKind, DecisionRecord};
@@ -68,7 +69,7 @@ impl Transfer {
     }
 
     async fn reconcile(self, _world: &dyn World, statement: &dyn Statement) -> Result<Reconciled<Receipt>, ToolError> {
-        Ok(reconciled(statement, || Receipt { number: 5, inner: self.bill }))
+        Ok(reconciled(statement, || Receipt { number: 5, inner: self.bill }).await)
     }
 }
 
@@ -287,7 +288,7 @@ async fn the_client_of_a_task_lets_the_tool_look() {
     answer(&client, &id, &first, reconcile()).await;
     let (second, _) = asked(&client, &id).await;
     assert_ne!(first, second);
-    rig.bank.learn(true);
+    rig.bank.set(BankAnswer::Paid);
     // The answer to the earlier question does not count.
     answer(&client, &id, &first, reconcile()).await;
     assert_eq!(asked(&client, &id).await.0, second);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use rmcp::model::{ElicitResult, ErrorData, InputRequest};
+use rmcp::model::{ElicitResult, ErrorData, InputRequest, InputResponses};
 use serde_json::{Map, Value, json};
 
 use crate::call::{CallId, Outcome, ToolExecResult};
@@ -13,6 +13,7 @@ use crate::component::Reconciled;
 use crate::mcp::serve::McpServer;
 use crate::mcp::serve::client::filled;
 use crate::mcp::serve::error::full;
+use crate::mcp::serve::shutdown::Full;
 use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::question::{MAX_MESSAGE_BYTES, form, request};
 use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
@@ -211,17 +212,19 @@ fn wanted(value: ValueField, is_reconcilable: bool) -> Value {
     json!({"type": "object", "properties": properties, "required": ["outcome"]})
 }
 
-/// Takes the answer of a task's client. An answer to a question that is not open changes nothing. It is recorded if the
-/// outcome was settled before, or if the principal may not settle it.
+/// Takes the answers of a task's client, of which one counts: that to the open question. Without it, an answer to a
+/// question that is not open changes nothing. The first is recorded if the outcome was settled before, or if the principal
+/// may not settle it.
 pub(super) async fn answer(
     server: &McpServer,
     run_tasks: &RunTasks,
     (call, look): (&CallId, &Look),
-    (key, answer): (&str, &Value),
+    answers: &InputResponses,
 ) -> Result<(), ErrorData> {
-    let runner = &server.0.runner;
-    let Ok(answer) = serde_json::from_value::<ElicitResult>(answer.clone()) else { return Ok(()) };
-    if let Some(question) = OutcomeQuestion::of(runner, look).filter(|question| question.key == key) {
+    let read = |answer: &Value| serde_json::from_value::<ElicitResult>(answer.clone()).ok();
+    if let Some(question) = OutcomeQuestion::of(&server.0.runner, look)
+        && let Some(answer) = answers.get(&question.key).and_then(read)
+    {
         let filled = filled(&run_tasks.run, &question.form, answer);
         return state(server, run_tasks, call, question.statement(filled)).await;
     }
@@ -233,15 +236,16 @@ pub(super) async fn answer(
         }
         _ => false,
     };
-    if is_noted {
-        let (form, value) = (wanted(ValueField::Json, true), ValueField::Json);
-        let closed = OutcomeQuestion { key: key.to_owned(), message: String::new(), form, value };
-        let statement = closed.statement(filled(&run_tasks.run, &closed.form, answer));
-        if let Some(statement @ Statement::Settles(..)) = statement {
-            return state(server, run_tasks, call, Some(statement)).await;
-        }
+    if !is_noted {
+        return Ok(());
     }
-    Ok(())
+    let (form, value) = (wanted(ValueField::Json, true), ValueField::Json);
+    let closed = OutcomeQuestion { key: String::new(), message: String::new(), form, value };
+    let mut statements = answers.values().filter_map(read).filter_map(|answer| {
+        let filled = filled(&run_tasks.run, &closed.form, answer);
+        closed.statement(filled).filter(|statement| *statement != Statement::Declines)
+    });
+    state(server, run_tasks, call, statements.next()).await
 }
 
 /// Carries out a person's statement.
@@ -262,10 +266,16 @@ pub(super) async fn state(
             let decider = ServedRun(&run_tasks.run).decider().filter(|_| run_tasks.asks);
             let Some(decider) = decider else { return Ok(()) };
             let decider = reason.iter().fold(decider, |decider, reason| decider.because(reason));
-            // A server that closes waits for the tool that reconciles.
+            // A server that closes waits for the tool that reconciles, and drops it when running calls must end: the
+            // outcome is unknown as before.
             let _running = server.0.calls.begin().map_err(full)?;
-            let settled = Box::pin(unsettled::settle(run_tasks, runner, call, outcome, &decider)).await;
-            settled.map_err(|error| failed(&error))
+            tokio::select! {
+                biased;
+                settled = Box::pin(unsettled::settle(run_tasks, runner, call, outcome, &decider)) => {
+                    settled.map_err(|error| failed(&error))
+                }
+                () = server.0.calls.stopped().cancelled() => Err(full(Full::Closing)),
+            }
         }
     }
 }

@@ -81,7 +81,9 @@ impl Tasks {
         run_tasks.cancel(&server.0.runner, &call).await.map_err(|error| failed(&error))
     }
 
-    /// Takes answers to the questions of a task. Answers to unknown or closed questions are ignored.
+    /// Takes answers to the questions of a task. Answers to unknown or closed questions are ignored. Those that are
+    /// recorded although they have no effect cannot fill the store: one is taken from each message, under however many
+    /// keys it comes.
     pub(in crate::mcp::serve) async fn update(
         &self,
         server: &McpServer,
@@ -97,11 +99,11 @@ impl Tasks {
         let look =
             run_tasks.look(&server.0.runner, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
         let own = self.own_question(&run_tasks, &look);
+        let (outcomes, answers): (InputResponses, InputResponses) =
+            answers.into_iter().partition(|(key, _)| outcome::is_key(key));
+        outcome::answer(server, &run_tasks, (&call, &look), &outcomes).await?;
+        let mut has_late = false;
         for (key, answer) in answers {
-            if outcome::is_key(&key) {
-                outcome::answer(server, &run_tasks, (&call, &look), (&key, &answer)).await?;
-                continue;
-            }
             if own.as_ref() == Some(&key)
                 && let State::Waits(pending) = &look.state
             {
@@ -112,7 +114,8 @@ impl Tasks {
             }
             look.questions.answer(&key, &answer);
             // The key of an earlier question whether the call may run. An answer to it is recorded but decides nothing.
-            if let (Some(question), Some(decision)) = (question_of(&key), question::decision(&answer)) {
+            if !has_late && let (Some(question), Some(decision)) = (question_of(&key), question::decision(&answer)) {
+                has_late = true;
                 self.decide(server, &run_tasks, &question, decision).await?;
             }
         }
