@@ -48,9 +48,10 @@ async fn results_and_reasons_are_bounded() {
     for wrong in &wrong {
         for by_queue in [false, true] {
             let outcome = Reconciled::TookEffect(wrong.as_str());
-            let refused = match by_queue {
-                true => rig.by_queue(outcome, &person("grace")).await,
-                false => rig.settle("run-1", "c1", outcome, "grace").await,
+            let refused = if by_queue {
+                rig.by_queue(outcome, &person("grace")).await
+            } else {
+                rig.settle("run-1", "c1", outcome, "grace").await
             };
             let start: String = wrong.chars().take(40).collect();
             assert_eq!(refused, Ok(Outcome::ApprovalMismatch), "{start}");

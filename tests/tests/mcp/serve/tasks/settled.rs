@@ -23,7 +23,7 @@ trait Page {
     /// Whether a payment is on it. `None` if it does not load.
     fn shows(&self) -> Option<bool>;
 
-    /// Whether it loads for ever.
+    /// Whether it never finishes loading.
     fn stays(&self) -> bool;
 
     /// It is not read any more.
@@ -36,7 +36,7 @@ struct Bank(AtomicU8, Semaphore, Semaphore);
 /// The page panics.
 const PANICS: u8 = 3;
 
-/// The page loads for ever.
+/// The page never finishes loading.
 const STAYS: u8 = 4;
 
 impl Default for Bank {
