@@ -208,7 +208,7 @@ mod tests {
                 assert_eq!(id_of(message.as_bytes(), chunk), id, "{chunk}: {shown}");
             }
         }
-        // Bytes that are no UTF-8, as the id and beside it.
+        // Bytes that are no UTF-8, as the id and in another member.
         assert_eq!(id_of(b"{\"id\":\"\xff\",\"method\":\"m\"}", 1), None);
         assert_eq!(id_of(b"{\"\xff\\u0069\":\"\xff\",\"id\":5,\"method\":\"m\"}", 1), Some("5".to_owned()));
     }

@@ -301,17 +301,19 @@ impl RunTasks {
 
     /// Ends a suspended call, or cancels one that runs here.
     pub(super) async fn cancel(&self, runner: &ToolRunner, id: &CallId) -> Result<(), StoreError> {
-        let (running, has_ended) = match self.calls().get(id) {
-            Some(entry) => (entry.running.clone(), entry.ended.is_some()),
-            None => (None, false),
+        let (running, ended) = match self.calls().get(id) {
+            Some(entry) => (entry.running.clone(), entry.ended.as_ref().map(|(result, _)| result.outcome())),
+            None => (None, None),
         };
         // A client that cancels a call is not asked about its outcome.
-        unsettled::stop_asking(self, runner, id).await;
+        if running.is_some() || ended == Some(Outcome::OutcomeUnknown) {
+            unsettled::stop_asking(self, runner, id).await;
+        }
         if let Some((running, _)) = running {
             running.cancel();
             return Ok(());
         }
-        if has_ended {
+        if ended.is_some() {
             return Ok(());
         }
         match self.run.abandon(id.as_str()).await {
