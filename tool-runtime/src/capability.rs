@@ -2,8 +2,8 @@
 //!
 //! [`Capabilities`] binds the adapters of an application to the traits that [`#[capability]`](macro@crate::capability)
 //! marks. A [`ConnectionBroker`] opens the account of a user for one call: a [`Connection`](crate::Connection).
-//! [`Progress`], [`ClientLog`], [`Elicit`] and [`Sample`] are capabilities of this library: services of the client that
-//! made the call. A [`NameLookup`] is for people who decide on calls; tools do not borrow it.
+//! [`Progress`], [`Elicit`] and [`Sample`] are capabilities of this library: services of the client that made the call. A
+//! [`NameLookup`] is for people who decide on calls; tools do not borrow it.
 
 #[cfg(feature = "mcp-client")]
 mod bearer;
@@ -27,7 +27,7 @@ pub(crate) use cap::bound;
 pub(crate) use capabilities::Bindable;
 pub(crate) use capabilities::Capabilities;
 pub(crate) use client::without_client;
-pub use client::{ClientError, ClientLog, Elicit, Progress, Sample};
+pub use client::{ClientError, Elicit, Progress, Sample};
 pub use connection::ConnectionId;
 #[doc(hidden)]
 pub use connection::ConnectionKind;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tool_runtime::capability::{ClientLog, Progress};
+use tool_runtime::capability::Progress;
 use tool_runtime::media::Media;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::{ToolContext, ToolEffect, ToolError, WithMedia, tool};
@@ -55,8 +55,8 @@ fn mixed() -> Result<WithMedia<String>, ToolError> {
 
 /// Sends three lines of a log.
 #[tool(name = "fixtures__logging", effect = read_only, redact = ["$"])]
-async fn logging(log: &dyn ClientLog) -> Result<String, ToolError> {
-    let notice = |line| log.notice(tracing::Level::INFO, line);
+async fn logging(progress: &dyn Progress) -> Result<String, ToolError> {
+    let notice = |line| progress.notice(tracing::Level::INFO, line);
     notice("Tool execution started");
     a_moment().await;
     notice("Tool processing data");

@@ -1,4 +1,4 @@
-//! Services of the client that made a call: [`Progress`], [`ClientLog`], [`Elicit`] and [`Sample`].
+//! Services of the client that made a call: [`Progress`], [`Elicit`] and [`Sample`].
 //!
 //! A client at the other end of a connection can offer them, and the runner binds them for that call alone. Without
 //! such a client, progress and notices are dropped and a question fails with [`ClientError::Unsupported`]. An
@@ -13,7 +13,8 @@ use serde_json::Value;
 use crate::capability;
 use crate::capability::Capabilities;
 
-/// Reports the progress of a call to its caller. It carries numbers only, so it needs no allowlist.
+/// Reports the progress of a call to its caller. It carries numbers, and lines that are literals in the source, so it
+/// needs no allowlist.
 ///
 /// ```
 /// use tool_runtime::capability::Progress;
@@ -22,6 +23,7 @@ use crate::capability::Capabilities;
 /// /// Indexes the archive.
 /// #[tool(name = "archive__index", effect = read_only, redact = ["$"])]
 /// async fn index(progress: &dyn Progress) -> Result<u32, ToolError> {
+///     progress.notice(tracing::Level::INFO, "the old index is still in use");
 ///     for page in 0..100_u32 {
 ///         progress.report(page.into(), Some(100.0));
 ///     }
@@ -33,24 +35,9 @@ pub trait Progress {
     /// Reports the amount that is done and, if known, the total, in any unit. A number that is not larger than the one
     /// before is left out, and so are numbers that follow one another within 20 ms.
     fn report(&self, done: f64, total: Option<f64>);
-}
 
-/// Sends log lines to the caller. A line is a string literal in the source, so it holds no values.
-///
-/// ```
-/// use tool_runtime::capability::ClientLog;
-/// use tool_runtime::{ToolError, tool};
-///
-/// /// Rebuilds the index.
-/// #[tool(name = "archive__rebuild", effect = read_only, redact = ["$"])]
-/// async fn rebuild(log: &dyn ClientLog) -> Result<u32, ToolError> {
-///     log.notice(tracing::Level::INFO, "the old index is still in use");
-///     Ok(100)
-/// }
-/// ```
-#[capability(effect = read_only)]
-pub trait ClientLog {
-    /// Sends a line, if the caller wants lines of this level.
+    /// Sends a log line, if the caller wants lines of this level. A line is a string literal in the source, so it holds
+    /// no values.
     fn notice(&self, level: tracing::Level, line: &'static str);
 }
 
@@ -146,9 +133,7 @@ struct NoClient;
 
 impl Progress for NoClient {
     fn report(&self, _: f64, _: Option<f64>) {}
-}
 
-impl ClientLog for NoClient {
     fn notice(&self, _: tracing::Level, _: &'static str) {}
 }
 
@@ -171,7 +156,6 @@ pub(crate) fn without_client() -> Capabilities {
     let nobody = Arc::new(NoClient);
     Capabilities::new()
         .with::<dyn Progress>(Arc::clone(&nobody) as _)
-        .with::<dyn ClientLog>(Arc::clone(&nobody) as _)
         .with::<dyn Elicit>(Arc::clone(&nobody) as _)
         .with::<dyn Sample>(nobody)
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::capability::{Capabilities, ClientLog, Elicit, Progress, Sample};
+use crate::capability::{Capabilities, Elicit, Progress, Sample};
 use crate::mcp::serve::session::{Session, rank};
 use crate::runner::Run;
 
@@ -67,13 +67,12 @@ impl Outbox {
         let wanted = if modern { context.meta.log_level().map(rank) } else { Some(session.level()) };
         let queue = Arc::new(Queue::default());
         let mut offers = Offers::default();
-        if let Some(token) = context.meta.get_progress_token() {
-            let reports: Arc<dyn Progress> = Arc::new(Reports { queue: Arc::clone(&queue), token });
+        let token = context.meta.get_progress_token();
+        if token.is_some() || wanted.is_some() {
+            let has_token = token.is_some();
+            let reports: Arc<dyn Progress> = Arc::new(Reports { queue: Arc::clone(&queue), token, wanted });
             offers.all = offers.all.with::<dyn Progress>(Arc::clone(&reports));
-            offers.progress = Some(reports);
-        }
-        if let Some(wanted) = wanted {
-            offers.all = offers.all.with::<dyn ClientLog>(Arc::new(Lines { queue: Arc::clone(&queue), wanted }));
+            offers.progress = has_token.then_some(reports);
         }
         // Since 2026-07-28 a server sends no requests while a call runs.
         if let Some(declared) = context.client_capabilities().filter(|_| !modern) {
@@ -201,18 +200,22 @@ impl Queue {
 
 struct Reports {
     queue: Arc<Queue>,
-    token: ProgressToken,
+    /// `None` if the client wants no reports.
+    token: Option<ProgressToken>,
+    /// The rank of the lowest level of lines that the client wants; `None` if it wants none.
+    wanted: Option<u8>,
 }
 
 impl Progress for Reports {
     fn report(&self, done: f64, total: Option<f64>) {
+        let Some(token) = &self.token else { return };
         let total = total.filter(|total| total.is_finite());
         self.queue.change(|waiting| {
             let before = waiting.reported;
             if !done.is_finite() || before.is_some_and(|(before, _)| done <= before) {
                 return;
             }
-            let (now, report) = (Instant::now(), Message::Report { token: self.token.clone(), done, total });
+            let (now, report) = (Instant::now(), Message::Report { token: token.clone(), done, total });
             match before {
                 Some((_, sent)) if now.duration_since(sent) < REPORTS => {
                     // Too soon after the last one sent: hold this report, in place of an earlier held one.
@@ -227,15 +230,7 @@ impl Progress for Reports {
             }
         });
     }
-}
 
-struct Lines {
-    queue: Arc<Queue>,
-    /// The rank of the lowest level that the client wants.
-    wanted: u8,
-}
-
-impl ClientLog for Lines {
     fn notice(&self, level: tracing::Level, line: &'static str) {
         let level = match level {
             tracing::Level::ERROR => LoggingLevel::Error,
@@ -243,7 +238,7 @@ impl ClientLog for Lines {
             tracing::Level::INFO => LoggingLevel::Info,
             tracing::Level::DEBUG | tracing::Level::TRACE => LoggingLevel::Debug,
         };
-        if rank(level) >= self.wanted {
+        if self.wanted.is_some_and(|wanted| rank(level) >= wanted) {
             self.queue.change(|waiting| waiting.push(Message::Line { level, line }));
         }
     }

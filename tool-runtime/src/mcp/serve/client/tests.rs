@@ -4,8 +4,8 @@ use super::*;
 
 fn reports() -> (Arc<Queue>, Reports) {
     let queue = Arc::<Queue>::default();
-    let token = ProgressToken(rmcp::model::NumberOrString::Number(1));
-    (Arc::clone(&queue), Reports { queue, token })
+    let token = Some(ProgressToken(rmcp::model::NumberOrString::Number(1)));
+    (Arc::clone(&queue), Reports { queue, token, wanted: None })
 }
 
 /// Returns the messages that can be sent now.
@@ -66,7 +66,8 @@ async fn lines_are_those_that_the_client_wants_and_are_bounded() {
         (LoggingLevel::Emergency, Vec::new()),
     ] {
         let queue = Arc::<Queue>::default();
-        let lines = Lines { queue: Arc::clone(&queue), wanted: rank(wanted) };
+        let lines = Reports { queue: Arc::clone(&queue), token: None, wanted: Some(rank(wanted)) };
+        lines.report(1.0, None);
         for level in [tracing::Level::ERROR, tracing::Level::WARN, tracing::Level::INFO, tracing::Level::DEBUG] {
             lines.notice(level, "a line");
         }
@@ -78,7 +79,7 @@ async fn lines_are_those_that_the_client_wants_and_are_bounded() {
         assert_eq!(said, expected, "{wanted:?}");
     }
     let queue = Arc::<Queue>::default();
-    let lines = Lines { queue: Arc::clone(&queue), wanted: 0 };
+    let lines = Reports { queue: Arc::clone(&queue), token: None, wanted: Some(0) };
     (0..1000).for_each(|_| lines.notice(tracing::Level::INFO, "a line"));
     queue.close();
     let mut count = 0;
