@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tool_runtime::agent::{DisplayFn, ModelClient, ModelError, ModelRequest};
 use tool_runtime::media::Media;
-use tool_runtime::wire::history::{Citation, Content, Part, TextPart};
+use tool_runtime::wire::history::{Citation, Content, Part};
 use tool_runtime::wire::{Decoded, DisplayEvent, FinishReason, Format, Message};
 
 /// Knows five messages: "find TEXT", "order COUNT TEXT [to ADDRESS]" (of each part whose name contains the text), "where
@@ -86,7 +86,7 @@ fn plan(show: &mut DisplayFn<'_>) -> Decoded {
     let mut source = Citation::default();
     (source.url, source.title) = (Some("https://example.org/manual".to_owned()), Some("Manual".to_owned()));
     let image = Media::base64("image/png", IMAGE).ok().map(Part::Media);
-    let parts = vec![Part::Reasoning(TextPart::new(reasoning)), Part::text(text), Part::Citation(source)];
+    let parts = vec![Part::reasoning(reasoning), Part::text(text), Part::Citation(source)];
     let parts: Vec<_> = parts.into_iter().chain(image).collect();
     Decoded::new(&parts, FinishReason::Stop)
 }

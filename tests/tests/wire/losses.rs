@@ -36,8 +36,8 @@ fn said(part: &Part) -> (Vec<String>, &'static [&'static str]) {
     };
     let with = |text: &str, provider_state| [vec![text.trim().to_owned()], sealed(provider_state)].concat();
     match part {
-        Part::Text(text) => (with(text.text(), text.provider_state()), &["data that only", "the id of", "citation"]),
-        Part::Reasoning(text) => (with(text.text(), text.provider_state()), &["reasoning"]),
+        Part::Text { text, .. } => (with(text, part.provider_state()), &["data that only", "the id of", "citation"]),
+        Part::Reasoning { text, .. } => (with(text, part.provider_state()), &["reasoning"]),
         Part::Refusal(text) => (vec![text.clone()], &["refusal"]),
         Part::Media(media) => {
             let data = media.data().and_then(|data| data.get(..40)).or(media.link()).unwrap_or_default();

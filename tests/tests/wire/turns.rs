@@ -11,7 +11,7 @@ mod openai_responses;
 
 use serde_json::{Value, json};
 use tests::wire::decode;
-use tool_runtime::wire::history::{CallMessage, Part, ProviderState, ResultMessage, TextPart};
+use tool_runtime::wire::history::{CallMessage, Part, ProviderState, ResultMessage};
 use tool_runtime::wire::{Format, Message};
 
 fn body(format: Format, history: &[Message], model: Option<&str>) -> Value {
@@ -45,7 +45,7 @@ fn what_is_carried_is_saved_as_it_came_and_shown_nowhere() {
     let provider_state = ProviderState::new(Format::Gemini, Some("m"), json).unwrap();
     let history = vec![Message::Assistant(vec![
         Part::ProviderState(provider_state),
-        Part::Reasoning(TextPart::new("canary")),
+        Part::reasoning("canary"),
         Part::Refusal("canary".to_owned()),
         Part::text("canary"),
     ])];

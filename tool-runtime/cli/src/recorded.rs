@@ -109,7 +109,7 @@ async fn take(cli: &Cli<'_>, session: &Session, format: Format, decoded: Decoded
     // Provider state, such as signatures, is not shown to people.
     let mut calls = decoded.calls.iter();
     let shown = decoded.parts().into_iter().filter_map(|part| match part {
-        Part::Text(part) => Some(Part::text(part.text())),
+        Part::Text { text, .. } => Some(Part::text(text)),
         Part::Refusal(text) => Some(Part::Refusal(text)),
         Part::Call(_) => calls.next().map(|call| Part::Call(masked(call, &records))),
         _ => None,

@@ -77,7 +77,7 @@ impl Meter {
         let (mut all, mut thoughts) = (Size::default(), Size::default());
         for part in decoded.parts() {
             all.part(&part);
-            if let Part::Reasoning(_) = part {
+            if let Part::Reasoning { .. } = part {
                 thoughts.part(&part);
             }
         }
@@ -167,12 +167,11 @@ impl Size {
 
     fn part(&mut self, part: &Part) {
         match part {
-            Part::Text(part) | Part::Reasoning(part) => self.text(part.text()),
+            Part::Text { text, .. } | Part::Reasoning { text, .. } | Part::Refusal(text) => self.text(text),
             Part::Call(call) => {
                 self.text(&call.name);
                 self.text(call.arguments());
             }
-            Part::Refusal(text) => self.text(text),
             Part::Media(media) => self.file(media),
             Part::Citation(_) | Part::ProviderState(_) => {}
         }

@@ -13,7 +13,7 @@ const SOURCES: usize = 256;
 /// Returns the reasoning that the provider shows.
 pub(super) fn reasoning(part: &Part) -> Option<String> {
     match part {
-        Part::Reasoning(reasoning) => Some(reasoning.text().to_owned()).filter(|text| !text.is_empty()),
+        Part::Reasoning { text, .. } => Some(text.clone()).filter(|text| !text.is_empty()),
         _ => None,
     }
 }

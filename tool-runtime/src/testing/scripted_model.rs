@@ -171,8 +171,8 @@ impl ModelClient for ScriptedModel {
         }
         let decoded = turn.decoded(request.settings.tool_choice.as_ref());
         for part in decoded.parts() {
-            if let Part::Reasoning(reasoning) = part {
-                show(DisplayEvent::Reasoning(reasoning.text().into()));
+            if let Part::Reasoning { text, .. } = part {
+                show(DisplayEvent::Reasoning(text.into()));
             }
         }
         if !decoded.text.is_empty() {

@@ -22,7 +22,7 @@ pub(crate) use call::object_text;
 pub use message::Content;
 pub(crate) use message::Message;
 pub(crate) use message::joined;
-pub use part::{Citation, Part, TextPart};
+pub use part::{Citation, Part};
 pub use provider_state::ProviderState;
 pub(crate) use repair::{Missing, Piece, pieces, repair};
 pub use result::ResultMessage;

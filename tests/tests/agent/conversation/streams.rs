@@ -3,7 +3,7 @@
 use tool_runtime::agent::{Input, UiStream};
 use tool_runtime::call::Decider;
 use tool_runtime::media::Media;
-use tool_runtime::wire::history::{Citation, Part, TextPart};
+use tool_runtime::wire::history::{Citation, Part};
 use tool_runtime::wire::ui::Protocol;
 
 use super::*;
@@ -268,7 +268,7 @@ async fn reasoning_sources_and_files_of_an_answer_are_shown() {
     };
     for &protocol in Protocol::ALL {
         let answer = ScriptedTurn::text("See the page.")
-            .and_part(Part::Reasoning(TextPart::new("I looked it up.")))
+            .and_part(Part::reasoning("I looked it up."))
             .and_part(source("https://a.example/page"))
             .and_part(source("https://a.example/page"))
             .and_part(source("javascript:alert(1)"))

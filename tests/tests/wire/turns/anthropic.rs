@@ -185,7 +185,7 @@ fn streamed_blocks_are_put_together_as_the_sdk_does() {
             .parts()
             .iter()
             .filter_map(|part| match part {
-                Part::Reasoning(reasoning) => Some(reasoning.text().to_owned()),
+                Part::Reasoning { text, .. } => Some(text.clone()),
                 _ => None,
             })
             .collect();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tests::wire::{decode, fixtures, read_json};
-use tool_runtime::wire::history::{CallMessage, Part, ResultMessage, TextPart};
+use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
 use tool_runtime::wire::{Decoded, Format, Message};
 
 use super::{body, losses};
@@ -128,7 +128,7 @@ fn signed_parts_are_not_joined_with_others() {
     let text: String = parts.iter().filter_map(Part::as_text).collect();
     let thoughts: String = parts
         .iter()
-        .filter_map(|part| if let Part::Reasoning(part) = part { Some(part.text()) } else { None })
+        .filter_map(|part| if let Part::Reasoning { text, .. } = part { Some(text.as_str()) } else { None })
         .collect();
     assert_eq!((text.as_str(), thoughts.as_str()), ("defg", "abc"));
 }
@@ -194,7 +194,7 @@ fn quotations_have_their_sources() {
 #[test]
 fn calls_of_other_models_get_past_the_check_of_signatures() {
     let call = |id: &str| Part::Call(CallMessage::new(id, "x", "{}"));
-    let turn = vec![Part::Reasoning(TextPart::new("Hm.")), call("a"), call("b")];
+    let turn = vec![Part::reasoning("Hm."), call("a"), call("b")];
     let sent = |model| body(Format::Gemini, &[Message::Assistant(turn.clone())], model)["contents"][0]["parts"].clone();
     let plain = |id: &str| json!({ "functionCall": { "id": id, "name": "x", "args": {} } });
     let mut first = plain("a");

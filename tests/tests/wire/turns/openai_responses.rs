@@ -107,7 +107,7 @@ fn reasoning_that_nobody_has_does_not_go_back() {
                 assert_eq!(json!(sent[..sent.len() - 1]), own, "{store}");
                 assert_eq!(losses(FORMAT, &history, Some("m")), lost, "{store}");
                 assert!(
-                    decoded.parts().iter().any(|part| matches!(part, Part::Reasoning(said) if said.text() == "Hm."))
+                    decoded.parts().iter().any(|part| matches!(part, Part::Reasoning { text, .. } if text == "Hm."))
                 );
             }
         }

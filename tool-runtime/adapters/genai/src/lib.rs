@@ -31,7 +31,7 @@
 
 use genai::chat::{ChatResponse, ContentPart, StopReason, Tool, ToolResponse};
 
-use tool_runtime::wire::history::{CallMessage, Part, TextPart};
+use tool_runtime::wire::history::{CallMessage, Part};
 use tool_runtime::wire::{Decoded, FinishReason};
 use tool_runtime::{Run, ToolExecResult, ToolSpec};
 
@@ -51,7 +51,7 @@ pub fn tools(run: &Run) -> Vec<Tool> {
 pub fn decode(response: &ChatResponse) -> Decoded {
     let part = |part: &ContentPart| match part {
         ContentPart::Text(text) => Some(Part::text(text.as_str())),
-        ContentPart::ReasoningContent(text) => Some(Part::Reasoning(TextPart::new(text.as_str()))),
+        ContentPart::ReasoningContent(text) => Some(Part::reasoning(text.as_str())),
         ContentPart::ToolCall(call) => {
             let arguments = call.fn_arguments.to_string();
             Some(Part::Call(CallMessage::new(call.call_id.as_str(), call.fn_name.as_str(), &arguments)))

@@ -86,7 +86,7 @@ impl Decoded {
             calls: parts.iter().filter_map(Part::as_call).map(call).collect(),
             text: parts
                 .iter()
-                .filter_map(|part| if let Part::Text(part) = part { Some(part.text()) } else { None })
+                .filter_map(|part| if let Part::Text { text, .. } = part { Some(text.as_str()) } else { None })
                 .collect(),
             finish,
             provider_finish: None,

@@ -126,8 +126,8 @@ impl<'a> Messages<'a> {
     /// Reports a part that the format has no place for.
     pub(crate) fn lose_part(&mut self, part: &Part) {
         self.lose(match part {
-            Part::Text(_) => "text",
-            Part::Reasoning(_) => "reasoning",
+            Part::Text { .. } => "text",
+            Part::Reasoning { .. } => "reasoning",
             Part::Call(_) => "a call",
             Part::Media(_) => "media that the model made",
             Part::Citation(_) => "a citation",

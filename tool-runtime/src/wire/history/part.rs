@@ -9,24 +9,39 @@ use crate::wire::history::{CallMessage, Media, ProviderState};
 /// One part of a model's turn.
 ///
 /// ```
-/// use tool_runtime::wire::history::{CallMessage, Part, TextPart};
+/// use tool_runtime::wire::history::{CallMessage, Part};
 ///
 /// let turn = [
-///     Part::Reasoning(TextPart::new("The user wants a sum.")),
+///     Part::reasoning("The user wants a sum."),
 ///     Part::text("Let me see."),
 ///     Part::Call(CallMessage::new("call_1", "core__add", r#"{"a":1,"b":2}"#)),
 /// ];
 /// assert_eq!(turn.iter().filter_map(Part::as_text).collect::<Vec<_>>(), ["Let me see."]);
+/// assert!(matches!(&turn[0], Part::Reasoning { text, .. } if text == "The user wants a sum."));
 /// assert_eq!(turn[2].as_call().map(|call| call.name.as_str()), Some("core__add"));
 /// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Part {
-    /// Text.
-    Text(TextPart),
-    /// Reasoning.
-    Reasoning(TextPart),
+    /// Text. [`Part::text`] creates one without provider state.
+    #[non_exhaustive]
+    Text {
+        /// The text.
+        text: String,
+        /// Data that its provider wants back with it, such as an id or a signature; `None` if there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider_state: Option<ProviderState>,
+    },
+    /// Reasoning. [`Part::reasoning`] creates one without provider state.
+    #[non_exhaustive]
+    Reasoning {
+        /// The text. It is empty for reasoning that is encrypted only.
+        text: String,
+        /// Data that its provider wants back with it, such as an id or a signature; `None` if there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider_state: Option<ProviderState>,
+    },
     /// A call.
     Call(CallMessage),
     /// An image, audio or a file that the model made.
@@ -43,15 +58,20 @@ impl Part {
     /// Creates text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(TextPart::new(text))
+        Self::Text { text: text.into(), provider_state: None }
+    }
+
+    /// Creates reasoning.
+    #[must_use]
+    pub fn reasoning(text: impl Into<String>) -> Self {
+        Self::Reasoning { text: text.into(), provider_state: None }
     }
 
     /// Returns the text of a text part or a refusal; `None` for other parts.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {
-            Self::Text(part) => Some(part.text()),
-            Self::Refusal(text) => Some(text),
+            Self::Text { text, .. } | Self::Refusal(text) => Some(text),
             _ => None,
         }
     }
@@ -69,47 +89,11 @@ impl Part {
     #[must_use]
     pub fn provider_state(&self) -> Option<&ProviderState> {
         match self {
-            Self::Text(part) | Self::Reasoning(part) => part.provider_state(),
+            Self::Text { provider_state, .. } | Self::Reasoning { provider_state, .. } => provider_state.as_ref(),
             Self::Call(call) => call.provider_state(),
             Self::ProviderState(provider_state) => Some(provider_state),
             Self::Media(_) | Self::Citation(_) | Self::Refusal(_) => None,
         }
-    }
-}
-
-/// Text or reasoning of a model.
-///
-/// [`Part`] has an example.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TextPart {
-    text: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    provider_state: Option<ProviderState>,
-}
-
-impl TextPart {
-    /// Creates text without provider state.
-    #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), provider_state: None }
-    }
-
-    pub(crate) fn with_provider_state(mut self, provider_state: Option<ProviderState>) -> Self {
-        self.provider_state = provider_state;
-        self
-    }
-
-    /// Returns the text. It is empty for reasoning that is encrypted only.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Returns the data that its provider wants back with it, such as an id or a signature; `None` if there is none.
-    #[must_use]
-    pub const fn provider_state(&self) -> Option<&ProviderState> {
-        self.provider_state.as_ref()
     }
 }
 
@@ -135,8 +119,8 @@ pub struct Citation {
 impl fmt::Debug for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Text(part) => part.fmt(f),
-            Self::Reasoning(part) => f.debug_tuple("Reasoning").field(part).finish(),
+            Self::Text { text, provider_state } => debug(f, "Text", text, provider_state.as_ref()),
+            Self::Reasoning { text, provider_state } => debug(f, "Reasoning", text, provider_state.as_ref()),
             Self::Call(call) => call.fmt(f),
             Self::Media(media) => media.fmt(f),
             Self::Citation(citation) => citation.fmt(f),
@@ -146,13 +130,8 @@ impl fmt::Debug for Part {
     }
 }
 
-impl fmt::Debug for TextPart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TextPart")
-            .field("bytes", &self.text.len())
-            .field("provider_state", &self.provider_state)
-            .finish()
-    }
+fn debug(f: &mut fmt::Formatter<'_>, name: &str, text: &str, provider_state: Option<&ProviderState>) -> fmt::Result {
+    f.debug_struct(name).field("bytes", &text.len()).field("provider_state", &provider_state).finish()
 }
 
 impl fmt::Debug for Citation {

@@ -1,6 +1,6 @@
 //! [`Layout`]: the parts of a turn, in the order in which they began.
 
-use crate::wire::history::{CallMessage, Citation, Media, Part, ProviderState, TextPart};
+use crate::wire::history::{CallMessage, Citation, Media, Part, ProviderState};
 
 /// The maximum number of parts of one turn; no model writes more.
 const MAX_PARTS: usize = 8192;
@@ -74,11 +74,11 @@ impl Layout {
         let (mut layout, mut text, mut calls) = (Self::default(), 0, 0);
         for part in parts {
             let slot = match part {
-                Part::Text(part) => {
-                    text += part.text().len();
+                Part::Text { text: part, .. } => {
+                    text += part.len();
                     Slot::Text(text)
                 }
-                Part::Reasoning(reasoning) => Slot::Reasoning(reasoning.text().to_owned()),
+                Part::Reasoning { text, .. } => Slot::Reasoning(text.clone()),
                 Part::Call(_) => {
                     calls += 1;
                     Slot::Call(calls - 1)
@@ -204,11 +204,11 @@ impl Layout {
                     let part = text.get(from..*to).unwrap_or_default();
                     from = *to;
                     let kept = !part.is_empty() || provider_state.is_some();
-                    kept.then(|| Part::Text(TextPart::new(part).with_provider_state(provider_state)))
+                    kept.then(|| Part::Text { text: part.to_owned(), provider_state })
                 }
                 Slot::Reasoning(text) => {
                     let kept = !text.is_empty() || provider_state.is_some();
-                    kept.then(|| Part::Reasoning(TextPart::new(text.as_str()).with_provider_state(provider_state)))
+                    kept.then(|| Part::Reasoning { text: text.clone(), provider_state })
                 }
                 Slot::Call(at) => calls(*at).map(|call| Part::Call(call.with_provider_state(provider_state))),
                 Slot::Media(media) => Some(Part::Media((**media).clone())),

@@ -3,7 +3,7 @@
 use crate::wire::decode::fields::{Object as Shape, Raw, Text, read, shape};
 use crate::wire::encode::{Messages, Node, Object, plain_id};
 use crate::wire::formats::anthropic::shape::FALLBACK;
-use crate::wire::history::{CallMessage, Part, Piece, ProviderState, TextPart};
+use crate::wire::history::{CallMessage, Part, Piece, ProviderState};
 
 shape! {
     /// The fields of provider state that are read.
@@ -65,8 +65,8 @@ struct Turn<'t, 'a> {
 impl<'a> Turn<'_, 'a> {
     fn part(&mut self, part: &'a Part) {
         match part {
-            Part::Text(_) | Part::Refusal(_) => self.text(part),
-            Part::Reasoning(reasoning) => self.reasoning(reasoning, part),
+            Part::Text { .. } | Part::Refusal(_) => self.text(part),
+            Part::Reasoning { text, .. } => self.reasoning(text, part),
             Part::Call(call) => self.call(call),
             Part::ProviderState(provider_state) => self.provider_state(provider_state, part),
             Part::Citation(_) if self.is_cited => {}
@@ -99,7 +99,7 @@ impl<'a> Turn<'_, 'a> {
         let block =
             part.provider_state().and_then(|provider_state| self.out.fits(Some(provider_state))).and_then(block);
         let is_kept = match (part, block) {
-            (Part::Reasoning(_), block) => block.is_none(),
+            (Part::Reasoning { .. }, block) => block.is_none(),
             (Part::ProviderState(_), Some(block)) => {
                 block.kind.get() != "connector_text" && !without_results.iter().any(|id| id == block.id.get())
             }
@@ -124,12 +124,12 @@ impl<'a> Turn<'_, 'a> {
 
     // Thinking goes back unmodified, to the model that signed it (A5): the documentation asks for all of it within a turn
     // with calls and recommends it across turns ("Thinking", preserving thinking blocks); another model ignores it.
-    fn reasoning(&mut self, reasoning: &'a TextPart, part: &Part) {
-        let sealed = self.out.fits(reasoning.provider_state());
+    fn reasoning(&mut self, text: &'a str, part: &'a Part) {
+        let sealed = self.out.fits(part.provider_state());
         let kind = sealed.and_then(block);
         match kind.as_ref().map_or("", |block| block.kind.get()) {
             "thinking" => {
-                self.thinking.push(Object::new().with("thinking", reasoning.text()).with_provider_state(sealed));
+                self.thinking.push(Object::new().with("thinking", text).with_provider_state(sealed));
             }
             "redacted_thinking" => self.thinking.push(Object::new().with_provider_state(sealed)),
             _ => self.out.lose_part(part),

@@ -30,15 +30,15 @@ pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
     let mut parts = parts.iter().copied().peekable();
     while let Some(part) = parts.next() {
         let written = match part {
-            Part::Text(_) | Part::Refusal(_) => {
+            Part::Text { .. } | Part::Refusal(_) => {
                 let text = part.as_text().unwrap_or_default();
                 let provider_state = out.replay(part.provider_state());
                 let is_blank = text.is_empty() && provider_state.is_none();
                 (!is_blank).then(|| Object::new().with("text", text).with_provider_state(provider_state))
             }
-            Part::Reasoning(reasoning) => {
-                let provider_state = out.fits(reasoning.provider_state());
-                provider_state.map(|_| Object::new().with("text", reasoning.text()).with_provider_state(provider_state))
+            Part::Reasoning { text, provider_state } => {
+                let provider_state = out.fits(provider_state.as_ref());
+                provider_state.map(|_| Object::new().with("text", text.as_str()).with_provider_state(provider_state))
             }
             Part::Call(call) => {
                 let provider_state = out.replay(call.provider_state());
@@ -72,7 +72,7 @@ pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
         };
         match written {
             Some(written) => out.join("model", "parts", written),
-            None if matches!(part, Part::Text(_) | Part::Refusal(_)) => {}
+            None if matches!(part, Part::Text { .. } | Part::Refusal(_)) => {}
             None => out.lose_part(part),
         }
     }

@@ -91,8 +91,8 @@ fn turn<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
     let (mut calls, mut images, mut thinking, mut members) = (Vec::new(), Vec::new(), String::new(), None);
     for part in parts {
         match part {
-            Part::Text(text) => {
-                out.replay(text.provider_state());
+            Part::Text { provider_state, .. } => {
+                out.replay(provider_state.as_ref());
             }
             Part::Refusal(_) => {}
             Part::Call(call) => {
@@ -103,8 +103,8 @@ fn turn<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
                 let function = function.with_provider_state(kept.function.0);
                 calls.push(Object::new().with("function", function).with_provider_state(kept.call.0));
             }
-            Part::Reasoning(reasoning) if out.fits(reasoning.provider_state()).is_some() => {
-                thinking.push_str(reasoning.text());
+            Part::Reasoning { text, provider_state } if out.fits(provider_state.as_ref()).is_some() => {
+                thinking.push_str(text);
             }
             Part::ProviderState(provider_state) if out.takes(provider_state) => {
                 members = read::<ProviderData<'_>>(provider_state.json()).ok().and_then(|kept| kept.message.0);

@@ -63,20 +63,18 @@ impl<'a> Turn<'a> {
         let is_legacy = parts.iter().filter(|part| part.as_call().is_some()).count() == 1;
         for part in parts {
             match part {
-                Part::Text(text) => {
-                    let own = text
-                        .provider_state()
-                        .is_some_and(|provider_state| provider_state.format() == Format::OpenAiChat);
+                Part::Text { text, provider_state } => {
+                    let own = provider_state.as_ref().is_some_and(|state| state.format() == Format::OpenAiChat);
                     if !own {
-                        out.replay(text.provider_state());
+                        out.replay(provider_state.as_ref());
                     }
-                    turn.text(text.text(), own);
+                    turn.text(text, own);
                 }
                 Part::Refusal(text) if refuses => turn.refusal = Some(text),
                 Part::Refusal(text) => turn.text(text, false),
-                Part::Reasoning(reasoning) => match kept(reasoning.provider_state(), out) {
+                Part::Reasoning { text, provider_state } => match kept(provider_state.as_ref(), out) {
                     // Some servers list it with the message, and nowhere else.
-                    Some(kept) if turn.reason(reasoning.text(), &kept) || thoughts => {}
+                    Some(kept) if turn.reason(text, &kept) || thoughts => {}
                     _ => out.lose_part(part),
                 },
                 Part::Call(call) => turn.call(call, is_legacy, out),

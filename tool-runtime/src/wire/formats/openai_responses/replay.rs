@@ -58,15 +58,15 @@ impl<'o, 'a> Replay<'o, 'a> {
         while let Some((part, after)) = rest.split_first() {
             rest = after;
             match part {
-                Part::Reasoning(reasoning) => match self.came(reasoning.provider_state()) {
+                Part::Reasoning { provider_state, .. } => match self.came(provider_state.as_ref()) {
                     Some(came) => {
                         self.reasoning.insert(came.item.id.get().to_owned());
                         self.held.push(came);
                     }
                     None => self.out.lose_part(part),
                 },
-                Part::Text(text) => match self
-                    .came(text.provider_state())
+                Part::Text { text, provider_state } => match self
+                    .came(provider_state.as_ref())
                     .and_then(|came| covered(&came.item, parts_of(rest, part)).map(|covers| (came, covers)))
                 {
                     Some((came, covers)) => {
@@ -74,10 +74,10 @@ impl<'o, 'a> Replay<'o, 'a> {
                         self.message(&came);
                     }
                     None => {
-                        if text.provider_state().is_some() {
+                        if provider_state.is_some() {
                             self.out.lose("data that only another provider or model understands");
                         }
-                        self.text(text.text());
+                        self.text(text);
                     }
                 },
                 Part::Refusal(text) => self.text(text),
@@ -228,7 +228,7 @@ fn answered(part: &Part) -> Option<String> {
 /// A part of text and those after it that belong to the same message, unless they were edited.
 fn parts_of<'p, 'a>(rest: &'p [&'a Part], first: &'a Part) -> (&'a Part, &'p [&'a Part]) {
     let own = |part: &&Part| match part {
-        Part::Text(text) => text.provider_state().is_none(),
+        Part::Text { provider_state, .. } => provider_state.is_none(),
         Part::Refusal(_) | Part::Citation(_) => true,
         _ => false,
     };
@@ -241,7 +241,7 @@ fn covered(item: &Item<'_>, (first, rest): (&Part, &[&Part])) -> Option<usize> {
     let (mut text, mut refusal) = (String::new(), String::new());
     for part in std::iter::once(&first).chain(rest) {
         match part {
-            Part::Text(part) => text.push_str(part.text()),
+            Part::Text { text: part, .. } => text.push_str(part),
             Part::Refusal(part) => refusal.push_str(part),
             _ => {}
         }

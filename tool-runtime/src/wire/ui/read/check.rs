@@ -102,7 +102,7 @@ fn texts(message: &Message) -> impl Iterator<Item = &str> {
 fn texts_of(part: &Part) -> impl Iterator<Item = &str> {
     let citation = if let Part::Citation(citation) = part { Some(citation) } else { None };
     let sources = citation.into_iter().flat_map(|from| [&from.title, &from.url, &from.quote]);
-    let thoughts = if let Part::Reasoning(reasoning) = part { Some(reasoning.text()) } else { None };
+    let thoughts = if let Part::Reasoning { text, .. } = part { Some(text.as_str()) } else { None };
     part.as_text().into_iter().chain(thoughts).chain(sources.filter_map(Option::as_deref))
 }
 
