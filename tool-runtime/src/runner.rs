@@ -22,7 +22,6 @@ pub(crate) use gate::call_client::KeepsCall;
 pub(crate) use gate::call_client::{CallClient, ServerEntry};
 pub(crate) use gate::graph::{Continued, GraphIdentity, Host, SEPARATOR, Work};
 pub(crate) use gate::spans::METRICS;
-pub use ledger::engine_lease::EngineLease;
 pub(crate) use ledger::recover::{Known, shows};
 pub use report::failure::Failure;
 pub(crate) use run::Run;

@@ -310,22 +310,24 @@ async fn the_last_attempt_of_an_engine_has_the_run() {
     let rig = Rig::new();
     let (slow, next) = (rig.runner(), rig.runner());
     let first = slow.engine_lease("run", ada()).await.expect("a lease");
-    let run = slow.run(first.options());
+    let run = slow.run(first.clone());
     assert!(run.exec(line("a")).await.is_ok());
-    first.confirm().await.expect("it has the run");
+    slow.confirm_lease(&first).await.expect("it has the run");
 
     let second = next.engine_lease("run", ada()).await.expect("a lease");
-    assert!(matches!(first.confirm().await, Err(StoreError::Fenced)));
-    second.confirm().await.expect("it has the run");
+    assert!(matches!(slow.confirm_lease(&first).await, Err(StoreError::Fenced)));
+    next.confirm_lease(&second).await.expect("it has the run");
+    let without = next.confirm_lease(&ada().run_id("run")).await;
+    assert!(matches!(without, Err(StoreError::Fenced)), "options without a lease");
     assert!(!run.exec(line("b")).await.is_ok(), "the earlier attempt writes nothing");
-    assert!(next.run(second.options()).exec(line("c")).await.is_ok());
+    assert!(next.run(second.clone()).exec(line("c")).await.is_ok());
     assert_eq!(rig.outcomes().await, [("a".to_owned(), Outcome::Ok), ("c".to_owned(), Outcome::Ok)]);
     assert_eq!(rig.effects().into_keys().collect::<Vec<_>>(), ["a", "c"]);
 
     for stranger in [RunOptions::new().principal("bob"), ada().tenant("acme"), RunOptions::new()] {
         assert!(matches!(next.engine_lease("run", stranger).await, Err(StoreError::Duplicate)));
     }
-    second.confirm().await.expect("nobody took it");
+    next.confirm_lease(&second).await.expect("nobody took it");
 }
 
 #[test]
@@ -353,7 +355,7 @@ fn an_attempt_waits(own_clock: bool) {
     let (killed, process) = (runtime(), runner());
     let mut doomed = Box::pin(async move {
         let lease = process.engine_lease("run", ada()).await.expect("a lease");
-        process.run(lease.options()).exec(line("a")).await
+        process.run(lease).exec(line("a")).await
     });
     killed.block_on(async {
         tokio::select! {
@@ -372,7 +374,7 @@ fn an_attempt_waits(own_clock: bool) {
         // It ends while the attempt waits.
         let ends = async { clock.advance(Duration::from_secs(2)) };
         let (lease, ()) = tokio::join!(runner.engine_lease("run", ada()), ends);
-        let again = runner.run(lease.expect("a lease").options()).exec(line("a")).await;
+        let again = runner.run(lease.expect("a lease")).exec(line("a")).await;
         assert_eq!(again.outcome(), Outcome::OutcomeUnknown);
         assert_eq!(rig.effects(), BTreeMap::from([("a".to_owned(), 1)]));
     });

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tool_runtime::RunOptions;
 use tool_runtime::agent::{Conversation, Durable, Input, SavedConversation, StepError, StepFuture, WaitingCall};
 use tool_runtime::call::Question;
-use tool_runtime::runner::{EngineLease, ResumeError};
+use tool_runtime::runner::ResumeError;
 use tool_runtime::store::StoreError;
 
 use crate::Journal;
@@ -97,8 +97,8 @@ pub(crate) trait Workflow: Durable<Error = Cut> {
 pub(crate) struct Engine<'e> {
     journal: &'e Journal<'e>,
     run_id: String,
-    /// The attempt's lease of the run: an earlier attempt that is still running can no longer write.
-    lease: EngineLease,
+    /// The options with the attempt's lease of the run: an earlier attempt that is still running can no longer write.
+    leased: RunOptions,
     /// The last document.
     before: Mutex<Arc<str>>,
 }
@@ -128,7 +128,7 @@ type Arriving<'a> = Pin<Box<dyn DurableFuture<Output = Result<Option<Json<Delive
 impl<'e> Engine<'e> {
     /// Begins an attempt: waits for calls that the previous process may still execute, then takes the run.
     pub(crate) async fn begin(journal: &'e Journal<'e>, run_id: &str) -> Result<Self, HandlerError> {
-        let lease =
+        let leased =
             journal.runner.engine_lease(run_id, journal.options.clone()).await.map_err(|error| match error {
                 StoreError::Fenced => "another process still executes a call of the run (still_running)".into(),
                 error => store(error),
@@ -136,12 +136,17 @@ impl<'e> Engine<'e> {
         // Decisions that come too late are recorded with the run, also after the workflow's end.
         let context: &WorkflowContext<'_> = journal.context;
         context.set(RUN, run_id.to_owned());
-        Ok(Self { journal, run_id: run_id.to_owned(), lease, before: Mutex::new("".into()) })
+        Ok(Self { journal, run_id: run_id.to_owned(), leased, before: Mutex::new("".into()) })
     }
 
     /// The options of the run in this attempt.
     pub(crate) fn options(&self) -> RunOptions {
-        self.lease.options()
+        self.leased.clone()
+    }
+
+    /// Checks that no later attempt has the run.
+    async fn confirm(&self) -> HandlerResult<()> {
+        self.journal.runner.confirm_lease(&self.leased).await.map_err(store)
     }
 
     fn before(&self) -> Arc<str> {
@@ -247,13 +252,13 @@ impl Durable for Engine<'_> {
         let entry = self.journaled(name, async {
             // Checked before the work: an attempt that was paused must not send a model request for a run that a later
             // attempt holds.
-            self.lease.confirm().await.map_err(store)?;
+            self.confirm().await?;
             let saved = match work.await {
                 Ok(saved) => saved,
                 Err(unfinished) => return Entry::unfinished(unfinished),
             };
             // Checked after the work, too: a later attempt may have written since, and then this result is stale.
-            self.lease.confirm().await.map_err(store)?;
+            self.confirm().await?;
             let after = serde_json::to_string(&saved).map_err(|_| terminal(500, "conversation_unwritable"))?;
             if after.len() > MAX_DOCUMENT_BYTES {
                 return Err(terminal(413, "conversation_too_large").into());

@@ -1,6 +1,5 @@
-//! [`EngineLease`]: a run driven by a workflow engine, which starts a step again as soon as its process is gone.
+//! Leases for runs that a workflow engine drives, which starts a step again as soon as its process is gone.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,83 +7,46 @@ use jiff::Timestamp;
 
 use crate::runner::{RunOptions, ToolRunner};
 use crate::store::pages::Search;
-use crate::store::{Document, DocumentKind, Key, Query, RunLease, StoreError, StoredRun, Transaction, attempts, runs};
-
-/// The right of one attempt of a workflow engine to a run. [`ToolRunner::engine_lease`] makes it.
-///
-/// An engine starts a step again as soon as its process is gone, or seems to be, so two attempts can run at once. Each
-/// attempt first takes the lease of its run. The store then refuses the writes of earlier attempts: it compares the
-/// lease in the transaction of each write. A lease has no end; it holds until the next attempt takes the run.
-///
-/// ```
-/// use tool_runtime::agent::Agent;
-/// use tool_runtime::store::StoreError;
-/// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
-/// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-/// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
-/// let agent = Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello.")]));
-/// let options = RunOptions::new().principal("ada");
-///
-/// let lease = runner.engine_lease("order-1", options.clone()).await?;
-/// let mut conversation = agent.converse(runner.run(lease.options()));
-/// conversation.send("Hi!").await;
-/// // Before the engine journals the result of a step.
-/// lease.confirm().await?;
-///
-/// // The process was only slow, and the engine has started another attempt.
-/// let next = runner.engine_lease("order-1", options).await?;
-/// assert!(matches!(lease.confirm().await, Err(StoreError::Fenced)));
-/// next.confirm().await?;
-/// # Ok(()) })
-/// # }
-/// ```
-#[derive(Clone)]
-pub struct EngineLease {
-    runner: ToolRunner,
-    options: RunOptions,
-    lease: RunLease,
-}
-
-impl EngineLease {
-    /// Returns the id of the run.
-    #[must_use]
-    pub fn run_id(&self) -> &str {
-        &self.lease.run_id
-    }
-
-    /// Returns the options of the run in this attempt, for [`ToolRunner::run`] or
-    /// [`Agent::restore`](crate::agent::Agent::restore). Each write of the run is checked against the lease.
-    pub fn options(&self) -> RunOptions {
-        self.options.clone()
-    }
-
-    /// Checks that no later attempt has taken the run. Call it before you journal the result of a step, because a model
-    /// request and a call that only reads write nothing that the store could refuse.
-    ///
-    /// # Errors
-    /// [`StoreError::Fenced`] if a later attempt has the run; otherwise the store failed.
-    pub async fn confirm(&self) -> Result<(), StoreError> {
-        let lease = self.lease.clone();
-        let change = move |transaction: &mut Transaction| runs::check(transaction, &lease);
-        self.runner.shared.store.transact(vec![Key::run(Arc::clone(&self.lease.run_id))], change).await
-    }
-}
-
-impl fmt::Debug for EngineLease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EngineLease").field("run_id", &self.lease.run_id).finish_non_exhaustive()
-    }
-}
+use crate::store::{Document, DocumentKind, Key, Query, StoreError, StoredRun, Transaction, attempts, runs};
 
 impl ToolRunner {
-    /// Takes a run for an attempt of a workflow engine: from now on the writes of earlier attempts are refused.
+    /// Takes a run for an attempt of a workflow engine: from now on the writes of earlier attempts are refused. Returns
+    /// the options of the run in this attempt, for [`run`](Self::run), for
+    /// [`Agent::restore`](crate::agent::Agent::restore) and for [`confirm_lease`](Self::confirm_lease).
+    ///
+    /// An engine starts a step again as soon as its process is gone, or seems to be, so two attempts can run at once. Each
+    /// attempt first takes the lease of its run. The store then refuses the writes of earlier attempts: it compares the
+    /// lease in the transaction of each write. A lease has no end; it holds until the next attempt takes the run.
     ///
     /// `run_id` is the run's id in each attempt, whatever the options name: idempotency keys depend on it. If an
     /// earlier process may still execute a call of the run, this first waits until that call's lease ends, at most as
     /// long as [`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease).
+    ///
+    /// ```
+    /// use tool_runtime::agent::Agent;
+    /// use tool_runtime::store::StoreError;
+    /// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
+    /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let runner = ToolRunner::builder(ToolCatalog::builder().build()?, ToolPolicy::deny_all()).build()?;
+    /// let agent = Agent::new(ScriptedModel::new([ScriptedTurn::text("Hello.")]));
+    /// let options = RunOptions::new().principal("ada");
+    ///
+    /// let leased = runner.engine_lease("order-1", options.clone()).await?;
+    /// let mut conversation = agent.converse(runner.run(leased.clone()));
+    /// conversation.send("Hi!").await;
+    /// // Before the engine journals the result of a step.
+    /// runner.confirm_lease(&leased).await?;
+    ///
+    /// // The process was only slow, and the engine has started another attempt.
+    /// let next = runner.engine_lease("order-1", options).await?;
+    /// assert!(matches!(runner.confirm_lease(&leased).await, Err(StoreError::Fenced)));
+    /// runner.confirm_lease(&next).await?;
+    /// # Ok(()) })
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if another process still executes a call after the wait: try again later.
@@ -94,7 +56,7 @@ impl ToolRunner {
         &self,
         run_id: impl Into<Arc<str>>,
         options: RunOptions,
-    ) -> Result<EngineLease, StoreError> {
+    ) -> Result<RunOptions, StoreError> {
         let run_id = run_id.into();
         let options = options.run_id(Arc::clone(&run_id));
         if let Some(left) = self.executed_elsewhere(&run_id, &options).await? {
@@ -109,7 +71,21 @@ impl ToolRunner {
         party.tenant.clone_from(&options.tenant);
         let change = move |transaction: &mut Transaction| attempts::seize(transaction, &party, &owner);
         let lease = self.shared.store.transact(vec![Key::run(run_id)], change).await?;
-        Ok(EngineLease { runner: self.clone(), options: options.held(lease.clone()), lease })
+        Ok(options.held(lease))
+    }
+
+    /// Checks that no later attempt has taken the run of options that [`engine_lease`](Self::engine_lease) returned. Call
+    /// it before you journal the result of a step, because a model request and a call that only reads write nothing that
+    /// the store could refuse.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] if a later attempt has the run, or if the options have no lease; otherwise the store
+    /// failed.
+    pub async fn confirm_lease(&self, options: &RunOptions) -> Result<(), StoreError> {
+        let lease = options.lease.clone().ok_or(StoreError::Fenced)?;
+        let key = Key::run(Arc::clone(&lease.run_id));
+        let change = move |transaction: &mut Transaction| runs::check(transaction, &lease);
+        self.shared.store.transact(vec![key], change).await
     }
 
     /// Returns how long another process may still execute calls of a run; `None` if none does. Calls of another
