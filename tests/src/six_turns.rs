@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use tool_runtime::Event;
 use tool_runtime::agent::http::HttpModel;
-use tool_runtime::agent::{Agent, ClientAnswer, Conversation, TurnOutcome};
+use tool_runtime::agent::{Agent, Conversation, TurnOutcome};
+use tool_runtime::call::ClientAnswer;
 use tool_runtime::wire::{Format, ReasoningEffort, RequestSettings};
 use tool_runtime::{RunOptions, ToolPolicy, ToolRunner};
 

@@ -35,7 +35,6 @@
 //! # }
 //! ```
 
-mod answer;
 mod answer_error;
 #[cfg(feature = "code-mode")]
 mod code;
@@ -63,7 +62,6 @@ mod worker;
 use std::fmt;
 use std::sync::Arc;
 
-pub use answer::ClientAnswer;
 pub use answer_error::AnswerError;
 #[cfg(feature = "code-mode")]
 pub use code::CodeMode;

@@ -6,6 +6,7 @@
 
 mod argument_change;
 mod call_id;
+mod client_answer;
 pub(crate) mod context;
 mod decider;
 mod decision;
@@ -33,6 +34,7 @@ mod world;
 pub use argument_change::ArgumentChange;
 pub(crate) use argument_change::ArgumentChangeKind;
 pub use call_id::CallId;
+pub use client_answer::ClientAnswer;
 pub(crate) use context::ToolContext;
 pub(crate) use context::{Bounds, Ends, HydratedCall, RunFields, context_of, ledger_key};
 pub use decider::Decider;

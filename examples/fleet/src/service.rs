@@ -1,8 +1,8 @@
 //! The workflow: one conversation for each key.
 
 use restate_sdk::prelude::*;
-use tool_runtime::agent::{Agent, ClientAnswer, Input};
-use tool_runtime::call::{Decider, Question};
+use tool_runtime::agent::{Agent, Input};
+use tool_runtime::call::{ClientAnswer, Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::{RunOptions, ToolRunner};
 use tool_runtime_restate::{Journal, answer, decide, questions};

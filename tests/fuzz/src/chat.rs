@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use tool_runtime::call::{CallId, Suspension};
+use tool_runtime::call::{CallId, ClientAnswer, Suspension};
 use tool_runtime::wire::Message;
 use tool_runtime::wire::history::{CallMessage, Part};
-use tool_runtime::wire::ui::{ChatAnswer, ChatReader};
+use tool_runtime::wire::ui::ChatReader;
 
 /// `done` ended, `ask` waits for a person, `run` for the client.
 fn reader() -> ChatReader {
@@ -24,33 +24,28 @@ pub fn only_what_waits_is_answered(input: &[u8]) {
     let Ok(request) = read else { return };
     assert!(body.len() <= 16 << 10, "bodies are bounded");
     assert_eq!(request.run_id.is_some(), is_ag_ui, "AG-UI names its runs");
-    assert!(!is_ag_ui || request.answers.iter().any(|answer| matches!(answer, ChatAnswer::Decision { .. })));
+    assert!(!is_ag_ui || !request.decisions.is_empty());
     assert!(request.text.as_ref().is_none_or(|text| !text.trim().is_empty()), "no text is no message");
     assert!(request.files.len() <= 32, "files are bounded");
     assert!(
-        request.text.is_some() || !request.files.is_empty() || !request.answers.is_empty(),
+        request.text.is_some()
+            || !request.files.is_empty()
+            || !request.decisions.is_empty()
+            || !request.answers.is_empty(),
         "a request brings something"
     );
     let mut answered = BTreeSet::new();
+    for (question, _, reason) in &request.decisions {
+        let id = question.call_id();
+        assert_eq!(id.as_str(), "ask", "a person decides what a person was asked");
+        assert!(reason.as_ref().is_none_or(|reason| reason.len() <= 4 << 10), "reasons are bounded");
+        assert!(answered.insert(id.as_str()), "a decision is made once");
+    }
     for answer in &request.answers {
-        let id = match answer {
-            ChatAnswer::Decision { question, reason, .. } => {
-                let id = question.call_id();
-                assert_eq!(id.as_str(), "ask", "a person decides what a person was asked");
-                assert!(reason.as_ref().is_none_or(|reason| reason.len() <= 4 << 10), "reasons are bounded");
-                id
-            }
-            ChatAnswer::Output { id, json } => {
-                assert_eq!(id.as_str(), "run", "a client answers what a client was given");
-                assert!(serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok(), "an output is JSON");
-                id
-            }
-            ChatAnswer::Failed { id } => {
-                assert_eq!(id.as_str(), "run", "a client fails what a client was given");
-                id
-            }
-            _ => panic!("an answer of another kind"),
-        };
-        assert!(answered.insert(id.as_str()), "an answer is given once");
+        assert_eq!(answer.id().as_str(), "run", "a client answers what a client was given");
+        if let ClientAnswer::Value { json, .. } = answer {
+            assert!(serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok(), "an output is JSON");
+        }
+        assert!(answered.insert(answer.id().as_str()), "an answer is given once");
     }
 }

@@ -11,10 +11,8 @@ use tests::DecideShown as _;
 
 use tests::grace;
 use tests::world::{self, EventLog};
-use tool_runtime::agent::{
-    Agent, ClientAnswer, Conversation, ModelError, Prices, SavedConversation, StopReason, TurnOutcome,
-};
-use tool_runtime::call::Suspension;
+use tool_runtime::agent::{Agent, Conversation, ModelError, Prices, SavedConversation, StopReason, TurnOutcome};
+use tool_runtime::call::{ClientAnswer, Suspension};
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{MemoryStore, RecordFilter, Store};
 use tool_runtime::testing::{ScriptedModel, ScriptedTurn};

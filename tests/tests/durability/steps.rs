@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tests::world::{self, Effects, EventLog};
-use tool_runtime::agent::{Agent, ClientAnswer, Conversation, Input, ModelError, SavedConversation, Step};
+use tool_runtime::agent::{Agent, Conversation, Input, ModelError, SavedConversation, Step};
+use tool_runtime::call::ClientAnswer;
 use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
 use tool_runtime::testing::{ScriptedModel, ScriptedTurn};

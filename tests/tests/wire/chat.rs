@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use tests::wire::turn;
-use tool_runtime::call::{CallId, Suspension};
+use tool_runtime::call::{CallId, ClientAnswer, Suspension};
 use tool_runtime::media::Media;
 use tool_runtime::wire::Message;
 use tool_runtime::wire::history::{CallMessage, ResultMessage};
-use tool_runtime::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
+use tool_runtime::wire::ui::{ChatReader, ChatRequest};
 
 /// `done` ended, `ask` waits for a person, `run` for the client.
 fn reader() -> ChatReader {
@@ -61,35 +61,31 @@ fn refused(body: &[u8], code: &str, path: &str) {
 #[test]
 fn texts_and_answers_are_read() {
     let request = read(&[user("Hi."), assistant(&[done()]), user("More.\nPlease.")]);
-    assert_eq!((request.text.as_deref(), request.message_id, request.answers), (Some("More.\nPlease."), None, vec![]));
+    assert_eq!((request.text.as_deref(), request.message_id), (Some("More.\nPlease."), None));
+    assert!(request.decisions.is_empty() && request.answers.is_empty());
 
     let step = json!({ "type": "step-start" });
     let waiting = part("run", "input-available", &json!({}));
     let request = read(&[user("Go."), assistant(&[step.clone(), done(), decided(true), waiting])]);
     let reason = || Some("Because.".to_owned());
-    assert_eq!(
-        request.answers,
-        [ChatAnswer::Decision { question: tests::never("ask"), approved: true, reason: reason() }]
-    );
+    assert_eq!(request.decisions, [(tests::never("ask"), true, reason())]);
+    assert!(request.answers.is_empty());
     assert_eq!((request.chat_id.as_str(), request.message_id.as_deref(), request.text), ("chat", Some("m"), None));
 
     let output = part("run", "output-available", &json!({ "output": { "b": [1.5], "a": "x" } }));
     let request = read(&[assistant(&[decided(false), output])]);
-    let expected = [
-        ChatAnswer::Decision { question: tests::never("ask"), approved: false, reason: reason() },
-        ChatAnswer::Output { id: "run".into(), json: r#"{"a":"x","b":[1.5]}"#.to_owned() },
-    ];
-    assert_eq!(request.answers, expected);
+    assert_eq!(request.decisions, [(tests::never("ask"), false, reason())]);
+    assert_eq!(request.answers, [ClientAnswer::value("run", r#"{"a":"x","b":[1.5]}"#)]);
 
     let failed = part("run", "output-error", &json!({ "errorText": "No camera." }));
-    assert_eq!(read(&[assistant(&[failed])]).answers, [ChatAnswer::Failed { id: "run".into() }]);
+    assert_eq!(read(&[assistant(&[failed])]).answers, [ClientAnswer::failed("run")]);
 
     // An answer and a text after it: both are read.
     let request = read(&[assistant(&[decided(true)]), user("And then?")]);
-    assert_eq!((request.answers.len(), request.text.as_deref(), request.message_id), (1, Some("And then?"), None));
+    assert_eq!((request.decisions.len(), request.text.as_deref(), request.message_id), (1, Some("And then?"), None));
     // Discovered tools have their own type.
     let dynamic = json!({ "type": "dynamic-tool", "toolName": "ns__run", "toolCallId": "run", "state": "output-available", "output": 7 });
-    assert_eq!(read(&[assistant(&[dynamic])]).answers, [ChatAnswer::Output { id: "run".into(), json: "7".to_owned() }]);
+    assert_eq!(read(&[assistant(&[dynamic])]).answers, [ClientAnswer::value("run", "7")]);
 }
 
 fn file(media_type: &str, url: &str) -> Value {

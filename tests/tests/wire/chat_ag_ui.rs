@@ -1,11 +1,11 @@
 //! Bodies that clients of AG-UI post: answers and text are read, lies are refused.
 
 use serde_json::{Value, json};
-use tool_runtime::call::{CallId, Suspension};
+use tool_runtime::call::{CallId, ClientAnswer, Suspension};
 use tool_runtime::media::Media;
 use tool_runtime::wire::Message;
 use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
-use tool_runtime::wire::ui::{ChatAnswer, ChatReader, ChatRequest};
+use tool_runtime::wire::ui::{ChatReader, ChatRequest};
 
 /// `done` ended, `ask` waits for a person, `run` for the client.
 fn reader() -> ChatReader {
@@ -63,11 +63,8 @@ fn answers_are_read_in_the_order_of_the_calls() {
         &[user("Go."), all.clone(), tool("done", &json!("1")), tool("run", &json!("{\"city\":\"Oslo\"}"))],
         &yes(),
     );
-    let expected = [
-        ChatAnswer::Decision { question: tests::never("ask"), approved: true, reason: Some("Because.".to_owned()) },
-        ChatAnswer::Output { id: "run".into(), json: r#"{"city":"Oslo"}"#.to_owned() },
-    ];
-    assert_eq!(request.answers, expected);
+    assert_eq!(request.decisions, [(tests::never("ask"), true, Some("Because.".to_owned()))]);
+    assert_eq!(request.answers, [ClientAnswer::value("run", r#"{"city":"Oslo"}"#)]);
     assert_eq!(
         (request.chat_id.as_str(), request.run_id.as_deref(), request.text, request.message_id),
         ("thread", Some("run"), None, None)
@@ -76,10 +73,7 @@ fn answers_are_read_in_the_order_of_the_calls() {
     // A client that shows nothing any more knows the interrupts of the last run.
     let cancelled = json!([{ "interruptId": tests::never("ask"), "status": "cancelled" }]);
     let request = read(&[user("And then?")], &cancelled);
-    assert_eq!(
-        request.answers,
-        [ChatAnswer::Decision { question: tests::never("ask"), approved: false, reason: None }]
-    );
+    assert_eq!((request.decisions, request.answers), (vec![(tests::never("ask"), false, None)], Vec::new()));
     assert_eq!(request.text.as_deref(), Some("And then?"));
 }
 
@@ -92,18 +86,18 @@ fn results_of_the_clients_tools_come_in_several_shapes() {
         (json!([{ "type": "text", "text": "[1," }, { "type": "text", "text": "2]" }]), "[1,2]"),
     ] {
         let request = read(&[calls(&["ask", "run"]), tool("run", &content)], &yes());
-        assert_eq!(request.answers[1], ChatAnswer::Output { id: "run".into(), json: json.to_owned() });
+        assert_eq!(request.answers, [ClientAnswer::value("run", json)]);
     }
     let mut failed = tool("run", &json!(""));
     failed["error"] = json!("No camera.");
-    assert_eq!(read(&[calls(&["ask", "run"]), failed], &yes()).answers[1], ChatAnswer::Failed { id: "run".into() });
+    assert_eq!(read(&[calls(&["ask", "run"]), failed], &yes()).answers, [ClientAnswer::failed("run")]);
     // A client can treat its own tool as an interrupt, too.
     let both = |run: Value| json!([{ "interruptId": tests::never("ask"), "status": "cancelled" }, run]);
     let request =
         read(&[], &both(json!({ "interruptId": "run", "status": "resolved", "payload": { "city": "Oslo" } })));
-    assert_eq!(request.answers[1], ChatAnswer::Output { id: "run".into(), json: r#"{"city":"Oslo"}"#.to_owned() });
+    assert_eq!(request.answers, [ClientAnswer::value("run", r#"{"city":"Oslo"}"#)]);
     let request = read(&[], &both(json!({ "interruptId": "run", "status": "cancelled" })));
-    assert_eq!(request.answers[1], ChatAnswer::Failed { id: "run".into() });
+    assert_eq!(request.answers, [ClientAnswer::failed("run")]);
 }
 
 #[test]
@@ -111,7 +105,8 @@ fn a_turn_can_be_several_messages() {
     let reasoning = json!({ "id": "r", "role": "reasoning", "content": "Hm." });
     let said = json!({ "id": "s", "role": "assistant", "content": "Two." });
     let messages = [user("Go."), reasoning, calls(&["done", "ask"]), said, calls(&["run"]), tool("run", &json!("1"))];
-    assert_eq!(read(&messages, &yes()).answers.len(), 2);
+    let request = read(&messages, &yes());
+    assert_eq!((request.decisions.len(), request.answers.len()), (1, 1));
 }
 
 #[test]
@@ -161,7 +156,8 @@ fn an_answer_that_was_given_is_not_given_again() {
     let read =
         |messages: &[Value]| ChatReader::new(&history, []).read_ag_ui(body(messages, &resume).to_string().as_bytes());
     assert_eq!(read(&[calls(&["done"])]).unwrap_err().code(), "chat_empty");
-    assert_eq!(read(&[user("Hi.")]).unwrap().answers, []);
+    let request = read(&[user("Hi.")]).unwrap();
+    assert!(request.decisions.is_empty() && request.answers.is_empty());
 }
 
 #[test]

@@ -27,8 +27,8 @@ use clap::Args;
 use restoring::Restoring;
 use serde::Serialize;
 use tool_runtime::Outcome;
-use tool_runtime::agent::{ClientAnswer, Input, ModelTurn};
-use tool_runtime::call::RunSummary;
+use tool_runtime::agent::{Input, ModelTurn};
+use tool_runtime::call::{ClientAnswer, RunSummary};
 use tool_runtime::wire::{Format, Message};
 
 use crate::accounts::Account;

@@ -18,10 +18,8 @@ use crate::agent::turns::calls::{self, Action};
 use crate::agent::turns::events::Done;
 use crate::agent::turns::state::LastAnswer;
 use crate::agent::typed::Typed;
-use crate::agent::{
-    AnswerError, ClientAnswer, Input, ModelTurn, Step, StopReason, TurnOutcome, WaitingCall, picking, typed,
-};
-use crate::call::{Decider, DecisionError, Event, Question, SafeError, Suspension};
+use crate::agent::{AnswerError, Input, ModelTurn, Step, StopReason, TurnOutcome, WaitingCall, picking, typed};
+use crate::call::{ClientAnswer, Decider, DecisionError, Event, Question, SafeError, Suspension};
 use crate::runner::waiting::posting;
 use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::wire::history::Content;

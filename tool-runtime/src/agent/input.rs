@@ -4,22 +4,21 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::ClientAnswer;
 use crate::agent::typed::Typed;
-use crate::call::{CallId, Decider, Question};
+use crate::call::{CallId, ClientAnswer, Decider, Question};
 use crate::error::Problem;
 use crate::runner::{ApprovalDecision, By};
 use crate::wire::RequestSettings;
 use crate::wire::history::{Content, Media};
-use crate::wire::ui::{ChatAnswer, ChatRequest};
+use crate::wire::ui::ChatRequest;
 
 /// The content of one request to a conversation: decisions, answers of the client and a message of the user, in any
 /// combination. [`Conversation::receive`](crate::agent::Conversation::receive) refuses all of it if one id does not
 /// match.
 ///
 /// ```
-/// use tool_runtime::agent::{ClientAnswer, Input};
-/// use tool_runtime::call::{Decider, Question};
+/// use tool_runtime::agent::Input;
+/// use tool_runtime::call::{ClientAnswer, Decider, Question};
 /// use tool_runtime::runner::ApprovalDecision;
 ///
 /// # let sent = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.call_1";
@@ -106,17 +105,14 @@ impl Input {
     /// `decider` is the author of the post, as the application authenticated them, and decides on each decision in it.
     /// If that is the principal of the run, the policy has to set `own_calls = true`.
     pub fn posted(request: ChatRequest, decider: &Decider) -> Self {
-        let input = Self { text: request.text, media: request.files, ..Self::new() };
-        request.answers.into_iter().fold(input, |input, answer| match answer {
-            ChatAnswer::Decision { question, approved: true, .. } => {
-                input.decide(&question, ApprovalDecision::Approve, decider)
-            }
-            ChatAnswer::Decision { question, approved: false, reason } => {
-                input.decide(&question, ApprovalDecision::Deny(reason), decider)
-            }
-            ChatAnswer::Output { id, json } => input.answer(ClientAnswer::value(id, json)),
-            ChatAnswer::Failed { id } => input.answer(ClientAnswer::Failed { id }),
-        })
+        let ChatRequest { text, files: media, decisions, answers, .. } = request;
+        decisions.into_iter().fold(
+            Self { text, media, answers, ..Self::new() },
+            |input, (question, approved, reason)| {
+                let decision = if approved { ApprovalDecision::Approve } else { ApprovalDecision::Deny(reason) };
+                input.decide(&question, decision, decider)
+            },
+        )
     }
 
     /// Adds a person's decision: the answer to the question that they were shown.

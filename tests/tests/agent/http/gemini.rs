@@ -5,7 +5,8 @@ use tests::provider::Turn;
 use tests::server::{Reply, Server};
 use tests::world;
 use tool_runtime::agent::http::HttpModel;
-use tool_runtime::agent::{Agent, ClientAnswer, SavedConversation, TurnOutcome};
+use tool_runtime::agent::{Agent, SavedConversation, TurnOutcome};
+use tool_runtime::call::ClientAnswer;
 use tool_runtime::wire::Format;
 use tool_runtime::{RunOptions, ToolPolicy, ToolRunner};
 

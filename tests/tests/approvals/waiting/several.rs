@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tool_runtime::agent::{ClientAnswer, Input, RunQueue};
-use tool_runtime::call::{DecisionError, Question};
+use tool_runtime::agent::{Input, RunQueue};
+use tool_runtime::call::{ClientAnswer, DecisionError, Question};
 use tool_runtime::runner::Grant;
 use tool_runtime::store::{Clock as _, DecisionRecord, GrantScope, PendingCall};
 use tool_runtime::testing::ManualClock;

@@ -12,8 +12,8 @@ use restate_sdk::errors::{HandlerError, HandlerResult, TerminalError};
 use restate_sdk::serde::Json;
 use serde::{Deserialize, Serialize};
 use tool_runtime::ToolRunner;
-use tool_runtime::agent::{ClientAnswer, Input};
-use tool_runtime::call::{Decider, Question};
+use tool_runtime::agent::Input;
+use tool_runtime::call::{ClientAnswer, Decider, Question};
 use tool_runtime::runner::ApprovalDecision;
 
 use crate::entry::store;

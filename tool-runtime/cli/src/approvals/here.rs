@@ -1,8 +1,7 @@
 //! Decisions on calls of the data folder, which this process carries out.
 
 use tool_runtime::Outcome;
-use tool_runtime::agent::ClientAnswer;
-use tool_runtime::call::{Decider, Question};
+use tool_runtime::call::{ClientAnswer, Decider, Question};
 use tool_runtime::runner::{ResumeError, RunSnapshot};
 use tool_runtime::store::PendingCall;
 

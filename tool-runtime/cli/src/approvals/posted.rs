@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
-use tool_runtime::agent::{ClientAnswer, Input, RunQueue};
-use tool_runtime::call::{CallId, DecisionError, Question, Violation};
+use tool_runtime::agent::{Input, RunQueue};
+use tool_runtime::call::{CallId, ClientAnswer, DecisionError, Question, Violation};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{
     AuditRecord, DecisionKind, DecisionRecord, Key, PendingCall, RecordFilter, Store, StoredDocument, StoredRun,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use tool_runtime::RunOptions;
-use tool_runtime::agent::{Agent, ClientAnswer, Input};
-use tool_runtime::call::{CallId, Question, Suspension};
+use tool_runtime::agent::{Agent, Input};
+use tool_runtime::call::{CallId, ClientAnswer, Question, Suspension};
 use tool_runtime::store::RecordFilter;
 use tool_runtime::wire::Message;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::IsTerminal as _;
 
-use tool_runtime::agent::{ClientAnswer, Conversation, Input, TurnOutcome, WaitingCall};
-use tool_runtime::call::{Decider, Question, Suspension};
+use tool_runtime::agent::{Conversation, Input, TurnOutcome, WaitingCall};
+use tool_runtime::call::{ClientAnswer, Decider, Question, Suspension};
 use tool_runtime::error::Problem;
 use tool_runtime::media::Media;
 use tool_runtime::runner::{ApprovalDecision, ResumeError};

@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 use tracing::Span;
 
+use crate::agent::WaitingCall;
 use crate::agent::turns::Turns;
 use crate::agent::turns::state::{CallState, ConversationState, Slot, ToGate};
-use crate::agent::{ClientAnswer, WaitingCall};
 use crate::call::{
-    CallId, Decider, DecisionError, Intervention, Outcome, Question, SafeError, Suspension, ToolInvocationRecord,
+    CallId, ClientAnswer, Decider, DecisionError, Intervention, Outcome, Question, SafeError, Suspension,
+    ToolInvocationRecord,
 };
 use crate::runner::ledger::recover;
 use crate::runner::{ApprovalDecision, Known, ResumeError, Run, shows};

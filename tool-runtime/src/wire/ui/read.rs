@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 
 pub use error::ChatError;
 pub(crate) use error::ChatErrorKind;
-pub use request::{ChatAnswer, ChatRequest};
+pub use request::ChatRequest;
 
-use crate::call::{CallId, Question, Suspension};
+use crate::call::{CallId, ClientAnswer, Question, Suspension};
 use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
 use crate::wire::history::CallMessage;
@@ -33,7 +33,7 @@ const ID_BYTES: usize = 128;
 /// use tool_runtime::call::{CallId, Suspension};
 /// use tool_runtime::wire::Message;
 /// use tool_runtime::wire::history::{CallMessage, Part};
-/// use tool_runtime::wire::ui::{ChatAnswer, ChatReader};
+/// use tool_runtime::wire::ui::ChatReader;
 ///
 /// let call = CallMessage::new("call_1", "mail__send", "{}");
 /// let history = [Message::Assistant(vec![Part::Call(call)])];
@@ -44,7 +44,7 @@ const ID_BYTES: usize = 128;
 ///     {"id":"m2","role":"assistant","parts":[{"type":"tool-mail__send","toolCallId":"call_1",
 ///         "state":"approval-responded","input":{},"approval":{"approved":true,
 ///             "id":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.call_1"}}]}]}"#)?;
-/// assert!(matches!(&request.answers[..], [ChatAnswer::Decision { approved: true, .. }]));
+/// assert!(matches!(&request.decisions[..], [(_, true, None)]));
 /// assert_eq!(request.message_id.as_deref(), Some("m2"));
 ///
 /// let forged = br#"{"id":"chat_1","messages":[{"id":"m2","role":"assistant","parts":[
@@ -227,30 +227,27 @@ impl ChatReader {
             };
             let answer = self.answer(call.id);
             let id = CallId::new(call.id);
-            request.answers.push(match (&call.claim, answer) {
+            match (&call.claim, answer) {
                 (Claim::Decided { question, approved, reason }, Some(ResultSource::Pending)) => {
                     // The gate checks and records whether the call still asks it.
                     let question = question.parse::<Question>().ok().filter(|question| *question.call_id() == id);
                     let question = question.ok_or_else(forged)?;
-                    decision_on(question, *approved, *reason)
+                    request.decisions.push((question, *approved, reason.map(str::to_owned)));
                 }
                 (Claim::Decided { .. }, Some(ResultSource::Client)) => return Err(forged()),
                 (Claim::Decided { question, approved, reason }, Some(ResultSource::Ended)) => {
                     let question = question.parse::<Question>().ok().filter(|question| *question.call_id() == id);
-                    late.extend(question.map(|question| decision_on(question, *approved, *reason)));
-                    continue;
+                    late.extend(question.map(|question| (question, *approved, reason.map(str::to_owned))));
                 }
-                (Claim::Output(json), Some(ResultSource::Client)) => ChatAnswer::Output { id, json: json.clone() },
-                (Claim::Failed, Some(ResultSource::Client)) => ChatAnswer::Failed { id },
-                _ => continue,
-            });
+                (Claim::Output(json), Some(ResultSource::Client)) => {
+                    request.answers.push(ClientAnswer::value(id, json.clone()));
+                }
+                (Claim::Failed, Some(ResultSource::Client)) => request.answers.push(ClientAnswer::Failed { id }),
+                _ => {}
+            }
         }
         Ok(request.or_late(late))
     }
-}
-
-fn decision_on(question: Question, approved: bool, reason: Option<&str>) -> ChatAnswer {
-    ChatAnswer::Decision { question, approved, reason: reason.map(str::to_owned) }
 }
 
 /// An id that is neither empty nor implausibly long.

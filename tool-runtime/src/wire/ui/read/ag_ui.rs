@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::call::{CallId, Question};
+use crate::call::{CallId, ClientAnswer, Question};
 use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
 use crate::wire::history::{CallMessage, Media, Part, ResultMessage};
 use crate::wire::ui::read::{
-    ChatAnswer, ChatError, ChatErrorKind, ChatReader, ChatRequest, check, check::ResultSource, decision, file, id,
+    ChatError, ChatErrorKind, ChatReader, ChatRequest, check, check::ResultSource, decision, file, id,
 };
 
 /// The body that a client posts.
@@ -125,34 +125,42 @@ impl<'a> Input<'a> {
 impl ChatReader {
     /// The answers and the text of a client whose history was checked.
     pub(super) fn resumed(&self, mut input: Input<'_>) -> Result<ChatRequest, ChatError> {
-        let (mut answered, mut late) = (BTreeMap::new(), Vec::new());
+        let (mut decided, mut answered, mut late) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for (at, resume) in input.resume.iter().enumerate() {
             let answer = self.answer(resume.id);
             let refused = |kind| Err(ChatError::new(kind, format!("/resume/{at}")));
             if answer.is_none() {
                 return refused(ChatErrorKind::Forged);
             }
-            if answered.contains_key(resume.id) || input.results.contains_key(resume.id) {
+            let is_known = decided.contains_key(resume.id) || answered.contains_key(resume.id);
+            if is_known || input.results.contains_key(resume.id) {
                 return refused(ChatErrorKind::Duplicate);
             }
-            if answer == Some(&ResultSource::Ended) {
-                late.extend(resume.question.as_ref().and_then(|_| resume.answer(true, at).ok()));
-                continue;
+            match answer {
+                Some(ResultSource::Ended) => {
+                    late.extend(resume.question.as_ref().and_then(|_| resume.decision(at).ok()));
+                }
+                Some(ResultSource::Pending) => {
+                    decided.insert(resume.id, resume.decision(at)?);
+                }
+                _ => {
+                    answered.insert(resume.id, resume.answer(at)?);
+                }
             }
-            answered.insert(resume.id, resume.answer(answer == Some(&ResultSource::Pending), at)?);
         }
         let mut asked = self.issued.values().filter(|(_, answer)| *answer == ResultSource::Pending);
-        if asked.any(|(call, _)| !answered.contains_key(call.id.as_str())) {
+        if asked.any(|(call, _)| !decided.contains_key(call.id.as_str())) {
             return Err(ChatError::new(ChatErrorKind::Interrupts, "/resume"));
         }
         let mut request = ChatRequest::new(std::mem::take(&mut input.thread));
         request.run_id = Some(std::mem::take(&mut input.run));
         for id in input.named() {
+            request.decisions.extend(decided.remove(id.as_str()));
             let claim = input.results.remove(id.as_str());
             request.answers.extend(match (self.answer(id.as_str()), answered.remove(id.as_str()), claim) {
-                (Some(ResultSource::Pending | ResultSource::Client), Some(answer), _) => Some(answer),
-                (Some(ResultSource::Client), None, Some(Claim::Output(json))) => Some(ChatAnswer::Output { id, json }),
-                (Some(ResultSource::Client), None, Some(Claim::Failed)) => Some(ChatAnswer::Failed { id }),
+                (Some(ResultSource::Client), Some(answer), _) => Some(answer),
+                (Some(ResultSource::Client), None, Some(Claim::Output(json))) => Some(ClientAnswer::value(id, json)),
+                (Some(ResultSource::Client), None, Some(Claim::Failed)) => Some(ClientAnswer::Failed { id }),
                 _ => None,
             });
         }
@@ -169,25 +177,23 @@ impl Resume<'_> {
         self.question.clone().ok_or_else(forged)
     }
 
-    fn answer(&self, asks: bool, at: usize) -> Result<ChatAnswer, ChatError> {
-        let id = CallId::new(self.id);
+    /// The person's decision on a call that waits for one.
+    fn decision(&self, at: usize) -> Result<(Question, bool, Option<String>), ChatError> {
+        let Some(payload) = self.payload else { return Ok((self.asked(at)?, false, None)) };
         let path = format!("/resume/{at}/payload");
-        match self.payload {
-            None if asks => Ok(ChatAnswer::Decision { question: self.asked(at)?, approved: false, reason: None }),
-            None => Ok(ChatAnswer::Failed { id }),
-            Some(payload) if asks => {
-                // Other arguments were not offered, so that none is taken for approved.
-                if payload.get("editedArgs").is_some() {
-                    return Err(malformed(format!("{path}/editedArgs")));
-                }
-                let (approved, reason) = decision(payload, &path)?;
-                Ok(ChatAnswer::Decision { question: self.asked(at)?, approved, reason: reason.map(str::to_owned) })
-            }
-            Some(payload) => {
-                let json = serde_json::to_string(payload).map_err(|_| malformed(path))?;
-                Ok(ChatAnswer::Output { id, json })
-            }
+        // Other arguments were not offered, so that none is taken for approved.
+        if payload.get("editedArgs").is_some() {
+            return Err(malformed(format!("{path}/editedArgs")));
         }
+        let (approved, reason) = decision(payload, &path)?;
+        Ok((self.asked(at)?, approved, reason.map(str::to_owned)))
+    }
+
+    /// The client's answer to a call that it executes.
+    fn answer(&self, at: usize) -> Result<ClientAnswer, ChatError> {
+        let Some(payload) = self.payload else { return Ok(ClientAnswer::failed(self.id)) };
+        let json = serde_json::to_string(payload).map_err(|_| malformed(format!("/resume/{at}/payload")))?;
+        Ok(ClientAnswer::value(self.id, json))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::call::{CallId, Question};
+use crate::call::{ClientAnswer, Question};
 use crate::wire::history::Media;
 use crate::wire::ui::read::{ChatError, ChatErrorKind};
 
-/// A request of a chat UI, read and checked. Take the answers first, and then the text, if there is one.
+/// A request of a chat UI, read and checked. Take the decisions and answers first, and then the text, if there is one.
 ///
 /// [`ChatReader`](crate::wire::ui::ChatReader) has an example.
 #[derive(Clone, PartialEq, Eq)]
@@ -20,9 +20,12 @@ pub struct ChatRequest {
     /// The id of the message that the response continues, for
     /// [`UiEncoder::resuming`](crate::wire::ui::UiEncoder::resuming); `None` if it begins another message.
     pub message_id: Option<String>,
-    /// The answers to calls that wait, in the order of the calls. A body that brings nothing else keeps its decisions on
-    /// calls that have ended: [`Conversation::check`](crate::agent::Conversation::check) refuses and records them.
-    pub answers: Vec<ChatAnswer>,
+    /// The person's decisions, in the order of the calls: each with the question that they were shown, whether the call
+    /// may run, and the reason, if they gave one. A body that brings nothing else keeps its decisions on calls that have
+    /// ended: [`Conversation::check`](crate::agent::Conversation::check) refuses and records them.
+    pub decisions: Vec<(Question, bool, Option<String>)>,
+    /// The client's answers to calls that it executes, in the order of the calls.
+    pub answers: Vec<ClientAnswer>,
     /// The user's text; `None` if the body has no new message with text.
     pub text: Option<String>,
     /// The files that the user sent with the text.
@@ -31,75 +34,49 @@ pub struct ChatRequest {
 
 impl ChatRequest {
     pub(super) const fn new(chat_id: String) -> Self {
-        Self { chat_id, run_id: None, message_id: None, answers: Vec::new(), text: None, files: Vec::new() }
+        Self {
+            chat_id,
+            run_id: None,
+            message_id: None,
+            decisions: Vec::new(),
+            answers: Vec::new(),
+            text: None,
+            files: Vec::new(),
+        }
     }
 
     /// Takes decisions on calls that have ended, if the body brings nothing else: the conversation refuses and records
     /// a body that was sent twice. Next to other content they are the client's memory of earlier requests.
-    pub(super) fn or_late(mut self, late: Vec<ChatAnswer>) -> Self {
-        if self.text.is_none() && self.files.is_empty() && self.answers.is_empty() {
-            self.answers = late;
+    pub(super) fn or_late(mut self, late: Vec<(Question, bool, Option<String>)>) -> Self {
+        if self.is_empty() {
+            self.decisions = late;
         }
         self
     }
 
     pub(super) fn brings_something(self) -> Result<Self, ChatError> {
-        if self.text.is_none() && self.files.is_empty() && self.answers.is_empty() {
+        if self.is_empty() {
             return Err(ChatError::new(ChatErrorKind::Empty, "/messages"));
         }
         Ok(self)
     }
-}
 
-/// One answer to a call that waits.
-///
-/// [`ChatReader`](crate::wire::ui::ChatReader) has an example.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ChatAnswer {
-    /// A person decided.
-    Decision {
-        /// The question that they were shown.
-        question: Question,
-        /// Whether the call may run.
-        approved: bool,
-        /// The person's reason; `None` if they gave no reason.
-        reason: Option<String>,
-    },
-    /// The client executed the call.
-    Output {
-        /// The id of the call.
-        id: CallId,
-        /// The result as JSON text.
-        json: String,
-    },
-    /// The client could not execute the call.
-    Failed {
-        /// The id of the call.
-        id: CallId,
-    },
+    fn is_empty(&self) -> bool {
+        self.text.is_none() && self.files.is_empty() && self.decisions.is_empty() && self.answers.is_empty()
+    }
 }
 
 // Texts of people and clients stay out of logs.
 impl fmt::Debug for ChatRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decisions: Vec<_> = self.decisions.iter().map(|(question, approved, _)| (question, approved)).collect();
         f.debug_struct("ChatRequest")
             .field("chat_id", &self.chat_id)
             .field("run_id", &self.run_id)
             .field("message_id", &self.message_id)
+            .field("decisions", &decisions)
             .field("answers", &self.answers)
             .field("files", &self.files.len())
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ChatAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, id) = match self {
-            Self::Decision { question, .. } => ("Decision", question.call_id()),
-            Self::Output { id, .. } => ("Output", id),
-            Self::Failed { id } => ("Failed", id),
-        };
-        f.debug_struct(name).field("id", id).finish_non_exhaustive()
     }
 }

@@ -9,12 +9,12 @@ use crate::call::CallId;
 /// A client's answer to a call that it executes.
 ///
 /// ```
-/// use tool_runtime::agent::ClientAnswer;
+/// use tool_runtime::call::ClientAnswer;
 ///
 /// let answers = [ClientAnswer::value("call_1", r#"{"line":7}"#), ClientAnswer::failed("call_2")];
 /// # let _ = answers;
 /// ```
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ClientAnswer {
