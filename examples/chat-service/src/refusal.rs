@@ -5,9 +5,10 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use tool_runtime::error::ParseError;
 use tool_runtime::runner::ResumeError;
 use tool_runtime::store::StoreError;
-use tool_runtime::wire::ui::{ChatError, Protocol, UiEncoder, UiEvent};
+use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
 
 use crate::request::Named;
 use crate::routes::streamed;
@@ -20,7 +21,7 @@ pub(crate) enum Refusal {
     /// The body names no chat.
     NoChat,
     /// The body does not have the form that a chat UI posts, or makes a claim that cannot be true.
-    Chat(ChatError),
+    Chat(ParseError),
     /// A decision or an answer does not fit the call that waits, or the decider may not decide.
     Resume(ResumeError),
     /// Another request has the chat, or a worker continues it.
@@ -29,8 +30,8 @@ pub(crate) enum Refusal {
     Damaged,
 }
 
-impl From<ChatError> for Refusal {
-    fn from(error: ChatError) -> Self {
+impl From<ParseError> for Refusal {
+    fn from(error: ParseError) -> Self {
         Self::Chat(error)
     }
 }

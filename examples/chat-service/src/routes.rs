@@ -11,7 +11,8 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use tokio::task::JoinHandle;
 use tool_runtime::agent::{Input, UiStream};
-use tool_runtime::wire::ui::{ChatError, ChatRequest, Protocol};
+use tool_runtime::error::ParseError;
+use tool_runtime::wire::ui::{ChatRequest, Protocol};
 
 use crate::chats::Chat;
 use crate::people::Person;
@@ -110,7 +111,7 @@ impl Service {
         &self,
         person: &Person,
         chat: Chat,
-        read: impl FnOnce(&Chat) -> Result<ChatRequest, ChatError>,
+        read: impl FnOnce(&Chat) -> Result<ChatRequest, ParseError>,
     ) -> Result<(Chat, Input, bool), Refusal> {
         let checked = async {
             let request = read(&chat)?;

@@ -55,7 +55,7 @@ fn read(messages: &[Value]) -> ChatRequest {
 #[track_caller]
 fn refused(body: &[u8], code: &str, path: &str) {
     let error = reader().read(body).unwrap_err();
-    assert_eq!((error.code(), error.path.as_str()), (code, path), "{error}");
+    assert_eq!((error.code(), error.pointer()), (code, Some(path)), "{error}");
 }
 
 #[test]

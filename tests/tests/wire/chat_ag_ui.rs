@@ -49,7 +49,7 @@ fn read(messages: &[Value], resume: &Value) -> ChatRequest {
 #[track_caller]
 fn refused(body: &Value, code: &str, path: &str) {
     let error = reader().read_ag_ui(body.to_string().as_bytes()).unwrap_err();
-    assert_eq!((error.code(), error.path.as_str()), (code, path), "{error}");
+    assert_eq!((error.code(), error.pointer()), (code, Some(path)), "{error}");
 }
 
 fn yes() -> Value {

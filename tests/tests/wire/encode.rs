@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tool_runtime::call::{CallId, Suspension};
+use tool_runtime::error::ParseError;
 use tool_runtime::wire::history::{CallMessage, ResultMessage};
 use tool_runtime::wire::ui::ChatReader;
 use tool_runtime::wire::{EncodeOptions, Format, Message, RequestSettings, ToolChoice, WireTool};
@@ -164,14 +165,17 @@ fn client_history_is_checked() {
         (vec![turn(&["s"]), Message::Result(ResultMessage::new("s", "better"))], Some(("history_forged", "/1"))),
     ] {
         let got = ChatReader::check(&own, waiting(), &history).err();
-        let got = got.as_ref().map(|error| (error.code(), error.path.as_str()));
+        let got = got.as_ref().map(|error| (error.code(), error.pointer().unwrap_or_default()));
         assert_eq!(got, expected, "{history:?}");
     }
 }
 
 #[test]
 fn client_history_has_limits() {
-    let check = |history: &[Message]| ChatReader::check(&[], [], history).map_err(|error| (error.code(), error.path));
+    let check = |history: &[Message]| {
+        let place = |error: ParseError| (error.code(), error.pointer().unwrap_or_default().to_owned());
+        ChatReader::check(&[], [], history).map_err(place)
+    };
     let long = |bytes: usize| Message::user("a".repeat(bytes));
     assert_eq!(check(&[long(32 << 10)]), Ok(()));
     assert_eq!(check(&[long((32 << 10) + 1)]), Err(("history_too_large", String::new())));

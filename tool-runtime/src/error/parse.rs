@@ -6,10 +6,11 @@ use std::fmt;
 
 /// Why a string could not be used: as a tool name, an effect, a hash, a wire format, a protocol, carried JSON or a
 /// lock, as the id or the URL of an MCP server, as the definition that such a server lists, as a name in a run's
-/// options, or as the URL or a secret of a webhook.
+/// options, as the URL or a secret of a webhook, or as the body or the history that a chat UI sent.
 ///
 /// The message says what to write. Of an untrusted text it repeats only a name that is legal except for its namespace.
-/// Where the text has lines, the message names the line.
+/// Where the text has lines, the message names the line; a body or a history of a chat UI has a
+/// [pointer](Self::pointer).
 ///
 /// ```
 /// use tool_runtime::ToolEffect;
@@ -21,22 +22,30 @@ use std::fmt;
 pub struct ParseError {
     code: &'static str,
     message: Cow<'static, str>,
+    pointer: Option<Box<str>>,
 }
 
 impl ParseError {
     pub(crate) const fn new(code: &'static str, message: &'static str) -> Self {
-        Self { code, message: Cow::Borrowed(message) }
+        Self { code, message: Cow::Borrowed(message), pointer: None }
     }
 
     /// A message that names what to write. It repeats a string only if every character of it is known to be harmless.
     pub(crate) const fn formatted(code: &'static str, message: String) -> Self {
-        Self { code, message: Cow::Owned(message) }
+        Self { code, message: Cow::Owned(message), pointer: None }
     }
 
     /// The text is none of these names of a `kind`.
     pub(crate) fn none_of<'a>(code: &'static str, kind: &str, names: impl IntoIterator<Item = &'a str>) -> Self {
         let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
-        Self { code, message: format!("unknown {kind}; write one of {}", names.join(", ")).into() }
+        Self::formatted(code, format!("unknown {kind}; write one of {}", names.join(", ")))
+    }
+
+    /// Names the place of the mistake, as a JSON Pointer.
+    #[cfg(feature = "wire")]
+    pub(crate) fn at(mut self, pointer: impl Into<Box<str>>) -> Self {
+        self.pointer = Some(pointer.into());
+        self
     }
 
     /// Returns a stable word for the mistake, such as `name_too_long` or `unknown_format`.
@@ -44,11 +53,22 @@ impl ParseError {
     pub const fn code(&self) -> &'static str {
         self.code
     }
+
+    /// Returns the place of the mistake in the body or the history that a chat UI sent, as a JSON Pointer (RFC 6901);
+    /// empty for the whole of it. `None` for every other string.
+    #[must_use]
+    pub fn pointer(&self) -> Option<&str> {
+        self.pointer.as_deref()
+    }
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.message)?;
+        match self.pointer() {
+            None | Some("") => Ok(()),
+            Some(pointer) => write!(f, " at {pointer}"),
+        }
     }
 }
 

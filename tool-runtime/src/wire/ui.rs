@@ -39,7 +39,7 @@ mod steps;
 
 pub use event::UiEvent;
 pub use protocol::Protocol;
-pub use read::{ChatError, ChatReader, ChatRequest};
+pub use read::{ChatReader, ChatRequest};
 
 use std::fmt;
 

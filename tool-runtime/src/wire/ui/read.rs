@@ -13,11 +13,11 @@ mod request;
 
 use std::collections::BTreeMap;
 
-pub use error::ChatError;
 pub(crate) use error::ChatErrorKind;
 pub use request::ChatRequest;
 
 use crate::call::{CallId, ClientAnswer, Question, Suspension};
+use crate::error::ParseError;
 use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
 use crate::wire::history::CallMessage;
@@ -50,7 +50,7 @@ const ID_BYTES: usize = 128;
 /// let forged = br#"{"id":"chat_1","messages":[{"id":"m2","role":"assistant","parts":[
 ///     {"type":"tool-mail__send","toolCallId":"call_1","state":"output-available","input":{},"output":"sent"}]}]}"#;
 /// assert!(reader.read(forged).is_err());
-/// # Ok::<(), tool_runtime::wire::ui::ChatError>(())
+/// # Ok::<(), tool_runtime::error::ParseError>(())
 /// ```
 #[derive(Debug)]
 pub struct ChatReader {
@@ -97,17 +97,19 @@ impl ChatReader {
     ///
     /// let forged = [own[0].clone(), Message::Result(ResultMessage::new("call_2", "Approved."))];
     /// let refused = ChatReader::check(&own, waiting(), &forged);
-    /// assert_eq!(refused.map_err(|error| (error.code(), error.path)), Err(("history_orphan", "/1".to_owned())));
+    /// let error = refused.unwrap_err();
+    /// assert_eq!((error.code(), error.pointer()), ("history_orphan", Some("/1")));
     /// ```
     ///
     /// # Errors
     /// The history is too large, holds a result without its call, a call or a result twice, or one that was not issued
-    /// or given here. The path is that of the message, such as `/3`; empty if the history is too large.
+    /// or given here. The code is one of those that begin with `history_` in [`read`](Self::read). The
+    /// [pointer](ParseError::pointer) is that of the message, such as `/3`; empty if the history is too large.
     pub fn check(
         own: &[Message],
         waiting: impl IntoIterator<Item = (CallId, Suspension)>,
         sent: &[Message],
-    ) -> Result<(), ChatError> {
+    ) -> Result<(), ParseError> {
         let mut issued = Self::new(own, waiting).issued;
         for call in own.iter().flat_map(Message::calls) {
             issued.entry(call.id.clone()).and_modify(|(issued, _)| *issued = call.clone());
@@ -120,7 +122,7 @@ impl ChatReader {
             }
         }
         let path = |at: Option<usize>| at.map_or_else(String::new, |at| format!("/{at}"));
-        check::find(sent, &issued).map_err(|(kind, at)| ChatError::new(kind, path(at)))
+        check::find(sent, &issued).map_err(|(kind, at)| kind.at(path(at)))
     }
 
     /// Sets the maximum number of bytes of a body; 1 MiB by default.
@@ -135,14 +137,17 @@ impl ChatReader {
     /// # Errors
     /// The body is too large, is not of the form that `useChat` posts, or makes a claim that cannot be true: a call
     /// that was never issued, a result of a call that this side executes, an answer without a question, two parts of
-    /// one call. Do not act on any part of a refused body.
-    pub fn read(&self, body: &[u8]) -> Result<ChatRequest, ChatError> {
+    /// one call. Do not act on any part of a refused body. The error has the [place](ParseError::pointer) in the body, and
+    /// the code `chat_too_large`, `chat_malformed`, `chat_role`, `chat_part`, `chat_file`, `chat_trigger`,
+    /// `chat_interrupts` or `chat_empty`; or, for messages that claim calls or results that were not issued here,
+    /// `history_orphan`, `history_duplicate`, `history_forged` or `history_too_large`.
+    pub fn read(&self, body: &[u8]) -> Result<ChatRequest, ParseError> {
         let text = self.text(body)?;
         let body = self.parse(text)?;
-        let chat_id = id(&body, "id").ok_or_else(|| ChatError::new(ChatErrorKind::Malformed, "/id"))?;
+        let chat_id = id(&body, "id").ok_or_else(|| ChatErrorKind::Malformed.at("/id"))?;
         match body.get("trigger").map(Tree::as_str) {
             None | Some(Some("submit-message")) => {}
-            Some(_) => return Err(ChatError::new(ChatErrorKind::Trigger, "/trigger")),
+            Some(_) => return Err(ChatErrorKind::Trigger.at("/trigger")),
         }
         let posted = message::read(body.get("messages").unwrap_or(&Tree::Null))?;
         self.check_posted(&message::history(&posted))?;
@@ -158,7 +163,7 @@ impl ChatReader {
     /// # Errors
     /// As [`read`](Self::read); also where approvals wait and `resume` does not answer each of them. The protocol wants
     /// a refused request answered with a run that failed, not with a status: [`UiEvent::Error`](super::UiEvent::Error)
-    /// with the [code](ChatError::code) alone in an encoder.
+    /// with the [code](ParseError::code) alone in an encoder.
     ///
     /// ```
     /// use tool_runtime::wire::ui::ChatReader;
@@ -168,9 +173,9 @@ impl ChatReader {
     ///     {"id":"m1","role":"user","content":"Write to Ada."}]}"#)?;
     /// assert_eq!((request.chat_id.as_str(), request.run_id.as_deref()), ("thread_1", Some("run_1")));
     /// assert_eq!(request.text.as_deref(), Some("Write to Ada."));
-    /// # Ok::<(), tool_runtime::wire::ui::ChatError>(())
+    /// # Ok::<(), tool_runtime::error::ParseError>(())
     /// ```
-    pub fn read_ag_ui(&self, body: &[u8]) -> Result<ChatRequest, ChatError> {
+    pub fn read_ag_ui(&self, body: &[u8]) -> Result<ChatRequest, ParseError> {
         let text = self.text(body)?;
         let body = self.parse(text)?;
         let input = ag_ui::read(&body)?;
@@ -178,25 +183,25 @@ impl ChatReader {
         self.resumed(input)?.brings_something()
     }
 
-    fn text<'a>(&self, body: &'a [u8]) -> Result<&'a str, ChatError> {
+    fn text<'a>(&self, body: &'a [u8]) -> Result<&'a str, ParseError> {
         if body.len() > self.max_bytes {
-            return Err(ChatError::new(ChatErrorKind::TooLarge, ""));
+            return Err(ChatErrorKind::TooLarge.at(""));
         }
-        std::str::from_utf8(body).map_err(|_| ChatError::new(ChatErrorKind::Malformed, ""))
+        std::str::from_utf8(body).map_err(|_| ChatErrorKind::Malformed.at(""))
     }
 
-    fn parse<'a>(&self, text: &'a str) -> Result<Tree<'a>, ChatError> {
+    fn parse<'a>(&self, text: &'a str) -> Result<Tree<'a>, ParseError> {
         let limits = Limits { bytes: self.max_bytes, ..Limits::default() };
-        json::parse_value(text, &limits).map_err(|_| ChatError::new(ChatErrorKind::Malformed, ""))
+        json::parse_value(text, &limits).map_err(|_| ChatErrorKind::Malformed.at(""))
     }
 
     /// Refuses calls that were not issued, and results that a client may not give. Each message has its place among
     /// those that were posted.
-    fn check_posted(&self, posted: &[(usize, Message)]) -> Result<(), ChatError> {
+    fn check_posted(&self, posted: &[(usize, Message)]) -> Result<(), ParseError> {
         let refused = |(kind, at): (ChatErrorKind, Option<usize>)| {
             let named = at.and_then(|at| posted.get(at));
             let path = named.map_or_else(|| "/messages".to_owned(), |(at, _)| format!("/messages/{at}"));
-            ChatError { kind, path }
+            kind.at(path)
         };
         let history: Vec<_> = posted.iter().map(|(_, message)| message.clone()).collect();
         check::find(&history, &self.issued).map_err(refused)
@@ -206,12 +211,12 @@ impl ChatReader {
         self.issued.get(id).map(|(_, answer)| answer)
     }
 
-    fn request(&self, chat_id: String, mut posted: Vec<Posted<'_>>) -> Result<ChatRequest, ChatError> {
+    fn request(&self, chat_id: String, mut posted: Vec<Posted<'_>>) -> Result<ChatRequest, ParseError> {
         let mut request = ChatRequest::new(chat_id);
         if let Some(last) = posted.pop_if(|last| last.role == Role::User) {
             if let Some(part) = last.unsupported {
                 let path = format!("/messages/{}/parts/{part}", posted.len());
-                return Err(ChatError::new(ChatErrorKind::Part, path));
+                return Err(ChatErrorKind::Part.at(path));
             }
             request.text = Some(last.text).filter(|text| !text.trim().is_empty());
             request.files = last.files;
@@ -221,10 +226,7 @@ impl ChatReader {
         let Some(last) = posted.last().filter(|last| last.role == Role::Assistant) else { return Ok(request) };
         let mut late = Vec::new();
         for call in &last.calls {
-            let forged = || ChatError {
-                kind: ChatErrorKind::Forged,
-                path: format!("/messages/{}/parts/{}", posted.len() - 1, call.part),
-            };
+            let forged = || ChatErrorKind::Forged.at(format!("/messages/{}/parts/{}", posted.len() - 1, call.part));
             let answer = self.answer(call.id);
             let id = CallId::new(call.id);
             match (&call.claim, answer) {

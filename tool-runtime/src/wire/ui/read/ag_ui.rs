@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::call::{CallId, ClientAnswer, Question};
+use crate::error::ParseError;
 use crate::json::{self, Limits, Tree};
 use crate::wire::Message;
 use crate::wire::history::{CallMessage, Media, Part, ResultMessage};
-use crate::wire::ui::read::{
-    ChatError, ChatErrorKind, ChatReader, ChatRequest, check, check::ResultSource, decision, file, id,
-};
+use crate::wire::ui::read::{ChatErrorKind, ChatReader, ChatRequest, check, check::ResultSource, decision, file, id};
 
 /// The body that a client posts.
 pub(super) struct Input<'a> {
@@ -41,7 +40,7 @@ struct Resume<'a> {
     payload: Option<&'a Tree<'a>>,
 }
 
-pub(super) fn read<'a>(body: &'a Tree<'a>) -> Result<Input<'a>, ChatError> {
+pub(super) fn read<'a>(body: &'a Tree<'a>) -> Result<Input<'a>, ParseError> {
     let thread = id(body, "threadId").ok_or_else(|| malformed("/threadId"))?;
     let run = id(body, "runId").ok_or_else(|| malformed("/runId"))?;
     let resume = match body.get("resume") {
@@ -52,7 +51,7 @@ pub(super) fn read<'a>(body: &'a Tree<'a>) -> Result<Input<'a>, ChatError> {
         Input { thread, run, history: Vec::new(), results: BTreeMap::new(), resume, text: None, files: Vec::new() };
     let messages = body.get("messages").and_then(Tree::as_array).ok_or_else(|| malformed("/messages"))?;
     if messages.len() > check::MAX_MESSAGES {
-        return Err(ChatError::new(ChatErrorKind::HistoryTooLarge, "/messages"));
+        return Err(ChatErrorKind::HistoryTooLarge.at("/messages"));
     }
     for (at, message) in messages.iter().enumerate() {
         input.take(at, message, at + 1 == messages.len())?;
@@ -61,7 +60,7 @@ pub(super) fn read<'a>(body: &'a Tree<'a>) -> Result<Input<'a>, ChatError> {
 }
 
 impl<'a> Input<'a> {
-    fn take(&mut self, at: usize, message: &'a Tree<'a>, is_last: bool) -> Result<(), ChatError> {
+    fn take(&mut self, at: usize, message: &'a Tree<'a>, is_last: bool) -> Result<(), ParseError> {
         let path = format!("/messages/{at}");
         match message.get("role").and_then(Tree::as_str) {
             Some("user") => {
@@ -82,12 +81,12 @@ impl<'a> Input<'a> {
             }
             // Data that was streamed to the client, or that only the client shows.
             Some("reasoning" | "activity") => {}
-            _ => return Err(ChatError::new(ChatErrorKind::Role, format!("{path}/role"))),
+            _ => return Err(ChatErrorKind::Role.at(format!("{path}/role"))),
         }
         Ok(())
     }
 
-    fn calls(&mut self, at: usize, message: &'a Tree<'a>, path: &str) -> Result<(), ChatError> {
+    fn calls(&mut self, at: usize, message: &'a Tree<'a>, path: &str) -> Result<(), ParseError> {
         let posted = match message.get("toolCalls") {
             None | Some(Tree::Null) => return Ok(()),
             Some(calls) => calls.as_array().ok_or_else(|| malformed(format!("{path}/toolCalls")))?,
@@ -124,11 +123,11 @@ impl<'a> Input<'a> {
 
 impl ChatReader {
     /// The answers and the text of a client whose history was checked.
-    pub(super) fn resumed(&self, mut input: Input<'_>) -> Result<ChatRequest, ChatError> {
+    pub(super) fn resumed(&self, mut input: Input<'_>) -> Result<ChatRequest, ParseError> {
         let (mut decided, mut answered, mut late) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for (at, resume) in input.resume.iter().enumerate() {
             let answer = self.answer(resume.id);
-            let refused = |kind| Err(ChatError::new(kind, format!("/resume/{at}")));
+            let refused = |kind: ChatErrorKind| Err(kind.at(format!("/resume/{at}")));
             if answer.is_none() {
                 return refused(ChatErrorKind::Forged);
             }
@@ -150,7 +149,7 @@ impl ChatReader {
         }
         let mut asked = self.issued.values().filter(|(_, answer)| *answer == ResultSource::Pending);
         if asked.any(|(call, _)| !decided.contains_key(call.id.as_str())) {
-            return Err(ChatError::new(ChatErrorKind::Interrupts, "/resume"));
+            return Err(ChatErrorKind::Interrupts.at("/resume"));
         }
         let mut request = ChatRequest::new(std::mem::take(&mut input.thread));
         request.run_id = Some(std::mem::take(&mut input.run));
@@ -172,13 +171,13 @@ impl ChatReader {
 
 impl Resume<'_> {
     /// The question of a call that waits for a person. An interrupt that names none was not sent by this side.
-    fn asked(&self, at: usize) -> Result<Question, ChatError> {
-        let forged = || ChatError::new(ChatErrorKind::Forged, format!("/resume/{at}"));
+    fn asked(&self, at: usize) -> Result<Question, ParseError> {
+        let forged = || ChatErrorKind::Forged.at(format!("/resume/{at}"));
         self.question.clone().ok_or_else(forged)
     }
 
     /// The person's decision on a call that waits for one.
-    fn decision(&self, at: usize) -> Result<(Question, bool, Option<String>), ChatError> {
+    fn decision(&self, at: usize) -> Result<(Question, bool, Option<String>), ParseError> {
         let Some(payload) = self.payload else { return Ok((self.asked(at)?, false, None)) };
         let path = format!("/resume/{at}/payload");
         // Other arguments were not offered, so that none is taken for approved.
@@ -190,14 +189,14 @@ impl Resume<'_> {
     }
 
     /// The client's answer to a call that it executes.
-    fn answer(&self, at: usize) -> Result<ClientAnswer, ChatError> {
+    fn answer(&self, at: usize) -> Result<ClientAnswer, ParseError> {
         let Some(payload) = self.payload else { return Ok(ClientAnswer::failed(self.id)) };
         let json = serde_json::to_string(payload).map_err(|_| malformed(format!("/resume/{at}/payload")))?;
         Ok(ClientAnswer::value(self.id, json))
     }
 }
 
-fn resume_entries<'a>(entries: &'a [Tree<'a>]) -> Result<Vec<Resume<'a>>, ChatError> {
+fn resume_entries<'a>(entries: &'a [Tree<'a>]) -> Result<Vec<Resume<'a>>, ParseError> {
     let entry = |(at, entry): (usize, &'a Tree<'a>)| {
         let missing = |key: &str| malformed(format!("/resume/{at}/{key}"));
         let id = string(entry, "interruptId").ok_or_else(|| missing("interruptId"))?;
@@ -215,7 +214,7 @@ fn resume_entries<'a>(entries: &'a [Tree<'a>]) -> Result<Vec<Resume<'a>>, ChatEr
 }
 
 /// The text of a message. Its files are read into `files`, if that is `Some`.
-fn text(content: Option<&Tree<'_>>, path: &str, mut files: Option<&mut Vec<Media>>) -> Result<String, ChatError> {
+fn text(content: Option<&Tree<'_>>, path: &str, mut files: Option<&mut Vec<Media>>) -> Result<String, ParseError> {
     let Some(content) = content else { return Err(malformed(format!("{path}/content"))) };
     if let Some(text) = content.as_str() {
         return Ok(text.to_owned());
@@ -231,7 +230,7 @@ fn text(content: Option<&Tree<'_>>, path: &str, mut files: Option<&mut Vec<Media
                     file::add(files, posted_file(part, &path)?, &path)?;
                 }
             }
-            Some(_) if files.is_some() => return Err(ChatError::new(ChatErrorKind::Part, path)),
+            Some(_) if files.is_some() => return Err(ChatErrorKind::Part.at(path)),
             Some(_) => {}
             None => return Err(malformed(path)),
         }
@@ -240,7 +239,7 @@ fn text(content: Option<&Tree<'_>>, path: &str, mut files: Option<&mut Vec<Media
 }
 
 /// A file in the body or at an address. An id at a provider is refused: it could belong to another user's file.
-fn posted_file(part: &Tree<'_>, path: &str) -> Result<Media, ChatError> {
+fn posted_file(part: &Tree<'_>, path: &str) -> Result<Media, ParseError> {
     let path = format!("{path}/source");
     let source = part.get("source").ok_or_else(|| malformed(path.as_str()))?;
     let missing = |key: &str| malformed(format!("{path}/{key}"));
@@ -249,7 +248,7 @@ fn posted_file(part: &Tree<'_>, path: &str) -> Result<Media, ChatError> {
     match string(source, "type") {
         Some("data") => file::in_base64(media_type()?, value, &path),
         Some("url") => file::at_url(media_type()?, value, &path),
-        _ => Err(ChatError::new(ChatErrorKind::Part, path)),
+        _ => Err(ChatErrorKind::Part.at(path)),
     }
 }
 
@@ -264,6 +263,6 @@ fn string<'a>(object: &'a Tree<'_>, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Tree::as_str).filter(|text| !text.is_empty())
 }
 
-fn malformed(path: impl Into<String>) -> ChatError {
-    ChatError::new(ChatErrorKind::Malformed, path)
+fn malformed(path: impl Into<Box<str>>) -> ParseError {
+    ChatErrorKind::Malformed.at(path)
 }

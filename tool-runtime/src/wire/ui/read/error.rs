@@ -1,20 +1,8 @@
-//! [`ChatError`]: why a posted body is refused.
+//! [`ChatErrorKind`]: why a posted body is refused.
 
-use std::fmt;
+use crate::error::ParseError;
 
-/// The reason why a body that a chat UI posted, or a history that a client sent, is refused. It contains no values of
-/// it.
-///
-/// [`ChatReader`](crate::wire::ui::ChatReader) has an example.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ChatError {
-    pub(crate) kind: ChatErrorKind,
-    /// A JSON pointer to the place; empty for the whole.
-    pub path: String,
-}
-
-/// The kinds of [`ChatError`].
+/// The reason why a body that a chat UI posted, or a history that a client sent, is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChatErrorKind {
     /// More bytes, messages or parts than allowed.
@@ -45,21 +33,12 @@ pub(crate) enum ChatErrorKind {
     Empty,
 }
 
-impl ChatError {
-    pub(super) fn new(kind: ChatErrorKind, path: impl Into<String>) -> Self {
-        Self { kind, path: path.into() }
-    }
-
-    /// Returns the stable code: `chat_too_large`, `chat_malformed`, `chat_role`, `chat_part`, `chat_file`,
-    /// `chat_trigger`, `chat_interrupts` or `chat_empty`; or for messages that claim calls or results that were not
-    /// issued here `history_orphan`, `history_duplicate`, `history_forged` or `history_too_large`.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        self.kind.code()
-    }
-}
-
 impl ChatErrorKind {
+    /// Returns the error with the place in the body, as a JSON Pointer; empty for the whole. It contains no values.
+    pub(super) fn at(self, pointer: impl Into<Box<str>>) -> ParseError {
+        ParseError::new(self.code(), self.message()).at(pointer)
+    }
+
     const fn code(self) -> &'static str {
         match self {
             Self::TooLarge => "chat_too_large",
@@ -76,29 +55,23 @@ impl ChatErrorKind {
             Self::Empty => "chat_empty",
         }
     }
-}
 
-impl fmt::Display for ChatError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.kind {
-            ChatErrorKind::TooLarge => "the body is larger than allowed",
-            ChatErrorKind::Malformed => "the body does not have the form that a chat UI posts",
-            ChatErrorKind::Role => "a message has a role that a client does not write",
-            ChatErrorKind::Part => "a part of the message is neither text nor a file",
-            ChatErrorKind::File => {
+    /// A sentence without values.
+    const fn message(self) -> &'static str {
+        match self {
+            Self::TooLarge => "the body is larger than allowed",
+            Self::Malformed => "the body does not have the form that a chat UI posts",
+            Self::Role => "a message has a role that a client does not write",
+            Self::Part => "a part of the message is neither text nor a file",
+            Self::File => {
                 "a file does not match its media type, or its address is neither a data URL in Base64 nor a web address"
             }
-            ChatErrorKind::Trigger => "the trigger is not `submit-message`; send another message instead",
-            ChatErrorKind::Duplicate => "a call occurs twice",
-            ChatErrorKind::HistoryTooLarge => "the messages are larger than allowed",
-            ChatErrorKind::Orphan | ChatErrorKind::Forged => {
-                "the messages claim a call or a result that was not issued here"
-            }
-            ChatErrorKind::Interrupts => "`resume` does not answer every interrupt of the last run",
-            ChatErrorKind::Empty => "the body has neither text nor a file, and answers no call that waits",
-        })?;
-        if self.path.is_empty() { Ok(()) } else { write!(f, " at {}", self.path) }
+            Self::Trigger => "the trigger is not `submit-message`; send another message instead",
+            Self::Duplicate => "a call occurs twice",
+            Self::HistoryTooLarge => "the messages are larger than allowed",
+            Self::Orphan | Self::Forged => "the messages claim a call or a result that was not issued here",
+            Self::Interrupts => "`resume` does not answer every interrupt of the last run",
+            Self::Empty => "the body has neither text nor a file, and answers no call that waits",
+        }
     }
 }
-
-impl std::error::Error for ChatError {}

@@ -1,13 +1,14 @@
 //! Files of a user's message.
 
+use crate::error::ParseError;
 use crate::media::Media;
-use crate::wire::ui::read::{ChatError, ChatErrorKind};
+use crate::wire::ui::read::ChatErrorKind;
 
 /// The maximum number of files of one message.
 const MAX_FILES: usize = 32;
 
 /// A file at this address: a data URL in Base64, or where its provider fetches it.
-pub(super) fn at_url(media_type: &str, url: &str, path: &str) -> Result<Media, ChatError> {
+pub(super) fn at_url(media_type: &str, url: &str, path: &str) -> Result<Media, ParseError> {
     if let Some(data) = url.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:")).and(url.get(5..)) {
         // RFC 2397: `data:image/png;base64,iVBORw0KGgo=`
         let (header, data) = data.split_once(',').ok_or_else(|| refused(path))?;
@@ -22,22 +23,22 @@ pub(super) fn at_url(media_type: &str, url: &str, path: &str) -> Result<Media, C
 }
 
 /// A file in the body itself.
-pub(super) fn in_base64(media_type: &str, data: &str, path: &str) -> Result<Media, ChatError> {
+pub(super) fn in_base64(media_type: &str, data: &str, path: &str) -> Result<Media, ParseError> {
     Media::base64(media_type, data).map_err(|error| match error.code() {
-        "media_too_large" => ChatError::new(ChatErrorKind::TooLarge, path),
+        "media_too_large" => ChatErrorKind::TooLarge.at(path),
         _ => refused(path),
     })
 }
 
 /// Adds a file to those of a message.
-pub(super) fn add(files: &mut Vec<Media>, file: Media, path: &str) -> Result<(), ChatError> {
+pub(super) fn add(files: &mut Vec<Media>, file: Media, path: &str) -> Result<(), ParseError> {
     if files.len() == MAX_FILES {
-        return Err(ChatError::new(ChatErrorKind::TooLarge, path));
+        return Err(ChatErrorKind::TooLarge.at(path));
     }
     files.push(file);
     Ok(())
 }
 
-fn refused(path: &str) -> ChatError {
-    ChatError::new(ChatErrorKind::File, path)
+fn refused(path: &str) -> ParseError {
+    ChatErrorKind::File.at(path)
 }

@@ -1,9 +1,10 @@
 //! The messages of a posted body: only the fields that are read.
 
+use crate::error::ParseError;
 use crate::json::Tree;
 use crate::wire::Message;
 use crate::wire::history::{CallMessage, Media, Part, ResultMessage};
-use crate::wire::ui::read::{ChatError, ChatErrorKind, file, id};
+use crate::wire::ui::read::{ChatErrorKind, file, id};
 
 /// The maximum number of parts of one message.
 const MAX_PARTS: usize = 1024;
@@ -59,7 +60,7 @@ impl Claim<'_> {
     }
 }
 
-pub(super) fn read<'a>(messages: &'a Tree<'_>) -> Result<Vec<Posted<'a>>, ChatError> {
+pub(super) fn read<'a>(messages: &'a Tree<'_>) -> Result<Vec<Posted<'a>>, ParseError> {
     let messages = messages.as_array().filter(|messages| !messages.is_empty());
     let messages = messages.ok_or_else(|| malformed("/messages".to_owned()))?;
     let last = messages.len() - 1;
@@ -83,20 +84,20 @@ pub(super) fn history(posted: &[Posted<'_>]) -> Vec<(usize, Message)> {
     history
 }
 
-fn malformed(path: String) -> ChatError {
-    ChatError { kind: ChatErrorKind::Malformed, path }
+fn malformed(path: String) -> ParseError {
+    ChatErrorKind::Malformed.at(path)
 }
 
-fn one<'a>(message: &'a Tree<'_>, path: &str, is_last: bool) -> Result<Posted<'a>, ChatError> {
+fn one<'a>(message: &'a Tree<'_>, path: &str, is_last: bool) -> Result<Posted<'a>, ParseError> {
     let role = match message.get("role").and_then(Tree::as_str) {
         Some("user") => Role::User,
         Some("assistant") => Role::Assistant,
-        _ => return Err(ChatError { kind: ChatErrorKind::Role, path: format!("{path}/role") }),
+        _ => return Err(ChatErrorKind::Role.at(format!("{path}/role"))),
     };
     let id = id(message, "id").ok_or_else(|| malformed(format!("{path}/id")))?;
     let parts = message.get("parts").and_then(Tree::as_array).ok_or_else(|| malformed(format!("{path}/parts")))?;
     if parts.len() > MAX_PARTS {
-        return Err(ChatError { kind: ChatErrorKind::TooLarge, path: format!("{path}/parts") });
+        return Err(ChatErrorKind::TooLarge.at(format!("{path}/parts")));
     }
     let mut posted = Posted { id, role, text: String::new(), calls: Vec::new(), files: Vec::new(), unsupported: None };
     for (at, part) in parts.iter().enumerate() {
@@ -130,7 +131,7 @@ fn one<'a>(message: &'a Tree<'_>, path: &str, is_last: bool) -> Result<Posted<'a
     Ok(posted)
 }
 
-fn posted_file(part: &Tree<'_>, path: &str) -> Result<Media, ChatError> {
+fn posted_file(part: &Tree<'_>, path: &str) -> Result<Media, ParseError> {
     let text = |key: &str| part.get(key).and_then(Tree::as_str);
     let missing = |key: &str| malformed(format!("{path}/{key}"));
     let media_type = text("mediaType").ok_or_else(|| missing("mediaType"))?;
@@ -141,7 +142,7 @@ fn posted_file(part: &Tree<'_>, path: &str) -> Result<Media, ChatError> {
     })
 }
 
-fn call<'a>(part: &'a Tree<'_>, at: usize, name: Option<&'a str>, path: &str) -> Result<Call<'a>, ChatError> {
+fn call<'a>(part: &'a Tree<'_>, at: usize, name: Option<&'a str>, path: &str) -> Result<Call<'a>, ParseError> {
     let text = |key: &str| part.get(key).and_then(Tree::as_str).filter(|text| !text.is_empty());
     let missing = |key: &str| malformed(format!("{path}/{key}"));
     let id = text("toolCallId").ok_or_else(|| missing("toolCallId"))?;
@@ -159,7 +160,7 @@ fn call<'a>(part: &'a Tree<'_>, at: usize, name: Option<&'a str>, path: &str) ->
     Ok(Call { part: at, id, name, claim })
 }
 
-fn decided<'a>(approval: &'a Tree<'_>, path: &str) -> Result<Claim<'a>, ChatError> {
+fn decided<'a>(approval: &'a Tree<'_>, path: &str) -> Result<Claim<'a>, ParseError> {
     let path = format!("{path}/approval");
     let question = approval.get("id").and_then(Tree::as_str).ok_or_else(|| malformed(format!("{path}/id")))?;
     let (approved, reason) = decision(approval, &path)?;
@@ -167,7 +168,7 @@ fn decided<'a>(approval: &'a Tree<'_>, path: &str) -> Result<Claim<'a>, ChatErro
 }
 
 /// Whether a person approved, and their reason.
-pub(super) fn decision<'a>(answer: &'a Tree<'_>, path: &str) -> Result<(bool, Option<&'a str>), ChatError> {
+pub(super) fn decision<'a>(answer: &'a Tree<'_>, path: &str) -> Result<(bool, Option<&'a str>), ParseError> {
     let missing = |key: &str| malformed(format!("{path}/{key}"));
     let Some(Tree::Bool(approved)) = answer.get("approved") else { return Err(missing("approved")) };
     let reason = match answer.get("reason") {
@@ -175,7 +176,7 @@ pub(super) fn decision<'a>(answer: &'a Tree<'_>, path: &str) -> Result<(bool, Op
         Some(reason) => Some(reason.as_str().ok_or_else(|| missing("reason"))?),
     };
     if reason.is_some_and(|reason| reason.len() > REASON_BYTES) {
-        return Err(ChatError { kind: ChatErrorKind::TooLarge, path: format!("{path}/reason") });
+        return Err(ChatErrorKind::TooLarge.at(format!("{path}/reason")));
     }
     Ok((*approved, reason))
 }

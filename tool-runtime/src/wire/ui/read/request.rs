@@ -3,8 +3,9 @@
 use std::fmt;
 
 use crate::call::{ClientAnswer, Question};
+use crate::error::ParseError;
 use crate::wire::history::Media;
-use crate::wire::ui::read::{ChatError, ChatErrorKind};
+use crate::wire::ui::read::ChatErrorKind;
 
 /// A request of a chat UI, read and checked. Take the decisions and answers first, and then the text, if there is one.
 ///
@@ -54,9 +55,9 @@ impl ChatRequest {
         self
     }
 
-    pub(super) fn brings_something(self) -> Result<Self, ChatError> {
+    pub(super) fn brings_something(self) -> Result<Self, ParseError> {
         if self.is_empty() {
-            return Err(ChatError::new(ChatErrorKind::Empty, "/messages"));
+            return Err(ChatErrorKind::Empty.at("/messages"));
         }
         Ok(self)
     }
