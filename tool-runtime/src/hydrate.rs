@@ -115,7 +115,7 @@ impl HydrationResult {
         let compiled = compiled.prepared(catalog, policy, &mut Vec::new());
         let policy = RunPolicy::new(policy.clone());
         let mut seen = EvidenceSet::new();
-        seen.insert_text(call.arguments.as_str());
+        seen.insert_text(call.arguments());
         let settings = Settings {
             depth: policy.argument_depth(),
             of_tool: policy.limits_of(&call.name),

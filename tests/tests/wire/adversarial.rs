@@ -247,7 +247,7 @@ fn whole_bodies() {
         spaced.extend_from_slice(body.as_bytes());
         let decoded = decode(Format::OpenAiChat, &spaced, cut);
         // The digits stay as they came; two calls never share an id.
-        assert_eq!(decoded.calls[0].call.arguments.as_str(), "{\"big\":123456789012345678901234567890, \"d\":0.10}");
+        assert_eq!(decoded.calls[0].call.arguments(), "{\"big\":123456789012345678901234567890, \"d\":0.10}");
         assert_eq!(decoded.calls.len(), 2);
         assert_ne!(decoded.calls[0].call.id, decoded.calls[1].call.id);
         assert!(decoded.calls.iter().all(tool_runtime::wire::DecodedCall::is_executable));
@@ -327,7 +327,7 @@ fn what_fuzzing_found() {
     let half = json!("{\"t\":\"\\ud83d\"}");
     let body = format!("data: {}\n\ndata: [DONE]\n\n", tool(Some(0), Some("x"), Some("a"), &half));
     let decoded = decode(Format::OpenAiChat, body.as_bytes(), 7);
-    assert_eq!(decoded.calls[0].call.arguments.as_str(), half);
+    assert_eq!(decoded.calls[0].call.arguments(), half);
     assert!(serde_json::to_string(&decoded).is_ok());
 }
 

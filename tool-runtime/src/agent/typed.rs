@@ -154,7 +154,7 @@ pub(super) fn take_answer(typed: Option<&Typed>, decoded: &mut Decoded, parts: &
         let is_answer = typed.is_answer(&call.call.name);
         if is_answer && found.is_none() {
             let readable = call.status != CallStatus::MissingName && ended_well;
-            found = Some(if readable { call.call.arguments.as_str().to_owned() } else { String::new() });
+            found = Some(if readable { call.call.arguments().to_owned() } else { String::new() });
         }
         !is_answer
     });

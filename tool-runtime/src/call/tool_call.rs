@@ -29,20 +29,9 @@ pub(crate) enum IdSource {
 }
 
 /// The arguments exactly as they arrived. Both forms are JSON text; `Debug` is blank.
-///
-/// ```
-/// use tool_runtime::ToolCall;
-/// use tool_runtime::call::Arguments;
-///
-/// // Most providers send a string that contains JSON, some an object.
-/// let text = ToolCall::text("call_1", "core__add", r#"{"a":1,"b":2}"#).arguments;
-/// let object = ToolCall::object("call_2", "core__add", r#"{"a":1,"b":2}"#).arguments;
-/// assert!(matches!(text, Arguments::Text(_)) && matches!(object, Arguments::Object(_)));
-/// assert_eq!(text.as_str(), object.as_str());
-/// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Arguments {
+pub(crate) enum Arguments {
     /// The wire carried text that should be JSON.
     Text(Arc<str>),
     /// The wire carried an object; this is its text, digit for digit.
@@ -50,13 +39,7 @@ pub enum Arguments {
 }
 
 impl Arguments {
-    /// The JSON text, unchecked.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        self.text()
-    }
-
-    /// The text, for records to share.
+    /// The JSON text, unchecked, for records to share.
     pub(crate) const fn text(&self) -> &Arc<str> {
         match self {
             Self::Text(text) | Self::Object(text) => text,
@@ -94,8 +77,9 @@ pub struct Origin {
 /// ```
 /// use tool_runtime::ToolCall;
 ///
+/// // Most providers send a string that contains JSON, some an object.
 /// let call = ToolCall::text("call_1", "core__add", r#"{"a":1,"b":2}"#);
-/// assert!(call.is_complete());
+/// assert_eq!((call.arguments(), call.is_complete()), (r#"{"a":1,"b":2}"#, true));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -106,8 +90,7 @@ pub struct ToolCall {
     pub(crate) id_source: IdSource,
     /// The name as the model wrote it; empty if it wrote none.
     pub name: String,
-    /// The arguments as they arrived.
-    pub arguments: Arguments,
+    pub(crate) arguments: Arguments,
     complete: bool,
     /// The request forced another tool: the call is outside its `tool_choice`.
     pub outside_choice: bool,
@@ -157,6 +140,12 @@ impl ToolCall {
     pub fn incomplete(mut self) -> Self {
         self.complete = false;
         self
+    }
+
+    /// Returns the JSON text of the arguments exactly as they arrived, unchecked.
+    #[must_use]
+    pub fn arguments(&self) -> &str {
+        self.arguments.text()
     }
 
     /// Whether the provider made the id. Otherwise it sent no usable one, and this library made it.

@@ -88,7 +88,7 @@ impl HydrationResult {
             tool: None,
             definition_hash: None,
             repaired: None,
-            raw_arguments: call.arguments.as_str().to_owned(),
+            raw_arguments: call.arguments().to_owned(),
             raw: call.raw().cloned(),
             tool_call_id: call.id,
             origin: call.origin,

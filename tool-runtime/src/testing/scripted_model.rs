@@ -180,7 +180,7 @@ impl ModelClient for ScriptedModel {
         }
         for call in decoded.calls.iter().map(|decoded| &decoded.call) {
             show(DisplayEvent::CallStarted { id: call.id.clone(), name: call.name.as_str().into() });
-            show(DisplayEvent::ArgumentsDelta { id: call.id.clone(), text: call.arguments.as_str().into() });
+            show(DisplayEvent::ArgumentsDelta { id: call.id.clone(), text: call.arguments().into() });
         }
         Ok(decoded)
     }

@@ -8,7 +8,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tool_runtime::call::{Arguments, CallId};
+use tool_runtime::call::CallId;
 use tool_runtime::catalog::CatalogBuilder;
 use tool_runtime::hydrate::HydrationResult;
 use tool_runtime::{Outcome, RunOptions, ToolCall, ToolCatalog, ToolPolicy, ToolRunner};
@@ -168,33 +168,23 @@ fn call(row: &CallRow) -> Option<ToolCall> {
     let function = payload.function.as_ref();
     let name = payload.name.as_deref().or_else(|| function?.name.as_deref()).unwrap_or_default();
     let id = payload.id.as_ref().and_then(Value::as_str).unwrap_or_default();
-    let arguments = arguments(row)?;
-    let call = match arguments {
-        Arguments::Text(text) => ToolCall::text(id, name, text),
-        Arguments::Object(text) => ToolCall::object(id, name, text),
-    };
-    Some(call)
-}
-
-fn arguments(row: &CallRow) -> Option<Arguments> {
     if let Some(pieces) = &row.arguments_pieces {
         let text: String = pieces.iter().map(|(text, times)| text.repeat(*times)).collect();
-        return Some(Arguments::Text(text.into()));
+        return Some(ToolCall::text(id, name, text));
     }
     if let Some(encoded) = &row.arguments_b64 {
         let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).ok()?;
-        return String::from_utf8(bytes).ok().map(|text| Arguments::Text(text.into()));
+        return String::from_utf8(bytes).ok().map(|text| ToolCall::text(id, name, text));
     }
-    let payload = &row.payload;
-    let raw = payload.input.as_ref().or_else(|| payload.function.as_ref()?.arguments.as_ref());
+    let raw = payload.input.as_ref().or_else(|| function?.arguments.as_ref());
     let Some(raw) = raw.map(|raw| raw.get()).filter(|raw| *raw != "null") else {
-        return Some(Arguments::Text("".into()));
+        return Some(ToolCall::text(id, name, ""));
     };
     // A string that holds JSON is unwrapped once; anything else is used unchanged.
     if raw.starts_with('"') {
-        return serde_json::from_str(raw).ok().map(Arguments::Text);
+        return serde_json::from_str::<String>(raw).ok().map(|text| ToolCall::text(id, name, text));
     }
-    Some(Arguments::Object(raw.into()))
+    Some(ToolCall::object(id, name, raw))
 }
 
 fn describe(id: &str, call_id: &CallId, result: &HydrationResult) -> Result<String, Failure> {

@@ -404,7 +404,7 @@ fn calls(deltas: &[Value]) -> Vec<(String, String)> {
     assert_eq!(ids.len(), decoded.calls.len(), "two calls never share an id");
     let call = |call: &tool_runtime::wire::DecodedCall| {
         assert!(call.is_executable(), "{call:?}");
-        (call.call.name.clone(), call.call.arguments.as_str().to_owned())
+        (call.call.name.clone(), call.call.arguments().to_owned())
     };
     decoded.calls.iter().map(call).collect()
 }

@@ -254,7 +254,7 @@ impl Draft {
     /// Returns the hash of the arguments, if they were not or could not be read.
     fn unread(&self) -> Option<Shown> {
         match &self.unparsed_call {
-            Some(call) => Some(Shown::unread(call.arguments.as_str())),
+            Some(call) => Some(Shown::unread(call.arguments())),
             None => self.plain.as_ref()?.unread.map(|(length, hash)| Shown::Unread(length, hash)),
         }
     }

@@ -100,7 +100,7 @@ impl OpenCall {
         let arguments = if Arc::ptr_eq(run.fields(), &hydrated.frozen.run) {
             Shown::Masked(hydrated.frozen.masked())
         } else {
-            Shown::unread(call.arguments.as_str())
+            Shown::unread(call.arguments())
         };
         let called = Called::of(&run, &call.name);
         let mut open = Self::announced(run, &call.id, called);

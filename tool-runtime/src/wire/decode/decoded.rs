@@ -225,7 +225,7 @@ impl DecodedCall {
 impl From<&DecodedCall> for CallMessage {
     fn from(decoded: &DecodedCall) -> Self {
         let call = &decoded.call;
-        let message = Self::new(call.id.clone(), call.name.clone(), call.arguments.as_str());
+        let message = Self::new(call.id.clone(), call.name.clone(), call.arguments());
         if decoded.status == CallStatus::Ok { message } else { message.without_arguments() }
     }
 }
@@ -239,10 +239,10 @@ impl Serialize for DecodedCall {
         out.serialize_field("id_source", &self.call.id_source)?;
         out.serialize_field("name", &self.call.name)?;
         if raw {
-            out.serialize_field("arguments_raw", self.call.arguments.as_str())?;
+            out.serialize_field("arguments_raw", self.call.arguments())?;
         }
         if read {
-            let text = object_text(self.call.arguments.as_str());
+            let text = object_text(self.call.arguments());
             let value = serde_json::from_str::<&RawValue>(text).map_err(serde::ser::Error::custom)?;
             out.serialize_field("arguments", value)?;
         }

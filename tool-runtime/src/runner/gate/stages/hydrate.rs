@@ -26,7 +26,7 @@ pub(in crate::runner) fn hydrate(
         Ok(admitted) => admitted,
         Err(stop) => {
             // A refused call is recorded by a hash: only the tool's definition tells which arguments are sensitive.
-            let shown = Shown::unread(call.arguments.as_str());
+            let shown = Shown::unread(call.arguments());
             return Err(Refused { stop, shown });
         }
     };
@@ -97,7 +97,7 @@ pub(in crate::runner) fn read_again(
 fn shown_of(call: &ToolCall, error: &HydrationError) -> Shown {
     match &error.masked {
         Some(masked) => Shown::Masked(masked.clone()),
-        None => Shown::unread(call.arguments.as_str()),
+        None => Shown::unread(call.arguments()),
     }
 }
 
