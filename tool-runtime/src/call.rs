@@ -62,7 +62,6 @@ pub(crate) use result::{Delivered, Failed};
 pub use safe_error::SafeError;
 pub use suspension::Suspension;
 pub(crate) use tool_call::ToolCall;
-pub use tool_call::Origin;
 pub(crate) use tool_call::{Arguments, IdSource, SHOWN_BYTES, shown};
 pub use violation::Violation;
 pub(crate) use world::{Difference, Names, RecordedWorld, Stated, World};

@@ -76,7 +76,7 @@ fn decode(format: Format, bytes: &[u8], mut cut: impl FnMut(usize) -> usize) -> 
         kept += call.name.len() + call.arguments().len();
         let id = call.has_provider_id().then_some(&call.id);
         // The text of the arguments, not their value: half a surrogate pair is JSON text without a value.
-        calls.push(json!([id, call.name, call.arguments(), status, executable, call.origin.frame]));
+        calls.push(json!([id, call.name, call.arguments(), status, executable, call.frame]));
     }
     assert!(kept <= bytes.len(), "nothing is kept that did not come");
     let parts = sent_back(format, decoded.parts());

@@ -290,7 +290,7 @@ async fn a_repaired_call_shows_what_was_parsed() {
     let broken = "```json\n{\"who\": \"ada\"}\n```";
     let hydrated = run.hydrate([ToolCall::text("c", "t__a", broken)]).remove(0);
     assert_eq!(hydrated.parsed(), Some(json!({"who": "ada"})));
-    assert_eq!(hydrated.raw_arguments, broken);
+    assert_eq!(hydrated.call.arguments(), broken);
 }
 
 #[tokio::test]

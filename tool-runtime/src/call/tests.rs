@@ -20,12 +20,10 @@ fn calls_cross_a_queue() {
     let mut object = ToolCall::object("c2", "core__add", r#"{"a":18446744073709551615}"#);
     object.outside_choice = true;
     object.id_source = IdSource::Generated;
-    object.origin = Origin {
-        provider: Some("openai_chat".into()),
-        provider_call_id: Some("call_0".to_owned()),
-        response_id: Some("r".to_owned()),
-        frame: Some(7),
-    };
+    object.provider = Some("openai_chat".into());
+    object.provider_call_id = Some("call_0".to_owned());
+    object.response_id = Some("r".to_owned());
+    object.frame = Some(7);
     for call in [whole.clone(), object, whole.clone().incomplete(), ToolCall::text("", "", "not JSON \u{0}")] {
         let (again, _) = reads_back(&call);
         assert_eq!(again, call);

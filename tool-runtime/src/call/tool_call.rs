@@ -56,22 +56,6 @@ impl fmt::Debug for Arguments {
     }
 }
 
-/// The origin of a call: the provider, its ids of the call and the response, and the place in the stream.
-///
-/// [`DecodedCall`](crate::wire::DecodedCall) has an example.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Origin {
-    /// The wire format, for example `openai_chat`.
-    pub provider: Option<Cow<'static, str>>,
-    /// The provider's id of the call, when it sent one.
-    pub provider_call_id: Option<String>,
-    /// The provider's id of the response.
-    pub response_id: Option<String>,
-    /// The frame in which the call began, from 0.
-    pub frame: Option<usize>,
-}
-
 /// One call that a model made.
 ///
 /// ```
@@ -94,8 +78,14 @@ pub struct ToolCall {
     complete: bool,
     /// The request forced another tool: the call is outside its `tool_choice`.
     pub outside_choice: bool,
-    /// Its origin on the wire.
-    pub origin: Origin,
+    /// The wire format that carried it, for example `openai_chat`; `None` if no decoder read it.
+    pub provider: Option<Cow<'static, str>>,
+    /// The provider's id of the call; `None` if it sent none.
+    pub provider_call_id: Option<String>,
+    /// The provider's id of the response; `None` if it sent none.
+    pub response_id: Option<String>,
+    /// The frame of the response in which the call began, from 0; `None` if no decoder read it.
+    pub frame: Option<usize>,
     /// The provider's own JSON for the call. It is never serialized, so no document contains it.
     #[serde(skip)]
     raw: Raw,
@@ -168,7 +158,10 @@ impl ToolCall {
             arguments,
             complete: true,
             outside_choice: false,
-            origin: Origin::default(),
+            provider: None,
+            provider_call_id: None,
+            response_id: None,
+            frame: None,
             raw: Raw::default(),
         }
     }

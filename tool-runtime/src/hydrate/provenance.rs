@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{ArgumentDigest, CallId, JsonText, Origin, Outcome, RecordedRepair, SafeError, ToolCall, Violation};
+use crate::call::{ArgumentDigest, JsonText, Outcome, RecordedRepair, SafeError, ToolCall, Violation};
 use crate::catalog::{CompiledCatalog, ValidatorMode};
 use crate::hydrate::frozen::Hydrated;
 use crate::json::{self, Limits};
@@ -49,16 +49,12 @@ pub struct HydrationResult {
     /// values.
     pub hydrated: Result<Hydrated, SafeError>,
     pub(super) stage: Option<FailedStage>,
-    /// The id of the call.
-    pub tool_call_id: CallId,
-    /// Provider, its id of the call, the response and the frame.
-    pub origin: Origin,
+    /// The call as it arrived: its id, the text of its arguments, and where it comes from.
+    pub call: ToolCall,
     /// The tool that was called; `None` if no tool of the run has the name.
     pub tool: Option<ToolName>,
     /// The definition of the tool.
     pub definition_hash: Option<Hash>,
-    /// The arguments exactly as they arrived.
-    pub raw_arguments: String,
     /// The provider's own JSON for the call: the item of Responses, or the members of another format's block other than
     /// id, name and arguments, such as a signature or the caller. `None` if there is nothing more, or if no decoder of
     /// this process produced the call. For observation only: no stage reads it, and no record, document or log contains
@@ -88,10 +84,8 @@ impl HydrationResult {
             tool: None,
             definition_hash: None,
             repaired: None,
-            raw_arguments: call.arguments().to_owned(),
             raw: call.raw().cloned(),
-            tool_call_id: call.id,
-            origin: call.origin,
+            call,
             validated: None,
             validator: None,
             repair: None,
@@ -112,7 +106,7 @@ impl HydrationResult {
     /// Returns the arguments as they were parsed, after a repair if there was one; `None` if they could not be parsed.
     #[must_use]
     pub fn parsed(&self) -> Option<serde_json::Value> {
-        let text = self.repaired.as_deref().unwrap_or(&self.raw_arguments);
+        let text = self.repaired.as_deref().unwrap_or(self.call.arguments());
         json::parse(text, &Limits::UNBOUNDED).ok().map(|tree| tree.to_value())
     }
 
@@ -154,7 +148,7 @@ impl HydrationResult {
 impl fmt::Debug for HydrationResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HydrationResult")
-            .field("tool_call_id", &self.tool_call_id)
+            .field("tool_call_id", &self.call.id)
             .field("hydrated", &self.hydrated)
             .finish_non_exhaustive()
     }

@@ -71,7 +71,7 @@ pub fn decode(response: &ChatResponse) -> Decoded {
     decoded.model = Some(response.model_iden.model_name.to_string());
     // Arguments that are not an object reach the gate unchanged, to be refused there.
     for (decoded, call) in decoded.calls.iter_mut().zip(response.content.tool_calls()) {
-        decoded.call.origin.provider = Some(response.model_iden.adapter_kind.to_string().into());
+        decoded.call.provider = Some(response.model_iden.adapter_kind.to_string().into());
         if !call.fn_arguments.is_object() {
             decoded.set_arguments(call.fn_arguments.to_string());
         }

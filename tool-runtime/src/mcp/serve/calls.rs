@@ -118,8 +118,8 @@ impl Handler {
     ) -> Result<Begun, ErrorData> {
         let (served, run) = (&self.server.0, self.run(party.clone())?);
         let mut call = ToolCall::object(CallId::generate(), offered.map_or(name, |offered| &*offered.tool), arguments);
-        call.origin.provider = Some(Cow::Borrowed("mcp"));
-        call.origin.provider_call_id = Some(context.id.to_string());
+        call.provider = Some(Cow::Borrowed("mcp"));
+        call.provider_call_id = Some(context.id.to_string());
         let cancellation = Arc::new(run.cancellation().child_token());
         let (Offers { all: mut offers, .. }, outbox) = Outbox::of(&run, &self.session, context, name);
         // Clients of older revisions get elicitation requests while their own request is open.

@@ -168,9 +168,8 @@ impl Serialize for Decoded {
 ///     {"id":"call_1","type":"function","function":{"name":"core__add","arguments":"{\"a\":1"}}]}}]}"#);
 /// let decoded = decoder.finish().calls.remove(0);
 /// assert_eq!((decoded.status(), decoded.is_executable()), ("invalid_json", false));
-/// let origin = &decoded.call.origin;
-/// assert_eq!(origin.provider.as_deref(), Some("openai_chat"));
-/// assert_eq!(origin.response_id.as_deref(), Some("chatcmpl-1"));
+/// assert_eq!(decoded.call.provider.as_deref(), Some("openai_chat"));
+/// assert_eq!(decoded.call.response_id.as_deref(), Some("chatcmpl-1"));
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]

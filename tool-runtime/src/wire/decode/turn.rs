@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 
-use crate::call::{Arguments, CallId, IdSource, Origin, ToolCall};
+use crate::call::{Arguments, CallId, IdSource, ToolCall};
 use crate::wire::decode::DecodeOptions;
 use crate::wire::{CallStatus, Decoded, DecodedCall, FinishReason, Format, Usage, WireError, WireErrorKind};
 
@@ -149,15 +149,11 @@ impl Turn {
             (None, Ending::Well) => FinishReason::Stop,
         };
         let response_id = self.response_id;
-        let origin = |call: &mut Call| Origin {
-            provider: Some(self.format.as_str().into()),
-            provider_call_id: call.wire_id.take(),
-            response_id: response_id.clone(),
-            frame: Some(call.frame),
-        };
-        let finished = self.calls.into_iter().map(|mut call| {
-            let origin = origin(&mut call);
-            call.finish(clean, origin, options)
+        let finished = self.calls.into_iter().map(|call| {
+            let mut decoded = call.finish(clean, options);
+            decoded.call.provider = Some(self.format.as_str().into());
+            decoded.call.response_id.clone_from(&response_id);
+            decoded
         });
         let mut calls: Vec<_> = finished.collect();
         for (at, provider_state) in self.layout.of_calls() {
@@ -182,9 +178,9 @@ impl Turn {
 }
 
 impl Call {
-    fn finish(self, clean: bool, origin: Origin, options: &DecodeOptions) -> DecodedCall {
+    fn finish(self, clean: bool, options: &DecodeOptions) -> DecodedCall {
         let status = self.status(clean);
-        let id_source = if self.wire_id_is_used(&origin) { IdSource::Provider } else { IdSource::Generated };
+        let id_source = if self.wire_id_is_used() { IdSource::Provider } else { IdSource::Generated };
         let arguments = match self.object {
             // Text that cannot be read is not an object.
             Some(text) if matches!(status, CallStatus::InvalidJson | CallStatus::TruncatedArguments) => {
@@ -199,7 +195,8 @@ impl Call {
             call = call.incomplete();
         }
         call.outside_choice = !options.choice.allows(&call.name);
-        call.origin = origin;
+        call.provider_call_id = self.wire_id;
+        call.frame = Some(self.frame);
         let offered = options.offered.as_ref().is_none_or(|offered| offered.contains(&call.name));
         DecodedCall { call, status, offered }
     }
@@ -209,8 +206,8 @@ impl Call {
             || (self.text.trim_end().ends_with('}') && serde_json::from_str::<IgnoredAny>(&self.text).is_ok())
     }
 
-    fn wire_id_is_used(&self, origin: &Origin) -> bool {
-        match (&self.id, &origin.provider_call_id) {
+    fn wire_id_is_used(&self) -> bool {
+        match (&self.id, &self.wire_id) {
             (Some(id), Some(wire)) => id.as_str() == wire,
             _ => false,
         }
