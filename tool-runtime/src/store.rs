@@ -65,9 +65,10 @@ pub use clock::Clock;
 pub(crate) use clock::{StoreClock, SystemClock, Timed, is_before};
 pub use decision_record::{DecisionKind, DecisionRecord};
 pub(crate) use decision_record::{DecisionRefusal, RecordedUnknown};
+pub(crate) use document::HoldScope;
 #[cfg(any(test, feature = "http", feature = "testing"))]
 pub(crate) use document::NoticeAttempt;
-pub use document::{Anchor, GrantScope, HoldScope, LegalHold, StoredDocument, StoredGrant, StoredNotice, StoredRun};
+pub use document::{Anchor, GrantScope, LegalHold, StoredDocument, StoredGrant, StoredNotice, StoredRun};
 pub(crate) use document::{
     Covered, Document, EffectHolder, GrantCaller, GrantOrigin, Holder, KnownOutcome, LedgerEntry, Post, StoredAccount,
     StoredEffect, StoredSlots, StoredUnknown, UnknownCall, Waiting,

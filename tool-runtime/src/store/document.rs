@@ -36,7 +36,8 @@ pub(crate) use digest_key::StoredDigestKey;
 pub(crate) use effect::{EffectHolder, KnownOutcome, StoredEffect, StoredUnknown, UnknownCall};
 pub(crate) use grant::{Covered, GrantCaller, GrantOrigin};
 pub use grant::{GrantScope, StoredGrant};
-pub use hold::{HoldScope, LegalHold};
+pub(crate) use hold::HoldScope;
+pub use hold::LegalHold;
 pub(crate) use ledger_entry::LedgerEntry;
 #[cfg(any(test, feature = "http", feature = "testing"))]
 pub(crate) use notice::NoticeAttempt;

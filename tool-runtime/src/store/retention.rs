@@ -34,14 +34,15 @@ const MOST_HOLDS: usize = 64;
 /// use std::time::Duration;
 /// use tool_runtime::ToolInvocationRecord;
 /// use tool_runtime::call::Decider;
-/// use tool_runtime::store::{HoldScope, MemoryStore, Retention, Store, Verification};
+/// use tool_runtime::store::{MemoryStore, Retention, Store, Verification};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let store = MemoryStore::new();
 /// store.append(ToolInvocationRecord::example("run-1", "call_1").into()).await?;
 /// let retention = Retention::new(&store, Decider::new("grace").because("Our records are kept for 90 days."));
 ///
-/// let hold = retention.hold(HoldScope::Run("run-1".into())).await?;
+/// let hold = retention.hold_run("run-1").await?;
+/// assert_eq!(hold.run_id().map(|id| &**id), Some("run-1"));
 /// let kept_for = Duration::from_secs(90 * 86_400);
 /// let report = retention.purge(kept_for).await?;
 /// assert_eq!((report.runs, report.kept[0].1), (0, "legal_hold"));
@@ -109,13 +110,41 @@ impl<'s> Retention<'s> {
         self
     }
 
-    /// Puts a legal hold: a purge or an erasure of the data is refused until the hold is lifted. Several holds on the
-    /// same data are independent of each other.
+    /// Puts a legal hold on a run: a purge or an erasure of its data is refused until the hold is lifted. Several holds
+    /// on the same data are independent of each other.
     ///
     /// # Errors
-    /// [`StoreError::Full`] at 64 holds on the same subject; an id of the scope is empty; the decider has no readable
-    /// name; the store cannot be reached.
-    pub async fn hold(&self, scope: HoldScope) -> Result<LegalHold, StoreError> {
+    /// [`StoreError::Full`] at 64 holds on the same subject; an id is empty; the decider has no readable name; the store
+    /// cannot be reached.
+    pub async fn hold_run(&self, run_id: impl Into<Arc<str>>) -> Result<LegalHold, StoreError> {
+        self.hold(HoldScope::Run(run_id.into())).await
+    }
+
+    /// As [`hold_run`](Self::hold_run), for the runs that act for a principal. `None` holds them in every tenant, and
+    /// those that name none.
+    ///
+    /// An erased run has no principal any more, so a hold that is put later does not keep the rest of it: hold the run or
+    /// the tenant.
+    ///
+    /// # Errors
+    /// As [`hold_run`](Self::hold_run).
+    pub async fn hold_principal(
+        &self,
+        principal: impl Into<Arc<str>>,
+        tenant: Option<&str>,
+    ) -> Result<LegalHold, StoreError> {
+        self.hold(HoldScope::Principal { principal: principal.into(), tenant: tenant.map(Into::into) }).await
+    }
+
+    /// As [`hold_run`](Self::hold_run), for the runs of a tenant.
+    ///
+    /// # Errors
+    /// As [`hold_run`](Self::hold_run).
+    pub async fn hold_tenant(&self, tenant: impl Into<Arc<str>>) -> Result<LegalHold, StoreError> {
+        self.hold(HoldScope::Tenant(tenant.into())).await
+    }
+
+    pub(in crate::store) async fn hold(&self, scope: HoldScope) -> Result<LegalHold, StoreError> {
         self.named()?;
         if scope.is_empty() {
             let problem = "an id of the legal hold is empty: name a run, a principal or a tenant".to_owned();

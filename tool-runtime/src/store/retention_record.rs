@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{ArgumentDigest, CallId, Decider, DigestKey};
 use crate::json::canonical;
-use crate::store::{HoldScope, LegalHold, StoreError};
+use crate::store::{LegalHold, StoreError};
 use crate::tool::Hash;
 
 /// The purpose of the signatures. No other code of the key has it.
@@ -149,18 +149,11 @@ impl RetentionRecord {
 
     /// Returns the principal of a hold on one.
     pub(in crate::store) fn principal(&self) -> Option<&Arc<str>> {
-        match &self.hold()?.scope {
-            HoldScope::Principal { principal, .. } => Some(principal),
-            HoldScope::Run(_) | HoldScope::Tenant(_) => None,
-        }
+        self.hold()?.principal()
     }
 
     /// Returns the tenant of a hold on one, or on a principal of one.
     pub(in crate::store) fn tenant(&self) -> Option<&Arc<str>> {
-        match &self.hold()?.scope {
-            HoldScope::Principal { tenant, .. } => tenant.as_ref(),
-            HoldScope::Tenant(tenant) => Some(tenant),
-            HoldScope::Run(_) => None,
-        }
+        self.hold()?.tenant()
     }
 }

@@ -7,7 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use tool_runtime::call::Decider;
-use tool_runtime::store::{HoldScope, Key, LegalHold, RecordFilter, Retention, RetentionReport, Store};
+use tool_runtime::store::{Key, LegalHold, RecordFilter, Retention, RetentionReport, Store};
 
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
@@ -178,24 +178,21 @@ pub(super) async fn hold(cli: &Cli<'_>, action: Hold) -> Result<Exit, Failure> {
     match action {
         Hold::Add { run, by } => {
             let named = &cli.settings.named;
-            let scope = match (run, &named.principal, &named.tenant) {
-                (Some(run), None, None) => HoldScope::Run(run.into()),
+            let retention = || acting(cli, &*store, person(cli, &by));
+            let hold = match (run, named.principal.as_deref(), named.tenant.as_deref()) {
+                (Some(run), None, None) => retention()?.hold_run(run).await?,
                 // Without a tenant on the command line, the hold covers every tenant, not only the application's own.
-                (None, Some(principal), tenant) => HoldScope::Principal {
-                    principal: principal.as_str().into(),
-                    tenant: tenant.as_deref().map(Into::into),
-                },
-                (None, None, Some(tenant)) => HoldScope::Tenant(tenant.as_str().into()),
+                (None, Some(principal), tenant) => retention()?.hold_principal(principal, tenant).await?,
+                (None, None, Some(tenant)) => retention()?.hold_tenant(tenant).await?,
                 _ => return Err(Failure::usage("name what is held: --run ID, or --principal ID and --tenant ID")),
             };
-            let hold = acting(cli, &*store, person(cli, &by))?.hold(scope.clone()).await?;
             let id = terminal::safe(&hold.id);
             terminal::line(&if cli.settings.json {
                 json!({"id": *hold.id}).to_string()
             } else {
                 format!("held: {id}")
             });
-            if let HoldScope::Run(run) = &scope
+            if let Some(run) = hold.run_id()
                 && !is_known(&*store, run).await?
             {
                 let run = terminal::safe(run);
@@ -232,12 +229,11 @@ fn list(cli: &Cli<'_>, holds: &[LegalHold]) {
 }
 
 fn row(hold: &LegalHold) -> [String; 5] {
-    let held = match &hold.scope {
-        HoldScope::Run(run) => format!("run {run}"),
-        HoldScope::Principal { principal, tenant: None } => format!("principal {principal}"),
-        HoldScope::Principal { principal, tenant: Some(tenant) } => format!("principal {principal} of {tenant}"),
-        HoldScope::Tenant(tenant) => format!("tenant {tenant}"),
-        _ => "other".to_owned(),
+    let held = match (hold.run_id(), hold.principal(), hold.tenant()) {
+        (Some(run), ..) => format!("run {run}"),
+        (None, Some(principal), None) => format!("principal {principal}"),
+        (None, Some(principal), Some(tenant)) => format!("principal {principal} of {tenant}"),
+        (None, None, tenant) => format!("tenant {}", tenant.map(|tenant| &**tenant).unwrap_or_default()),
     };
     let reason = hold.by.reason().unwrap_or_default().to_owned();
     [format!("{:.0}", hold.since), held, hold.by.principal().to_owned(), reason, hold.id.to_string()]

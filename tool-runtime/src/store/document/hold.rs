@@ -8,16 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::call::Decider;
 
 /// The data that a legal hold covers.
-///
-/// [`Retention`](crate::store::Retention) has an example.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum HoldScope {
+pub(crate) enum HoldScope {
     /// The run of this id.
     Run(Arc<str>),
-    /// The runs that act for a principal. An erased run has no principal any more, so a hold that is put later
-    /// does not keep the rest of it: hold the run or the tenant.
+    /// The runs that act for a principal.
     Principal {
         /// The principal.
         principal: Arc<str>,
@@ -51,9 +47,34 @@ pub struct LegalHold {
     /// Its id.
     pub id: Arc<str>,
     /// The data that it covers.
-    pub scope: HoldScope,
+    pub(crate) scope: HoldScope,
     /// The person who put it, with the reason.
     pub by: Decider,
     /// When it was put, by the clock of the store.
     pub since: Timestamp,
+}
+
+impl LegalHold {
+    /// Returns the run that it covers; `None` for a hold on a principal or a tenant.
+    #[must_use]
+    pub fn run_id(&self) -> Option<&Arc<str>> {
+        if let HoldScope::Run(run_id) = &self.scope { Some(run_id) } else { None }
+    }
+
+    /// Returns the principal whose runs it covers; `None` for a hold on a run or a tenant.
+    #[must_use]
+    pub fn principal(&self) -> Option<&Arc<str>> {
+        if let HoldScope::Principal { principal, .. } = &self.scope { Some(principal) } else { None }
+    }
+
+    /// Returns the tenant whose runs it covers, or those of its principal there; `None` for a hold on a run, and for one
+    /// on a principal in every tenant.
+    #[must_use]
+    pub fn tenant(&self) -> Option<&Arc<str>> {
+        match &self.scope {
+            HoldScope::Run(_) => None,
+            HoldScope::Principal { tenant, .. } => tenant.as_ref(),
+            HoldScope::Tenant(tenant) => Some(tenant),
+        }
+    }
 }
