@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use tests::server::{Reply, Server, WEBHOOK_SECRET as SECRET};
 use tests::spans::Traced;
+use tests::world::{HookAction, HookedStore};
 use tool_runtime::agent::http::Notifier;
+use tool_runtime::store::{Key, MemoryStore, StoreError};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use super::*;
@@ -63,4 +65,20 @@ async fn an_unreadable_notice_stops_no_other() {
     );
     let all = StoredNotice::all(&*store, Some("acme")).await.expect("notices");
     assert!(matches!(&all[..], [Ok(_), Ok(_), Err(_)]));
+}
+
+/// A notice that is listed, and damaged before it is claimed, stops no other notice of the round.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notice_that_cannot_be_claimed_stops_no_other() {
+    const CALLS: usize = 3;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    wait_in(&store, CALLS).await;
+    let damaged = notices(&*store).await.swap_remove(0);
+    let key = Key::from_parts(DocumentKind::Notice, damaged.run_id, damaged.id);
+    let unreadable = move |keys: &[Key]| keys.contains(&key).then(|| StoreError::Corrupt("a damaged row".into()));
+    let hooked = HookedStore::new(store, |_| HookAction::Pass).refusing(unreadable);
+    let server = Server::start([Reply::body("200 OK", "", b"")]).expect("a free port");
+    let notifier = Notifier::new(Arc::new(hooked), &server.url(), [SECRET]).expect("a webhook");
+    assert_eq!(notifier.send_due().await.expect_err("one is damaged").code(), "store_corrupt");
+    assert_eq!(server.asked().len(), CALLS - 1);
 }

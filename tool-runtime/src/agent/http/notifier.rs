@@ -143,8 +143,8 @@ impl Notifier {
     /// Sends every notice that is due now, once, and returns how many were delivered.
     ///
     /// # Errors
-    /// The store cannot be reached, or its content cannot be read. A notice whose result cannot be recorded is sent
-    /// again.
+    /// The store cannot be reached, or one of its notices cannot be claimed; the others are sent. A notice whose result
+    /// cannot be recorded is sent again. One that a listing cannot read is logged and skipped, without an error.
     pub async fn send_due(&self) -> Result<u64, StoreError> {
         self.send(&CancellationToken::new()).await
     }
@@ -177,15 +177,17 @@ impl Notifier {
                 |listed: &StoredDocument| matches!(&listed.document, Document::Notice(notice) if notice.next.is_some());
             let (pending, over): (Vec<_>, Vec<_>) = page.into_iter().partition(is_pending);
             // They ended a week ago. A process without a worker has no other sweep.
-            remove_over(&**store, over.into_iter().map(|listed| listed.key).collect()).await?;
+            let over = over.into_iter().map(|listed| listed.key).collect();
+            of_one(&mut search, remove_over(&**store, over).await)?;
             for listed in pending {
                 if sending.len() >= AT_ONCE
                     && let Some(sent) = sending.join_next().await
                 {
-                    *delivered += u64::from(sent.unwrap_or(Err(StoreError::Panicked))?);
+                    let sent = of_one(&mut search, sent.unwrap_or(Err(StoreError::Panicked)))?;
+                    *delivered += u64::from(sent.unwrap_or_default());
                 }
                 if stopping.is_cancelled() || self.endpoint.is_paused(now) {
-                    return Ok(());
+                    return search.end();
                 }
                 let (owner, lease): (Arc<str>, _) = (random_id().to_string().into(), self.timeout + MARGIN);
                 let (key, named, own) = (listed.key.clone(), listed.key, Arc::clone(&owner));
@@ -193,13 +195,25 @@ impl Notifier {
                     let claimed = notices::claim(transaction, &named, &own, lease)?;
                     Ok(claimed.map(|notice| (notice, transaction.now())))
                 };
-                if let Some((notice, now)) = transact(&**store, vec![key.clone()], claim).await? {
+                let claimed = transact(&**store, vec![key.clone()], claim).await;
+                if let Some((notice, now)) = of_one(&mut search, claimed)?.flatten() {
                     let (endpoint, limit) = (Arc::clone(&self.endpoint), self.timeout);
                     sending.spawn(async move { endpoint.deliver(&key, &notice, &owner, (now, limit)).await });
                 }
             }
         }
-        Ok(())
+        search.end()
+    }
+}
+
+/// Keeps an error about one notice for the end of the round, so that the others are sent. Any other error ends the round.
+fn of_one<T>(search: &mut Search, result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match result {
+        Err(error @ (StoreError::Corrupt(_) | StoreError::Panicked)) => {
+            search.note(Err(error));
+            Ok(None)
+        }
+        result => result.map(Some),
     }
 }
 
