@@ -6,7 +6,8 @@ use std::thread;
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 
-/// Collects mistakes. Dropping it unread is a bug of the macro, and panics.
+/// The mistakes of one item. [`into_tokens`](Self::into_tokens) must be called before the value is dropped. Otherwise
+/// `drop` panics, because a lost mistake is a bug of the macro.
 pub(crate) struct Errors {
     collected: Option<syn::Error>,
 }
@@ -20,22 +21,22 @@ impl Errors {
         self.collected.is_none()
     }
 
-    /// Reports at tokens: from the first to the last of them.
+    /// Reports a mistake under these tokens, from the first to the last.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl Display) {
         self.push(syn::Error::new_spanned(tokens, message));
     }
 
-    /// Reports at a span.
+    /// Reports a mistake under a span.
     pub(crate) fn span(&mut self, span: Span, message: impl Display) {
         self.push(syn::Error::new(span, message));
     }
 
-    /// Reports that something is missing from an attribute: at its contents, or at the attribute if it has none.
-    pub(crate) fn missing(&mut self, attribute: &TokenStream, message: impl Display) {
-        if attribute.is_empty() {
+    /// Reports that an attribute lacks something: under its contents, or under the whole attribute if it is empty.
+    pub(crate) fn missing(&mut self, contents: &TokenStream, message: impl Display) {
+        if contents.is_empty() {
             self.span(Span::call_site(), message);
         } else {
-            self.at(attribute, message);
+            self.at(contents, message);
         }
     }
 
@@ -66,7 +67,7 @@ mod tests {
     use super::Errors;
 
     #[test]
-    fn mistakes_that_were_reported_are_read() {
+    fn reported_mistakes_become_compile_errors() {
         let mut errors = Errors::new();
         errors.span(Span::call_site(), "a mistake");
         assert!(!errors.is_empty());
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "were not reported")]
-    fn mistakes_that_nobody_reads_are_a_bug() {
+    fn dropping_unread_mistakes_panics() {
         let mut errors = Errors::new();
         errors.span(Span::call_site(), "a mistake");
     }

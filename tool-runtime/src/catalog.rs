@@ -33,6 +33,6 @@ pub(crate) use pick::{CatalogWords, scored};
 #[cfg(feature = "picking")]
 pub use pick::{Pick, PickIndex, PickOptions, Scorer};
 pub(crate) use problem::CatalogProblemKind;
-pub(crate) use server::{Gathered, ServerTools};
+pub(crate) use server::{ServerTools, SourceServer};
 pub(crate) use tool_catalog::ToolCatalog;
 pub use view::CatalogView;

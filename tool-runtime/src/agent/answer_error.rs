@@ -38,7 +38,7 @@ use crate::runner::ResumeError;
 pub enum AnswerError {
     /// Calls wait for the client or for a person: ask again with their answers and decisions.
     Waiting(Vec<WaitingCall>),
-    /// The turn ended without an answer that matches the schema.
+    /// The request ended without an answer that matches the schema.
     Stopped {
         /// The reason.
         reason: StopReason,

@@ -37,7 +37,7 @@ const MAX_NOTED: usize = 16;
 /// result of its record, or `outcome_unknown` if its effect may have begun.
 ///
 /// A service that holds no conversation between two requests saves it after each ([`save`](Self::save), which also
-/// works when a turn was dropped) and restores it for the next ([`Agent::restore`](crate::agent::Agent::restore)). The
+/// works when a request was dropped) and restores it for the next ([`Agent::restore`](crate::agent::Agent::restore)). The
 /// [`chat_reader`](Self::chat_reader) reads the posts of a chat UI, and [`receive`](Self::receive) takes them. Each
 /// request gets a separate stream with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
 ///
@@ -131,7 +131,7 @@ impl Conversation {
     }
 
     /// Takes the content of one request: first the decisions, then the answers, then the message of the user. Without a
-    /// message the model continues once no call waits; an empty [`Input`] continues an interrupted turn. A decision
+    /// message the model continues once no call waits; an empty [`Input`] continues an interrupted request. A decision
     /// or an answer that does not match emits an `error` event and leaves its call waiting, which a message of the user
     /// then abandons. Several decisions are checked before the first is carried out, see [`check`](Self::check): if one
     /// of them does not match, all their calls still wait.
@@ -214,7 +214,7 @@ impl Conversation {
     /// ```
     ///
     /// # Errors
-    /// Calls wait, the turn ended without an answer that matches, the input was refused ([`AnswerError::NotWaiting`]
+    /// Calls wait, the request ended without an answer that matches, the input was refused ([`AnswerError::NotWaiting`]
     /// contains every error of [`receive`](Self::receive)), or the type has no usable schema.
     pub async fn ask<T: DeserializeOwned + JsonSchema>(&mut self, input: impl Into<Input>) -> Result<T, AnswerError> {
         let typed = Typed::of::<T>().map_err(AnswerError::Schema)?;
@@ -232,7 +232,7 @@ impl Conversation {
     }
 
     /// Takes the next step: asks the model, takes the next calls of its answer through the gate, or returns the calls
-    /// that wait or the end of the turn.
+    /// that wait or the end of the request.
     ///
     /// The document that [`save`](Self::save) returns after a step restores to exactly that point: the model's turn,
     /// and the calls of it that have run. If the document is saved after each step, the process can be killed at any
@@ -341,7 +341,7 @@ impl Conversation {
             self.say(content, settings).await?;
             return Ok(mistake);
         }
-        // Without new input, continue the turn if all its calls have results.
+        // Without new input, continue the request if all its calls have results.
         if self.turns.state.open.is_empty() && self.turns.state.answer.as_ref().is_some_and(LastAnswer::is_end) {
             self.turns.state.answer = None;
         }
@@ -431,11 +431,11 @@ impl Conversation {
     fn barred<'a>(&'a self, input: &'a Input) -> impl Iterator<Item = (&'a Question, DecisionError)> {
         input.brought().filter_map(|(question, (_, decider))| {
             let call = self.waiting().find(|call| call.id == *question.call_id())?;
-            Some((question, self.turns.run.bars(call.decided(), decider?)?))
+            Some((question, self.turns.run.bars(call.decided_tool(), decider?)?))
         })
     }
 
-    /// Sends the events of the next turn to this sink, in addition to the run's own
+    /// Sends the events of the next request to this sink, in addition to the run's own
     /// ([`RunOptions::events`](crate::RunOptions::events)). The sink is released after the `done` event, so that each
     /// request can have a separate stream.
     pub fn events(&mut self, sink: impl Fn(Event) + Send + Sync + 'static) {
@@ -449,7 +449,7 @@ impl Conversation {
         ChatReader::new(&self.history(), self.waiting().map(|call| (call.id.clone(), call.suspension)))
     }
 
-    /// Streams the next turn to a chat UI, as a message that begins with this response. Replaces the sink that
+    /// Streams the next request to a chat UI, as a message that begins with this response. Replaces the sink that
     /// [`events`](Self::events) set. With [`Protocol::AgUi`], whose unit is the run, it is the same as
     /// [`ui_stream_resuming`](Self::ui_stream_resuming).
     ///
@@ -466,7 +466,7 @@ impl Conversation {
         stream
     }
 
-    /// Streams the next turn to a chat UI, as a response that continues the message whose calls wait: after decisions
+    /// Streams the next request to a chat UI, as a response that continues the message whose calls wait: after decisions
     /// and answers. The calls are updated in place where the protocol can.
     pub fn ui_stream_resuming(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
         let calls = self.waiting().map(|call| (call.suspension, call.question.clone()));

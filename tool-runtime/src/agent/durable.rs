@@ -82,7 +82,7 @@ pub trait Durable: Send + Sync {
 
 impl Conversation {
     /// As [`step`](Self::step), as a unit of an engine. A step that would make no progress (because calls wait, or the
-    /// turn has ended) is not a unit.
+    /// request has ended) is not a unit.
     ///
     /// # Errors
     /// The unit has no result. An error of the model is not kept, so that the model can be asked again.
@@ -189,7 +189,7 @@ impl StepError {
         Self::Other(error.into())
     }
 
-    /// Converts an end that can be retried to its error; any other end is the end of the turn, in `stopped`.
+    /// Converts an end that can be retried to its error; any other end is the end of the request, in `stopped`.
     fn of(ended: TurnOutcome, stopped: &mut Option<TurnOutcome>) -> Self {
         match ended {
             TurnOutcome::Stopped { reason: StopReason::Model(error), .. } => Self::Model(error),

@@ -18,7 +18,7 @@ use crate::wire::{Decoded, DisplayEvent, FinishReason, Message, RequestSettings,
 pub type DisplayFn<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 
 /// Asks a model for its next turn. Implement it with [`macro@async_trait`]. Dropping the future cancels the request. A
-/// panic ends the turn as `model_panicked`.
+/// panic ends the request as `model_panicked`.
 ///
 /// ```
 /// use async_trait::async_trait;

@@ -14,7 +14,8 @@ use crate::policy::BudgetExceeded;
 use crate::runner::{ResumeError, SEPARATOR};
 use crate::wire::{FinishReason, WireError};
 
-/// The end of a request to a conversation. Every provider accepts the history in each case.
+/// The end of a request to a conversation, after one or more turns of the model. In each case the history is complete:
+/// every call in it has a result.
 ///
 /// ```
 /// use tool_runtime::agent::TurnOutcome;
@@ -36,7 +37,7 @@ pub enum TurnOutcome {
         /// Its text.
         text: String,
     },
-    /// Calls wait for the client or for a person. The results of the other calls of the turn are kept.
+    /// Calls wait for the client or for a person. The results of the other calls are kept.
     Waiting {
         /// The calls that wait, in the order of the model.
         calls: Vec<WaitingCall>,
@@ -75,13 +76,14 @@ impl TurnOutcome {
         }
     }
 
+    /// Returns `client_required` if any call waits for the client, even if others wait for a person.
     pub(super) fn waiting_code(calls: &[WaitingCall]) -> &'static str {
         let client = calls.iter().any(|call| call.suspension == Suspension::Client);
         if client { "client_required" } else { "approval_required" }
     }
 }
 
-/// A call that waits for a person or for the client, with everything that they need in order to decide.
+/// A call that waits for a person or for the client, with the details for the decision.
 ///
 /// [`Conversation`](crate::agent::Conversation) has an example.
 #[derive(Clone, Serialize, Deserialize)]
@@ -89,9 +91,9 @@ impl TurnOutcome {
 pub struct WaitingCall {
     /// The id of the call.
     pub id: CallId,
-    /// The question of the call: a decision on the call carries it.
+    /// The question to answer. A decision has to name it.
     pub question: Question,
-    /// The tool.
+    /// The name of the tool that the model called.
     pub name: String,
     /// Whether the call waits for a person or a client.
     pub suspension: Suspension,
@@ -109,13 +111,13 @@ pub struct WaitingCall {
     /// sentence, or if the store could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Names that were looked up for values among the arguments.
+    /// The application's names for ids in the arguments, such as the title of a note.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<NamedArgument>,
     /// The differences between the model's arguments and the tool's: defaults, trimmed ids, repairs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
-    /// The labels of the run at that time, which describe the data that it had read.
+    /// The labels that the run had when the call began to wait.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<Arc<str>>,
     /// The rule of the policy that requires the approval. `None` for a call that waits for a client, or if the store
@@ -131,7 +133,7 @@ pub struct WaitingCall {
     /// The time at which the call expires. `None` if the store could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// The mismatch of the last decision or answer, so that it can be corrected. `None` if there was none.
+    /// The reason why the last decision or answer did not fit, so that it can be corrected. `None` if none was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<SafeError>,
 }
@@ -159,7 +161,7 @@ impl WaitingCall {
     }
 
     /// Returns the tool that a decision is about: for a graph, the tool of its inner call.
-    pub(super) fn decided(&self) -> &str {
+    pub(super) fn decided_tool(&self) -> &str {
         self.path.as_deref().and_then(|path| path.rsplit(SEPARATOR).next()).unwrap_or(&self.name)
     }
 }
@@ -178,7 +180,7 @@ impl fmt::Debug for WaitingCall {
     }
 }
 
-/// The reason why a turn ended without an answer.
+/// The reason why a request ended without an answer.
 ///
 /// [`TurnOutcome`] has an example.
 #[derive(Debug)]
@@ -188,22 +190,24 @@ pub enum StopReason {
     TurnLimit,
     /// Tokens or cost of the run are used up.
     Budget(BudgetExceeded),
-    /// The model made the same mistake in a tool's arguments in three turns in a row: the user has to help.
+    /// The model called a tool with the same mistake in its arguments in three turns, so the user has to help. Turns
+    /// without the tool do not count. A valid call of it, or a turn with other mistakes only, starts the count again.
     AskUser,
     /// The model ended its turn without text and without a call.
     EmptyAnswer,
     /// The model gave no answer.
     Model(ModelError),
-    /// The answer broke off, was filtered, or is a refusal.
+    /// The answer broke off, was filtered or is a refusal, or the provider paused the turn without a result.
     Incomplete {
         /// How the answer ended.
         finish: FinishReason,
         /// The error that broke it off.
         error: Option<WireError>,
     },
-    /// The answer does not match the requested schema, even after one correction.
+    /// The answer does not match the requested schema after one correction, or the requested type refuses it.
     InvalidAnswer(Vec<Violation>),
-    /// A call that waits could not be finished; it still waits, and the model was not asked.
+    /// The store failed, or a waiting call could not be finished. Calls that waited for it still wait, and the model was
+    /// not asked again.
     Unsettled(ResumeError),
     /// The run was cancelled.
     Cancelled,

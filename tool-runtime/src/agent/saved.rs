@@ -93,7 +93,7 @@ impl SavedConversation {
 }
 
 impl Conversation {
-    /// Returns the conversation as a document. After a dropped turn, the document contains the results of the
+    /// Returns the conversation as a document. After a dropped request, the document contains the results of the
     /// interrupted calls from their records, so that a process with another store reads them too.
     ///
     /// # Errors

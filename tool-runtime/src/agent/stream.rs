@@ -25,7 +25,7 @@ const FULL: usize = 4 * BACKLOG;
 /// A reader does not affect the run: a slow one does not delay it, and dropping one does not cancel it. Unread bytes
 /// are bounded: past 1 MiB the remaining deltas, sources, files and data of the response are left out, past 4 MiB the
 /// values of results too. A file of the model in the stream itself is at most 8 MiB; a larger one becomes a status. The
-/// end of each call, the end of the turn, and a final `error` that reports an omission are always written.
+/// end of each call, the end of the request, and a final `error` that reports an omission are always written.
 ///
 /// ```
 /// use tool_runtime::agent::Agent;
@@ -123,7 +123,7 @@ impl UiStream {
     /// use tool_runtime::agent::{Conversation, Input, UiStream};
     /// use tool_runtime::wire::ui::Protocol;
     ///
-    /// /// The body of a response. The turn continues even if the client hangs up.
+    /// /// The body of a response. The request continues even if the client hangs up.
     /// fn respond(mut conversation: Conversation, input: Input) -> UiStream {
     ///     let stream = conversation.ui_stream(Protocol::UiMessageStream, "msg_1");
     ///     let turn = tokio::spawn(async move {

@@ -1,5 +1,5 @@
 //! The loop of a conversation: [`Turns`] asks the model, takes the calls of its answer through the gate, and repeats
-//! this until calls wait or the turn ends. [`step`] decides the next step.
+//! this until calls wait or the request ends. [`step`] decides the next step.
 
 pub(super) mod calls;
 pub(super) mod events;

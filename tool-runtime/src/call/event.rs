@@ -183,7 +183,7 @@ pub enum Event {
         /// The text.
         text: String,
     },
-    /// The turn failed.
+    /// The request failed, or a decision or an answer in it did not fit.
     #[non_exhaustive]
     Error {
         /// A stable code.
@@ -191,7 +191,7 @@ pub enum Event {
         /// A safe sentence.
         message: String,
     },
-    /// The turn is over. Exactly one.
+    /// The request is over. Exactly one.
     #[non_exhaustive]
     Done {
         /// The reason why it is over.

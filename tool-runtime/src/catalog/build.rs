@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 
 use crate::catalog::graph::bind;
-use crate::catalog::{CatalogProblemKind, Entry, Gathered, ToolCatalog};
+use crate::catalog::{CatalogProblemKind, Entry, SourceServer, ToolCatalog};
 use crate::component::{Named, Tool, Visitor};
 use crate::error::{BuildError, Problem};
-use crate::registration::{Described, DynamicTool, Registration, ToolServer};
+use crate::registration::{Described, DynamicTool, Registration};
 use crate::text::nearest;
 use crate::tool::is_discovered;
 
@@ -41,7 +40,7 @@ pub struct CatalogBuilder {
     namespaces: BTreeSet<String>,
     chosen: Vec<Registration>,
     dynamic: Vec<DynamicTool>,
-    servers: Vec<Gathered>,
+    servers: Vec<SourceServer>,
 }
 
 impl CatalogBuilder {
@@ -89,7 +88,7 @@ impl CatalogBuilder {
 
     /// Adds a server. Its tools follow when it lists them, if it has not yet.
     #[cfg(feature = "mcp-client")]
-    pub(crate) fn server(mut self, server: Gathered) -> Self {
+    pub(crate) fn server(mut self, server: SourceServer) -> Self {
         self.servers.push(server);
         self
     }
@@ -157,10 +156,10 @@ fn namespace(registration: &Registration) -> &'static str {
 #[cfg(feature = "mcp-client")]
 impl ToolCatalog {
     /// Returns a newly built catalog with the tools of a source added.
-    pub(crate) fn extended(self, tools: Vec<DynamicTool>, servers: &[Gathered]) -> Result<Self, BuildError> {
+    pub(crate) fn extended(self, tools: Vec<DynamicTool>, servers: &[SourceServer]) -> Result<Self, BuildError> {
         let mut problems = Vec::new();
-        let mut entries: Vec<_> = self.entries.into_iter().filter_map(Arc::into_inner).collect();
-        let own = self.servers.iter().map(|server| server.gathered());
+        let mut entries: Vec<_> = self.entries.into_iter().filter_map(std::sync::Arc::into_inner).collect();
+        let own = self.servers.iter().map(|server| server.source());
         let servers: Vec<_> = own.chain(servers.iter().cloned()).collect();
         entries.extend(tools.into_iter().filter_map(|tool| Entry::new(tool.describe(), &mut problems)));
         collisions(&entries, &mut problems);
@@ -210,18 +209,16 @@ fn collisions(entries: &[Entry], problems: &mut Vec<Problem>) {
 }
 
 /// Checks that no other tool or server has a name under the prefix of a server that has not listed its tools yet.
-fn prefixes(entries: &[Entry], servers: &[Gathered], problems: &mut Vec<Problem>) {
-    let alike = |server: &Arc<dyn ToolServer>| look_alike(server.prefix());
-    for (at, (server, _)) in servers.iter().enumerate().filter(|(_, (_, is_listed))| !is_listed) {
-        let prefix = alike(server);
-        let is_taken = servers
-            .iter()
-            .enumerate()
-            .any(|(other, (one, is_listed))| (other < at || *is_listed) && alike(one) == prefix)
-            || entries.iter().any(|entry| look_alike(entry.spec.name.as_str()).starts_with(&prefix));
+fn prefixes(entries: &[Entry], servers: &[SourceServer], problems: &mut Vec<Problem>) {
+    let alike = |source: &SourceServer| look_alike(source.server.prefix());
+    for (at, source) in servers.iter().enumerate().filter(|(_, source)| !source.is_listed) {
+        let prefix = alike(source);
+        let is_taken =
+            servers.iter().enumerate().any(|(other, one)| (other < at || one.is_listed) && alike(one) == prefix)
+                || entries.iter().any(|entry| look_alike(entry.spec.name.as_str()).starts_with(&prefix));
         if is_taken {
-            let message =
-                format!("two sources have tools called `{}..`; give one of the servers another id", server.prefix());
+            let prefix = source.server.prefix();
+            let message = format!("two sources have tools called `{prefix}..`; give one of the servers another id");
             problems.push(CatalogProblemKind::Collision.problem(message, None));
         }
     }

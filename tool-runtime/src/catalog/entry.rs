@@ -27,7 +27,7 @@ pub(crate) struct Entry {
     /// The position among the tools that the catalog was built with, or among those of its server. It indexes the
     /// tables that a runner compiles.
     pub(crate) index: usize,
-    /// The position of its server among the servers that listed after the catalog was built; `None` for other tools.
+    /// The position of its server among all servers of the catalog; `None` for a tool that the catalog was built with.
     pub(crate) deferred: Option<usize>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_result_bytes: Option<usize>,

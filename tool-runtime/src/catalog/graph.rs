@@ -1,7 +1,7 @@
 //! The properties that graphs take from their tools.
 
 use crate::catalog::problem::Problems;
-use crate::catalog::{CatalogProblemKind, Entry, Gathered};
+use crate::catalog::{CatalogProblemKind, Entry, SourceServer};
 use crate::error::Problem;
 use crate::registration::Described;
 use crate::text::nearest;
@@ -10,7 +10,12 @@ use crate::tool::{Execution, ToolEffect, is_graph};
 /// Gives a graph the effect of the tool that reaches furthest, and their definitions.
 ///
 /// Graphs come after all other tools, so the look-up finds no graph: a graph does not run another.
-pub(super) fn bind(described: &mut Described, entries: &[Entry], servers: &[Gathered], problems: &mut Vec<Problem>) {
+pub(super) fn bind(
+    described: &mut Described,
+    entries: &[Entry],
+    servers: &[SourceServer],
+    problems: &mut Vec<Problem>,
+) {
     let Described { written, graph: Some(graph), effect, location, .. } = described else { return };
     let tool = written.escape_debug().to_string();
     let mut found = Problems { tool, location: *location, found: problems };
@@ -31,7 +36,7 @@ pub(super) fn bind(described: &mut Described, entries: &[Entry], servers: &[Gath
                 wrong(&format!("`{shown}` is a graph, and a graph runs no graph; name the tools that it needs"));
             }
             // Its definition is part of the graph's, so it cannot come later.
-            None if servers.iter().any(|(server, is_listed)| !is_listed && name.starts_with(server.prefix())) => {
+            None if servers.iter().any(|one| !one.is_listed && name.starts_with(one.server.prefix())) => {
                 wrong(&format!(
                     "the server of `{shown}` has not listed its tools yet; wait for it before the catalog is built"
                 ));

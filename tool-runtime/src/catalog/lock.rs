@@ -27,9 +27,6 @@ use locked::Locked;
 /// The version of the document.
 const VERSION: u64 = 1;
 
-/// The longest text of a lock, in bytes.
-const MAX_BYTES: usize = 32 << 20;
-
 /// The reviewed definitions of a catalog, in a file that is usually called `tools.lock`.
 ///
 /// The text is JSON with sorted keys and a line for each member. It is the same on every platform, has no times and no
@@ -70,11 +67,12 @@ impl ToolLock {
         Self { tools: own.map(|entry| (entry.spec.name.as_str().to_owned(), Ok(Locked::of(entry)))).collect() }
     }
 
-    /// Reads a lock. An unreadable entry does not affect the others: [`compare`](Self::compare) reports it.
+    /// Reads a lock, of any length: every text that [`to_text`](Self::to_text) writes can be read. An unreadable entry
+    /// does not affect the others: [`compare`](Self::compare) reports it.
     ///
     /// # Errors
-    /// The text is not a lock (`lock_malformed` or `lock_shape`) of this version (`lock_version`), has marks of a merge
-    /// (`lock_merge`), or is longer than 32 MiB (`lock_too_large`).
+    /// The text is not a lock (`lock_malformed` or `lock_shape`) of this version (`lock_version`), or has marks of a merge
+    /// (`lock_merge`).
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         text::read(text).map(|tools| Self { tools })
     }

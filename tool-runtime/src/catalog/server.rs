@@ -1,50 +1,55 @@
-//! [`ServerTools`]: a server of a catalog, with the place for its tools if it had not listed them when the catalog was built.
+//! [`ServerTools`]: one server of a catalog, and the tools that it listed after the catalog was built.
 //!
-//! The first read of the catalog after the server's first list fills the place, once.
+//! The tools are taken over once, when the catalog is first read after the server's first list. Later lists change
+//! nothing here.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::catalog::Entry;
 use crate::registration::ToolServer;
 
-/// A server as a source hands it to a catalog, and whether it hands over the server's tools, too.
-pub(crate) type Gathered = (Arc<dyn ToolServer>, bool);
+/// A server of a source.
+#[derive(Clone)]
+pub(crate) struct SourceServer {
+    pub(crate) server: Arc<dyn ToolServer>,
+    /// Whether the source passed the server's tools, too, so that the catalog is built with them.
+    pub(crate) is_listed: bool,
+}
 
-/// The tools of one server.
+/// One server, and the tools that it listed after the catalog was built.
 pub(crate) struct ServerTools {
+    source: SourceServer,
     /// The position among the servers of the catalog.
-    place: usize,
-    server: Arc<dyn ToolServer>,
-    /// Whether the catalog was built with its tools.
-    #[cfg_attr(not(feature = "mcp-client"), expect(dead_code, reason = "only a source of servers extends a catalog"))]
-    was_listed: bool,
+    position: usize,
     /// The tools that came later, by name.
-    listed: OnceLock<Vec<Arc<Entry>>>,
+    late_tools: OnceLock<Vec<Arc<Entry>>>,
 }
 
 impl ServerTools {
-    pub(super) fn new(place: usize, (server, is_listed): &Gathered) -> Self {
-        let listed = if *is_listed { OnceLock::from(Vec::new()) } else { OnceLock::new() };
-        Self { place, server: Arc::clone(server), listed, was_listed: *is_listed }
+    pub(super) fn new(position: usize, source: &SourceServer) -> Self {
+        // The catalog was built with the tools of a server that had listed them, so none come late.
+        let late_tools = if source.is_listed { OnceLock::from(Vec::new()) } else { OnceLock::new() };
+        Self { source: source.clone(), position, late_tools }
     }
 
     /// Returns the server as the source passed it.
     #[cfg(feature = "mcp-client")]
-    pub(super) fn gathered(&self) -> Gathered {
-        (Arc::clone(&self.server), self.was_listed)
+    pub(super) fn source(&self) -> SourceServer {
+        self.source.clone()
     }
 
     pub(crate) fn server(&self) -> &Arc<dyn ToolServer> {
-        &self.server
+        &self.source.server
     }
 
-    /// The tools that came later, by name; `None` until the server listed them.
+    /// Returns the late tools, sorted by name. `None` before the server's first list; empty if the catalog was built
+    /// with its tools.
     pub(crate) fn entries(&self) -> Option<&[Arc<Entry>]> {
-        if let Some(listed) = self.listed.get() {
-            return Some(listed);
+        if let Some(late) = self.late_tools.get() {
+            return Some(late);
         }
-        let tools = self.server.tools()?;
-        let listed = self.listed.get_or_init(|| {
+        let tools = self.server().tools()?;
+        let late = self.late_tools.get_or_init(|| {
             let mut problems = Vec::new();
             let mut entries: Vec<_> =
                 tools.into_iter().filter_map(|tool| Entry::new(tool.describe(), &mut problems)).collect();
@@ -53,16 +58,16 @@ impl ServerTools {
             }
             entries.sort_by(|one, other| one.spec.name.cmp(&other.spec.name));
             for (at, entry) in entries.iter_mut().enumerate() {
-                (entry.index, entry.deferred) = (at, Some(self.place));
+                (entry.index, entry.deferred) = (at, Some(self.position));
             }
             entries.into_iter().map(Arc::new).collect()
         });
-        Some(listed)
+        Some(late)
     }
 
-    /// The tool of this name, if the server listed it.
+    /// Returns the late tool of this name. `None` for a tool that the catalog was built with.
     pub(super) fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
-        let entries = self.entries().filter(|_| name.starts_with(self.server.prefix()))?;
+        let entries = self.entries().filter(|_| name.starts_with(self.server().prefix()))?;
         entries.get(entries.binary_search_by(|entry| entry.spec.name.as_str().cmp(name)).ok()?)
     }
 }

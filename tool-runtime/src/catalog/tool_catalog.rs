@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::capability::InjectedFrom;
-use crate::catalog::{CatalogBuilder, CatalogView, Entry, Gathered, ServerTools, guidance};
+use crate::catalog::{CatalogBuilder, CatalogView, Entry, ServerTools, SourceServer, guidance};
 #[cfg(feature = "picking")]
 use crate::catalog::{CatalogWords, Pick, PickIndex, PickOptions};
 use crate::error::{BuildError, Problem};
@@ -65,7 +65,7 @@ impl ToolCatalog {
         CatalogBuilder::default()
     }
 
-    pub(super) fn new(mut entries: Vec<Entry>, servers: &[Gathered]) -> Self {
+    pub(super) fn new(mut entries: Vec<Entry>, servers: &[SourceServer]) -> Self {
         entries.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
         entries.iter_mut().enumerate().for_each(|(at, entry)| entry.index = at);
         let mut entries: Vec<_> = entries.into_iter().map(Arc::new).collect();
@@ -78,12 +78,12 @@ impl ToolCatalog {
             InjectedFrom::Connection(kind) => Some(kind),
             InjectedFrom::Capability | InjectedFrom::Context => None,
         });
-        let connections = connections.chain(servers.iter().filter_map(|(server, _)| server.connection())).collect();
+        let connections = connections.chain(servers.iter().filter_map(|source| source.server.connection())).collect();
         let counters = entries.iter().filter_map(|entry| entry.published.as_ref().map(|server| server.changes()));
-        let counters = counters.chain(servers.iter().map(|(server, _)| server.changes()));
+        let counters = counters.chain(servers.iter().map(|source| source.server.changes()));
         let counters: HashMap<_, _> = counters.map(|one| (Arc::as_ptr(one), Arc::clone(one))).collect();
         let counters = counters.into_values().collect();
-        let tools = |(place, gathered): (usize, &Gathered)| Arc::new(ServerTools::new(place, gathered));
+        let tools = |(position, source): (usize, &SourceServer)| Arc::new(ServerTools::new(position, source));
         let servers = servers.iter().enumerate().map(tools).collect();
         Self {
             entries,

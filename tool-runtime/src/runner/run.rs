@@ -174,8 +174,9 @@ impl Run {
         self.state().begin_turn();
     }
 
-    /// Whether the model made the same mistake in a tool's arguments in three turns in a row. The loop should then stop
-    /// asking the model, and show the user the [`clarification`](Self::clarification). The same mistake is the same
+    /// Whether the model called a tool with the same mistake in its arguments in three turns. Turns without the tool do
+    /// not count; a valid call of it, or a turn with other mistakes only, starts the count again. The loop should then
+    /// stop asking the model, and show the user the [`clarification`](Self::clarification). The same mistake is the same
     /// tool, pointer, keyword and expectation.
     #[must_use]
     pub fn should_end_turn(&self) -> bool {

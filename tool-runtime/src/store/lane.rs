@@ -1,16 +1,18 @@
-//! The lanes of runs: one for each tenant and version.
+//! The lane of a run: a short text by which workers give tenants turns. It names the tenant (without a tenant, the
+//! principal) and the version. Only this file knows its format.
 
 use std::sync::Arc;
 
 use crate::store::key::Key;
 use crate::tool::Hash;
 
-/// The length of the part of a lane that names a version, in characters.
-const PART: usize = 32;
+/// The number of hexadecimal digits of a version in a lane.
+const VERSION_DIGITS: usize = 32;
 
-/// Returns the lane of a tenant's runs of a version: the tenant's part comes first, so that its lanes are neighbours.
+/// Returns the lane of the runs of a tenant and a version. `slots` counts the tenant's runs; its scope is a digest of the
+/// tenant, without `/`. The tenant comes first, so that a store that sorts lanes keeps those of one tenant together.
 pub(super) fn lane(slots: &Key, version: Option<Hash>) -> Arc<str> {
-    format!("{}/{}", slots.scope(), version.map(part_of).unwrap_or_default()).into()
+    format!("{}/{}", slots.scope(), version.map(version_part).unwrap_or_default()).into()
 }
 
 /// Returns the tenant's part of a lane.
@@ -18,9 +20,15 @@ pub(crate) fn tenant_of(lane: &str) -> &str {
     lane.split_once('/').map_or(lane, |(tenant, _)| tenant)
 }
 
-/// Returns the part of a lane that names a version.
-pub(super) fn part_of(version: Hash) -> String {
+/// Whether the runs of a lane have this version or none.
+pub(super) fn fits_version(lane: &str, version: Hash) -> bool {
+    let part = lane.split_once('/').map_or("", |(_, part)| part);
+    part.is_empty() || part == version_part(version)
+}
+
+/// Returns a version as its part of a lane.
+fn version_part(version: Hash) -> String {
     let mut part = version.to_string();
-    part.truncate(PART);
+    part.truncate(VERSION_DIGITS);
     part
 }

@@ -112,7 +112,7 @@ impl<'a> Called<'a> {
         Self {
             run_id: &call.run_id,
             call_id: &call.call_id,
-            tool: call.decided(),
+            tool: call.decided_tool(),
             graph,
             caller_run_id: None,
             tenant: &call.tenant,

@@ -291,7 +291,7 @@ impl PendingCall {
     }
 
     /// Returns the tool that a decision is about: for a graph that waits with a call, the tool of that call.
-    pub(crate) fn decided(&self) -> &str {
+    pub(crate) fn decided_tool(&self) -> &str {
         self.graph.as_ref().map_or(self.tool.as_str(), |graph| &graph.tool)
     }
 

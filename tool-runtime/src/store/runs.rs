@@ -130,8 +130,7 @@ impl Taker {
 
     /// Whether it continues the runs of a lane.
     pub(crate) fn takes_lane(&self, lane: &str) -> bool {
-        let version = lane.split_once('/').map_or("", |(_, version)| version);
-        version.is_empty() || self.version.is_none_or(|own| lane::part_of(own) == version)
+        self.version.is_none_or(|own| lane::fits_version(lane, own))
     }
 }
 

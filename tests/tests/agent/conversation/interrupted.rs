@@ -3,6 +3,8 @@
 
 use super::*;
 use tests::DecideShown as _;
+use tool_runtime::agent::Input;
+use tool_runtime::runner::ResumeError;
 
 const NAMES: [&str; 3] = ["agent__slow", "agent__change", "agent__slow"];
 
@@ -113,6 +115,24 @@ async fn an_interrupted_decision_is_not_reported_as_cancelled() {
     assert_eq!(rig.outcomes().await, [("b".to_owned(), Outcome::OutcomeUnknown)]);
 }
 
+/// Without an account the tokens of a principal cannot be counted, so the model is not asked. No call waits.
+#[tokio::test]
+async fn a_store_that_fails_before_a_request_ends_it() {
+    let rig = rig([ScriptedTurn::text("Hello.")]);
+    let fault = world::Fault::default();
+    let policy = format!("{POLICY}\n[budgets.principal]\ninput_tokens = 1000\nwindow = \"1h\"\n");
+    let policy = ToolPolicy::from_toml(&policy).expect("a policy");
+    let builder = ToolRunner::builder(world::tools().namespaces(["agent", "rows"]).build().expect("a catalog"), policy);
+    let runner = builder.approvals(true).store(fault.over(Arc::clone(&rig.store) as _)).build().expect("a runner");
+    let mut conversation = rig.agent().converse(runner.run(rig.options()));
+    fault.fail(true);
+    assert!(matches!(stopped(conversation.send("Go.").await), StopReason::Unsettled(ResumeError::Store(_))));
+    assert_eq!((conversation.waiting().count(), conversation.turns().len()), (0, 0));
+    fault.fail(false);
+    let ended = conversation.receive(Input::new()).await.expect("nothing waits");
+    assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
+}
+
 /// The store fails while a decision is applied: the call still waits, and the next attempt finishes it.
 #[tokio::test]
 async fn a_store_that_fails_loses_no_decision() {
@@ -155,7 +175,7 @@ async fn a_call_of_other_people_is_not_looked_up() {
     document["state"]["open"][0]["progress"] = "running".into();
     let saved: SavedConversation = serde_json::from_value(document).expect("a document");
     let mut theirs = rig.agent().restore(&rig.runner, options("mallory"), saved).await.expect("restored");
-    let ended = theirs.receive(tool_runtime::agent::Input::new()).await.expect("an empty request");
+    let ended = theirs.receive(Input::new()).await.expect("an empty request");
     assert!(matches!(ended, TurnOutcome::Answered { .. }), "{ended:?}");
     assert_eq!(theirs.waiting().count(), 0);
     assert!(owner.waiting().next().expect("it waits").shown_arguments.as_ref().expect("shown").get().contains("bob"));

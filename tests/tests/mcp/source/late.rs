@@ -162,6 +162,35 @@ fn served(runner: &ToolRunner) -> McpServer {
     McpServer::builder(runner.clone(), admit).expose("mcp__s__echo", "say").build().unwrap()
 }
 
+/// A server that has not answered can still list every name that it could have.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_names_of_tools_that_come_late_are_checked_when_the_server_is_built() {
+    let servers = ToolSource::start([mute(), gated("s", Path::new("/nowhere"))]).unwrap();
+    let runner = runner(&servers, pinned().await);
+    let code = |exposed: &[(&str, &str)]| {
+        let builder = McpServer::builder(runner.clone(), |_: &Peer<'_>| Some(RunOptions::new()));
+        let built = exposed.iter().fold(builder, |builder, (tool, name)| builder.expose(*tool, *name)).build();
+        built.map_or_else(|error| error.code().to_owned(), |_| "built".to_owned())
+    };
+    for (exposed, expected) in [
+        // Two late tools, and a late tool and a fixed one, by each other's names.
+        (&[("mcp__s__echo", "read"), ("mcp__mute__echo", "read")][..], "mcp_name_taken"),
+        (&[("mcp__s__echo", "late__next")], "mcp_name_taken"),
+        (&[("late__next", "mcp__s__echo")], "mcp_name_taken"),
+        (&[("mcp__s__echo", "mcp__mute__echo")], "mcp_name_taken"),
+        (&[("mcp__s__echo", "a b")], "mcp_name"),
+        (&[("mcp__other__echo", "read")], "mcp_tool_unknown"),
+        // A name that its tool has given up is free.
+        (&[("mcp__s__echo", "late__next"), ("late__next", "mcp__s__echo")], "built"),
+        (&[("mcp__s__echo", "mcp__s__echo"), ("mcp__mute__echo", "read")], "built"),
+        // The server that owns the prefix is not one of this catalog.
+        (&[("mcp__s__echo", "mcp__other__echo")], "built"),
+    ] {
+        assert_eq!(code(exposed), expected, "{exposed:?}");
+    }
+    servers.shutdown().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_is_served_at_once_and_told_of_servers_that_come() {
     let folder = tempfile::tempdir().unwrap();
@@ -178,6 +207,10 @@ async fn a_client_is_served_at_once_and_told_of_servers_that_come() {
     client.ask(4, "tools/call", json!({"name": "say", "arguments": {"text": "x"}})).await;
     let said = client.read().await;
     assert_eq!(said["result"]["structuredContent"]["text"], json!("x"), "{said}");
+    // A client knows the tool by one name only, like any other tool.
+    client.ask(5, "tools/call", json!({"name": "mcp__s__echo", "arguments": {"text": "x"}})).await;
+    let unknown = client.read().await;
+    assert_eq!(unknown["error"]["code"], json!(-32602), "{unknown}");
     server.close(Duration::ZERO).await;
 }
 

@@ -153,7 +153,7 @@ pub(in crate::agent) async fn with_status<T>(run: &Run, activity: &AtomicUsize, 
     }
 }
 
-/// A guard that emits the one `done` event, also when the future is dropped, releases the sink of the turn, and ends
+/// A guard that emits the one `done` event, also when the future is dropped, releases the sink of the request, and ends
 /// the span of the request.
 pub(in crate::agent) struct Done {
     run: Run,

@@ -133,7 +133,7 @@ pub(in crate::agent) struct LastAnswer {
 }
 
 impl LastAnswer {
-    /// Whether the only thing left is the end of the turn.
+    /// Whether the only thing left is the end of the request.
     pub(in crate::agent) const fn is_end(&self) -> bool {
         !matches!(self.then, AfterAnswer::Continue)
     }

@@ -14,7 +14,7 @@ use crate::runner::ledger::recover;
 use crate::store::StoreError;
 use crate::wire::Message;
 
-/// The effect of one step of a conversation: the model was asked, calls ran, calls wait, or the turn ended.
+/// The effect of one step of a conversation: the model was asked, calls ran, calls wait, or the request ended.
 ///
 /// [`Conversation::step`](crate::agent::Conversation::step) returns it, and has an example.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub enum Step {
     /// Calls wait for the client or for a person, in the order of the model. The loop cannot continue until
     /// [`Conversation::accept`](crate::agent::Conversation::accept) takes a decision, an answer or a message.
     Waits(Vec<WaitingCall>),
-    /// The turn ended, with or without an answer. Never [`TurnOutcome::Waiting`].
+    /// The request ended, with or without an answer. Never [`TurnOutcome::Waiting`].
     Ended(TurnOutcome),
 }
 
@@ -63,7 +63,7 @@ impl Turns {
         }
     }
 
-    /// Whether the next step would make no progress, because calls wait or the turn has ended.
+    /// Whether the next step would make no progress, because calls wait or the request has ended.
     pub(in crate::agent) fn is_idle(&self) -> bool {
         // A running or queued call is progress, even while other calls wait.
         let handed = |slot: &Slot| matches!(slot.progress, CallState::Running | CallState::Queued);
@@ -233,7 +233,7 @@ impl Turns {
         self.state.turns.last().and_then(|turn| turn.usage).filter(|usage| !usage.estimated)
     }
 
-    /// Takes steps until calls wait or the turn ends.
+    /// Takes steps until calls wait or the request ends.
     pub(in crate::agent) async fn drive(&mut self) -> TurnOutcome {
         let (mut used, mut ran) = (Used::default(), false);
         loop {

@@ -18,7 +18,7 @@ use crate::store::{
     Clock as _, Document, DocumentKind, Key, Query, RunLease, Store, StoreError, StoredDocument, SystemClock,
 };
 
-/// The state of a run whose turn has not ended.
+/// The state of a run whose request has not ended.
 pub(super) const RUNNING: &str = "running";
 
 /// A run that this process holds under a lease, for a worker or for an application that continues it itself. Each write

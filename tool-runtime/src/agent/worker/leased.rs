@@ -28,7 +28,7 @@ const LEASE: Duration = Duration::from_secs(30);
 /// process after that fails with [`StoreError::Fenced`].
 ///
 /// A service takes a run for each request, and has a [`Worker`](crate::agent::Worker) that continues runs without a
-/// request: after a decision that was posted, and when a process died during a turn.
+/// request: after a decision that was posted, and when a process died during a request.
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Conversation, Input, LeasedRun, RunQueue, TurnOutcome};
@@ -98,7 +98,7 @@ pub struct LeasedRun {
     party: (Option<Arc<str>>, Option<Arc<str>>),
     /// The value of [`StoredRun::news`] at the last check that found no post.
     news: u64,
-    /// Whether the turn had not ended at the last save.
+    /// Whether the request had not ended at the last save.
     is_running: AtomicBool,
     _kept: RenewalTask,
 }
@@ -219,7 +219,7 @@ impl LeasedRun {
     /// Takes the content of one request, as [`Conversation::receive`] does, and saves the conversation before the model
     /// is asked and after each step. It emits one `done` event.
     ///
-    /// A decision that another process posted meanwhile is not part of the turn: [`release`](Self::release) makes the
+    /// A decision that another process posted meanwhile is not part of the request: [`release`](Self::release) makes the
     /// run due for it.
     ///
     /// # Errors
@@ -294,7 +294,7 @@ impl LeasedRun {
     }
 
     /// Releases the run in the state of its last save. A worker takes it when its next call expires (`expires`), and as
-    /// soon as a message is posted to it; at once if there is a post that was not applied, or the turn has not ended (the
+    /// soon as a message is posted to it; at once if there is a post that was not applied, or the request has not ended (the
     /// state `running`). A run that is dropped and not released is free once its lease has ended.
     ///
     /// # Errors

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
+use crate::catalog::lock::VERSION;
 use crate::catalog::lock::locked::Locked;
-use crate::catalog::lock::{MAX_BYTES, VERSION};
 use crate::error::ParseError;
-use crate::json::{Limits, MAX_DEPTH, Tree, canonical, parse_value};
+use crate::json::{Limits, Tree, canonical, parse_value};
 use crate::text::sentence;
 
 /// The marks that a merge leaves at the beginning of a line. No line of a lock begins like this.
@@ -17,15 +17,16 @@ const MARKS: [&str; 4] = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"];
 /// The longest message about an entry, in bytes.
 const MESSAGE: usize = 300;
 
-/// The longest schema, in bytes; no catalog takes one that is nearly as long.
+/// The longest schema that is read, in bytes. A catalog takes at most 64 KiB (`schema::texts::MAX_BYTES`).
 const MAX_SCHEMA: usize = 256 * 1024;
 
-/// The entries of a lock; `Err` holds why one cannot be read.
+/// The entries of a lock by tool. `Err` is the reason why an entry is unreadable.
 pub(super) type Entries = BTreeMap<String, Result<Locked, String>>;
 
+/// Writes the readable entries; an unreadable one is left out.
 pub(super) fn write(tools: &Entries) -> String {
-    let known = tools.iter().filter_map(|(name, locked)| Some((name.clone(), locked.as_ref().ok()?.to_value())));
-    let document = serde_json::json!({"tools": known.collect::<Map<_, _>>(), "version": VERSION});
+    let readable = tools.iter().filter_map(|(name, locked)| Some((name.clone(), locked.as_ref().ok()?.to_value())));
+    let document = serde_json::json!({"tools": readable.collect::<Map<_, _>>(), "version": VERSION});
     let mut text = String::new();
     pretty(&document, 0, &mut text);
     text.push('\n');
@@ -33,7 +34,7 @@ pub(super) fn write(tools: &Entries) -> String {
 }
 
 fn pretty(value: &Value, depth: usize, out: &mut String) {
-    let line = |out: &mut String, depth: usize| {
+    let new_line = |out: &mut String, depth: usize| {
         out.push('\n');
         out.extend(std::iter::repeat_n("  ", depth));
     };
@@ -42,10 +43,10 @@ fn pretty(value: &Value, depth: usize, out: &mut String) {
             out.push('[');
             for (at, item) in items.iter().enumerate() {
                 out.push_str(if at > 0 { "," } else { "" });
-                line(out, depth + 1);
+                new_line(out, depth + 1);
                 pretty(item, depth + 1, out);
             }
-            line(out, depth);
+            new_line(out, depth);
             out.push(']');
         }
         Value::Object(members) if !members.is_empty() => {
@@ -54,12 +55,12 @@ fn pretty(value: &Value, depth: usize, out: &mut String) {
             out.push('{');
             for (at, (name, value)) in members.into_iter().enumerate() {
                 out.push_str(if at > 0 { "," } else { "" });
-                line(out, depth + 1);
+                new_line(out, depth + 1);
                 out.push_str(&canonical::to_text(&Value::from(name.as_str())));
                 out.push_str(": ");
                 pretty(value, depth + 1, out);
             }
-            line(out, depth);
+            new_line(out, depth);
             out.push('}');
         }
         scalar => out.push_str(&canonical::to_text(scalar)),
@@ -67,21 +68,18 @@ fn pretty(value: &Value, depth: usize, out: &mut String) {
 }
 
 pub(super) fn read(text: &str) -> Result<Entries, ParseError> {
-    if text.len() > MAX_BYTES {
-        let message = format!("the lock is longer than {} MiB", MAX_BYTES >> 20);
-        return Err(ParseError::formatted("lock_too_large", message));
-    }
     for (at, line) in text.lines().enumerate() {
         if let Some(mark) = MARKS.into_iter().find(|mark| line.starts_with(mark)) {
-            let line = at + 1;
+            let number = at + 1;
             let message = format!(
-                "line {line} begins with `{mark}`, a merge conflict; take either side, then write the lock again"
+                "line {number} begins with `{mark}`, a merge conflict; take either side, then write the lock again"
             );
             return Err(ParseError::formatted("lock_merge", message));
         }
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let tree = parse_value(text, &Limits { bytes: MAX_BYTES, depth: MAX_DEPTH }).map_err(|error| {
+    // No limit of bytes: the caller holds the text, and a catalog may have any number of tools.
+    let tree = parse_value(text, &Limits::UNBOUNDED).map_err(|error| {
         let message = format!("{error}; restore the lock, or remove it and write it again");
         ParseError::formatted("lock_malformed", message)
     })?;

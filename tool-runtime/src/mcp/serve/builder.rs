@@ -96,7 +96,8 @@ impl McpServerBuilder {
         self
     }
 
-    /// Sets the name of a tool for clients; its name in the catalog by default.
+    /// Sets the name of a tool for clients; its name in the catalog by default. A tool of a server that has not listed
+    /// its tools yet can have one, too.
     pub fn expose(mut self, tool: impl Into<String>, name: impl Into<String>) -> Self {
         self.exposed.insert(tool.into(), name.into());
         self
@@ -152,8 +153,8 @@ impl McpServerBuilder {
 
     /// Builds the server. Tools that the application's own clients execute are left out.
     /// # Errors
-    /// An exposed name is that of no tool or of a tool that a client executes, or is one that clients may reject; or
-    /// two tools have one name. It is also an error if calls can be suspended for an approval that no person can give:
+    /// An exposed tool does not exist and no server may list it later, or a client executes it; an exposed name is one
+    /// that clients may reject; or two tools have one name. It is also an error if calls can be suspended for an approval that no person can give:
     /// the runner has approvals and no store that was set, and the client is not asked
     /// ([`ask_clients`](Self::ask_clients)) or the policy does not let its principal decide;
     /// [`without_approvers`](Self::without_approvers) lifts this rule. A call can be suspended by a

@@ -1,6 +1,6 @@
 //! [`Listing`]: the tools of a catalog, with clients' names and the protocol's descriptions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
@@ -62,29 +62,37 @@ pub(super) enum Shape {
 impl Listing {
     /// Collects the tools of the catalog with their names and descriptions.
     pub(super) fn of(runner: &ToolRunner, exposed: BTreeMap<String, String>) -> Result<Self, McpServerError> {
-        for tool in exposed.keys() {
-            match runner.catalog().get(tool) {
-                None if runner.catalog().missing(tool).is_some() => {}
+        // Names in a catalog are names that clients accept, and differ. The chosen ones are checked here, also for tools
+        // that their servers list later.
+        let (catalog, mut chosen) = (runner.catalog(), BTreeSet::new());
+        for (tool, name) in &exposed {
+            match catalog.get(tool) {
+                None if catalog.missing(tool).is_some() => {}
                 None => return Err(McpServerError::Unknown { tool: tool.clone() }),
                 Some(spec) if spec.execution == Execution::Client => {
                     return Err(McpServerError::Client { tool: tool.clone() });
                 }
                 Some(_) => {}
             }
+            if !is_name(name) {
+                return Err(McpServerError::Name { tool: tool.clone() });
+            }
+            // Another tool may keep this name, or its server may list one of this name later.
+            let is_tool = match catalog.get(name) {
+                Some(spec) => spec.execution == Execution::Server,
+                None => catalog.missing(name).is_some(),
+            };
+            if !chosen.insert(name) || is_tool && !exposed.contains_key(name) {
+                return Err(McpServerError::Taken { name: name.clone() });
+            }
         }
-        let mut offered = BTreeMap::new();
-        let fixed = runner.catalog().fixed_entries();
-        for entry in fixed.iter().filter(|entry| entry.spec.execution == Execution::Server) {
+        let fixed = catalog.fixed_entries().iter().filter(|entry| entry.spec.execution == Execution::Server);
+        let offered = fixed.map(|entry| {
             let tool = entry.spec.name.as_str();
             let name = exposed.get(tool).map_or(tool, String::as_str);
-            if !is_name(name) {
-                return Err(McpServerError::Name { tool: tool.to_owned() });
-            }
-            if offered.insert(name.to_owned(), Arc::new(Offered::of(runner, entry, name))).is_some() {
-                return Err(McpServerError::Taken { name: name.to_owned() });
-            }
-        }
-        let runner = runner.clone();
+            (name.to_owned(), Arc::new(Offered::of(runner, entry, name)))
+        });
+        let (offered, runner) = (offered.collect(), runner.clone());
         Ok(Self { runner, exposed, offered, late: Mutex::default() })
     }
 
@@ -96,15 +104,15 @@ impl Listing {
     pub(super) fn get(&self, name: &str) -> Option<Arc<Offered>> {
         let known = self.offered.get(name).cloned();
         known.or_else(|| {
-            let entry = self.runner.catalog().entry(self.tool_of(name))?;
+            let entry = self.runner.catalog().entry(self.tool_of(name)?)?;
             self.late(entry)
         })
     }
 
     /// Waits for the server of a tool that the policy may allow and that is not listed yet.
     pub(super) async fn arrival(&self, name: &str) {
-        let tool = self.tool_of(name);
         if !self.offered.contains_key(name)
+            && let Some(tool) = self.tool_of(name)
             && self.runner.policy().mentions(tool)
             && let Some(server) = self.runner.catalog().missing(tool)
         {
@@ -123,19 +131,19 @@ impl Listing {
         seen.into_iter().map(|offered| offered.described(objects_only).clone()).collect()
     }
 
-    /// Returns the tool's name in the catalog, for a name that clients use. The tool need not exist.
-    fn tool_of<'n>(&'n self, name: &'n str) -> &'n str {
-        self.exposed.iter().find(|(_, exposed)| *exposed == name).map_or(name, |(tool, _)| tool)
+    /// Returns the tool's name in the catalog, for a name that clients use. The tool need not exist. `None` for the
+    /// catalog's name of a tool that clients know by another one.
+    fn tool_of<'n>(&'n self, name: &'n str) -> Option<&'n str> {
+        let chosen = self.exposed.iter().find(|(_, exposed)| *exposed == name).map(|(tool, _)| tool.as_str());
+        chosen.or_else(|| (!self.exposed.contains_key(name)).then_some(name))
     }
 
-    /// Returns a tool that was added late; its description is made once. `None` for any other tool, and for one whose
-    /// name clients may reject or already know as that of another tool.
+    /// Returns a tool that its server listed after the catalog was built; its description is made once. `None` for any
+    /// other tool.
     fn late(&self, entry: &Entry) -> Option<Arc<Offered>> {
+        entry.deferred?;
         let tool = entry.spec.name.as_str();
         let name = self.exposed.get(tool).map_or(tool, String::as_str);
-        if entry.deferred.is_none() || !is_name(name) || self.offered.contains_key(name) {
-            return None;
-        }
         let late = || self.late.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = late().get(tool) {
             return Some(Arc::clone(known));

@@ -32,7 +32,8 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Creates options that allow loopback hosts, and no web page beyond the server's own address.
+    /// Creates options that allow loopback hosts and no web page.
+    /// [`McpServer::bind`](crate::mcp::serve::McpServer::bind) also allows web pages of its own address.
     pub const fn new() -> Self {
         Self {
             hosts: Vec::new(),

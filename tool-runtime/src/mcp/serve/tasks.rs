@@ -3,8 +3,9 @@
 //!
 //! A task stores no state: the state of its call is read from the store. Any process that shares the store can post a
 //! decision to the run; this server carries it out once, through the gate. A task belongs to the party whose call it
-//! is; for other parties it does not exist. It can be queried while a decision is possible, and for ten minutes after
-//! its call has ended. After a restart on the same store, the server finds a task when its client queries it.
+//! is; for other parties it does not exist. It can be queried while a decision is possible (a running call with
+//! questions: for a day), and for ten minutes after its call has ended. After a restart on the same store, the server
+//! finds a task when its client queries it.
 
 mod attending;
 mod dialogue;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::catalog::{CatalogBuilder, Gathered, ToolCatalog, look_alike};
+use crate::catalog::{CatalogBuilder, SourceServer, ToolCatalog, look_alike};
 use crate::error::{BuildError, ParseError};
 use crate::mcp::source::awaited::Awaited;
 use crate::mcp::source::config::{Reach, RemoteServer};
@@ -169,13 +169,13 @@ impl ToolSource {
     }
 
     /// Returns the listed tools and all servers, for a catalog.
-    pub(crate) fn gathered(&self) -> (Vec<DynamicTool>, Vec<Gathered>) {
-        let (mut tools, mut servers) = (Vec::new(), Vec::<Gathered>::new());
+    pub(crate) fn gathered(&self) -> (Vec<DynamicTool>, Vec<SourceServer>) {
+        let (mut tools, mut servers) = (Vec::new(), Vec::new());
         for server in self.0.iter() {
-            let gathered = Awaited::new(server.clone());
-            let listed = gathered.tools();
+            let awaited = Awaited::new(server.clone());
+            let listed = awaited.tools();
             server.state.is_awaited.fetch_or(listed.is_none(), Ordering::Relaxed);
-            servers.push((Arc::new(gathered), listed.is_some()));
+            servers.push(SourceServer { server: Arc::new(awaited), is_listed: listed.is_some() });
             tools.extend(listed.into_iter().flatten());
         }
         (tools, servers)

@@ -203,7 +203,7 @@ pub(in crate::runner) fn invalid(
 
 /// As [`invalid`], for the call that a graph waits for. A graph can have a tool that the catalog lacks.
 fn invalid_within(run: &Run, pending: &PendingCall, decision: &ApprovalDecision) -> Option<Refused> {
-    let tool = pending.decided();
+    let tool = pending.decided_tool();
     run.shared().catalog.entry(tool)?;
     match decision {
         ApprovalDecision::ApproveEdited(arguments) => {
@@ -334,7 +334,7 @@ fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Ref
         let stop = stop.message("The value given in the tool's place does not fit. The call still waits.");
         Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
     };
-    projected(run, pending.decided(), value).map(Decided::Respond).map_err(refuse)
+    projected(run, pending.decided_tool(), value).map(Decided::Respond).map_err(refuse)
 }
 
 /// Checks and projects a person's value like the tool's own output.

@@ -72,7 +72,7 @@ pub(in crate::runner) fn differs(run: &Run, pending: &PendingCall) -> Option<Dec
 
 /// As [`bars_from`], for a waiting call.
 pub(in crate::runner) fn bars(run: &Run, call: &PendingCall, decider: &Decider) -> Option<DecisionError> {
-    bars_from(run, call.decided(), &call.call_id, decider)
+    bars_from(run, call.decided_tool(), &call.call_id, decider)
 }
 
 /// Returns the reason why the decider may not decide on a call of a tool; `None` if they may. Every way of deciding uses
@@ -105,7 +105,7 @@ pub(in crate::runner) fn is_known(run: &Run, call: &PendingCall) -> bool {
 
 /// Whether this process has the tool that a decision is about, and the policy under which the call waits.
 fn has_rules_of(run: &Run, call: &PendingCall) -> bool {
-    run.effect_of(call.decided()).is_some() && run.policy().revision() == call.policy_revision
+    run.effect_of(call.decided_tool()).is_some() && run.policy().revision() == call.policy_revision
 }
 
 /// Returns the rule for the deciders of a waiting call. `None` if this process cannot apply it: it does not have the tool
@@ -113,7 +113,7 @@ fn has_rules_of(run: &Run, call: &PendingCall) -> bool {
 pub(in crate::runner) fn judge(run: &Run, call: &PendingCall) -> Option<Bars> {
     has_rules_of(run, call).then(|| {
         let run = run.clone();
-        Arc::new(move |call: &PendingCall, decider: &Decider| run.bars(call.decided(), decider)) as Bars
+        Arc::new(move |call: &PendingCall, decider: &Decider| run.bars(call.decided_tool(), decider)) as Bars
     })
 }
 

@@ -21,7 +21,7 @@ pub(in crate::runner) async fn of_waiting(run: &Run, call: &PendingCall) -> Opti
     if let Caller::Graph { .. } = call.caller {
         return None;
     }
-    let mut terms = run.policy().notices(call.decided(), &OF_WAITING)?;
+    let mut terms = run.policy().notices(call.decided_tool(), &OF_WAITING)?;
     if let Some(graph) = &call.graph {
         terms.of_graph = run.policy().notices(call.tool.as_str(), &OF_WAITING).unwrap_or_default().arguments;
         // The graph's copy of the sentence has the statements about the world, too.

@@ -109,7 +109,7 @@ pub(crate) fn leaves_waiting(run: &Run, call: &PendingCall, (decision, decider):
             decider.is_some_and(|decider| !call.is_last_approval(decider))
         }
         // Other arguments can meet a rule that requires more approvals.
-        DecisionKind::Edited => call.required.max(run.most_required(call.decided())) > 1,
+        DecisionKind::Edited => call.required.max(run.most_required(call.decided_tool())) > 1,
         _ => false,
     }
 }

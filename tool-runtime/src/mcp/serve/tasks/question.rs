@@ -132,7 +132,7 @@ pub(super) fn asked(name: &str, call: &PendingCall) -> (String, Value) {
             sentence(&format!("{said} May `{name}` run with {}?", call.shown_arguments.get()), MAX_MESSAGE_BYTES)
         }
         Some(said) => sentence(said, MAX_MESSAGE_BYTES),
-        None if call.graph.is_some() => format!("`{name}` asks whether it may call `{}`.", call.decided()),
+        None if call.graph.is_some() => format!("`{name}` asks whether it may call `{}`.", call.decided_tool()),
         None => sentence(&format!("May `{name}` run with {}?", call.shown_arguments.get()), MAX_MESSAGE_BYTES),
     };
     let message = match call.approval_status() {

@@ -186,7 +186,7 @@ impl Tasks {
 
     /// Whether the server may ask the client about a call that waits. `asks`: whether the client fills in forms.
     pub(super) fn may_ask(&self, run: &Run, pending: &PendingCall, asks: bool) -> bool {
-        let own = ServedRun(run).own_decider(pending.decided());
+        let own = ServedRun(run).own_decider(pending.decided_tool());
         self.limits.asks && asks && own.is_some_and(|decider| !pending.needs_others_than(&decider))
     }
 
