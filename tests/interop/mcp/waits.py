@@ -1,33 +1,43 @@
-"""A call that waits, for clients without tasks: `waits.py mcp|fastmcp|langchain|agents TOOLBOX DATA POLICY`. A person approves at
-the command line; the client asks again, and once the request is held meanwhile. Each mail is sent once."""
+"""A call that waits, for clients without tasks: `waits.py VENV TOOLBOX SERVED DATA POLICY`.
+
+A person approves or denies it in another process, after the client was told that the call waits, while its request is held, and
+after the client's own timeout. A client that can ask its user decides by itself. Each mail is sent once or not at all."""
 
 import asyncio
 import json
+import logging
 import pathlib
 import subprocess
 import sys
 
-kind, toolbox, data, policy = sys.argv[1:]
+from clients import CLIENTS, Answer, Client, TimedOut
+
+venv, toolbox, served, data, policy = sys.argv[1:]
 data = pathlib.Path(data)
 asked, held = data.with_suffix(".toml"), data.with_suffix(".hold.toml")
 asked.write_text(policy)
 held.write_text(f'{policy}\n[mcp]\nhold = "1h"\n')
 shared = ["--data", str(data), "--store", f"sqlite:{data}.db"]
+TOOL = "mail__send_email"
+logging.disable(logging.ERROR)
+mails = 0
 
 
-def approvals(*words: str) -> subprocess.CompletedProcess:
-    command = [toolbox, *shared, "--policy", str(asked), "--json", "approvals", *words]
+def toolbox_with(of: pathlib.Path, *words: str) -> subprocess.CompletedProcess:
+    command = [toolbox, *shared, "--policy", str(of), "--json", *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def approve(of: pathlib.Path) -> None:
-    """Approves the call that waits, once one does and its server has entered its run."""
+def waiting() -> list[dict]:
+    """The calls that wait. A store that does not exist yet has none."""
+    return json.loads(toolbox_with(asked, "approvals", "list").stdout or "[]")
+
+
+def decide(of: pathlib.Path, word: str) -> None:
+    """Decides on the call that waits, once one does and its server has entered its run."""
     while True:
-        command = [toolbox, *shared, "--policy", str(of), "--json", "approvals"]
-        listed = subprocess.run([*command, "list"], capture_output=True, text=True, check=False)
-        for waiting in json.loads(listed.stdout or "[]"):
-            approved = [*command, "approve", waiting["id"], "--as", "grace"]
-            if subprocess.run(approved, capture_output=True, check=False).returncode == 0:
+        for call in waiting():
+            if toolbox_with(of, "approvals", word, call["id"], "--as", "grace").returncode == 0:
                 return
 
 
@@ -36,114 +46,169 @@ def sent() -> int:
     return len(list(folder.iterdir())) if folder.is_dir() else 0
 
 
-async def check(call, of: pathlib.Path, mails: int) -> None:
-    if of == held:
-        done, _ = await asyncio.gather(call(), asyncio.to_thread(approve, of))
+def settle(word: str, answer: Answer) -> None:
+    """The client has the call's result or the refusal, and the effect happened once or not at all."""
+    global mails
+    if word == "approve":
+        mails += 1
+        assert not answer.is_error and "errorCode" not in answer.text, answer
     else:
-        is_error, text = await call()
-        assert is_error and "approval_required" in text and "Make the same call again" in text, text
-        assert "approval_required" in (await call())[1]
-        assert len(json.loads(approvals("list").stdout)) == 1, "the same call is one call"
-        approve(of)
-        assert sent() == mails, "nothing happens before the client asks again"
-        done = await call()
-    assert not done[0], done
-    assert sent() == mails + 1, "once"
-    assert json.loads(approvals("list").stdout) == []
+        assert answer.is_error and "approval_denied" in answer.text, answer
+    assert sent() == mails, (sent(), mails)
+    assert waiting() == []
 
 
-async def mcp_client(url: str, of: pathlib.Path, arguments: dict, mails: int) -> None:
-    from mcp import Client
+class Served:
+    """A server on loopback, ended by its id."""
 
-    async with Client(url, mode="auto") as client:
-        async def call():
-            result = await client.call_tool("mail__send_email", arguments)
-            return result.is_error, result.content[0].text
+    def __init__(self, *command: str) -> None:
+        self.command = command
 
-        await check(call, of, mails)
+    def __enter__(self) -> str:
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for line in self.process.stdout:
+            if "listening on" in line:
+                return line.split()[-1]
+            if line.startswith("127.0.0.1:"):
+                return f"http://{line.strip()}/mcp"
+        raise AssertionError("the server did not start")
 
-
-async def fastmcp_client(url: str, of: pathlib.Path, arguments: dict, mails: int) -> None:
-    from fastmcp import Client
-
-    async with Client(url) as client:
-        async def call():
-            result = await client.call_tool("mail__send_email", arguments, raise_on_error=False)
-            return result.is_error, result.content[0].text
-
-        await check(call, of, mails)
+    def __exit__(self, *_) -> None:
+        self.process.terminate()
+        self.process.wait()
 
 
-async def langchain_client(url: str, of: pathlib.Path, arguments: dict, mails: int) -> None:
-    from langchain_core.tools import ToolException
-    from langchain_mcp_adapters.client import MultiServerMCPClient
-
-    server = {"toolbox": {"transport": "streamable_http", "url": url}}
-    client = MultiServerMCPClient(server, handle_tool_errors=False)
-    tool = next(tool for tool in await client.get_tools() if tool.name == "mail__send_email")
-
-    async def call():
-        try:
-            return False, str(await tool.ainvoke(arguments))
-        except ToolException as error:
-            return True, str(error)
-
-    await check(call, of, mails)
+def serving(of: pathlib.Path) -> Served:
+    return Served(toolbox, *shared, "--policy", str(of), "mcp", "serve", "--http", "127.0.0.1:0")
 
 
-async def agents_client(url: str, of: pathlib.Path, arguments: dict, mails: int) -> None:
-    """A model that is a script calls the tool, and reads the result in its next turn."""
-    from agents import Agent, ModelResponse, Runner, Usage, set_tracing_disabled
-    from agents.mcp import MCPServerStreamableHttp
-    from agents.models.interface import Model
-    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+async def calls_again(kind: type[Client]) -> None:
+    """The client learns that the call waits, and makes the same call again."""
+    with serving(asked) as url:
+        async with kind(url).connected() as call:
+            for word in ["approve", "deny"]:
+                arguments = mail(kind, f"again {word}")
+                for _ in range(2):
+                    answer = await call(TOOL, arguments)
+                    assert answer.is_error and "approval_required" in answer.text, answer
+                    assert "Make the same call again" in answer.text, answer
+                assert len(waiting()) == 1, "the same call is one call"
+                await asyncio.to_thread(decide, asked, word)
+                assert sent() == mails, "nothing happens before the client calls again"
+                settle(word, await call(TOOL, arguments))
 
-    set_tracing_disabled(True)
-    read = []
 
-    class Script(Model):
-        async def get_response(self, *_, **given):
-            outputs = [item for item in given["input"] if isinstance(item, dict) and item.get("type") == "function_call_output"]
-            if outputs:
-                read.append(outputs[-1]["output"])
-                text = ResponseOutputText(text="Done.", type="output_text", annotations=[])
-                item = ResponseOutputMessage(
-                    id="m1", content=[text], role="assistant", status="completed", type="message"
-                )
+async def is_held(kind: type[Client]) -> None:
+    """The request is held until a person decides. A client that wants progress gets some before."""
+    for word in ["approve", "deny"]:
+        with serving(held) as url:
+            reported = asyncio.Event()
+            progress = reported.set if kind.reports else None
+            async with kind(url, reported=progress).connected() as call:
+
+                async def decided() -> None:
+                    if kind.reports:
+                        await reported.wait()
+                    await asyncio.to_thread(decide, held, word)
+
+                answer, _ = await asyncio.gather(call(TOOL, mail(kind, f"held {word}")), decided())
+                settle(word, answer)
+
+
+async def times_out(kind: type[Client]) -> None:
+    """The decision comes when the client no longer waits for it. The same call again gets the result."""
+    for word in ["approve", "deny"]:
+        with serving(held) as url:
+            arguments, limit = mail(kind, f"late {word}"), 2
+            # The server notices a client that leaves without a word by the time of the answer. Its first report of
+            # progress comes after that time.
+            reported = asyncio.Event()
+            if kind.is_silent:
+                limit = 8
             else:
-                item = ResponseFunctionToolCall(
-                    call_id="c1", name="mail__send_email", arguments=json.dumps(arguments), type="function_call"
-                )
-            return ModelResponse(output=[item], usage=Usage(), response_id=None)
+                reported.set()
+            async with kind(url, timeout=limit, reported=reported.set if kind.is_silent else None).connected() as call:
+                while not ((first := waiting()) and reported.is_set()):
+                    try:
+                        raise AssertionError(await call(TOOL, arguments, limit))
+                    except TimedOut:
+                        pass
+                await asyncio.to_thread(decide, held, word)
+                while kind.is_silent and waiting():
+                    # The server carries the decision out for the request that it still holds.
+                    await asyncio.sleep(0.1)
+                answer = None
+                while answer is None:
+                    # On a busy machine, a second attempt can be too late, too.
+                    try:
+                        answer = await call(TOOL, arguments, limit)
+                    except TimedOut:
+                        assert {one["id"] for one in waiting()} <= {one["id"] for one in first}, "a second call waits"
+                settle(word, answer)
 
-        def stream_response(self, *_, **__):
-            raise NotImplementedError
 
-    async with MCPServerStreamableHttp(params={"url": url}, client_session_timeout_seconds=600) as server:
-        async def call():
-            agent = Agent(name="sender", model=Script(), mcp_servers=[server])
-            answer = await Runner.run(agent, "Send the mail.")
-            assert answer.final_output == "Done.", answer
-            text = json.dumps(read[-1])
-            return "errorCode" in text, text
+async def asks(kind: type[Client]) -> None:
+    """The client's user decides in the client. The calls are alike, so each has a store of its own."""
+    tool, effects, sends = "killed__send", data.with_suffix(".effects"), 0
 
-        await check(call, of, mails)
+    def asking(name: str) -> Served:
+        return Served(served, f"{data}.{kind.detail}.{name}.db", str(effects), "http", "asks")
+
+    for name, filled in [("approve", {"approve": True}), ("deny", {"approve": False}), ("decline", None)]:
+        questions = []
+
+        async def ask(message: str) -> dict | None:
+            questions.append(message)
+            return filled
+
+        with asking(name) as url:
+            async with kind(url, ask=ask).connected() as call:
+                answer = await call(tool, {})
+        sends += name == "approve"
+        assert answer.is_error == (name != "approve"), answer
+        assert answer.is_error == ("approval_denied" in answer.text), answer
+        assert effects.read_text().splitlines() == ["send"] * sends
+        assert len(questions) == 1 and tool in questions[0], questions
+    if kind.asks == "elicitation" and not kind.pauses:
+        # The user answers when the client no longer waits for the result of the call.
+        questions, late, limit = [], asyncio.Event(), 2
+
+        async def ask(message: str) -> dict:
+            questions.append(message)
+            await late.wait()
+            if kind.is_silent and len(questions) == 1:
+                # Longer than the server takes a client for one that waits.
+                await asyncio.sleep(6)
+            return {"approve": True}
+
+        with asking("late") as url:
+            async with kind(url, timeout=limit, ask=ask).connected() as call:
+                answer = None
+                while answer is None:
+                    try:
+                        answer = await call(tool, {}, limit)
+                    except TimedOut:
+                        if questions:
+                            late.set()
+        assert not answer.is_error, answer
+        assert effects.read_text().splitlines() == ["send"] * (sends + 1)
+    effects.unlink()
+
+
+def mail(kind: type[Client], subject: str) -> dict:
+    return {"to": ["ada@example.com"], "subject": f"{kind.name()} {subject}", "body": "Hello"}
 
 
 async def main() -> None:
-    clients = {"mcp": mcp_client, "fastmcp": fastmcp_client, "langchain": langchain_client, "agents": agents_client}
-    client = clients[kind]
-    for mails, of in enumerate([asked, held]):
-        command = [toolbox, *shared, "--policy", str(of), "mcp", "serve", "--http", "127.0.0.1:0"]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        try:
-            url = next(line.split()[-1] for line in server.stdout if "listening on" in line)
-            arguments = {"to": ["ada@example.com"], "subject": f"{kind} {mails}", "body": "Hello"}
-            await client(url, of, arguments, mails)
-        finally:
-            server.terminate()
-            server.wait()
-    print(f"a call that waits: {kind}, asked again and held")
+    for kind in CLIENTS[venv]:
+        await calls_again(kind)
+        await is_held(kind)
+        await times_out(kind)
+        ways = ["called again", "held with progress" if kind.reports else "held", "called again after its timeout"]
+        if kind.asks:
+            await asks(kind)
+            ways.append(f"asked by {kind.asks}")
+        print(f"a call that waits: {kind.name()}: {', '.join(ways)}; approved and denied")
 
 
 asyncio.run(main())

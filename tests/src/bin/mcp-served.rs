@@ -1,5 +1,5 @@
-//! An MCP server over a store in a file, for the tests that kill it: `mcp-served STORE EFFECTS stdio|http`. Over HTTP it
-//! writes its address first.
+//! An MCP server over a store in a file, for the tests that kill it: `mcp-served STORE EFFECTS stdio|http [asks]`. Over
+//! HTTP it writes its address first. With `asks`, clients decide on their own calls.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test process says what it expects")]
 
@@ -117,7 +117,11 @@ fn lines(line: &str) -> usize {
 #[tokio::main]
 async fn main() {
     let words: Vec<_> = std::env::args().collect();
-    let [_, store, effects, way] = words.as_slice() else { panic!("three words") };
+    let (words, asks) = match words.as_slice() {
+        [words @ .., last] if last == "asks" => (words, true),
+        words => (words, false),
+    };
+    let [_, store, effects, way] = words else { panic!("three words, and perhaps `asks`") };
     EFFECTS.set(effects.into()).expect("once");
     let store = SqlStore::sqlite(store, SqlOptions::new()).await.expect("the file opens");
     let catalog = ToolCatalog::builder()
@@ -129,11 +133,12 @@ async fn main() {
         .tool::<Broken>()
         .build()
         .expect("a catalog");
-    let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
+    let policy = if asks { format!("{POLICY}[approvals]\nown_calls = true\n") } else { POLICY.to_owned() };
+    let policy = ToolPolicy::from_toml(&policy).expect("a policy");
     let runner = ToolRunner::builder(catalog, policy).approvals(true).lease(Duration::from_secs(1));
     let runner = runner.store(Arc::new(store)).build().expect("a runner");
     let admit = |_: &Peer<'_>| Some(RunOptions::new().principal("ada").tenant("acme"));
-    let server = McpServer::builder(runner, admit).build().expect("a server");
+    let server = McpServer::builder(runner, admit).ask_clients(asks).build().expect("a server");
     if way == "stdio" {
         server.stdio().await.expect("a client");
         return;

@@ -18,6 +18,7 @@ use rmcp::service::{
     ServiceExt as _,
 };
 use serde_json::{Value, json};
+use tokio::io::DuplexStream;
 use tool_runtime::agent::Input;
 use tool_runtime::call::Decider;
 use tool_runtime::capability::{ConnectionId, Elicit};
@@ -126,22 +127,42 @@ impl ClientHandler for Plain {
     }
 }
 
-/// A client of 2025-11-25 at a pipe.
-pub(crate) async fn piped(server: &McpServer, answers: Option<Value>) -> Client {
+impl Plain {
+    fn of(version: ProtocolVersion, answers: Option<Value>) -> Self {
+        Self { version, answers, told: Arc::default(), before: Arc::default() }
+    }
+}
+
+/// A pipe to a server.
+fn pipe(server: &McpServer) -> DuplexStream {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let (read, write) = tokio::io::split(theirs);
     let server = server.clone();
     tokio::spawn(async move { server.stream(read, write).await });
-    let plain = Plain { version: ProtocolVersion::V_2025_11_25, answers, told: Arc::default(), before: Arc::default() };
-    plain.serve(ours).await.expect("a handshake")
+    ours
+}
+
+/// The lifecycle of a client of 2026-07-28.
+fn discovers() -> ClientLifecycleMode {
+    ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
+}
+
+/// A client of 2025-11-25 at a pipe.
+pub(crate) async fn piped(server: &McpServer, answers: Option<Value>) -> Client {
+    Plain::of(ProtocolVersion::V_2025_11_25, answers).serve(pipe(server)).await.expect("a handshake")
+}
+
+/// A client of 2026-07-28 at a pipe.
+pub(crate) async fn piped_since_2026(server: &McpServer, answers: Option<Value>) -> Client {
+    let plain = Plain::of(ProtocolVersion::V_2026_07_28, answers);
+    rmcp::service::serve_client_with_lifecycle(plain, pipe(server), discovers()).await.expect("a server")
 }
 
 /// A client of 2026-07-28 over HTTP.
 pub(crate) async fn posting(server: &McpServer, user: &str, answers: Option<Value>) -> Client {
     let address = listening(server, &HttpOptions::new()).await;
-    let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
-    let plain = Plain { version: ProtocolVersion::V_2026_07_28, answers, told: Arc::default(), before: Arc::default() };
-    rmcp::service::serve_client_with_lifecycle(plain, transport(address, user), mode).await.expect("a server")
+    let plain = Plain::of(ProtocolVersion::V_2026_07_28, answers);
+    rmcp::service::serve_client_with_lifecycle(plain, transport(address, user), discovers()).await.expect("a server")
 }
 
 pub(crate) async fn letter(client: &Client, text: &str) -> Result<CallToolResult, ServiceError> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use rmcp::model::ClientRequest;
+use rmcp::model::{CallToolResult, ClientRequest};
 use rmcp::service::PeerRequestOptions;
 use serde_json::{Value, json};
 use tests::world::{HookAction, HookedStore};
@@ -14,10 +14,12 @@ use tokio::net::TcpStream;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store, StoreError};
+use tool_runtime::testing::ManualClock;
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::serve::held::{
-    NOBODY, builder, letter, one_waiting, piped, post, posting, recorded, sent, try_post, waiting, waits,
+    Client, NOBODY, builder, letter, one_waiting, piped, piped_since_2026, post, posting, recorded, sent, try_post,
+    waiting, waits,
 };
 use crate::serve::http::{initialize, listening};
 use crate::serve::rig::{request, text};
@@ -200,6 +202,88 @@ async fn an_answer_that_did_not_leave_is_told_to_the_same_call_once() {
     post(&store, &call, ApprovalDecision::Deny(None)).await;
     assert!(text(&next.await.unwrap().unwrap()).contains("approval_denied"));
     assert_eq!(sent("lost"), 1);
+}
+
+/// A call that is decided on after its client has waited for some seconds.
+async fn decided_late(
+    store: &Arc<MemoryStore>,
+    client: &Arc<Client>,
+    (name, seconds): (&str, u64),
+    decision: ApprovalDecision,
+) -> CallToolResult {
+    let (asking, text) = (Arc::clone(client), name.to_owned());
+    let mut asking = tokio::spawn(async move { letter(&asking, &text).await });
+    let call = tokio::select! {
+        call = one_waiting(&**store) => call,
+        ended = &mut asking => panic!("{name} did not wait: {ended:?}"),
+    };
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    post(store, &call, decision).await;
+    asking.await.unwrap().unwrap()
+}
+
+fn is_repeated(result: &CallToolResult) -> bool {
+    let texts = result.content.iter().filter_map(|block| block.as_text());
+    texts.last().is_some_and(|text| text.text.contains("did not run a second time"))
+}
+
+/// A client of an older revision can time out without a word, and ignore the answer.
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_is_told_to_the_same_call_once_more() {
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), HELD).build().unwrap();
+    let (old, new) = (Arc::new(piped(&served, NOBODY).await), Arc::new(piped_since_2026(&served, NOBODY).await));
+    // The server reads a decision within a second.
+    for (client, seconds, is_told_again) in [(&old, 5, true), (&old, 2, false), (&new, 60, false)] {
+        for (decision, expected) in
+            [(ApprovalDecision::Approve, "sent at 1"), (ApprovalDecision::Deny(None), "approval_denied")]
+        {
+            let name = format!("late {expected} {seconds}");
+            let times = usize::from(expected == "sent at 1");
+            let first = decided_late(&store, client, (&name, seconds), decision).await;
+            assert!(text(&first).contains(expected) && !is_repeated(&first), "{name}: {first:?}");
+            if is_told_again {
+                let again = letter(client, &name).await.unwrap();
+                assert!(text(&again).contains(expected) && is_repeated(&again), "{name}: {again:?}");
+                assert!(waiting(&*store).await.is_empty());
+            }
+            assert_eq!(sent(&name), times);
+            // Its client has the result now, so the same call is a new one.
+            let next = decided_late(&store, client, (&name, 0), ApprovalDecision::Deny(None)).await;
+            assert!(text(&next).contains("approval_denied") && !is_repeated(&next), "{name}: {next:?}");
+            assert_eq!(sent(&name), times);
+        }
+    }
+    let count = recorded(&*store).await.len();
+    assert_eq!(count, 12, "one record for each call");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_is_told_again_for_ten_minutes_at_every_server() {
+    let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().unwrap()));
+    let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+    let serve = || builder(Arc::clone(&store), HELD).build().unwrap();
+    for (minutes, is_told_again) in [(9, true), (11, false)] {
+        let name = format!("told {minutes}");
+        let served = serve();
+        let client = Arc::new(piped(&served, NOBODY).await);
+        let first = decided_late(&store, &client, (&name, 30), ApprovalDecision::Approve).await;
+        assert_eq!((text(&first), is_repeated(&first)), ("sent at 1", false));
+        // A server that closes stores the time of the answer first.
+        served.close(Duration::from_secs(1)).await;
+        clock.advance(Duration::from_secs(minutes * 60));
+        let served = serve();
+        let client = Arc::new(piped(&served, NOBODY).await);
+        if is_told_again {
+            let again = letter(&client, &name).await.unwrap();
+            assert!(text(&again) == "sent at 1" && is_repeated(&again), "{again:?}");
+        } else {
+            let next = decided_late(&store, &client, (&name, 0), ApprovalDecision::Deny(None)).await;
+            assert!(text(&next).contains("approval_denied") && !is_repeated(&next), "{next:?}");
+        }
+        assert_eq!(sent(&name), 1);
+        served.close(Duration::from_secs(1)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

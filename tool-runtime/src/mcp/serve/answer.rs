@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, Resource, ResourceContents};
 use serde_json::{Map, Value, json};
 
@@ -48,6 +49,14 @@ pub(super) fn waits() -> CallToolResult {
     let said = "The call waits for a person's approval. It has not run. Make the same call again, with the same arguments, \
                 to get its result: that is not a second call.";
     failure(&json!({"ok": false, "errorCode": Outcome::ApprovalRequired, "message": said}).to_string())
+}
+
+/// Returns the remark on a result with which the same call was answered before.
+pub(super) fn repeated(at: Timestamp) -> String {
+    format!(
+        "This call was answered at {at:.0}, and that answer may not have arrived. This is its result again: the call did not \
+         run a second time. To make a second call, make the same call again."
+    )
 }
 
 pub(super) fn unknown(name: &str) -> ErrorData {

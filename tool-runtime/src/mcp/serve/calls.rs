@@ -5,13 +5,15 @@ use std::collections::HashSet;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, ErrorData, InputRequiredResult};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ContentBlock, CreateTaskResult, ErrorData, InputRequiredResult,
+};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallId, Outcome, ToolCall, ToolExecResult};
-use crate::mcp::serve::answer::{answer, unknown, waits};
+use crate::mcp::serve::answer::{answer, repeated, unknown, waits};
 use crate::mcp::serve::client::{Offers, Outbox, fills_in_forms};
 use crate::mcp::serve::delivery::Delivery;
 use crate::mcp::serve::error::{broken, full};
@@ -181,14 +183,18 @@ impl Handler {
         let served = &self.server.0;
         let (Offers { all: offers, progress, elicit }, outbox) = Outbox::of(ticket.run(), &self.session, context, name);
         let declared = context.client_capabilities();
-        let takes_questions = !objects_only(context) && declared.is_some_and(|declared| fills_in_forms(&declared));
-        let delivery = Delivery::of(&context.extensions);
-        let guest = Guest { offers, progress, elicit, takes_questions, answered, cancelled: &context.ct, delivery };
+        // Since 2026-07-28 a client that stops waiting has to cancel its request.
+        let leaves_silently = objects_only(context);
+        let takes_questions = !leaves_silently && declared.is_some_and(|declared| fills_in_forms(&declared));
+        let (cancelled, delivery) = (&context.ct, Delivery::of(&context.extensions));
+        let guest = Guest { offers, progress, elicit, takes_questions, answered, cancelled, delivery, leaves_silently };
         match outbox.during(served.tasks.hold(&self.server, ticket, guest)).await? {
-            HeldAnswer::Ended(result) => {
+            HeldAnswer::Ended(result, answered) => {
                 self.session.on_call_end(ticket.run());
                 let offered = served.listing.get(name).ok_or_else(|| unknown(name))?;
-                answer(&result, name, &offered, objects_only(context)).map(CallToolResponse::from)
+                let mut answer = answer(&result, name, &offered, objects_only(context))?;
+                answer.content.extend(answered.map(|at| ContentBlock::text(repeated(at))));
+                Ok(answer.into())
             }
             HeldAnswer::Asks(requests, state) => Ok(InputRequiredResult::new(Some(requests), Some(state)).into()),
             HeldAnswer::Waits => Ok(waits().into()),

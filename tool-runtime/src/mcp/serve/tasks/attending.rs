@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
 use crate::call::CallId;
@@ -83,6 +84,20 @@ impl RunTasks {
         {
             entry.reported = DeliveryState::Sent;
         }
+    }
+
+    /// Records that an answer was sent to a client that may not have waited for it any more: the next request gets it,
+    /// too. Returns whether it does.
+    pub(super) fn mark_answered(&self, id: &CallId, at: Timestamp) -> bool {
+        let is_marked = match self.calls().get_mut(id) {
+            Some(entry) if entry.reported != DeliveryState::Yes => {
+                (entry.reported, entry.saved.answered) = (DeliveryState::No, Some(at));
+                true
+            }
+            _ => false,
+        };
+        self.changed();
+        is_marked
     }
 
     /// Records whether that answer arrived. If it was lost, the next request gets it.

@@ -107,6 +107,7 @@ impl KeepsCall for Entering {
             expires: call.expires_at,
             asks: *asks,
             asked_as: asked_as.clone(),
+            answered: None,
         };
         // A call that ran, and had a question for its client, is a task already.
         let known = server.0.tasks.by_run().get(run.id()).cloned();

@@ -4,7 +4,8 @@
 //! The store also finds a suspended call by its party, its tool and its arguments, so that a client finds it after a
 //! disconnection and after a restart of the server. An approval is carried out while a request for its call is held: at
 //! once, or when the client repeats the request. The end of a call is delivered once; after that, the same call is a
-//! new one. If the answer was not sent completely, the same call gets it again.
+//! new one. If the answer was not sent completely, or so late that its client may have timed out without a word, the
+//! same call gets it again.
 
 use std::collections::HashSet;
 use std::future::pending;
@@ -45,6 +46,9 @@ const CARRIED: Duration = Duration::from_secs(30);
 /// How long the client of a call may take to decide on it.
 const DECIDES: Duration = Duration::from_secs(10 * 60);
 
+/// After this time, a client that need not cancel its request may no longer wait for the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// The client's side of a held request.
 pub(in crate::mcp::serve) struct Guest<'a> {
     /// The capabilities that its client offers to the tool.
@@ -58,6 +62,8 @@ pub(in crate::mcp::serve) struct Guest<'a> {
     pub(in crate::mcp::serve) answered: HashSet<String>,
     pub(in crate::mcp::serve) cancelled: &'a CancellationToken,
     pub(in crate::mcp::serve) delivery: Option<Delivery>,
+    /// Whether it may stop waiting without cancelling the request.
+    pub(in crate::mcp::serve) leaves_silently: bool,
 }
 
 impl Guest<'_> {
@@ -82,8 +88,8 @@ impl Guest<'_> {
 
 /// The answer to a held request.
 pub(in crate::mcp::serve) enum HeldAnswer {
-    /// The call has ended.
-    Ended(Box<ToolExecResult>),
+    /// The call has ended. With the time of an earlier answer to the same call, if there is one.
+    Ended(Box<ToolExecResult>, Option<Timestamp>),
     /// The client has to answer questions, and returns with this state.
     Asks(InputRequests, String),
     /// The call is still suspended.
@@ -133,7 +139,7 @@ impl Tasks {
                     times_of(runner, &run_tasks, &call).await.map_err(|error| failed(&error))?
             {
                 let (name, asked_as) = (waiting.name.clone(), Some(Arc::clone(asked_as)));
-                let saved = SavedTask { name, created, expires, asks: waiting.asks, asked_as };
+                let saved = SavedTask { name, created, expires, asks: waiting.asks, asked_as, answered: None };
                 run_tasks.add_stored(call.clone(), saved);
             }
             let ticket = Ticket { run_tasks, call };
@@ -167,6 +173,7 @@ impl Tasks {
         loop {
             news.borrow_and_update();
             let look = ticket.look(server).await?.ok_or_else(unknown)?;
+            let is_late = guest.leaves_silently && began.elapsed() >= PATIENCE;
             match &look.state {
                 State::Unsettled(result, _) => {
                     if let Some(question) = OutcomeQuestion::of(&server.0.runner, &look)
@@ -175,11 +182,13 @@ impl Tasks {
                         return Ok(elsewhere);
                     }
                     if !dialogue.is_open() || closing.is_cancelled() || guest.is_gone() {
-                        return Ok(ResultDelivery::ended(server, ticket, &guest, room, result));
+                        let delivery = ResultDelivery::of(server, ticket, is_late, room);
+                        return Ok(delivery.ended(&guest, &look.saved, result));
                     }
                 }
                 State::Ended(result) | State::Settled(result) => {
-                    return Ok(ResultDelivery::ended(server, ticket, &guest, room, result));
+                    let delivery = ResultDelivery::of(server, ticket, is_late, room);
+                    return Ok(delivery.ended(&guest, &look.saved, result));
                 }
                 State::Works => {
                     let open = look.questions.requests();
@@ -229,7 +238,7 @@ impl Tasks {
                 }
                 () = guest.gone(), if !has_left => {
                     if let State::Unsettled(result, _) = look.state {
-                        return Ok(HeldAnswer::Ended(Box::new(result)));
+                        return Ok(HeldAnswer::Ended(Box::new(result), look.saved.answered));
                     }
                     // Without `asked_as` no later request can find this call, so it is cancelled, unless another request
                     // found it by its state.
@@ -275,9 +284,10 @@ impl Tasks {
 
 /// Returns the answer to a request that is not held.
 async fn not_held(server: &McpServer, ticket: &Ticket) -> Result<HeldAnswer, ErrorData> {
-    Ok(match ticket.look(server).await?.ok_or_else(unknown)?.state {
+    let look = ticket.look(server).await?.ok_or_else(unknown)?;
+    Ok(match look.state {
         State::Ended(result) | State::Settled(result) | State::Unsettled(result, _) => {
-            HeldAnswer::Ended(Box::new(result))
+            HeldAnswer::Ended(Box::new(result), look.saved.answered)
         }
         State::Waits(_) | State::Works => HeldAnswer::Waits,
     })
@@ -302,45 +312,57 @@ struct ResultDelivery {
     server: McpServer,
     run_tasks: Arc<RunTasks>,
     call: CallId,
+    /// Whether the client may no longer wait for it.
+    is_late: bool,
     /// A server that is closing waits until this is dropped.
     room: Room,
 }
 
 impl ResultDelivery {
+    fn of(server: &McpServer, Ticket { run_tasks, call }: &Ticket, is_late: bool, room: Room) -> Self {
+        Self { server: server.clone(), run_tasks: Arc::clone(run_tasks), call: call.clone(), is_late, room }
+    }
+
     /// Answers a request with the end of its call, unless its client is gone.
-    fn ended(
-        server: &McpServer,
-        ticket: &Ticket,
-        guest: &Guest<'_>,
-        room: Room,
-        result: &ToolExecResult,
-    ) -> HeldAnswer {
+    fn ended(self, guest: &Guest<'_>, saved: &SavedTask, result: &ToolExecResult) -> HeldAnswer {
         if !guest.is_gone() {
-            Self::deliver(server, ticket, guest, room);
+            self.deliver(guest);
         }
-        HeldAnswer::Ended(Box::new(result.clone()))
+        HeldAnswer::Ended(Box::new(result.clone()), saved.answered)
     }
 
     /// Records the delivery of the end of a call once the transport confirms it, or at once if the transport cannot.
-    fn deliver(server: &McpServer, Ticket { run_tasks, call }: &Ticket, guest: &Guest<'_>, room: Room) {
-        run_tasks.mark_sending(call);
-        let reported = Self { server: server.clone(), run_tasks: Arc::clone(run_tasks), call: call.clone(), room };
+    fn deliver(self, guest: &Guest<'_>) {
+        self.run_tasks.mark_sending(&self.call);
         match &guest.delivery {
-            Some(delivery) => delivery.then(|has_arrived| reported.reported(has_arrived)),
-            None => reported.reported(true),
+            Some(delivery) => delivery.then(|has_arrived| self.reported(has_arrived)),
+            None => self.reported(true),
         }
     }
 
-    /// Records the delivery. After a complete answer the same call is a new one; a lost answer is repeated for it.
+    /// Records the delivery. After a complete answer the same call is a new one; a lost or late answer is repeated for
+    /// it.
     fn reported(self, has_arrived: bool) {
-        let Self { server, run_tasks, call, room } = self;
+        let Self { server, run_tasks, call, is_late, room } = self;
         let asked_as = run_tasks.shown(&call, State::Works).and_then(|look| look.saved.asked_as);
-        run_tasks.mark_delivered(&call, has_arrived);
+        let now = ServedRuns(&server.0.runner).now();
+        let is_repeated = has_arrived && is_late && asked_as.is_some() && run_tasks.mark_answered(&call, now);
+        if !is_repeated {
+            run_tasks.mark_delivered(&call, has_arrived);
+        }
         let (Some(asked_as), Ok(runtime), true) = (asked_as, Handle::try_current(), has_arrived) else { return };
         runtime.spawn(async move {
-            let forgotten = ServedRuns(&server.0.runner).forget(&asked_as, run_tasks.named(&call)).await;
-            if let Err(error) = forgotten {
-                tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a finished call could not be removed");
+            let stored = if is_repeated {
+                run_tasks.save(&server.0.runner).await
+            } else {
+                ServedRuns(&server.0.runner).forget(&asked_as, run_tasks.named(&call)).await
+            };
+            if let Err(error) = stored {
+                tracing::warn!(
+                    run = run_tasks.run.id(),
+                    error = error.code(),
+                    "the delivery of a result is not stored"
+                );
             }
             drop(room);
         });

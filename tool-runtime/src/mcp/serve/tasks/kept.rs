@@ -26,6 +26,9 @@ pub(super) struct SavedTask {
     /// The id under which the store finds the call when the client repeats it, if the client does not support tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked_as: Option<Arc<str>>,
+    /// When a request was answered with the end of the call, if its client may not have waited for the answer any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) answered: Option<Timestamp>,
 }
 
 /// The document of a run in the store.

@@ -151,7 +151,7 @@ impl EndedUnknown {
         }
         let now = ServedRuns(runner).now();
         let expires = now.saturating_add(unsettled::OPEN).unwrap_or(Timestamp::MAX);
-        let saved = SavedTask { name, created: now, expires, asks: true, asked_as: None };
+        let saved = SavedTask { name, created: now, expires, asks: true, asked_as: None, answered: None };
         let add = |run_tasks: &RunTasks| run_tasks.add(call.clone(), saved, Arc::default(), None);
         let Ok((run_tasks, is_new)) = tasks.run_tasks(&run, &party, add) else { return Err(result) };
         run_tasks.ended(&call, &result, now);

@@ -124,7 +124,10 @@ impl RunTasks {
     /// if it declined nowhere.
     pub(super) fn add_stored(&self, id: CallId, saved: SavedTask) {
         let mut calls = self.calls();
-        let known = calls.entry(id).and_modify(|entry| entry.saved.asks &= saved.asks);
+        let known = calls.entry(id).and_modify(|entry| {
+            entry.saved.asks &= saved.asks;
+            entry.saved.answered = entry.saved.answered.or(saved.answered);
+        });
         known.or_insert_with(|| Entry::new(saved, Arc::default(), None));
     }
 
@@ -367,15 +370,17 @@ impl Entry {
 
     /// Returns the time from which the task may be removed.
     fn until(&self) -> Timestamp {
-        let from = match &self.ended {
+        let from = match (&self.ended, self.saved.answered) {
+            // Its client has probably received the result, and may repeat the call to make a second one.
+            (_, Some(answered)) => answered,
             // Its client may repeat the call for as long as the call could have been suspended.
-            Some((_, ended)) if self.saved.asked_as.is_some() => self.saved.expires.max(*ended),
+            (Some((_, ended)), _) if self.saved.asked_as.is_some() => self.saved.expires.max(*ended),
             // First the time in which the client can answer the question, then the usual time.
-            Some((_, ended)) if self.outcome.is_asked && !self.outcome.is_settled => {
+            (Some((_, ended)), _) if self.outcome.is_asked && !self.outcome.is_settled => {
                 ended.saturating_add(unsettled::OPEN).unwrap_or(Timestamp::MAX)
             }
-            Some((_, ended)) => *ended,
-            None => self.saved.expires,
+            (Some((_, ended)), _) => *ended,
+            (None, _) => self.saved.expires,
         };
         from.saturating_add(KEPT).unwrap_or(Timestamp::MAX)
     }

@@ -89,7 +89,8 @@ impl Running {
             return Err(self);
         }
         let expires = now.saturating_add(LONGEST).unwrap_or(jiff::Timestamp::MAX);
-        let saved = SavedTask { name: self.name.clone(), created: now, expires, asks: true, asked_as: None };
+        let saved =
+            SavedTask { name: self.name.clone(), created: now, expires, asks: true, asked_as: None, answered: None };
         let (questions, cancellation) = (Arc::clone(&self.questions), self.cancellation.clone());
         let add = |run_tasks: &RunTasks| run_tasks.add(self.call.clone(), saved, questions, Some(cancellation));
         let Ok((run_tasks, is_new)) = tasks.run_tasks(&self.run, &self.party, add) else { return Err(self) };
