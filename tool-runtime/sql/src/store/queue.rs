@@ -11,6 +11,9 @@ use crate::store::apply::Work;
 /// The maximum number of writes that wait or run.
 const MAX_OPEN: usize = 4096;
 
+/// So many waiting writes get another worker.
+const MANY: usize = 8;
+
 /// A queued write.
 pub(super) struct Job {
     number: u64,
@@ -58,10 +61,12 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether there is a write for one more worker. That worker is counted from now on.
+    /// Whether there are writes for one more worker. That worker is counted from now on. Few writes wait for the workers
+    /// that there are, and share a transaction.
     pub(super) fn hire(&self, most: usize) -> bool {
         let mut state = self.state();
-        let hires = state.workers < most && !state.waiting.is_empty();
+        let least = if state.workers == 0 { 1 } else { MANY };
+        let hires = state.workers < most && state.waiting.len() >= least;
         state.workers += usize::from(hires);
         hires
     }
