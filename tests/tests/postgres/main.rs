@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
 mod chat;
+mod counted;
 mod opened;
 mod proxied;
 

@@ -3,6 +3,8 @@
 mod apply;
 mod connection;
 mod failure;
+#[cfg(feature = "postgres")]
+mod group;
 mod migrate;
 mod notices;
 mod open;
@@ -14,6 +16,8 @@ mod private_file;
 mod problem;
 mod queue;
 mod read;
+mod rows;
+mod seen;
 mod shared;
 mod statement;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One write inside an open transaction: reads the documents, runs the change, and writes the result.
+//! One write inside an open transaction: runs the change over the documents that were read, and collects the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,8 +8,9 @@ use tool_runtime::call::Decider;
 use tool_runtime::store::{AuditRecord, Chain, ChangeFn, Key, SealedRecord, StoreError, StoredDocument, Transaction};
 
 use crate::store::connection::{Connection, Value};
-use crate::store::parts::{self, Found, Stored};
-use crate::store::statement::select;
+use crate::store::parts::{self, Stored};
+use crate::store::rows::Rows;
+use crate::store::seen::{Needs, Seen, after};
 use crate::store::text::{clipped, columns, escaped, micros, micros_from};
 
 /// The write to execute.
@@ -34,6 +35,8 @@ impl Work {
 pub(super) enum Failed {
     /// The change returned an error, and the transaction can continue without it.
     Refused(StoreError),
+    /// The change closes runs or erases records, which needs a transaction of its own. It can continue without it.
+    Apart,
     /// The database failed, and the transaction is void.
     Database(sqlx::Error),
 }
@@ -84,36 +87,55 @@ impl WrittenRows {
             // own condition.
             return Ok(false);
         }
-        let keys: Vec<_> = self.documents.iter().map(|(key, _)| key.clone()).collect();
-        let found = read(connection, &keys).await?;
-        Ok(self.documents.iter().all(|(key, written)| found.stored(key) == written.as_ref()))
+        let mut needs = Needs::default();
+        needs.documents(self.documents.iter().map(|(key, _)| key.clone()));
+        let seen = match Seen::read(connection, needs).await {
+            Ok(seen) => seen,
+            Err(Failed::Database(error)) => return Err(error),
+            Err(_) => return Ok(false),
+        };
+        Ok(self.documents.iter().all(|(key, written)| seen.found.stored(key) == written.as_ref()))
     }
 }
 
 /// Executes a write in a transaction that holds its locks.
 pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Timestamp) -> Result<WrittenRows, Failed> {
+    let (mut needs, mut rows) = (Needs::default(), Rows::default());
+    needs.add(work);
+    let seen = Seen::read(connection, needs).await?;
+    let written = change(Some(&mut *connection), work, &seen, now, &mut rows).await?;
+    rows.write(connection).await?;
+    Ok(written)
+}
+
+/// Runs a write over what its transaction read, and adds the rows to write. Without a connection, which a transaction of
+/// several writes does not give, it refuses what takes more statements.
+pub(super) async fn change(
+    connection: Option<&mut Connection>,
+    work: &mut Work,
+    seen: &Seen,
+    now: Timestamp,
+    rows: &mut Rows,
+) -> Result<WrittenRows, Failed> {
     let mut written = WrittenRows::default();
     let (keys, change) = match work {
         Work::Append(record) => {
-            let key = Key::run(Arc::clone(record.run_id()));
-            let (chain, mark) = end(connection, &key).await?;
-            let mut transaction = Transaction::new(now, [(key, mark)]);
+            let mark = seen.mark(record.run_id()).map_err(Failed::Refused)?;
+            let mut transaction = Transaction::new(now, [mark]);
             transaction.append((**record).clone()).map_err(Failed::Refused)?;
-            let chains = BTreeMap::from([(clipped(record.run_id()), chain)]);
-            append(connection, chains, transaction.into_writes().3, &mut written).await?;
+            append(connection, &seen.chains, BTreeMap::new(), transaction.into_writes().3, &mut written, rows).await?;
             return Ok(written);
         }
         Work::Update(keys, change) => (keys, change),
     };
-    let found = read(connection, keys).await.map_err(Failed::Database)?;
-    let documents: Result<Vec<_>, _> = keys.iter().map(|key| found.document(key)).collect();
+    let documents: Result<Vec<_>, _> = keys.iter().map(|key| seen.found.document(key)).collect();
     let documents = documents.map_err(Failed::Refused)?;
     let transaction = Transaction::new(now, keys.iter().cloned().zip(documents));
     let transaction = transaction.run(change).map_err(Failed::Refused)?;
     written.wakes = transaction.wakes();
     let (documents, closed, erased, records) = transaction.into_writes();
     for (key, document) in documents {
-        let stored = set(connection, &key, document, found.stored(&key)).await?;
+        let stored = set(&key, document, seen.found.stored(&key), rows)?;
         // Another process may change a document that the change only added before the commit is looked up.
         if keys.contains(&key) {
             written.documents.push((key, stored));
@@ -121,17 +143,22 @@ pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Tim
     }
     let mut chains = BTreeMap::new();
     written.changes = closed.iter().any(|(_, end)| end.is_some()) || !erased.is_empty();
-    for (run_id, end) in closed {
-        let run = clipped(&run_id);
-        close(connection, &run, end).await?;
-        if let Some(end) = end {
-            chains.insert(run, end);
+    let mut connection = connection;
+    if !(closed.is_empty() && erased.is_empty()) {
+        let connection = connection.as_deref_mut().ok_or(Failed::Apart)?;
+        std::mem::take(rows).write(connection).await?;
+        for (run_id, end) in closed {
+            let run = clipped(&run_id);
+            close(connection, &run, end).await?;
+            if let Some(end) = end {
+                chains.insert(run, end);
+            }
+        }
+        for sealed in &erased {
+            erase(connection, sealed).await?;
         }
     }
-    for sealed in &erased {
-        erase(connection, sealed).await?;
-    }
-    append(connection, chains, records, &mut written).await?;
+    append(connection, &seen.chains, chains, records, &mut written, rows).await?;
     Ok(written)
 }
 
@@ -177,48 +204,33 @@ async fn erase(connection: &mut Connection, sealed: &SealedRecord) -> Result<(),
 /// The maximum number of documents that one statement reads: databases limit the number of arguments.
 pub(super) const MOST_KEYS: usize = 100;
 
-/// Reads documents.
-async fn read(connection: &mut Connection, keys: &[Key]) -> Result<Found, sqlx::Error> {
-    let mut found = Found::default();
-    for keys in keys.chunks(MOST_KEYS) {
-        let (sql, arguments) = select(keys);
-        found.extend(connection.rows(sql, arguments).await?);
-    }
-    Ok(found)
-}
-
 fn text<T: serde::Serialize>(value: &T) -> Result<String, Failed> {
     serde_json::to_string(value).map_err(|error| Failed::Refused(StoreError::Corrupt(Box::new(error))))
 }
 
 /// Writes or removes a document. Returns its new row; `None` if it was removed. `old` is the previous row.
-async fn set(
-    connection: &mut Connection,
+fn set(
     key: &Key,
     document: Option<StoredDocument>,
     old: Option<&Stored>,
+    rows: &mut Rows,
 ) -> Result<Option<Stored>, Failed> {
     let (scope, id, name) = columns(key);
     let kind = key.kind().code();
     let split = document.as_ref().map(StoredDocument::split).transpose().map_err(Failed::Refused)?;
     let text = split.as_ref().and_then(|(_, text)| text.as_deref());
     let (parts, hashes) = text.map(parts::split).unzip();
-    parts::write(connection, &scope, old, &parts.unwrap_or_default()).await?;
+    rows.parts(&scope, old, &parts.unwrap_or_default());
+    let place = [kind.to_owned(), scope, id];
     let (Some(document), Some((json, _))) = (&document, &split) else {
-        let sql = "DELETE FROM tool_runtime_documents WHERE space = $1 AND scope = $2 AND id = $3";
-        connection.execute(sql, [kind.into(), scope.into(), id.into()]).await?;
+        rows.document(place, None);
         return Ok(None);
     };
-    let sql = "INSERT INTO tool_runtime_documents (space, scope, id, name, due, body, parts, lane, leased_until) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (space, scope, id) \
-               DO UPDATE SET due = excluded.due, body = excluded.body, parts = excluded.parts, lane = excluded.lane, \
-               leased_until = excluded.leased_until";
     let due = Value::Int(document.due().map(micros_from));
     let [lane, leased_until] = queued(document);
     let stored = Stored { body: json.clone(), parts: hashes };
     let (body, parts) = (stored.body.as_str().into(), Value::Text(stored.parts.clone()));
-    let arguments = [kind.into(), scope.into(), id.into(), Value::Text(name), due, body, parts, lane, leased_until];
-    connection.execute(sql, arguments).await?;
+    rows.document(place, Some([Value::Text(name), due, body, parts, lane, leased_until]));
     Ok(Some(stored))
 }
 
@@ -228,21 +240,25 @@ pub(super) fn queued(document: &StoredDocument) -> [Value; 2] {
     [Value::Text(lane), Value::Int(document.leased_until().map(micros_from))]
 }
 
-/// Appends records, each to the chain of its run. `chains` has the ends of chains whose records were removed.
+/// Appends records, each to the chain of its run. `seen` has the ends of chains that were read, and `chains` those whose
+/// records were removed.
 async fn append(
-    connection: &mut Connection,
+    mut connection: Option<&mut Connection>,
+    seen: &BTreeMap<String, Chain>,
     mut chains: BTreeMap<String, Chain>,
     records: Vec<AuditRecord>,
     written: &mut WrittenRows,
+    rows: &mut Rows,
 ) -> Result<(), Failed> {
     for record in records {
         let run = clipped(record.run_id());
-        let mut chain = match chains.get(&run) {
-            Some(chain) => *chain,
-            None => head(connection, &run).await?,
+        let mut chain = match (chains.get(&run).or_else(|| seen.get(&run)), &mut connection) {
+            (Some(chain), _) => *chain,
+            (None, Some(connection)) => head(connection, &run).await?,
+            (None, None) => return Err(Failed::Apart),
         };
         let sealed = chain.seal(record).map_err(Failed::Refused)?;
-        let sequence = insert(connection, &sealed).await?;
+        let sequence = insert(&sealed, rows)?;
         written.record = Some((run.clone(), sequence, sealed.hash.to_string()));
         chains.insert(run, chain);
     }
@@ -254,29 +270,6 @@ async fn head(connection: &mut Connection, run: &str) -> Result<Chain, Failed> {
     let sql = "SELECT sequence, hash FROM tool_runtime_records WHERE run_id = $1 ORDER BY sequence DESC LIMIT 1";
     let last = connection.rows::<(i64, String)>(sql, [run.into()]).await?;
     last.first().map_or(Ok(Chain::new()), |(sequence, hash)| after(*sequence, hash))
-}
-
-/// Reads the end of a run's chain, and the mark of a run that was purged or erased, in one statement. A mark has no
-/// lane, so the conversation of a run is not read.
-async fn end(connection: &mut Connection, key: &Key) -> Result<(Chain, Option<StoredDocument>), Failed> {
-    let sql = "SELECT sequence, hash FROM (SELECT sequence, hash FROM tool_runtime_records WHERE run_id = $1 \
-               ORDER BY sequence DESC LIMIT 1) AS last UNION ALL SELECT NULL, body FROM tool_runtime_documents \
-               WHERE space = 'run' AND scope = $1 AND id = '' AND lane IS NULL";
-    let rows = connection.rows::<(Option<i64>, String)>(sql, [clipped(key.scope()).into()]).await?;
-    let (mut chain, mut mark) = (Chain::new(), None);
-    for (sequence, text) in rows {
-        match sequence {
-            Some(sequence) => chain = after(sequence, &text)?,
-            None => mark = Some(StoredDocument::from_json(key.clone(), &text).map_err(Failed::Refused)?),
-        }
-    }
-    Ok((chain, mark))
-}
-
-fn after(sequence: i64, hash: &str) -> Result<Chain, Failed> {
-    let corrupt = |error| Failed::Refused(StoreError::Corrupt(error));
-    let sequence = u64::try_from(sequence).map_err(|error| corrupt(Box::new(error)))?;
-    Ok(Chain::after(sequence, hash.parse().map_err(|error| corrupt(Box::new(error)))?))
 }
 
 /// Returns the texts by which a record is found: run, call, kind, tool, outcome or decision, principal, tenant,
@@ -295,19 +288,26 @@ pub(super) fn filed(record: &AuditRecord) -> [Option<String>; 8] {
     ]
 }
 
-async fn insert(connection: &mut Connection, sealed: &SealedRecord) -> Result<i64, Failed> {
-    let sql = "INSERT INTO tool_runtime_records \
-               (run_id, call_id, kind, tool, outcome, principal, tenant, decider, sequence, at, previous, hash, body) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+fn insert(sealed: &SealedRecord, rows: &mut Rows) -> Result<i64, Failed> {
     let sequence =
         i64::try_from(sealed.sequence).map_err(|error| Failed::Refused(StoreError::Corrupt(Box::new(error))))?;
-    let others = [
+    let [run, call, kind, tool, outcome, principal, tenant, decider] = filed(&sealed.record).map(Value::Text);
+    let (at, body) = (micros(sealed.record.at()).into(), text(&sealed.record)?.into());
+    let (previous, hash) = (sealed.previous.to_string().into(), sealed.hash.to_string().into());
+    rows.record([
+        run,
+        call,
+        kind,
+        tool,
+        outcome,
+        principal,
+        tenant,
+        decider,
         sequence.into(),
-        micros(sealed.record.at()).into(),
-        sealed.previous.to_string().into(),
-        sealed.hash.to_string().into(),
-        text(&sealed.record)?.into(),
-    ];
-    connection.execute(sql, filed(&sealed.record).map(Value::Text).into_iter().chain(others)).await?;
+        at,
+        previous,
+        hash,
+        body,
+    ]);
     Ok(sequence)
 }

@@ -39,24 +39,34 @@ impl Database {
         Ok(Connection { of, prefix: self.prefix.clone() })
     }
 
-    /// Returns how many transactions may run at the same time.
+    /// Returns how many transactions may run at the same time, apart from those of single writes that wait for a lock
+    /// of another process. Few transactions of many writes need less of the server than many of one.
     pub(super) fn writers(&self) -> usize {
         match &self.connections {
             #[cfg(feature = "sqlite")]
             Connections::Sqlite(_) => 1,
             #[cfg(feature = "postgres")]
-            Connections::Postgres(pool) => pool.options().get_max_connections() as usize,
+            Connections::Postgres(pool) => (pool.options().get_max_connections() as usize).min(4),
         }
     }
 
-    /// Returns how many writes may share a transaction. SQLite waits for the disk once a transaction, and has a single
-    /// writer, so larger batches cost no concurrency there.
+    /// Whether another task could get a connection now.
+    #[cfg(feature = "postgres")]
+    pub(super) fn has_spare(&self) -> bool {
+        match &self.connections {
+            #[cfg(feature = "sqlite")]
+            Connections::Sqlite(_) => false,
+            Connections::Postgres(pool) => pool.num_idle() > 0 || pool.size() < pool.options().get_max_connections(),
+        }
+    }
+
+    /// Returns how many writes may share a transaction.
     pub(super) const fn batch(&self) -> usize {
         match &self.connections {
             #[cfg(feature = "sqlite")]
             Connections::Sqlite(_) => 64,
             #[cfg(feature = "postgres")]
-            Connections::Postgres(_) => 1,
+            Connections::Postgres(_) => 32,
         }
     }
 
@@ -108,6 +118,37 @@ impl From<&str> for Value {
     }
 }
 
+/// An argument that has the values of a column: for statements of PostgreSQL, whose text does not depend on the number of
+/// rows.
+#[cfg(feature = "postgres")]
+pub(super) enum Array {
+    Ints(Vec<Option<i64>>),
+    Texts(Vec<Option<String>>),
+}
+
+#[cfg(feature = "postgres")]
+impl Array {
+    /// Creates an empty array of numbers or of texts.
+    pub(super) const fn new(is_number: bool) -> Self {
+        if is_number { Self::Ints(Vec::new()) } else { Self::Texts(Vec::new()) }
+    }
+
+    /// Creates an array of texts.
+    pub(super) fn texts(texts: impl IntoIterator<Item = String>) -> Self {
+        Self::Texts(texts.into_iter().map(Some).collect())
+    }
+
+    /// Adds a value of the array's type; another one is null.
+    pub(super) fn push(&mut self, value: Value) {
+        match (self, value) {
+            (Self::Ints(all), Value::Int(value)) => all.push(value),
+            (Self::Texts(all), Value::Text(value)) => all.push(value),
+            (Self::Ints(all), Value::Text(_)) => all.push(None),
+            (Self::Texts(all), Value::Int(_)) => all.push(None),
+        }
+    }
+}
+
 /// A type that a row of either database can be read into.
 pub(super) trait Row: Send + Unpin + OfSqlite + OfPostgres {}
 
@@ -142,6 +183,15 @@ macro_rules! on {
 }
 
 impl Connection {
+    #[cfg(feature = "postgres")]
+    pub(super) const fn is_sqlite(&self) -> bool {
+        match &self.of {
+            #[cfg(feature = "sqlite")]
+            Of::Sqlite(_) => true,
+            Of::Postgres(_) => false,
+        }
+    }
+
     /// Runs statements without arguments. Their text comes only from this library.
     pub(super) async fn run(&mut self, sql: impl Into<String>) -> Result<(), sqlx::Error> {
         let sql = self.prefix.named(sql.into());
@@ -171,6 +221,27 @@ impl Connection {
             });
             query.fetch_all(&mut **of).await
         })
+    }
+
+    /// Runs a statement of PostgreSQL over arrays and returns its rows.
+    #[cfg(feature = "postgres")]
+    pub(super) async fn arrays<T: Row>(
+        &mut self,
+        sql: impl Into<String>,
+        arrays: impl IntoIterator<Item = Array>,
+    ) -> Result<Vec<T>, sqlx::Error> {
+        let sql = self.prefix.named(sql.into());
+        match &mut self.of {
+            #[cfg(feature = "sqlite")]
+            Of::Sqlite(_) => Err(sqlx::Error::Configuration("SQLite has no arrays".into())),
+            Of::Postgres(of) => {
+                let query = arrays.into_iter().fold(sqlx::query_as(sql), |query, array| match array {
+                    Array::Ints(values) => query.bind(values),
+                    Array::Texts(values) => query.bind(values),
+                });
+                query.fetch_all(&mut **of).await
+            }
+        }
     }
 
     /// Runs a statement and returns its first rows, up to `most` bytes together but at least one row, if there are any.

@@ -33,9 +33,9 @@ impl SqlOptions {
         Self { connections: 16, patience: Duration::from_secs(10), may_lose: false, migrate: true, prefix: None }
     }
 
-    /// Sets the maximum number of open connections, at least 1. PostgreSQL writes to as many runs at the same time. A
-    /// store that waits for due documents ([`Store::changed`](tool_runtime::store::Store::changed)) uses one of them to
-    /// listen.
+    /// Sets the maximum number of open connections, at least 1. Reads use them, and in PostgreSQL two transactions with
+    /// the writes that wait, and one for each write that waits for a lock of another process. A store that waits for
+    /// due documents ([`Store::changed`](tool_runtime::store::Store::changed)) uses one to listen.
     #[must_use]
     pub const fn connections(mut self, connections: u32) -> Self {
         self.connections = if connections == 0 { 1 } else { connections };

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use tool_runtime::store::{Key, StoreError, StoredDocument};
 use tool_runtime::tool::Hash;
 
-use crate::store::connection::{Connection, Value};
 use crate::store::text::columns;
 
 /// The target number of parts of a long text.
@@ -17,9 +16,6 @@ const SHORTEST: usize = 512;
 
 /// The name of the parts' space, next to the kinds of documents.
 pub(super) const SPACE: &str = "part";
-
-/// The maximum number of rows in one statement.
-const MOST_ROWS: usize = 100;
 
 /// A document in the form of its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,33 +72,16 @@ pub(super) fn split(text: &str) -> (BTreeMap<String, &str>, String) {
     (parts.into_iter().collect(), hashes)
 }
 
-/// Writes new parts, and removes parts that are no longer in the text.
-pub(super) async fn write(
-    connection: &mut Connection,
-    scope: &str,
-    old: Option<&Stored>,
-    new: &BTreeMap<String, &str>,
-) -> Result<(), sqlx::Error> {
+/// Returns the parts of a new text that the old row does not have, and those of the row that the text does not have.
+pub(super) fn changed<'a>(
+    old: Option<&'a Stored>,
+    new: &'a BTreeMap<String, &'a str>,
+) -> (Vec<(&'a str, &'a str)>, Vec<&'a str>) {
     let old: BTreeSet<&str> =
         old.and_then(|old| old.parts.as_deref()).into_iter().flat_map(|old| old.split(' ')).collect();
-    let added: Vec<_> = new.iter().filter(|(hash, _)| !old.contains(hash.as_str())).collect();
-    for added in added.chunks(MOST_ROWS) {
-        let rows: Vec<_> = (0..added.len()).map(|row| format!("($1, ${}, ${})", 2 * row + 2, 2 * row + 3)).collect();
-        let sql = format!(
-            "INSERT INTO tool_runtime_parts (scope, hash, body) VALUES {} ON CONFLICT (scope, hash) DO NOTHING",
-            rows.join(", ")
-        );
-        let texts = added.iter().flat_map(|(hash, part)| [Value::from(hash.as_str()), Value::from(**part)]);
-        connection.execute(sql, std::iter::once(Value::from(scope)).chain(texts)).await?;
-    }
-    let gone: Vec<_> = old.into_iter().filter(|hash| !new.contains_key(*hash)).collect();
-    for gone in gone.chunks(MOST_ROWS) {
-        let places: Vec<_> = (0..gone.len()).map(|row| format!("${}", row + 2)).collect();
-        let sql = format!("DELETE FROM tool_runtime_parts WHERE scope = $1 AND hash IN ({})", places.join(", "));
-        let hashes = gone.iter().map(|hash| Value::from(*hash));
-        connection.execute(sql, std::iter::once(Value::from(scope)).chain(hashes)).await?;
-    }
-    Ok(())
+    let added = new.iter().filter(|(hash, _)| !old.contains(hash.as_str()));
+    let added = added.map(|(hash, part)| (hash.as_str(), *part)).collect();
+    (added, old.into_iter().filter(|hash| !new.contains_key(*hash)).collect())
 }
 
 /// A pseudo-random number for each byte: the table of the rolling hash that `cut` computes.

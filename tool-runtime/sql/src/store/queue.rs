@@ -1,7 +1,7 @@
 //! [`Queue`]: the bounded queue of writes, in order under each lock.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 use tool_runtime::store::StoreError;
@@ -11,10 +11,13 @@ use crate::store::apply::Work;
 /// The maximum number of writes that wait or run.
 const MAX_OPEN: usize = 4096;
 
+/// So many waiting writes get another worker.
+const MANY: usize = 8;
+
 /// A queued write.
 pub(super) struct Job {
     number: u64,
-    locks: BTreeSet<String>,
+    pub(super) locks: BTreeSet<String>,
     pub(super) work: Work,
     sender: oneshot::Sender<Result<(), StoreError>>,
 }
@@ -58,20 +61,22 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether there is a write for one more worker. That worker is counted from now on.
+    /// Whether there are writes for one more worker. That worker is counted from now on. Few writes wait for the workers
+    /// that there are, and share a transaction.
     pub(super) fn hire(&self, most: usize) -> bool {
         let mut state = self.state();
-        let hires = state.workers < most && !state.waiting.is_empty();
+        let least = if state.workers == 0 { 1 } else { MANY };
+        let hires = state.workers < most && state.waiting.len() >= least;
         state.workers += usize::from(hires);
         hires
     }
 
-    /// Takes the first writes whose locks no earlier or running write needs. Without any, it returns `None` and the
-    /// worker is no longer counted.
-    pub(super) fn take(&self, most: usize) -> Option<Batch<'_>> {
+    /// Takes the first writes whose locks no earlier or running write needs. If they have to be `apart`, no two of them
+    /// need the same lock. Without any, it returns `None` and the worker is no longer counted.
+    pub(super) fn take(self: &Arc<Self>, most: usize, apart: bool) -> Option<Batch> {
         let mut state = self.state();
         let State { waiting, held, workers, .. } = &mut *state;
-        let (mut taken, mut locks, mut place) = (Vec::new(), BTreeSet::new(), 0);
+        let (mut taken, mut place) = (Vec::new(), 0);
         // The locks of skipped writes block the writes behind them, so that the order under each lock stays.
         let mut before = held.clone();
         while taken.len() < most
@@ -79,7 +84,9 @@ impl Queue {
         {
             if job.locks.is_disjoint(&before) {
                 let Some(job) = waiting.remove(place) else { break };
-                locks.extend(job.locks.iter().cloned());
+                if apart {
+                    before.extend(job.locks.iter().cloned());
+                }
                 taken.push(job);
             } else {
                 before.extend(job.locks.iter().cloned());
@@ -90,9 +97,9 @@ impl Queue {
             *workers -= 1;
             return None;
         }
-        held.extend(locks.iter().cloned());
-        let numbers = taken.iter().map(|job| job.number).collect();
-        Some(Batch { queue: self, jobs: taken, locks, numbers })
+        held.extend(taken.iter().flat_map(|job| job.locks.iter().cloned()));
+        drop(state);
+        Some(Batch::new(Arc::clone(self), taken))
     }
 
     /// Handles a worker that ended early, with its runtime or by a panic. If it was the last one, the waiting writes
@@ -133,14 +140,29 @@ impl Queue {
 }
 
 /// The writes that one worker executes. Dropping it releases their locks.
-pub(super) struct Batch<'q> {
-    queue: &'q Queue,
+pub(super) struct Batch {
+    queue: Arc<Queue>,
     pub(super) jobs: Vec<Job>,
     locks: BTreeSet<String>,
     numbers: Vec<u64>,
 }
 
-impl Batch<'_> {
+impl Batch {
+    fn new(queue: Arc<Queue>, jobs: Vec<Job>) -> Self {
+        let locks = jobs.iter().flat_map(|job| job.locks.iter().cloned()).collect();
+        let numbers = jobs.iter().map(|job| job.number).collect();
+        Self { queue, jobs, locks, numbers }
+    }
+
+    /// Divides it into its writes, no two of which need the same lock.
+    #[cfg(feature = "postgres")]
+    pub(super) fn divided(mut self) -> Vec<Self> {
+        let jobs = std::mem::take(&mut self.jobs);
+        self.locks.clear();
+        self.numbers.clear();
+        jobs.into_iter().map(|job| Self::new(Arc::clone(&self.queue), vec![job])).collect()
+    }
+
     /// Resolves the handles of the writes.
     pub(super) fn end(mut self, results: impl IntoIterator<Item = Result<(), StoreError>>) {
         for (job, result) in std::mem::take(&mut self.jobs).into_iter().zip(results) {
@@ -154,7 +176,7 @@ impl Batch<'_> {
     }
 }
 
-impl Drop for Batch<'_> {
+impl Drop for Batch {
     fn drop(&mut self) {
         let mut state = self.queue.state();
         state.held.retain(|lock| !self.locks.contains(lock));

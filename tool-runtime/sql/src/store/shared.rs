@@ -1,6 +1,6 @@
 //! [`Shared`]: the parts of a store that its clones and workers share.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ pub(super) struct Shared {
     pub(super) database: Database,
     /// Destructors start writes, too, and may run outside a runtime.
     pub(super) handle: Handle,
-    pub(super) queue: Queue,
+    pub(super) queue: Arc<Queue>,
     pub(super) clock: Latest,
     /// Wakes the tasks that wait for due documents.
     pub(super) changed: Notify,

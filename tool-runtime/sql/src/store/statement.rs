@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use tool_runtime::store::{DocumentKind, Key, Query, RecordFilter};
 
+#[cfg(feature = "postgres")]
+use crate::store::connection::Array;
 use crate::store::connection::Value;
 use crate::store::parts::SPACE;
 use crate::store::text::{clipped, columns, escaped, micros};
@@ -40,6 +42,60 @@ pub(super) fn select(keys: &[Key]) -> Statement {
         [Value::from(key.kind().code()), scope.into(), id.into()]
     });
     (sql, arguments.collect())
+}
+
+/// Reads the end of a run's chain, and the mark of a run that was purged or erased. A mark has no lane, so the
+/// conversation of a run is not read.
+pub(super) const END: &str = "SELECT sequence, hash FROM (SELECT sequence, hash FROM tool_runtime_records \
+                              WHERE run_id = $1 ORDER BY sequence DESC LIMIT 1) AS last UNION ALL \
+                              SELECT NULL, body FROM tool_runtime_documents \
+                              WHERE space = 'run' AND scope = $1 AND id = '' AND lane IS NULL";
+
+/// The name of the space of the ends of chains, next to the kinds of documents.
+#[cfg(feature = "postgres")]
+pub(super) const CHAIN: &str = "chain";
+
+/// The name of the space of the marks of runs, next to the kinds of documents.
+#[cfg(feature = "postgres")]
+pub(super) const MARK: &str = "mark";
+
+/// Reads documents by their keys, the parts of the runs among them, the ends of chains, and the marks of runs, in one
+/// statement for any number of them. Each row is found by its key, however small the table was when the plan was made: a
+/// limit and the offset rule out a join with the whole table, and the order an index that has only a part of the key.
+#[cfg(feature = "postgres")]
+pub(super) const SEEN: &str = "\
+    SELECT found.space, found.scope, found.id, found.body, found.parts, NULL::bigint \
+    FROM unnest($1::text[], $2::text[], $3::text[]) AS named (space, scope, id) CROSS JOIN LATERAL (\
+    SELECT space, scope, id, body, parts FROM tool_runtime_documents AS own \
+    WHERE own.space = named.space AND own.scope = named.scope AND own.id >= named.id AND own.id <= named.id \
+    ORDER BY own.id LIMIT 1) AS found \
+    UNION ALL SELECT 'part', found.scope, found.hash, found.body, NULL, NULL \
+    FROM unnest($4::text[]) AS named (scope) CROSS JOIN LATERAL (\
+    SELECT scope, hash, body FROM tool_runtime_parts AS own WHERE own.scope = named.scope OFFSET 0) AS found \
+    UNION ALL SELECT 'chain', named.run_id, last.hash, '', NULL, last.sequence \
+    FROM unnest($5::text[]) AS named (run_id) CROSS JOIN LATERAL (\
+    SELECT sequence, hash FROM tool_runtime_records AS own WHERE own.run_id = named.run_id \
+    ORDER BY sequence DESC LIMIT 1) AS last \
+    UNION ALL SELECT 'mark', named.scope, '', mark.body, NULL, NULL \
+    FROM unnest($6::text[]) AS named (scope) CROSS JOIN LATERAL (\
+    SELECT body FROM tool_runtime_documents AS own \
+    WHERE own.space = 'run' AND own.scope = named.scope AND own.id >= '' AND own.id <= '' AND own.lane IS NULL \
+    ORDER BY own.id LIMIT 1) AS mark";
+
+/// Returns the first four arguments of [`SEEN`].
+#[cfg(feature = "postgres")]
+pub(super) fn select_arrays(keys: &[Key]) -> [Array; 4] {
+    let mut arrays = [const { Vec::new() }; 4];
+    for key in keys {
+        let (scope, id, _) = columns(key);
+        if key.kind().has_long_text() {
+            arrays[3].push(scope.clone());
+        }
+        for (array, value) in arrays.iter_mut().zip([key.kind().code().to_owned(), scope, id]) {
+            array.push(value);
+        }
+    }
+    arrays.map(Array::texts)
 }
 
 /// Lists documents, and the parts of runs. Parts have no number, and come in any order.

@@ -5,7 +5,7 @@
 //! twice.
 
 use std::cmp::Ordering;
-use std::fmt::Write as _;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ use tool_runtime::tool::Hash;
 use crate::store::apply::{Failed, Work, WrittenRows, apply};
 use crate::store::connection::Connection;
 use crate::store::failure::{failed, is_transient};
+#[cfg(feature = "postgres")]
+use crate::store::group;
 use crate::store::migrate::VERSION;
 use crate::store::notices::Notices;
 use crate::store::queue::Job;
@@ -45,7 +47,16 @@ impl Worker {
     }
 
     async fn work(mut self) {
-        while let Some(mut batch) = self.shared.queue.take(self.shared.database.batch()) {
+        let (most, is_sqlite) = (self.shared.database.batch(), self.shared.database.is_sqlite());
+        #[cfg(feature = "postgres")]
+        let mut kept = None;
+        while let Some(mut batch) = self.shared.queue.take(most, !is_sqlite) {
+            #[cfg(feature = "postgres")]
+            if !is_sqlite {
+                group::write(&self.shared, batch, &mut kept).await;
+                hire(&self.shared);
+                continue;
+            }
             let results = write(&self.shared, &mut batch.jobs).await;
             batch.end(results);
             // The released locks may allow other writes to run.
@@ -73,7 +84,7 @@ async fn write(shared: &Arc<Shared>, jobs: &mut [Job]) -> Vec<Result<(), StoreEr
     }
     let mut results = Vec::with_capacity(jobs.len());
     for job in jobs {
-        results.push(alone(shared, &mut job.work).await);
+        results.push(alone(shared, &mut job.work, Instant::now() + shared.patience, None).await);
     }
     results
 }
@@ -114,7 +125,7 @@ async fn in_one(
     unsure: &mut Option<WrittenRows>,
 ) -> Result<(), Failed> {
     let mut all = WrittenRows::default();
-    let now = begin(shared, connection, String::new()).await?;
+    let (now, _) = begin(shared, connection, Locks::None).await?;
     for job in jobs {
         connection.run("SAVEPOINT one").await?;
         results.push(match apply(connection, &mut job.work, now).await {
@@ -159,12 +170,20 @@ async fn look(shared: &Shared, written: &WrittenRows) -> Result<bool, sqlx::Erro
     kept
 }
 
-async fn alone(shared: &Arc<Shared>, work: &mut Work) -> Result<(), StoreError> {
-    let (end, mut unsure) = (Instant::now() + shared.patience, None);
+/// Executes a write in its own transaction, and repeats it until `end` while the connection breaks. `unsure` is the write
+/// of an earlier attempt whose commit was not acknowledged.
+pub(super) async fn alone(
+    shared: &Arc<Shared>,
+    work: &mut Work,
+    end: Instant,
+    mut unsure: Option<WrittenRows>,
+) -> Result<(), StoreError> {
     loop {
         match once(shared, work, &mut unsure).await {
             Ok(()) => return Ok(()),
             Err(Failed::Refused(error)) => return Err(error),
+            // A transaction of one write gives it the connection.
+            Err(Failed::Apart) => return Err(StoreError::Lost),
             Err(Failed::Database(error)) if is_transient(&error) && Instant::now() < end => sleep(PAUSE).await,
             Err(Failed::Database(error)) => return Err(failed(error)),
         }
@@ -189,7 +208,7 @@ async fn attempt(
     work: &mut Work,
     unsure: &mut Option<WrittenRows>,
 ) -> Result<(), Failed> {
-    let now = begin(shared, connection, locked(shared, work)).await?;
+    let (now, _) = begin(shared, connection, Locks::Each(&numbers(work))).await?;
     if let Some(written) = unsure
         && written.is_kept(connection).await?
     {
@@ -207,33 +226,77 @@ async fn attempt(
     Ok(commit(shared, connection, wakes).await?)
 }
 
-/// Begins a transaction, takes the locks, and returns the transaction's time. It also reads the version, so that no
-/// write happens while another process migrates, or afterwards.
-async fn begin(shared: &Shared, connection: &mut Connection, locks: String) -> Result<Timestamp, Failed> {
+/// The locks of PostgreSQL that a transaction takes. SQLite has one lock, which its transactions take at their
+/// beginning.
+pub(super) enum Locks<'l> {
+    /// None.
+    None,
+    /// Each of them, in the order of their numbers, which all processes keep: that prevents deadlocks.
+    Each(&'l BTreeSet<i64>),
+    /// Those that no transaction holds. It waits for none, so it cannot be part of a deadlock.
+    #[cfg(feature = "postgres")]
+    Free(&'l BTreeSet<i64>),
+}
+
+/// Begins a transaction and takes locks. Returns the transaction's time, and the locks that it did not get. It also
+/// reads the version, so that no write happens while another process migrates, or afterwards.
+pub(super) async fn begin(
+    shared: &Shared,
+    connection: &mut Connection,
+    locks: Locks<'_>,
+) -> Result<(Timestamp, BTreeSet<i64>), Failed> {
     const SCHEMA: &str = "SELECT max(version) FROM tool_runtime_schema";
     if shared.database.is_sqlite() {
         let (found,) = connection.last::<(i64,)>(format!("BEGIN IMMEDIATE; {SCHEMA}")).await?;
         is_known(found)?;
-        return Ok(shared.clock.at_least(<dyn Clock>::system().now()));
+        return Ok((shared.clock.at_least(<dyn Clock>::system().now()), BTreeSet::new()));
     }
     let patience = shared.patience.as_millis();
     // Longer than the lock timeout, so that a statement that waits for a lock fails with the lock's own error.
     let longest = 2 * patience;
+    let list = |numbers: &BTreeSet<i64>| {
+        let numbers: Vec<_> = numbers.iter().map(i64::to_string).collect();
+        numbers.join(",")
+    };
+    let (wait, held, plans) = match locks {
+        Locks::None => (String::new(), "NULL".to_owned(), "auto"),
+        Locks::Each(numbers) => {
+            let wait = format!(
+                "SELECT count(pg_advisory_xact_lock(number)) FROM unnest('{{{}}}'::bigint[]) AS number; ",
+                list(numbers)
+            );
+            (wait, "NULL".to_owned(), "auto")
+        }
+        #[cfg(feature = "postgres")]
+        Locks::Free(numbers) => {
+            let held = format!(
+                "(SELECT string_agg(number::text, ' ') FROM unnest('{{{}}}'::bigint[]) AS number \
+                 WHERE NOT pg_try_advisory_xact_lock(number))",
+                list(numbers)
+            );
+            // Each of its few statements finds every row by its key, so one plan serves all uses of a statement.
+            (String::new(), held, "force_generic_plan")
+        }
+    };
     // The server's own settings may be stricter, but not laxer. The server ends the transaction of a stopped worker, so
-    // that other transactions wait for it no longer than this.
+    // that other transactions wait for it no longer than this. A plan that was made while a table was small must not scan
+    // it later.
     let sql = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; \
          SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') \
              WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true), \
              set_config('lock_timeout', '{patience}', true), \
              set_config('statement_timeout', '{longest}', true), \
-             set_config('idle_in_transaction_session_timeout', '{patience}', true); \
-         {locks}SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, ({SCHEMA})"
+             set_config('idle_in_transaction_session_timeout', '{patience}', true), \
+             set_config('plan_cache_mode', '{plans}', true), \
+             set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true); \
+         {wait}SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, ({SCHEMA}), {held}"
     );
-    let (micros, found) = connection.last::<(i64, i64)>(sql).await?;
+    let (micros, found, held) = connection.last::<(i64, i64, Option<String>)>(sql).await?;
     is_known(found)?;
     let now = Timestamp::from_microsecond(micros).map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-    Ok(shared.clock.at_least(now))
+    let held = held.unwrap_or_default().split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect();
+    Ok((shared.clock.at_least(now), held))
 }
 
 /// Refuses to write to a database that was migrated, or restored from a backup, since it was opened.
@@ -245,7 +308,7 @@ fn is_known(found: i64) -> Result<(), Failed> {
     }
 }
 
-async fn commit(shared: &Arc<Shared>, connection: &mut Connection, wakes: bool) -> Result<(), sqlx::Error> {
+pub(super) async fn commit(shared: &Arc<Shared>, connection: &mut Connection, wakes: bool) -> Result<(), sqlx::Error> {
     #[cfg(all(test, feature = "sqlite"))]
     shared.faults.before_commit(connection).await?;
     connection.run("COMMIT").await?;
@@ -266,18 +329,9 @@ async fn announce(shared: &Arc<Shared>, connection: &mut Connection, wakes: bool
     }
 }
 
-/// Returns the statements that take the locks of PostgreSQL. SQLite has one lock, which its transactions take at their
-/// beginning.
-fn locked(shared: &Shared, work: &Work) -> String {
-    if shared.database.is_sqlite() {
-        return String::new();
-    }
-    // All processes lock in the same order, which prevents deadlocks.
-    let numbers: std::collections::BTreeSet<_> = work.locks().iter().map(|lock| number(lock)).collect();
-    numbers.into_iter().fold(String::new(), |mut sql, number| {
-        let _infallible = write!(sql, "SELECT pg_advisory_xact_lock({number}); ");
-        sql
-    })
+/// Returns the numbers of a write's locks.
+pub(super) fn numbers(work: &Work) -> BTreeSet<i64> {
+    work.locks().iter().map(|lock| number(lock)).collect()
 }
 
 /// Returns the number of an advisory lock.

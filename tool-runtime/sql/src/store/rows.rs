@@ -1,0 +1,222 @@
+//! [`Rows`]: the rows that a transaction writes and removes, and the statements for them.
+//!
+//! PostgreSQL does all of it in one statement, whose text depends only on the tables that change: each argument is the
+//! array of a column. SQLite has no arrays, and a statement costs it no round trip, so there each table has its own.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::store::connection::{Connection, Value};
+use crate::store::parts::{self, Stored};
+
+/// The rows to write and to remove, those of a table by their keys: the last write of a row counts.
+#[derive(Default)]
+pub(super) struct Rows {
+    documents: BTreeMap<[String; 3], Option<[Value; 6]>>,
+    parts: BTreeMap<[String; 2], Option<String>>,
+    records: Vec<[Value; 13]>,
+}
+
+/// The maximum number of rows in one statement of SQLite: databases limit the number of arguments.
+const MOST_ROWS: usize = 100;
+
+/// Rows to insert or to remove, of one table.
+struct Change {
+    table: &'static str,
+    /// The columns that the rows have. Those of rows to remove name them.
+    columns: &'static str,
+    /// The columns among them that are numbers.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "the types of arrays"))]
+    numbers: &'static [usize],
+    /// The end of the statement that inserts. `None` removes.
+    insert: Option<&'static str>,
+}
+
+const DOCUMENTS: Change = Change {
+    table: "tool_runtime_documents",
+    columns: "space, scope, id, name, due, body, parts, lane, leased_until",
+    numbers: &[4, 8],
+    insert: Some(
+        " ON CONFLICT (space, scope, id) DO UPDATE SET due = excluded.due, body = excluded.body, \
+         parts = excluded.parts, lane = excluded.lane, leased_until = excluded.leased_until",
+    ),
+};
+
+const REMOVED: Change =
+    Change { table: "tool_runtime_documents", columns: "space, scope, id", numbers: &[], insert: None };
+
+const PARTS: Change = Change {
+    table: "tool_runtime_parts",
+    columns: "scope, hash, body",
+    numbers: &[],
+    insert: Some(" ON CONFLICT (scope, hash) DO NOTHING"),
+};
+
+const DROPPED: Change = Change { table: "tool_runtime_parts", columns: "scope, hash", numbers: &[], insert: None };
+
+const RECORDS: Change = Change {
+    table: "tool_runtime_records",
+    columns: "run_id, call_id, kind, tool, outcome, principal, tenant, decider, sequence, at, previous, hash, body",
+    numbers: &[8, 9],
+    insert: Some(""),
+};
+
+impl Rows {
+    /// Writes a document's row, of these other columns; `None` removes it.
+    pub(super) fn document(&mut self, place: [String; 3], others: Option<[Value; 6]>) {
+        self.documents.insert(place, others);
+    }
+
+    /// Writes the parts of a long text that the old row does not have, and removes those that the new text does not
+    /// have.
+    pub(super) fn parts(&mut self, scope: &str, old: Option<&Stored>, new: &BTreeMap<String, &str>) {
+        let (added, gone) = parts::changed(old, new);
+        let added = added.into_iter().map(|(hash, part)| (hash, Some(part.to_owned())));
+        let changed = added.chain(gone.into_iter().map(|hash| (hash, None)));
+        self.parts.extend(changed.map(|(hash, part)| ([scope.to_owned(), hash.to_owned()], part)));
+    }
+
+    /// Adds a row of a record.
+    pub(super) fn record(&mut self, columns: [Value; 13]) {
+        self.records.push(columns);
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(super) fn is_empty(&self) -> bool {
+        self.documents.is_empty() && self.parts.is_empty() && self.records.is_empty()
+    }
+
+    /// Adds the rows of a later write.
+    #[cfg(feature = "postgres")]
+    pub(super) fn then(&mut self, later: Self) {
+        self.documents.extend(later.documents);
+        self.parts.extend(later.parts);
+        self.records.extend(later.records);
+    }
+
+    /// Writes and removes the rows.
+    pub(super) async fn write(self, connection: &mut Connection) -> Result<(), sqlx::Error> {
+        let changes = self.changes();
+        #[cfg(feature = "postgres")]
+        if !connection.is_sqlite() {
+            return at_once(connection, changes).await;
+        }
+        for (change, rows) in changes {
+            for rows in rows.chunks(MOST_ROWS) {
+                connection.execute(change.of(rows.len()), rows.iter().flatten().cloned()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the changes that there are, with the values of their rows.
+    fn changes(self) -> Vec<(Change, Vec<Vec<Value>>)> {
+        let (mut documents, mut removed, mut parts, mut dropped) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (place, others) in self.documents {
+            let place = place.map(Value::from).into_iter();
+            match others {
+                Some(others) => documents.push(place.chain(others).collect()),
+                None => removed.push(place.collect()),
+            }
+        }
+        for (place, part) in self.parts {
+            let place = place.map(Value::from).into_iter();
+            match part {
+                Some(part) => parts.push(place.chain([part.into()]).collect()),
+                None => dropped.push(place.collect()),
+            }
+        }
+        let records = self.records.into_iter().map(Vec::from).collect();
+        let all = [(DOCUMENTS, documents), (REMOVED, removed), (PARTS, parts), (DROPPED, dropped), (RECORDS, records)];
+        all.into_iter().filter(|(_, rows): &(Change, Vec<Vec<Value>>)| !rows.is_empty()).collect()
+    }
+}
+
+impl Change {
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.columns.split(", ")
+    }
+
+    /// Returns the statement for this many rows, with an argument for each value.
+    fn of(&self, rows: usize) -> String {
+        let Self { table, columns, insert, .. } = self;
+        let width = self.names().count();
+        let list = |row: usize, form: &dyn Fn(usize, &str) -> String, between: &str| {
+            let values: Vec<_> = self.names().enumerate().map(|(at, name)| form(row * width + at + 1, name)).collect();
+            format!("({})", values.join(between))
+        };
+        let all = |form: &dyn Fn(usize, &str) -> String, between: &str, rows_between: &str| {
+            (0..rows).map(|row| list(row, form, between)).collect::<Vec<_>>().join(rows_between)
+        };
+        match insert {
+            Some(end) => {
+                let rows = all(&|number, _| format!("${number}"), ", ", ", ");
+                format!("INSERT INTO {table} ({columns}) VALUES {rows}{end}")
+            }
+            None => {
+                let rows = all(&|number, name| format!("{name} = ${number}"), " AND ", " OR ");
+                format!("DELETE FROM {table} WHERE {rows}")
+            }
+        }
+    }
+
+    /// Returns the statement for any number of rows, with an array for each column; `first` is the number of the first
+    /// array.
+    #[cfg(feature = "postgres")]
+    fn of_arrays(&self, first: usize) -> String {
+        let Self { table, columns, insert, .. } = self;
+        let array = |at: usize| {
+            let of = if self.numbers.contains(&at) { "bigint" } else { "text" };
+            format!("${}::{of}[]", first + at)
+        };
+        let arrays: Vec<_> = self.names().enumerate().map(|(at, _)| array(at)).collect();
+        let arrays = arrays.join(", ");
+        match insert {
+            Some(end) => format!("INSERT INTO {table} ({columns}) SELECT * FROM unnest({arrays}){end}"),
+            None => {
+                let last = columns.rsplit(", ").next().unwrap_or_default();
+                let same = |name: &str| match name == last {
+                    true => format!("own.{name} >= gone.{name} AND own.{name} <= gone.{name}"),
+                    false => format!("own.{name} = gone.{name}"),
+                };
+                let same: Vec<_> = self.names().map(same).collect();
+                // As in `statement::SEEN`, each row is found by its whole key.
+                format!(
+                    "DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT old.ctid FROM unnest({arrays}) \
+                     AS gone ({columns}) CROSS JOIN LATERAL (SELECT own.ctid FROM {table} AS own WHERE {} \
+                     ORDER BY own.{last} LIMIT 1) AS old))",
+                    same.join(" AND ")
+                )
+            }
+        }
+    }
+}
+
+/// Makes all changes in one statement. No two of them touch the same row.
+#[cfg(feature = "postgres")]
+async fn at_once(connection: &mut Connection, mut changes: Vec<(Change, Vec<Vec<Value>>)>) -> Result<(), sqlx::Error> {
+    use crate::store::connection::Array;
+
+    let (mut sql, mut arrays) = (String::new(), Vec::new());
+    let last = changes.pop();
+    let others = changes.len();
+    for (place, (change, rows)) in changes.into_iter().chain(last).enumerate() {
+        let statement = change.of_arrays(arrays.len() + 1);
+        let _infallible = match place {
+            _ if place == others => write!(sql, " {statement}"),
+            0 => write!(sql, "WITH change_0 AS ({statement})"),
+            _ => write!(sql, ", change_{place} AS ({statement})"),
+        };
+        let start = arrays.len();
+        arrays.extend(change.names().enumerate().map(|(at, _)| Array::new(change.numbers.contains(&at))));
+        for row in rows {
+            for (array, value) in arrays[start..].iter_mut().zip(row) {
+                array.push(value);
+            }
+        }
+    }
+    if sql.is_empty() {
+        return Ok(());
+    }
+    connection.arrays::<(i64,)>(sql.trim_start(), arrays).await.map(drop)
+}
