@@ -135,7 +135,7 @@ pub(super) async fn change(
     written.wakes = transaction.wakes();
     let (documents, closed, erased, records) = transaction.into_writes();
     for (key, document) in documents {
-        let stored = set(&key, document, seen.found.stored(&key), rows)?;
+        let stored = set(&key, document.as_ref(), seen.found.stored(&key), rows)?;
         // Another process may change a document that the change only added before the commit is looked up.
         if keys.contains(&key) {
             written.documents.push((key, stored));
@@ -211,18 +211,18 @@ fn text<T: serde::Serialize>(value: &T) -> Result<String, Failed> {
 /// Writes or removes a document. Returns its new row; `None` if it was removed. `old` is the previous row.
 fn set(
     key: &Key,
-    document: Option<StoredDocument>,
+    document: Option<&StoredDocument>,
     old: Option<&Stored>,
     rows: &mut Rows,
 ) -> Result<Option<Stored>, Failed> {
     let (scope, id, name) = columns(key);
     let kind = key.kind().code();
-    let split = document.as_ref().map(StoredDocument::split).transpose().map_err(Failed::Refused)?;
+    let split = document.map(StoredDocument::split).transpose().map_err(Failed::Refused)?;
     let text = split.as_ref().and_then(|(_, text)| text.as_deref());
     let (parts, hashes) = text.map(parts::split).unzip();
     rows.parts(&scope, old, &parts.unwrap_or_default());
     let place = [kind.to_owned(), scope, id];
-    let (Some(document), Some((json, _))) = (&document, &split) else {
+    let (Some(document), Some((json, _))) = (document, &split) else {
         rows.document(place, None);
         return Ok(None);
     };

@@ -46,7 +46,7 @@ impl Database {
             #[cfg(feature = "sqlite")]
             Connections::Sqlite(_) => 1,
             #[cfg(feature = "postgres")]
-            Connections::Postgres(pool) => (pool.options().get_max_connections() as usize).min(4),
+            Connections::Postgres(pool) => (pool.options().get_max_connections() as usize).min(3),
         }
     }
 

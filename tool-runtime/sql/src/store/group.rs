@@ -50,7 +50,7 @@ pub(super) async fn write(shared: &Arc<Shared>, mut batch: Batch, kept: &mut Opt
     }
 }
 
-/// Executes one write in its own transactions, beside the workers: it may wait for a lock or for the server.
+/// Executes one write in its own transactions, apart from the workers: it may wait for a lock or for the server.
 fn apart(shared: &Arc<Shared>, mut batch: Batch, end: Instant, mut unsure: Option<WrittenRows>) {
     let shared = Arc::clone(shared);
     shared.handle.clone().spawn(async move {
@@ -74,7 +74,7 @@ async fn in_one(
 ) -> Result<(), sqlx::Error> {
     let mut connection = match kept.take() {
         Some(connection) => connection,
-        // Writes that wait for a connection do so beside the workers, each for its own patience.
+        // Writes that wait for a connection do so in tasks of their own, each for its own patience.
         None => timeout(PAUSE, shared.database.connection()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))?,
     };
     let tried = attempt(shared, &mut connection, jobs, fates, is_unsure).await;

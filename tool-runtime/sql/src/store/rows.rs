@@ -175,9 +175,12 @@ impl Change {
             Some(end) => format!("INSERT INTO {table} ({columns}) SELECT * FROM unnest({arrays}){end}"),
             None => {
                 let last = columns.rsplit(", ").next().unwrap_or_default();
-                let same = |name: &str| match name == last {
-                    true => format!("own.{name} >= gone.{name} AND own.{name} <= gone.{name}"),
-                    false => format!("own.{name} = gone.{name}"),
+                let same = |name: &str| {
+                    if name == last {
+                        format!("own.{name} >= gone.{name} AND own.{name} <= gone.{name}")
+                    } else {
+                        format!("own.{name} = gone.{name}")
+                    }
                 };
                 let same: Vec<_> = self.names().map(same).collect();
                 // As in `statement::SEEN`, each row is found by its whole key.

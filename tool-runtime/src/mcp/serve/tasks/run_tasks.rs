@@ -45,8 +45,7 @@ pub(super) struct RunTasks {
 pub(super) struct Entry {
     pub(super) saved: SavedTask,
     pub(super) updated: Timestamp,
-    /// The number of answers after which the call was still suspended, or its outcome still unknown. It gives each
-    /// question its own key.
+    /// The number of answers that did not end the call or settle its outcome. It gives each question its own key.
     pub(super) asked: u32,
     /// How many answers to the present question were refused.
     pub(super) refused: usize,
@@ -124,11 +123,9 @@ impl RunTasks {
     /// if it declined nowhere.
     pub(super) fn add_stored(&self, id: CallId, saved: SavedTask) {
         let mut calls = self.calls();
-        let known = calls.entry(id).and_modify(|entry| {
-            entry.saved.asks &= saved.asks;
-            entry.saved.answered = entry.saved.answered.or(saved.answered);
-        });
-        known.or_insert_with(|| Entry::new(saved, Arc::default(), None));
+        let SavedTask { asks, answered, .. } = saved;
+        let entry = calls.entry(id).or_insert_with(|| Entry::new(saved, Arc::default(), None));
+        (entry.saved.asks, entry.saved.answered) = (entry.saved.asks && asks, entry.saved.answered.or(answered));
     }
 
     /// Marks a running call as suspended. Returns `false` if there is no such call here.
@@ -373,6 +370,7 @@ impl Entry {
         let from = match (&self.ended, self.saved.answered) {
             // Its client has probably received the result, and may repeat the call to make a second one.
             (_, Some(answered)) => answered,
+            (None, _) => self.saved.expires,
             // Its client may repeat the call for as long as the call could have been suspended.
             (Some((_, ended)), _) if self.saved.asked_as.is_some() => self.saved.expires.max(*ended),
             // First the time in which the client can answer the question, then the usual time.
@@ -380,7 +378,6 @@ impl Entry {
                 ended.saturating_add(unsettled::OPEN).unwrap_or(Timestamp::MAX)
             }
             (Some((_, ended)), _) => *ended,
-            (None, _) => self.saved.expires,
         };
         from.saturating_add(KEPT).unwrap_or(Timestamp::MAX)
     }
