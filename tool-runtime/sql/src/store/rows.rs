@@ -4,6 +4,7 @@
 //! array of a column. SQLite has no arrays, and a statement costs it no round trip, so there each table has its own.
 
 use std::collections::BTreeMap;
+#[cfg(feature = "postgres")]
 use std::fmt::Write as _;
 
 use crate::store::connection::{Connection, Value};

@@ -60,7 +60,7 @@ impl Retention<'_> {
     /// document from a backup, and erase again.
     ///
     /// # Errors
-    /// [`StoreError::OnHold`] if a [legal hold](Self::hold) covers the principal or the tenant; a run with its own
+    /// [`StoreError::OnHold`] if a [legal hold](crate::store::LegalHold) covers the principal or the tenant; a run with its own
     /// hold is kept and reported. The store cannot be reached.
     pub async fn erase(&self, principal: &str, tenant: Option<&str>) -> Result<RetentionReport, StoreError> {
         self.named()?;

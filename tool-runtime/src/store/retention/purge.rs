@@ -55,7 +55,7 @@ impl Retention<'_> {
     /// happened once does not happen again.
     ///
     /// A run is kept while a call of it is open or waits, the outcome of a call is unsettled, a process has the run or it
-    /// is due, its conversation was written within `kept_for`, its chain does not verify, or a [legal hold](Self::hold)
+    /// is due, its conversation was written within `kept_for`, its chain does not verify, or a [legal hold](crate::store::LegalHold)
     /// covers it. The report names those that are old enough. A conversation that a version before retention wrote
     /// counts as written at the first purge that finds it.
     ///
