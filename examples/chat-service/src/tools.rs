@@ -16,8 +16,8 @@ pub trait Stock {
 /// Orders from suppliers.
 #[capability(effect = external_side_effect)]
 pub trait Orders {
-    /// Orders a part and returns the number of the order, `None` if there is no such part. A repeated key
-    /// returns the number of the first order.
+    /// Orders a part and returns the number of the order. Returns `None` if there is no such part. A repeated
+    /// key returns the number of the first order.
     ///
     /// # Errors
     /// The order could not be written.

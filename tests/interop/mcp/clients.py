@@ -49,6 +49,20 @@ class Client:
             self.reported()
 
 
+async def answered(calling: Awaitable) -> Answer:
+    """Returns the answer to a call by a client over `mcp` 2."""
+    import mcp
+    import mcp_types
+
+    try:
+        result = await calling
+    except mcp.MCPError as error:
+        if error.error.code == mcp_types.REQUEST_TIMEOUT:
+            raise TimedOut from error
+        raise
+    return Answer(result.is_error, result.content[0].text)
+
+
 class Sdk(Client):
     package, detail, asks, pauses = "mcp", "2026-07-28", "input_required", True
     mode = "auto"
@@ -69,13 +83,7 @@ class Sdk(Client):
 
             async def call(tool: str, arguments: dict, timeout: float | None = None) -> Answer:
                 progress = {"progress_callback": self.progress} if self.reported else {}
-                try:
-                    result = await client.call_tool(tool, arguments, read_timeout_seconds=timeout, **progress)
-                except mcp.MCPError as error:
-                    if error.error.code == mcp_types.REQUEST_TIMEOUT:
-                        raise TimedOut from error
-                    raise
-                return Answer(result.is_error, result.content[0].text)
+                return await answered(client.call_tool(tool, arguments, read_timeout_seconds=timeout, **progress))
 
             yield call
 
@@ -92,8 +100,6 @@ class FastMcp(Client):
     @contextlib.asynccontextmanager
     async def connected(self):
         import fastmcp
-        import mcp
-        import mcp_types
         from fastmcp.client.elicitation import ElicitResult
 
         async def elicited(message, *_):
@@ -105,15 +111,8 @@ class FastMcp(Client):
 
             async def call(tool: str, arguments: dict, timeout: float | None = None) -> Answer:
                 progress = {"progress_handler": self.progress} if self.reported else {}
-                try:
-                    result = await client.call_tool(
-                        tool, arguments, timeout=timeout, raise_on_error=False, **progress
-                    )
-                except mcp.MCPError as error:
-                    if error.error.code == mcp_types.REQUEST_TIMEOUT:
-                        raise TimedOut from error
-                    raise
-                return Answer(result.is_error, result.content[0].text)
+                called = client.call_tool(tool, arguments, timeout=timeout, raise_on_error=False, **progress)
+                return await answered(called)
 
             yield call
 

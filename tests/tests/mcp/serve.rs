@@ -10,6 +10,7 @@ mod http;
 mod killed;
 mod left;
 mod lost;
+mod reports;
 mod rig;
 mod scripts;
 mod servers;

@@ -13,7 +13,7 @@ use tool_runtime::store::{Chain, Key, RecordFilter, Store, StoredDocument, Trans
 use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
-/// What a server answered.
+/// The numbers of a server's answers.
 #[derive(Default)]
 struct Answers {
     /// Its answers to requests, without the empty ones: a pool asks a connection that comes back whether it is whole.

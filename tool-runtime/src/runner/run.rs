@@ -461,6 +461,13 @@ impl Run {
         }
     }
 
+    /// Returns the application's adapter for a capability. `None` if there is none.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) fn adapter<T: ?Sized + 'static>(&self) -> Option<Arc<T>> {
+        let bound = self.shared().capabilities.get(std::any::TypeId::of::<T>())?;
+        bound.downcast_ref::<Arc<T>>().cloned()
+    }
+
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
     }

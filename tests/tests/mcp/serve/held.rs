@@ -214,7 +214,7 @@ pub(crate) fn waits(result: &CallToolResult) {
 async fn the_same_call_again_gets_what_was_decided() {
     let store = Arc::<MemoryStore>::default();
     let served = builder(Arc::clone(&store), "").build().unwrap();
-    // They cancel a request for which they no longer wait, so an answer is told once, however late it is.
+    // These clients cancel a request before they stop waiting, so the server sends even a late answer only once.
     let clients = [piped_since_2026(&served, NOBODY).await, posting(&served, "ada", NOBODY).await];
     for (client, name) in clients.into_iter().zip(["again by pipe", "again by HTTP"]) {
         waits(&letter(&client, name).await.unwrap());

@@ -72,7 +72,7 @@ impl Queue {
     }
 
     /// Takes the first writes whose locks no earlier or running write needs. If they have to be `apart`, no two of them
-    /// need the same lock. Without any, it returns `None` and the worker is no longer counted.
+    /// need the same lock. If there is none, it returns `None`, and the worker is no longer counted.
     pub(super) fn take(self: &Arc<Self>, most: usize, apart: bool) -> Option<Batch> {
         let mut state = self.state();
         let State { waiting, held, workers, .. } = &mut *state;

@@ -68,12 +68,10 @@ impl Outbox {
         let queue = Arc::new(Queue::default());
         let mut offers = Offers::default();
         let token = context.meta.get_progress_token();
-        if token.is_some() || wanted.is_some() {
-            let has_token = token.is_some();
-            let reports: Arc<dyn Progress> = Arc::new(Reports { queue: Arc::clone(&queue), token, wanted });
-            offers.all = offers.all.with::<dyn Progress>(Arc::clone(&reports));
-            offers.progress = has_token.then_some(reports);
-        }
+        let (has_token, application) = (token.is_some(), run.adapter::<dyn Progress>());
+        let reports: Arc<dyn Progress> = Arc::new(Reports { queue: Arc::clone(&queue), token, wanted, application });
+        offers.all = offers.all.with::<dyn Progress>(Arc::clone(&reports));
+        offers.progress = has_token.then_some(reports);
         // Since 2026-07-28 a server sends no requests while a call runs.
         if let Some(declared) = context.client_capabilities().filter(|_| !modern) {
             let asks = || Asks { peer: context.peer.clone(), run: run.clone() };
@@ -204,11 +202,16 @@ struct Reports {
     token: Option<ProgressToken>,
     /// The rank of the lowest level of lines that the client wants; `None` if it wants none.
     wanted: Option<u8>,
+    /// The application's adapter, which gets what the client does not want.
+    application: Option<Arc<dyn Progress>>,
 }
 
 impl Progress for Reports {
     fn report(&self, done: f64, total: Option<f64>) {
-        let Some(token) = &self.token else { return };
+        let Some(token) = &self.token else {
+            self.application.iter().for_each(|application| application.report(done, total));
+            return;
+        };
         let total = total.filter(|total| total.is_finite());
         self.queue.change(|waiting| {
             let before = waiting.reported;
@@ -232,13 +235,17 @@ impl Progress for Reports {
     }
 
     fn notice(&self, level: tracing::Level, line: &'static str) {
+        let Some(wanted) = self.wanted else {
+            self.application.iter().for_each(|application| application.notice(level, line));
+            return;
+        };
         let level = match level {
             tracing::Level::ERROR => LoggingLevel::Error,
             tracing::Level::WARN => LoggingLevel::Warning,
             tracing::Level::INFO => LoggingLevel::Info,
             tracing::Level::DEBUG | tracing::Level::TRACE => LoggingLevel::Debug,
         };
-        if self.wanted.is_some_and(|wanted| rank(level) >= wanted) {
+        if rank(level) >= wanted {
             self.queue.change(|waiting| waiting.push(Message::Line { level, line }));
         }
     }

@@ -103,8 +103,8 @@ impl ChatReader {
     ///
     /// # Errors
     /// The history is too large, holds a result without its call, a call or a result twice, or one that was not issued
-    /// or given here. The code is one of those that begin with `history_` in [`read`](Self::read). The
-    /// [pointer](ParseError::pointer) is that of the message, such as `/3`; empty if the history is too large.
+    /// or given here. The code begins with `history_`; [`read`](Self::read) lists these codes. The
+    /// [pointer](ParseError::pointer) names the message, such as `/3`. It is empty if the history is too large.
     pub fn check(
         own: &[Message],
         waiting: impl IntoIterator<Item = (CallId, Suspension)>,
