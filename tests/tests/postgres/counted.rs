@@ -9,7 +9,7 @@ use tests::postgres::Postgres;
 use tests::stored::record;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tool_runtime::store::{Chain, Key, RecordFilter, Store, StoredDocument, Transaction};
+use tool_runtime::store::{Chain, Key, RecordFilter, Store, StoreError, StoredDocument, Transaction};
 use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -123,7 +123,7 @@ async fn all(receipts: impl IntoIterator<Item = tool_runtime::store::WriteHandle
 }
 
 /// Increments a number in the document of a run.
-fn counted(run: &str) -> impl FnMut(&mut Transaction) -> Result<(), tool_runtime::store::StoreError> + Send + use<> {
+fn counted(run: &str) -> impl FnMut(&mut Transaction) -> Result<(), StoreError> + Send + use<> {
     let run = run.to_owned();
     move |transaction: &mut Transaction| {
         let before = transaction.document(&Key::run(run.as_str())).map_or(0, |document| number(&document));
@@ -232,5 +232,58 @@ async fn a_killed_server_counts_each_change_once() {
         let (run, written) = writer.await.unwrap();
         let document = store.read(&[Key::run(run.as_str())]).await.unwrap().remove(0).unwrap();
         assert_eq!(number(&document), written, "{run}");
+    }
+}
+
+/// Two processes write to the same four runs: large documents, changes that fail or panic, and receipts that nobody
+/// awaits.
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_that_contend_lose_no_write() {
+    let server = Postgres::start();
+    let stores = [3, 2].map(|connections| SqlOptions::new().connections(connections));
+    let mut open = Vec::new();
+    for options in stores {
+        open.push(SqlStore::postgres(&server.url("contend"), options).await.unwrap());
+    }
+    let rounds = 24;
+    let writers =
+        open.iter().enumerate().flat_map(|(process, store)| (0..8).map(move |at| (process, at, store.clone())));
+    let writers: Vec<_> = writers
+        .map(|(process, at, store)| {
+            tokio::spawn(async move {
+                let run = format!("run {}", at % 4);
+                for round in 0..rounds {
+                    let key = || vec![Key::run(run.as_str())];
+                    drop(store.append(record(&run, &format!("{process}-{at}-{round}"))));
+                    let large = "x".repeat(100_000);
+                    let name = format!("large {process} {at}");
+                    let put = move |transaction: &mut Transaction| {
+                        transaction.put(StoredDocument::example(&name, &large, None))
+                    };
+                    let large = Key::run(format!("large {process} {at}"));
+                    let receipts = [
+                        store.update(key(), Box::new(counted(&run))),
+                        store.update(vec![large], Box::new(put)),
+                        store.update(key(), Box::new(|_: &mut Transaction| panic!("a change"))),
+                        store.update(key(), Box::new(|_: &mut Transaction| Err(StoreError::Fenced))),
+                    ];
+                    let expected = [Ok(()), Ok(()), Err("store_panicked"), Err(StoreError::Fenced.code())];
+                    assert_eq!(all(receipts).await, expected);
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    for store in &open {
+        store.flush().await.unwrap();
+    }
+    for run in 0..4 {
+        let run = format!("run {run}");
+        let document = open[0].read(&[Key::run(run.as_str())]).await.unwrap().remove(0).unwrap();
+        assert_eq!(number(&document), 4 * rounds, "{run}");
+        let records = open[1].records(&RecordFilter::run(run.as_str())).await.unwrap();
+        assert_eq!((records.len(), Chain::verify(&records)), (4 * rounds as usize, Ok(())), "{run}");
     }
 }

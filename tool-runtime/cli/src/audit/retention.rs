@@ -184,7 +184,11 @@ pub(super) async fn hold(cli: &Cli<'_>, action: Hold) -> Result<Exit, Failure> {
                 // Without a tenant on the command line, the hold covers every tenant, not only the application's own.
                 (None, Some(principal), tenant) => retention()?.hold_principal(principal, tenant).await?,
                 (None, None, Some(tenant)) => retention()?.hold_tenant(tenant).await?,
-                _ => return Err(Failure::usage("name what is held: --run ID, or --principal ID and --tenant ID")),
+                _ => {
+                    return Err(Failure::usage(
+                        "name what is held: --run ID, --principal NAME, --principal NAME --tenant NAME, or --tenant NAME",
+                    ));
+                }
             };
             let id = terminal::safe(&hold.id);
             terminal::line(&if cli.settings.json {
