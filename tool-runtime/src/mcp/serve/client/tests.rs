@@ -5,7 +5,7 @@ use super::*;
 fn reports() -> (Arc<Queue>, Reports) {
     let queue = Arc::<Queue>::default();
     let token = Some(ProgressToken(rmcp::model::NumberOrString::Number(1)));
-    (Arc::clone(&queue), Reports { queue, token, wanted: None })
+    (Arc::clone(&queue), Reports { queue, token, wanted: None, application: None })
 }
 
 /// Returns the messages that can be sent now.
@@ -66,7 +66,7 @@ async fn lines_are_those_that_the_client_wants_and_are_bounded() {
         (LoggingLevel::Emergency, Vec::new()),
     ] {
         let queue = Arc::<Queue>::default();
-        let lines = Reports { queue: Arc::clone(&queue), token: None, wanted: Some(rank(wanted)) };
+        let lines = Reports { queue: Arc::clone(&queue), token: None, wanted: Some(rank(wanted)), application: None };
         lines.report(1.0, None);
         for level in [tracing::Level::ERROR, tracing::Level::WARN, tracing::Level::INFO, tracing::Level::DEBUG] {
             lines.notice(level, "a line");
@@ -79,7 +79,7 @@ async fn lines_are_those_that_the_client_wants_and_are_bounded() {
         assert_eq!(said, expected, "{wanted:?}");
     }
     let queue = Arc::<Queue>::default();
-    let lines = Reports { queue: Arc::clone(&queue), token: None, wanted: Some(0) };
+    let lines = Reports { queue: Arc::clone(&queue), token: None, wanted: Some(0), application: None };
     (0..1000).for_each(|_| lines.notice(tracing::Level::INFO, "a line"));
     queue.close();
     let mut count = 0;
