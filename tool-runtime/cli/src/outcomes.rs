@@ -90,11 +90,11 @@ struct Report<'a> {
 pub(super) async fn outcomes(cli: &Cli<'_>, action: Outcomes) -> Result<Exit, Failure> {
     let store = cli.existing_records("`--store URL`").await?;
     let tenant = cli.party().tenant;
-    let (mut calls, exit) = terminal::readable(store.unsettled_calls(&RecordFilter::default()).await?);
-    calls.retain(|record| record.tenant == tenant);
+    let (calls, exit) = terminal::readable(store.unsettled_calls(&RecordFilter::default()).await?);
+    let (calls, foreign): (Vec<_>, Vec<_>) = calls.into_iter().partition(|record| record.tenant == tenant);
     match action {
         Outcomes::List => list(cli, &calls).map(|()| exit),
-        Outcomes::Settle(asked) => Box::pin(settle(cli, &calls, asked)).await,
+        Outcomes::Settle(asked) => Box::pin(settle(cli, &calls, &foreign, asked)).await,
     }
 }
 
@@ -111,7 +111,12 @@ fn list(cli: &Cli<'_>, calls: &[ToolInvocationRecord]) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn settle(cli: &Cli<'_>, calls: &[ToolInvocationRecord], asked: Settle) -> Result<Exit, Failure> {
+async fn settle(
+    cli: &Cli<'_>,
+    calls: &[ToolInvocationRecord],
+    foreign: &[ToolInvocationRecord],
+    asked: Settle,
+) -> Result<Exit, Failure> {
     let id = &asked.id;
     let shown = terminal::safe(id);
     let is_it = |record: &&ToolInvocationRecord| {
@@ -122,6 +127,10 @@ async fn settle(cli: &Cli<'_>, calls: &[ToolInvocationRecord], asked: Settle) ->
     let record = match found.as_slice() {
         [record] => *record,
         [] => {
+            let foreign: Vec<_> = foreign.iter().filter(is_it).collect();
+            if let [record] = foreign.as_slice() {
+                refuse(cli, record, &asked).await?;
+            }
             let text = format!("no call `{shown}` has an unknown outcome (see `outcomes list`)");
             return Err(Failure::usage(text).code("not_found"));
         }
@@ -154,6 +163,25 @@ async fn settle(cli: &Cli<'_>, calls: &[ToolInvocationRecord], asked: Settle) ->
         error => Failure::from(&error),
     })?;
     say(cli, record, &result)
+}
+
+/// Refuses to settle a call of another tenant: its run records the refusal, and operators read of it. The person gets the
+/// same failure as for a call that does not exist.
+async fn refuse(cli: &Cli<'_>, record: &ToolInvocationRecord, asked: &Settle) -> Result<(), Failure> {
+    let decider = cli.decider(asked.who.decider.as_deref(), asked.who.reason.as_deref());
+    let (party, call) = (cli.party(), CallId::new(record.tool_call_id.as_str()));
+    let queue = RunQueue::new(&cli.open().await?.runner);
+    let (tenant, principal) = (party.tenant.as_deref(), party.principal.as_deref());
+    // The result is not read: a mistake in it would tell that the call exists.
+    let outcome = match asked.happened {
+        Some(_) => Reconciled::TookEffect(String::new()),
+        None if asked.did_not_happen => Reconciled::Prevented,
+        None => Reconciled::Unknown,
+    };
+    match queue.settle(&record.run_id, tenant, principal, &call, outcome, &decider).await {
+        Err(ResumeError::Store(error)) => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 fn say(cli: &Cli<'_>, record: &ToolInvocationRecord, result: &ToolExecResult) -> Result<Exit, Failure> {

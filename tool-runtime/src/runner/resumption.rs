@@ -334,7 +334,8 @@ impl ToolRunner {
         Ok(settle::find(&self.shared, run_id, call_id, theirs).await?.map(|(_, unknown)| unknown))
     }
 
-    /// Records a settlement of a call whose outcome is not unknown. A call without a record leaves nothing.
+    /// Records a settlement of a call whose outcome is not unknown. A call of the party without a record leaves nothing,
+    /// unless the ids are those of a call of another tenant: see [`settle::refuse_stranger`].
     pub(crate) async fn note_late_settlement(
         &self,
         run_id: &str,
@@ -343,7 +344,23 @@ impl ToolRunner {
         outcome: &Reconciled<String>,
         decider: &Decider,
     ) -> Result<(), StoreError> {
-        late::append_settlement(&self.shared, run_id, party, call_id, (settle::kind(outcome), decider)).await
+        let by = (settle::kind(outcome), decider);
+        if !late::append_settlement(&self.shared, run_id, party, call_id, by).await? {
+            settle::refuse_stranger(&self.shared, run_id, call_id, by).await;
+        }
+        Ok(())
+    }
+
+    /// Refuses a settlement by a person to whom its call does not exist. A call of the person's own tenant is ignored.
+    #[cfg(feature = "mcp-server")]
+    pub(crate) async fn refuse_settlement(
+        &self,
+        run_id: &str,
+        call_id: &CallId,
+        outcome: &Reconciled<String>,
+        decider: &Decider,
+    ) {
+        settle::refuse_stranger(&self.shared, run_id, call_id, (settle::kind(outcome), decider)).await;
     }
 
     /// Returns the run that made a call of unknown outcome. `None` if it is held to too many policies.

@@ -102,7 +102,6 @@ impl ToolRunner {
     }
 
     /// Logs a failure that belongs to no run, and reports it to the operators' sink.
-    #[cfg(feature = "agent")]
     pub(crate) fn report(&self, what: &'static str, code: &str, text: &str) {
         self.shared.failures.report(format_args!("{what}"), &Failure::of_none(code, text));
     }

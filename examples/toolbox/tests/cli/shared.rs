@@ -636,6 +636,18 @@ async fn an_unknown_outcome_is_settled_from_a_shell() {
     let grace = ["--as", "grace", "--role", "approver", "--reason", "the log of the mail server shows it"];
     assert_eq!(settle(&[&["--happened", "7"], &grace[..]].concat()).code(2).error(), "approval_mismatch");
     settle(&["--as", "grace"]).code(2);
+    // A person of another tenant reads that there is no such call, and the run and the log have the attempt.
+    for happened in ["7", "no JSON"] {
+        let foreign =
+            ["--tenant", "other", "outcomes", "settle", "order-1/c1", "--as", "grace", "--happened", happened];
+        let foreign = shell(&foreign).code(2);
+        assert_eq!(foreign.error(), "not_found");
+        assert!(foreign.stderr.contains("ERROR") && foreign.stderr.contains("decider_tenant"), "{foreign:?}");
+    }
+    let unknown = shell(&["--tenant", "other", "outcomes", "settle", "order-1/c9", "--as", "grace", "--happened", "7"]);
+    assert_eq!(unknown.code(2).error(), "not_found");
+    let refused = shell(&["audit", "show", "--kind", "decision"]).code(0).stdout;
+    assert_eq!(refused.matches("decider_tenant").count(), 2, "{refused}");
     let settled = settle(&[&["--happened", r#"{"queued":true,"recipients":1}"#], &grace[..]].concat()).code(0);
     assert_eq!(settled.json()["outcome"], "ok");
     assert_eq!(settle(&[&["--did-not-happen"], &grace[..]].concat()).code(2).error(), "not_found");

@@ -145,7 +145,8 @@ impl RunQueue {
 
     /// Settles a call that ended as `outcome_unknown`, as [`Run::settle`](crate::Run::settle) does, from the store and
     /// without the run in memory. `tenant` and `principal` are those of the call's record: two principals can have runs
-    /// with one id. A person who may decide on calls of the tool in that run may settle it.
+    /// with one id. A person who may decide on calls of the tool in that run may settle it. A decider of another tenant
+    /// than the call's is reported to operators, also if `tenant` is that of the decider.
     ///
     /// ```
     /// use tool_runtime::Reconciled;

@@ -11,9 +11,9 @@ use crate::json;
 use crate::policy::are_within;
 use crate::runner::gate::draft::{Draft, Refused, Shown};
 use crate::runner::gate::ending::Stop;
-use crate::runner::ledger::client::LedgerClient;
 use crate::runner::report::failure::Failure;
 use crate::runner::report::telemetry;
+use crate::runner::waiting::late;
 use crate::runner::{ResumeError, Run};
 use crate::store::waiting::Bars;
 use crate::store::{DecisionRecord, DecisionRefusal, PendingCall, Waiting, is_before};
@@ -161,7 +161,7 @@ pub(in crate::runner) async fn refuse(
     stop.outcome = Outcome::ApprovalMismatch;
     let draft = Draft::reopened(run, waiting.record.clone());
     telemetry::contained(run, &draft, &stop);
-    if let Err(error) = LedgerClient(run).note(decision).await {
+    if let Err(error) = late::note_refused(run, decision).await {
         telemetry::record_lost(run, &draft, &error);
         discard(error);
     }

@@ -1,4 +1,4 @@
-//! Decisions on a call that does not wait: they have no effect, but are recorded.
+//! Decisions that have no effect but are recorded, up to a limit: those on a call that does not wait, and refused ones.
 
 use crate::call::{CallId, Decider, Question};
 use crate::contain::discard;
@@ -7,31 +7,36 @@ use crate::runner::ledger::client::LedgerClient;
 use crate::runner::shared::Shared;
 use crate::store::{AuditRecord, DecisionKind, DecisionRecord, RecordFilter, StoreError};
 
-/// How many refused decisions are recorded for a call that does not wait. Ids can be guessed, and a sender
-/// of decisions must not be able to fill the store.
-const MAX_RECORDED_REFUSALS: usize = 16;
+/// The maximum number of refused decisions of one decider that are recorded for a call. Ids can be guessed, and a sender of
+/// decisions must not be able to fill the store.
+const MAX_REFUSALS_OF_DECIDER: usize = 16;
+
+/// The maximum number for all deciders together. An application can have deciders that it did not verify.
+const MAX_REFUSALS: usize = 256;
 
 /// A principal and a tenant.
 pub(in crate::runner) type Party<'a> = (Option<&'a str>, Option<&'a str>);
 
-/// Records a decision on a call of this run that does not wait. A call without a record leaves nothing.
+/// Records a decision on a call of this run that does not wait. A call without a record leaves nothing. Returns whether
+/// the call has one.
 pub(in crate::runner) async fn note_late(
     run: &Run,
     (id, question): (&CallId, Option<&Question>),
     kind: DecisionKind,
     decider: Option<&Decider>,
-) {
+) -> bool {
     let shared = run.shared();
     let ours = |(principal, tenant): Party<'_>| run.owns(principal, tenant);
-    let late = late(shared, (run.identity(), id, question), ours, (kind, decider)).await;
-    let noted = match late {
-        Ok(Some(record)) => LedgerClient(run).note(record).await.map(drop),
-        Ok(None) => Ok(()),
-        Err(error) => Err(error),
+    let (noted, is_recorded) = match late(shared, (run.identity(), id, question), ours, (kind, decider)).await {
+        Ok(Late::Record(record)) => (LedgerClient(run).note(*record).await.map(drop), true),
+        Ok(late) => (Ok(()), !matches!(late, Late::Unknown)),
+        // It may have one.
+        Err(error) => (Err(error), true),
     };
     if let Err(error) = noted {
         discard(run.store_unread(error));
     }
+    is_recorded
 }
 
 /// See [`ToolRunner::note_late`](crate::runner::ToolRunner::note_late).
@@ -45,50 +50,92 @@ pub(in crate::runner) async fn append(
     // Run ids can be equal in two tenants, so without a party the decider's tenant selects the call.
     let tenant = decider.and_then(Decider::tenant_id);
     let theirs = |found: Party<'_>| party.map_or(found.1 == tenant, |party| party == found);
-    write(shared, late(shared, (run_id, question.call_id(), Some(question)), theirs, (kind, decider)).await?).await
+    let late = late(shared, (run_id, question.call_id(), Some(question)), theirs, (kind, decider)).await?;
+    write(shared, late).await.map(drop)
 }
 
-/// Records a settlement of a call of a principal and a tenant whose outcome is not unknown.
+/// Records a settlement of a call of a principal and a tenant whose outcome is not unknown. Returns whether the call has
+/// a record.
 pub(in crate::runner) async fn append_settlement(
     shared: &Shared,
     run_id: &str,
     party: Party<'_>,
     id: &CallId,
     (kind, decider): (DecisionKind, &Decider),
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let theirs = |found: Party<'_>| found == party;
     write(shared, late(shared, (run_id, id, None), theirs, (kind, Some(decider))).await?).await
 }
 
-async fn write(shared: &Shared, late: Option<DecisionRecord>) -> Result<(), StoreError> {
+async fn write(shared: &Shared, late: Late) -> Result<bool, StoreError> {
     match late {
-        Some(record) => shared.store.append(AuditRecord::from(record)).await,
-        None => Ok(()),
+        Late::Record(record) => shared.store.append(AuditRecord::from(*record)).await.map(|()| true),
+        Late::Enough => Ok(true),
+        Late::Unknown => Ok(false),
     }
 }
 
-/// Returns the record of a decision on a call that does not wait. `None` without a decider, if no record of the call
-/// has a party that `wanted` accepts, or if the maximum number of refusals is recorded.
+/// Records a refused decision on a call of this run, unless the maximum number is recorded. The caller logs each of them.
+pub(in crate::runner) async fn note_refused(run: &Run, decision: DecisionRecord) -> Result<(), StoreError> {
+    let call = RecordFilter::call(&*decision.run_id, decision.call_id.clone());
+    let records = run.shared().store.records(&RecordFilter { decisions: Some(true), ..call }).await?;
+    let party = (decision.principal.as_deref(), decision.tenant.as_deref());
+    let theirs = records.iter().map(|sealed| &sealed.record).filter(|record| party_of(record) == party);
+    match has_enough(theirs, decision.decider.as_ref()) {
+        true => Ok(()),
+        false => LedgerClient(run).note(decision).await,
+    }
+}
+
+/// Whether the maximum number of refused decisions is among these records of a call.
+fn has_enough<'r>(records: impl Iterator<Item = &'r AuditRecord>, decider: Option<&Decider>) -> bool {
+    let refused = records.filter_map(AuditRecord::as_decision).filter(|decision| decision.refused.is_some());
+    let (mut all, mut theirs) = (0, 0);
+    for refused in refused {
+        all += 1;
+        theirs += usize::from(refused.decider.as_ref().map(person) == decider.map(person));
+    }
+    theirs >= MAX_REFUSALS_OF_DECIDER || all >= MAX_REFUSALS
+}
+
+fn person(decider: &Decider) -> (&str, Option<&str>) {
+    (decider.principal(), decider.tenant_id())
+}
+
+fn party_of(record: &AuditRecord) -> Party<'_> {
+    (record.principal().map(|id| &**id), record.tenant().map(|id| &**id))
+}
+
+/// The record of a decision on a call that does not wait.
+enum Late {
+    Record(Box<DecisionRecord>),
+    /// The maximum number of refusals is recorded.
+    Enough,
+    /// No record of the call has a party that is wanted, or no person decided.
+    Unknown,
+}
+
+/// Returns the record of a decision on a call that does not wait, of a party that `wanted` accepts.
 async fn late(
     shared: &Shared,
     (run_id, id, question): (&str, &CallId, Option<&Question>),
     wanted: impl Fn(Party<'_>) -> bool,
     (kind, decider): (DecisionKind, Option<&Decider>),
-) -> Result<Option<DecisionRecord>, StoreError> {
+) -> Result<Late, StoreError> {
     if decider.is_none() {
-        return Ok(None);
+        return Ok(Late::Unknown);
     }
     let (store, of_call) = (&shared.store, RecordFilter::call(run_id, id.clone()));
-    let of_party = |record: &AuditRecord| wanted((record.principal().map(|id| &**id), record.tenant().map(|id| &**id)));
+    let of_party = |record: &AuditRecord| wanted(party_of(record));
     let records = store.records(&of_call).await?.into_iter().map(|sealed| sealed.record);
     let records: Vec<_> = records.filter(of_party).collect();
-    let refused = |record: &&AuditRecord| record.as_decision().is_some_and(|decision| decision.refused.is_some());
-    if records.iter().filter(refused).count() >= MAX_RECORDED_REFUSALS {
-        return Ok(None);
+    if has_enough(records.iter(), decider) {
+        return Ok(Late::Enough);
     }
     // A call with a posted decision still waits, and a running call has only the record of its decision.
     let open = store.open_records(&of_call).await?.into_iter().map(AuditRecord::from).filter(of_party);
     let known = records.into_iter().chain(open).last();
     let record = known.and_then(|known| DecisionRecord::late(known, kind, decider, shared.clock.now()));
-    Ok(record.map(|record| DecisionRecord { question: question.cloned(), ..record }))
+    let record = record.map(|record| Box::new(DecisionRecord { question: question.cloned(), ..record }));
+    Ok(record.map_or(Late::Unknown, Late::Record))
 }

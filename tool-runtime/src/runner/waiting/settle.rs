@@ -1,5 +1,7 @@
 //! Settling: a person, or the tool that a person asks, states whether a call of unknown outcome took effect.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::call::{
@@ -34,15 +36,14 @@ pub(in crate::runner) async fn settle(
     let theirs = |record: &ToolInvocationRecord| run.owns(record.principal.as_deref(), record.tenant.as_deref());
     let found = find(run.shared(), run.id(), call_id, theirs).await.map_err(|error| run.store_failed(error))?;
     let Some((key, unknown)) = found else {
-        late::note_late(run, (call_id, None), kind, Some(decider)).await;
+        if !late::note_late(run, (call_id, None), kind, Some(decider)).await {
+            refuse_stranger(run.shared(), run.id(), call_id, (kind, decider)).await;
+        }
         return Err(ResumeError::NotWaiting(call_id.clone()));
     };
     let record = &unknown.record;
-    if let Some(mismatch) = comparison::bars_from(run, &record.name, call_id, decider) {
-        let refusal =
-            DecisionRefusal { outcome: Outcome::PolicyDenied, mismatch: Some(mismatch), violations: Vec::new() };
-        note(run, record, kind, decider, Some(refusal)).await;
-        return Err(ResumeError::barred(call_id, mismatch));
+    if let Some(error) = barred(run, record, kind, decider).await {
+        return Err(error);
     }
     let (settlement, projected) = match outcome {
         Reconciled::TookEffect(value) => match approval::projected(run, &record.name, &value) {
@@ -85,6 +86,42 @@ pub(in crate::runner) async fn settle(
     Ok(result(run, call_id, &record.name, projected))
 }
 
+/// Returns the error for a decider who may not settle a call, and records the attempt. `None` if they may.
+async fn barred(
+    run: &Run,
+    record: &ToolInvocationRecord,
+    kind: DecisionKind,
+    decider: &Decider,
+) -> Option<ResumeError> {
+    let call_id = &record.tool_call_id;
+    let mismatch = comparison::bars_from(run, &record.name, call_id, decider)?;
+    let refusal = DecisionRefusal { outcome: Outcome::PolicyDenied, mismatch: Some(mismatch), violations: Vec::new() };
+    note(run, record, kind, decider, Some(refusal)).await;
+    Some(ResumeError::barred(call_id, mismatch))
+}
+
+/// Refuses a settlement that names a call of unknown outcome of another tenant than the decider's: it is recorded with the
+/// call, and reported to operators. To the decider the call does not exist, so an error is only reported. Every door of
+/// settling calls this function if the party that it names has no such call.
+pub(in crate::runner) async fn refuse_stranger(
+    shared: &Arc<Shared>,
+    run_id: &str,
+    call_id: &CallId,
+    (kind, decider): (DecisionKind, &Decider),
+) {
+    let is_foreign = |record: &ToolInvocationRecord| record.tenant.as_deref() != decider.tenant_id();
+    let runner = ToolRunner { shared: Arc::clone(shared) };
+    match find(shared, run_id, call_id, is_foreign).await {
+        Ok(Some((_, unknown))) => {
+            if let Some(run) = run_of(&runner, &unknown, None, &RunOptions::new()) {
+                discard(barred(&run, &unknown.record, kind, decider).await);
+            }
+        }
+        Ok(None) => {}
+        Err(error) => runner.report("the store failed", error.code(), &error.detail()),
+    }
+}
+
 /// Returns the kind of the decision that states this outcome.
 pub(in crate::runner) const fn kind(outcome: &Reconciled<String>) -> DecisionKind {
     match outcome {
@@ -125,7 +162,11 @@ async fn note(
     if let RecordedArguments::Unread { .. } = decision.arguments {
         run.digests().await;
     }
-    if let Err(error) = LedgerClient(run).note(decision).await {
+    let noted = match decision.refused {
+        Some(_) => late::note_refused(run, decision).await,
+        None => LedgerClient(run).note(decision).await,
+    };
+    if let Err(error) = noted {
         discard(run.store_unread(error));
     }
 }

@@ -174,6 +174,20 @@ impl EndedUnknown {
     }
 }
 
+/// Returns the outcome in the first answer to a question about an outcome that states one, for a client that is not asked.
+/// The result of a call that took effect is left out, because nothing is settled.
+pub(super) fn stated(answers: &InputResponses) -> Option<Reconciled<String>> {
+    let of_questions = answers.iter().filter(|(key, _)| is_key(key));
+    let filled = of_questions.filter(|(_, answer)| answer.get("action").and_then(Value::as_str) == Some("accept"));
+    let mut outcomes = filled.filter_map(|(_, answer)| match answer.get("content")?.get("outcome")?.as_str()? {
+        HAPPENED => Some(Reconciled::TookEffect(String::new())),
+        DID_NOT_HAPPEN => Some(Reconciled::Prevented),
+        RECONCILE => Some(Reconciled::Unknown),
+        _ => None,
+    });
+    outcomes.next()
+}
+
 /// Whether a key is that of a question about an outcome.
 pub(super) fn is_key(key: &str) -> bool {
     key.starts_with(OUTCOME)

@@ -122,8 +122,8 @@ impl Tasks {
         Ok(())
     }
 
-    /// Reports decisions of a client of another tenant to operators. The client learns nothing: to it, the task does not
-    /// exist.
+    /// Reports decisions and settlements of a client of another tenant to operators. The client learns nothing: to it, the
+    /// task does not exist.
     pub(in crate::mcp::serve) async fn refuse_of_stranger(
         &self,
         server: &McpServer,
@@ -131,11 +131,14 @@ impl Tasks {
         id: &str,
         answers: &InputResponses,
     ) {
-        let Some(((run_id, _), decider)) = id.rsplit_once('.').zip(party.as_decider()) else { return };
+        let Some(((run_id, call), decider)) = id.rsplit_once('.').zip(party.as_decider()) else { return };
         let decided = answers.iter().filter_map(|(key, answer)| Some((question_of(key)?, question::decision(answer)?)));
         let input =
             decided.fold(Input::new(), |input, (question, decision)| input.decide(&question, decision, &decider));
         RunQueue::new(&server.0.runner).refuse_of_stranger(run_id, &input).await;
+        if let Some(outcome) = outcome::stated(answers) {
+            server.0.runner.refuse_settlement(run_id, &CallId::new(call), &outcome, &decider).await;
+        }
     }
 
     /// Decides on a call on behalf of its principal. The gate refuses and records the decision of a principal who may not
