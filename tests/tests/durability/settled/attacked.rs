@@ -83,7 +83,7 @@ async fn results_and_reasons_are_bounded() {
     assert!(reason.len() <= 2048 + "..".len() && !reason.contains('\u{1b}'), "{}", reason.len());
 }
 
-/// The refusals of a settled call are bounded, through both doors together.
+/// The refusals of a settled call are bounded for each decider, through both doors.
 #[tokio::test]
 async fn late_settlements_cannot_fill_the_store() {
     let rig = Rig::new();
@@ -93,7 +93,7 @@ async fn late_settlements_cannot_fill_the_store() {
         assert_eq!(rig.settle("run-1", "c1", Reconciled::Unknown, "heidi").await, Err("not_pending"));
         assert_eq!(rig.by_queue(Reconciled::TookEffect("CANARY"), &person("ivan")).await, Err("not_pending"));
     }
-    assert_eq!(rig.decisions().await.len(), 1 + 16);
+    assert_eq!(rig.decisions().await.len(), 1 + 2 * 16);
     assert!(!rig.text().await.contains("CANARY"));
 }
 
