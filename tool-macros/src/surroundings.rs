@@ -1,22 +1,24 @@
 //! Whether the attribute is inside an `impl` or a `trait` block.
 //!
-//! A macro gets its item only, and the marker of a tool cannot be written so that it is valid in an `impl` block. The
-//! source file is therefore read: the compiler's errors about a generated enum would explain nothing. The answer selects
-//! a message; where it is wrong or unknown, the compiler's errors remain.
+//! `#[tool]` on a function also generates an enum, which is not allowed in such a block, and the compiler's errors
+//! about it would not name the cause. A macro receives its item only, so this module reads the source file to find the
+//! block around the attribute. The result only selects an error message; if it is wrong or unknown, the compiler's
+//! errors remain.
 
 use std::fs;
 
 use proc_macro::Span;
 
-/// Returns whether the attribute of this call is in a block of methods. A file is read only for an indented
-/// attribute.
+/// Returns whether the attribute that is being expanded is in an `impl` or a `trait` block. Reads the file only if the
+/// attribute is indented.
 pub(crate) fn are_methods() -> bool {
     let place = Span::call_site();
     let source = || fs::read_to_string(place.local_file()?).ok();
     place.column() > 1 && source().is_some_and(|source| is_in_methods(&source, place.line(), place.column()))
 }
 
-/// Returns whether the innermost brace that is open at a place, counted from 1, belongs to an `impl` or a `trait`.
+/// Returns whether the innermost brace that is open at a line and a column, both counted from 1, belongs to an `impl`
+/// or a `trait`.
 fn is_in_methods(source: &str, line: usize, column: usize) -> bool {
     let Some(mut rest) = before(source, line, column) else { return false };
     let mut block = Block::default();
@@ -43,12 +45,13 @@ fn is_in_methods(source: &str, line: usize, column: usize) -> bool {
     block.has_methods
 }
 
-/// An open brace.
+/// The block of an open brace.
 #[derive(Default)]
 struct Block {
     has_methods: bool,
-    /// The code since the last item in it, without attributes.
+    /// The code after the last complete item in the block, without attributes.
     header: String,
+    /// The number of open square brackets.
     brackets: usize,
 }
 
@@ -76,7 +79,7 @@ impl Block {
     }
 }
 
-/// Returns the source in front of a place.
+/// Returns the source before a line and a column.
 fn before(source: &str, line: usize, column: usize) -> Option<&str> {
     let mut start = 0;
     for _ in 1..line {
@@ -86,7 +89,8 @@ fn before(source: &str, line: usize, column: usize) -> Option<&str> {
     source.get(..start + columns)
 }
 
-/// Returns the source behind a comment or a literal with text, if it begins with one.
+/// Returns the source after a comment, a string or a character literal. `None` if `rest` begins with none of them.
+/// `before` is the code in front of it.
 fn text<'a>(rest: &'a str, before: &str) -> Option<&'a str> {
     let end = |at: Option<usize>| at.and_then(|at| rest.get(at..)).unwrap_or_default();
     if rest.starts_with("//") {
@@ -113,7 +117,7 @@ fn text<'a>(rest: &'a str, before: &str) -> Option<&'a str> {
     Some(inner.find(&quote).and_then(|at| inner.get(at + quote.len()..)).unwrap_or_default())
 }
 
-/// Returns the place behind a comment, in which others may be nested.
+/// Returns the end of a block comment, in which others can be nested.
 fn comment(rest: &str) -> Option<usize> {
     let (mut at, mut depth) = (0, 0_usize);
     loop {
@@ -134,7 +138,7 @@ fn comment(rest: &str) -> Option<usize> {
     }
 }
 
-/// Returns the place behind the quote that ends a literal.
+/// Returns the end of a literal, after its closing quote.
 fn closing(inner: &str, quote: char) -> Option<usize> {
     let mut is_escaped = false;
     for (at, letter) in inner.char_indices() {
@@ -152,7 +156,7 @@ fn closing(inner: &str, quote: char) -> Option<usize> {
 mod tests {
     use super::is_in_methods;
 
-    /// Asks at the `@` of a source.
+    /// Checks the result for the place of the `@` in a source.
     #[track_caller]
     fn check(source: &str, expected: bool) {
         let (before, _) = source.split_once('@').unwrap();

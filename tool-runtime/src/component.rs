@@ -1,4 +1,4 @@
-//! How a tool runs: the author's implementation, the additions of `#[tool]`, and the values from the runner.
+//! The traits that a tool implements (by its author and by `#[tool]`), and the values that the runner passes to it.
 
 pub(crate) mod bindings;
 mod call;

@@ -11,7 +11,7 @@ use crate::errors::Errors;
 use crate::model::{Form, Tool};
 use crate::names::{nearest, one_of, plain, snake};
 
-/// The longest name that every provider takes, in bytes.
+/// The longest name that every provider accepts, in bytes.
 const MAX_NAME: usize = 64;
 
 pub(super) fn missing_name(tool: &Tool, errors: &mut Errors) {
@@ -51,8 +51,7 @@ pub(super) fn name_without_namespace(tool: &Tool, errors: &mut Errors) {
     });
 }
 
-/// Returns `stock__count` for `stock.count`, and `stock__a_b` for `stock.a.b`: other libraries separate the parts of a
-/// name so.
+/// Converts a name in the notation of other libraries: `stock.count` to `stock__count`, `stock.a.b` to `stock__a_b`.
 fn of_two_parts(text: &str) -> Option<String> {
     let (namespace, part) = text.split_once(['.', '/', ':'])?;
     let part = legal(part);
@@ -60,7 +59,7 @@ fn of_two_parts(text: &str) -> Option<String> {
     (is_legal && !part.is_empty()).then(|| format!("{namespace}__{part}"))
 }
 
-/// Returns the words of a name, joined by single underscores.
+/// Replaces each run of characters that a name cannot have by one underscore, and drops those at both ends.
 fn legal(text: &str) -> String {
     let words = text.split(|letter| !is_name_character(letter)).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("_")
@@ -178,7 +177,7 @@ pub(super) fn redact_notation(tool: &Tool, errors: &mut Errors) {
         let text = text.strip_prefix('$').unwrap_or(&text);
         let dotted = text.replace("::", ".").replace("->", ".");
         let dotted = if is_pointer { dotted.replace('/', ".") } else { dotted };
-        // Arrays are passed through, so an index says nothing.
+        // A path passes through arrays, so indices are dropped from the suggestion.
         let mut names = String::new();
         let mut is_index = false;
         for letter in dotted.chars() {
@@ -189,13 +188,13 @@ pub(super) fn redact_notation(tool: &Tool, errors: &mut Errors) {
                 other => names.push(other),
             }
         }
-        let is_number = |name: &&str| !name.is_empty() && !name.bytes().all(|byte| byte.is_ascii_digit());
-        let names: Vec<_> = names.split('.').filter(is_number).collect();
-        let meant = if names.is_empty() { "$".to_owned() } else { names.join(".") };
+        let is_name = |name: &&str| !name.is_empty() && !name.bytes().all(|byte| byte.is_ascii_digit());
+        let names: Vec<_> = names.split('.').filter(is_name).collect();
+        let suggestion = if names.is_empty() { "$".to_owned() } else { names.join(".") };
         errors.at(
             path,
             format_args!(
-                "a path is field names joined by dots, and passes through arrays without an index; write `{meant}`"
+                "a path is field names joined by dots, and passes through arrays without an index; write `{suggestion}`"
             ),
         );
     }
@@ -254,7 +253,7 @@ pub(super) fn also_text(tool: &Tool, errors: &mut Errors) {
     }
 }
 
-/// Returns the key `execution` of a tool that a client executes.
+/// Returns the key `execution` if its value is `client`.
 fn client(tool: &Tool) -> Option<&Ident> {
     tool.attr.execution.given().filter(|(_, place)| **place == Executor::Client).map(|(key, _)| key)
 }
@@ -276,7 +275,7 @@ pub(super) fn client_without_prepare(tool: &Tool, errors: &mut Errors) {
 }
 
 pub(super) fn client_keys_on_server(tool: &Tool, errors: &mut Errors) {
-    // An unreadable `execution` may have been meant as `client`.
+    // An invalid value of `execution` is reported already, and may be a misspelt `client`.
     if !matches!(tool.attr.execution, Key::Absent | Key::Given(_, Executor::Server)) {
         return;
     }

@@ -12,7 +12,7 @@ use crate::tool::{Execution, Hash, ToolSpec};
 
 /// The tools that the model of one run may see. [`Run::catalog`](crate::Run::catalog) returns it.
 ///
-/// Runs that may see the same tools share a view, and everything that is derived from it is made once.
+/// Runs that may see the same tools can share one view. Its hash and its guidance are computed once.
 ///
 /// ```
 /// use tool_runtime::registration::DynamicTool;
@@ -32,7 +32,7 @@ use crate::tool::{Execution, Hash, ToolSpec};
 pub struct CatalogView {
     id: u64,
     entries: Vec<Arc<Entry>>,
-    /// Whether it is sorted by name. Otherwise the tools are in the order in which a model was offered them.
+    /// Whether the entries are sorted by name. Otherwise they are in the order in which the model was offered them.
     sorted: bool,
     hash: OnceLock<Hash>,
     guidance: OnceLock<Box<str>>,
@@ -56,14 +56,14 @@ impl CatalogView {
         self.id
     }
 
-    /// The definition of a visible tool.
+    /// Returns the definition of a tool. `None` if the tool is not visible.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&ToolSpec> {
         self.entry(name).map(|entry| &*entry.spec)
     }
 
-    /// Whether argument text may be shown while the model writes it: the tool is visible, none of it is sensitive, and
-    /// the client, which gets the prepared payload in its place, does not execute it.
+    /// Whether a UI may show the arguments of a tool while the model writes them. `false` for a tool that is not
+    /// visible, for one with sensitive arguments, and for a client tool: its client gets the prepared payload instead.
     #[must_use]
     pub fn may_show_arguments(&self, name: &str) -> bool {
         let open = |entry: &Entry| entry.spec.sensitive.is_empty() && entry.spec.execution != Execution::Client;
@@ -82,7 +82,7 @@ impl CatalogView {
         self.entries.iter()
     }
 
-    /// Whether the other one has the same tools in the same order.
+    /// Whether another view has the same tools in the same order.
     pub(crate) fn has_tools_of(&self, other: &Self) -> bool {
         let (mine, theirs) = (self.entries.iter(), other.entries.iter());
         self.len() == other.len() && mine.zip(theirs).all(|(mine, theirs)| Arc::ptr_eq(mine, theirs))
@@ -100,12 +100,12 @@ impl CatalogView {
         Some(self.loaded.get_or_init(|| Arc::new(Self::of(others(), self.sorted))))
     }
 
-    /// The visible definitions: by name, or in the order in which a model was offered them.
+    /// Returns the visible definitions, sorted by name or in the order in which the model was offered them.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.entries.iter().map(|entry| &*entry.spec)
     }
 
-    /// The number of visible tools.
+    /// Returns the number of visible tools.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -117,7 +117,7 @@ impl CatalogView {
         self.entries.is_empty()
     }
 
-    /// Rules for the system prompt, rendered from the visible definitions.
+    /// Returns the rules for the system prompt, rendered from the visible definitions. Empty if no tool is visible.
     #[must_use]
     pub fn guidance(&self) -> String {
         self.rules().to_owned()
@@ -128,8 +128,8 @@ impl CatalogView {
         self.guidance.get_or_init(|| guidance::render(self.specs()).into())
     }
 
-    /// The `catalog_hash`: SHA-256 of the canonical JSON (RFC 8785) of an object with the definition hash of each
-    /// visible tool under its name. Equal views have equal hashes.
+    /// Returns the `catalog_hash`: SHA-256 of the canonical JSON (RFC 8785) of an object with the definition hash of
+    /// each visible tool under its name. Views of the same definitions have equal hashes, in any order.
     #[must_use]
     pub fn hash(&self) -> Hash {
         *self.hash.get_or_init(|| {

@@ -6,18 +6,19 @@ use schemars::{Schema, SchemaGenerator};
 
 use crate::tool::{Execution, Location, NoSchemaMode, OnceScope};
 
-/// The keys of the attribute, the doc comment and the argument attributes. Argument names are those on the wire.
+/// The values of the keys of `#[tool(..)]`, of the doc comment and of the attributes of arguments. Arguments have their
+/// names on the wire.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// `name = ".."`
     pub name: &'static str,
-    /// Writes the raw schema of the arguments; `None` under `allow_no_schema`.
+    /// Generates the raw schema of the arguments. `None` with `allow_no_schema`.
     pub input: Option<fn(&mut SchemaGenerator) -> Schema>,
     /// `title = ".."`
     pub title: Option<&'static str>,
-    /// `summary = ..`, each with the names that arguments have on the wire.
+    /// `summary = ..`: the sentences, with the names that arguments have on the wire.
     pub summary: &'static [&'static str],
-    /// The doc comment, one leading space per line removed.
+    /// The doc comment, without the leading space of each line.
     pub description: &'static str,
     /// `redact = [..]`
     pub redact: &'static [&'static str],
@@ -37,11 +38,11 @@ pub struct Declaration {
     pub execution: Execution,
     /// `idempotent`
     pub idempotent: bool,
-    /// `once = "..", once_scope = .., once_for = ".."`, the key with the names that arguments have on the wire.
+    /// `once = "..", once_scope = .., once_for = ".."`. The key has the names that arguments have on the wire.
     pub once: Option<(&'static str, OnceScope, Option<Duration>)>,
     /// `require_any = [..]`
     pub require_any: &'static [&'static str],
-    /// `#[arg(evidence = "..")]`: argument and the tool that lists such values.
+    /// `#[arg(evidence = "..")]`: pairs of an argument and the tool that lists such values.
     pub evidence: &'static [(&'static str, &'static str)],
     /// `#[arg(sensitive)]`
     pub sensitive: &'static [&'static str],
@@ -52,7 +53,7 @@ pub struct Declaration {
 }
 
 impl Declaration {
-    /// The defaults. An expansion overwrites those that its attribute sets.
+    /// The defaults. A macro expansion overwrites the fields that its attribute sets.
     pub const SILENT: Self = Self {
         name: "",
         input: None,

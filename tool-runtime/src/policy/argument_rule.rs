@@ -16,8 +16,8 @@ use crate::policy::rule_verdict::RuleVerdict;
 /// otherwise = "deny"
 /// ```
 ///
-/// In an array, every item counts. `then` fires when a value there meets the condition; `otherwise` fires when one does
-/// not, and when the argument is absent.
+/// If the pointer leads to an array, the condition is tested on each item. `then` fires when a value there meets the
+/// condition; `otherwise` fires when one does not, and when the argument is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Table<ArgumentRuleTable>", into = "ArgumentRuleTable")]
 pub(crate) struct ArgumentRule {

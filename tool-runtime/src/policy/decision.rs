@@ -19,13 +19,14 @@ use crate::tool::{NoSchemaMode, ToolEffect, is_discovered, is_graph};
 
 impl ToolPolicy {
     /// Decides before the arguments of a call are read: whether a model may see the tool, and whether its call may
-    /// proceed. Rules about arguments are left to [`decide`](Self::decide).
+    /// proceed. Does not apply rules about arguments; [`decide`](Self::decide) does.
     #[must_use]
     pub fn admit(&self, context: &PolicyContext<'_>, tool: &PolicyResource<'_>) -> Decision {
         self.judge(context, tool, None, &mut Strictest::default())
     }
 
-    /// Decides on a call with its arguments, as JSON text. Arguments that the policy cannot read are denied.
+    /// Decides on a call with its arguments, as JSON text. A call is denied if a rule reads the arguments and they
+    /// cannot be parsed.
     ///
     /// ```
     /// use tool_runtime::call::Verdict;
@@ -42,8 +43,11 @@ impl ToolPolicy {
         self.decide_on(context, tool, &ReadOnce::new(arguments))
     }
 
-    /// Returns the decision, as [`admit`](Self::admit) and [`decide`](Self::decide) make it, and every rule that denied
-    /// the call or required an approval. Without `arguments` it is the decision before they are read.
+    /// Returns the decision and every rule that denied the call or required an approval. With `arguments` it is the
+    /// decision of [`decide`](Self::decide), without them that of [`admit`](Self::admit).
+    ///
+    /// If the run may not use the tool at all, for example because no list allows it or its definition is not pinned,
+    /// no other rule is evaluated, and the list is empty: the decision alone names the rule.
     ///
     /// ```
     /// use tool_runtime::policy::{PolicyContext, PolicyResource};
@@ -75,7 +79,7 @@ impl ToolPolicy {
         (decision, strictest.all.unwrap_or_default())
     }
 
-    /// Returns the labels that rules name.
+    /// Returns the labels that the policy's rules name, those in Cedar included.
     #[must_use]
     pub fn named_labels(&self) -> BTreeSet<&str> {
         let cedar = self.data().cedar.iter().flat_map(CedarRules::labels);
@@ -88,15 +92,15 @@ impl ToolPolicy {
         callers.chain(self.data().budgets.graphs.keys().map(String::as_str))
     }
 
-    /// Whether a decision on the tool depends on its arguments.
+    /// Whether decisions on calls of the tool depend on their arguments.
     #[must_use]
     pub fn reads_arguments(&self, tool: &str) -> bool {
         self.tool(tool).is_some_and(|rule| !rule.arguments.is_empty())
             || self.data().cedar.as_ref().is_some_and(CedarRules::reads_arguments)
     }
 
-    /// Whether a decision on the tool depends on this argument. A record masks sensitive arguments, so a decision that
-    /// reads one cannot be made again from the record.
+    /// Whether decisions on calls of the tool depend on this argument. A record masks sensitive arguments, so a
+    /// decision that reads one cannot be made again from the record.
     #[must_use]
     pub fn reads_argument(&self, tool: &str, argument: &str) -> bool {
         let first = |path: &str| pointer::split(path).into_iter().flatten().next().is_some_and(|name| name == argument);
@@ -147,7 +151,7 @@ impl ToolPolicy {
         if let Some(rule) = &compiled.disabled {
             return deny(rule.to_string());
         }
-        // A server may change its definition of a tool at any time; only the one that a person reviewed runs.
+        // A server can change its definition of a tool at any time; only the definition that a person reviewed may run.
         if is_discovered && (compiled.pin.is_none() || compiled.pin != tool.pin) {
             return deny(format!("tools.{}.pin", tool.name));
         }
@@ -156,10 +160,10 @@ impl ToolPolicy {
             return deny("no_schema_mode.reject_effects");
         }
         if !self.data().labels.is_empty() {
-            self.labels_say(context, effect, strictest);
+            self.apply_labels(context, effect, strictest);
         }
         if !self.data().tags.is_empty() {
-            self.tags_say(tool, strictest);
+            self.apply_tags(tool, strictest);
         }
         let cedar = self.data().cedar.as_ref();
         let read = !compiled.arguments.is_empty() || cedar.is_some_and(CedarRules::reads_arguments);
@@ -199,7 +203,8 @@ impl ToolPolicy {
         strictest.decided.take().unwrap_or(Decision { verdict: Verdict::Allow, rule: allowed_by })
     }
 
-    fn labels_say(&self, context: &PolicyContext<'_>, effect: ToolEffect, strictest: &mut Strictest) {
+    /// Adds the verdicts of the rules for the run's labels.
+    fn apply_labels(&self, context: &PolicyContext<'_>, effect: ToolEffect, strictest: &mut Strictest) {
         for name in context.labels {
             let Some(rule) = self.data().labels.get(&**name) else { continue };
             if rule.deny_effects.contains(&effect) {
@@ -211,7 +216,8 @@ impl ToolPolicy {
         }
     }
 
-    fn tags_say(&self, tool: &PolicyResource<'_>, strictest: &mut Strictest) {
+    /// Adds the verdicts of the rules for the tool's tags.
+    fn apply_tags(&self, tool: &PolicyResource<'_>, strictest: &mut Strictest) {
         for tag in tool.tags {
             if let Some(verdict) = self.data().tags.get(&**tag) {
                 strictest.add(*verdict, || format!("tags.{tag}").into());
@@ -219,7 +225,8 @@ impl ToolPolicy {
         }
     }
 
-    /// The labels that a result of this tool puts on its run, each once.
+    /// Returns the labels that a result of this tool puts on its run, each once. A discovered tool always puts
+    /// `untrusted`.
     pub fn labels_of<'a>(&'a self, tool: &PolicyResource<'a>) -> impl Iterator<Item = &'a str> + 'a {
         let (name, tags) = (tool.name, tool.tags);
         let discovered = is_discovered(name).then_some(LabelRule::UNTRUSTED);
@@ -230,8 +237,8 @@ impl ToolPolicy {
         discovered.into_iter().chain(ruled.map(|(label, _)| label.as_str()))
     }
 
-    /// Returns the tool's effect under the policy: for a discovered tool the policy's own, for an authored tool at
-    /// least the declared one.
+    /// Returns the tool's effect under the policy. For a discovered tool the policy's value replaces `declared`; for
+    /// any other tool it can only raise it. Without a value in the policy the effect is `declared`.
     #[must_use]
     pub fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
         self.terms_of(name, declared).effect
@@ -269,7 +276,7 @@ fn admitted_by(
 }
 
 impl Ceiling {
-    /// Whether a table of callers applies to this one.
+    /// Whether the table `callers.ID` applies to this caller.
     fn is_about(id: &str, caller: &Caller) -> bool {
         match caller {
             Caller::Direct => id == "direct",
@@ -277,7 +284,7 @@ impl Ceiling {
         }
     }
 
-    /// The key that removes the tool.
+    /// Returns the key that denies the tool. `None` if the table allows it.
     fn refuses(&self, tool: &str) -> Option<&'static str> {
         if self.denied_tools.contains(tool) {
             return Some("denied_tools");
@@ -297,7 +304,7 @@ impl<'a> ReadOnce<'a> {
         Self { text, tree: OnceCell::new() }
     }
 
-    /// `None` if they cannot be read.
+    /// Returns the parsed arguments. `None` if they cannot be parsed.
     fn tree(&self) -> Option<&Tree<'a>> {
         self.tree.get_or_init(|| json::parse(self.text, &Limits::UNBOUNDED).ok()).as_ref()
     }
@@ -307,12 +314,12 @@ impl<'a> ReadOnce<'a> {
 #[derive(Default)]
 pub(super) struct Strictest {
     decided: Option<Decision>,
-    /// Every decision, kept for an explanation.
+    /// Every verdict with its rule, for an explanation. `None` if they are not kept.
     pub(super) all: Option<Vec<Decision>>,
 }
 
 impl Strictest {
-    /// Keeps every decision.
+    /// Keeps every verdict, too.
     pub(super) fn keeping_all() -> Self {
         Self { all: Some(Vec::new()), ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! [`ServerRule`]: the rules for all tools of a server, unless a rule for a tool sets its own.
+//! [`ServerRule`]: the rules for all tools of a server. The rules for a single tool take precedence.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,21 +6,21 @@ use crate::policy::budget::ToolBudget;
 use crate::policy::parse;
 use crate::tool::{ToolEffect, is_discovered};
 
-/// The rules for the tools of one server (`servers.ID`), which are called `mcp__ID__..`.
+/// The rules for the tools of one server (`servers.ID`). Their names begin with `mcp__ID__`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ServerRule {
-    /// `false` denies every tool of the server, whatever else allows it.
+    /// `false` denies every tool of the server, even if another rule allows it.
     pub enabled: bool,
     /// The effect of tools without `tools.NAME.effect`.
     pub effect: Option<ToolEffect>,
-    /// The time that one call may take, in milliseconds, unless `budgets.tools.NAME` sets it.
+    /// The maximum time of one call, in milliseconds, unless `budgets.tools.NAME` sets it.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_runtime_ms: Option<u64>,
-    /// The size of its result, in bytes, unless `budgets.tools.NAME` sets it.
+    /// The maximum size of its result, in bytes, unless `budgets.tools.NAME` sets it.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_result_bytes: Option<usize>,
-    /// The size of its arguments, in bytes, unless `budgets.tools.NAME` sets it.
+    /// The maximum size of its arguments, in bytes, unless `budgets.tools.NAME` sets it.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_argument_bytes: Option<usize>,
 }
