@@ -36,7 +36,7 @@ pub(crate) enum Audit {
         #[arg(long, value_name = "ID")]
         run: Option<String>,
     },
-    /// Check the chains of all runs and their anchors, and report the first problem
+    /// Check the chains of all runs and their anchors, and report up to a thousand problems
     Verify {
         #[command(flatten)]
         source: RecordInput,

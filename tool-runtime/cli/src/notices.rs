@@ -21,7 +21,7 @@ pub(crate) enum Notices {
         #[arg(long)]
         watch: bool,
     },
-    /// Make a notice due now, with all of its attempts before it
+    /// Make a notice due now, and allow ten more attempts
     Retry {
         /// The notice, as `notices list` prints it
         id: String,

@@ -66,7 +66,7 @@ pub(crate) struct ListedArguments {
     pub arguments: BTreeSet<String>,
 }
 
-/// A URL with places for the ids of a call.
+/// A URL with placeholders for the ids of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct LinkTemplate(String);
@@ -82,13 +82,15 @@ impl TryFrom<String> for LinkTemplate {
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
         let host = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default()).unwrap_or_default();
-        // A place in the host would let an id choose the server, and a name before `@` is a password.
+        // A placeholder in the host would let an id choose the server, and a name before `@` is a password.
         if host.is_empty() || host.contains(['{', '}', '@']) || text.len() > LONGEST_LINK {
-            return Err("write a link that begins with `https://` and a host, without a user or a place in the host");
+            return Err(
+                "write a link that begins with `https://` and a host, without a user or a placeholder in the host",
+            );
         }
         let rest = PLACES.iter().fold(text.clone(), |rest, place| rest.replace(place, ""));
         if rest.contains(['{', '}']) || !rest.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err("a link has the places {run}, {call}, {tenant} and {principal}, and no other braces or spaces");
+            return Err("a link can contain {run}, {call}, {tenant} and {principal}, and no other braces or spaces");
         }
         Ok(Self(text))
     }

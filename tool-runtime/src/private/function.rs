@@ -17,7 +17,7 @@ use crate::component::{Bindings, Call, CapabilityList, Precondition, ToolCompone
 use crate::error::{IntoToolError, ToolError};
 use crate::private::output::ToolReturn;
 
-/// The hidden arguments of a function tool. Written by the macro only.
+/// The struct of arguments that the macro generates for a function tool. Only the macro implements it.
 pub trait FnTool: Sized + Send + 'static {
     /// The return type as written.
     type Return: ToolReturn<Error: IntoToolError>;
@@ -27,7 +27,7 @@ pub trait FnTool: Sized + Send + 'static {
     /// Calls the author's function; `None` if something that it borrows is not bound.
     fn call(self, borrowed: Borrowed<Self>) -> impl Future<Output = Option<Self::Return>> + Send;
 
-    /// Whether the attribute names a precondition.
+    /// Whether the attribute has the key `precondition`.
     const STATES: bool = false;
 
     /// Calls the author's precondition.
@@ -91,20 +91,21 @@ impl<R, F: FnOnce() -> R> Future for Called<F> {
     }
 }
 
-/// Calls a function that is not `async`, without the code that a compiler makes of an `async` block.
+/// Returns a future that calls a function that is not `async`. An `async` block would add a state machine for each
+/// tool.
 pub const fn call<R, F: FnOnce() -> R>(function: F) -> Called<F> {
     Called(Some(function))
 }
 
-/// The values that the function tool `T` borrows, without types: a type that cannot be injected is reported by
-/// [`BorrowProbe`](super::BorrowProbe) alone.
+/// The values that the function tool `T` borrows. They are not typed here, so that only
+/// [`BorrowProbe`](super::BorrowProbe) reports a type that cannot be injected.
 pub struct Borrowed<T> {
     values: Vec<Bound>,
     tool: PhantomData<fn() -> T>,
 }
 
 impl<T> Borrowed<T> {
-    /// Returns the borrowed parameter at a position.
+    /// Returns the borrowed parameter at a position. `None` if it has another type.
     #[must_use]
     pub fn get<C: ?Sized + 'static>(&self, position: usize) -> Option<&C> {
         self.values.get(position)?.get::<Arc<C>>().map(|value| &**value)
@@ -126,7 +127,7 @@ impl<T: FnTool> CapabilityList for Borrowed<T> {
     }
 }
 
-// The rest of both functions, which is compiled once for all tools.
+// The bodies of `requirements` and `bind`, which are compiled once for all tools.
 
 fn required(requirements: &[fn() -> Requirement]) -> Vec<Requirement> {
     requirements.iter().map(|requirement| requirement()).collect()

@@ -1,4 +1,6 @@
 //! [`Published`]: the definition of a discovered tool as its server publishes it now.
+//!
+//! A file of its own, because the catalog and the runner read it and the MCP source implements it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,11 +13,13 @@ use crate::tool::Hash;
 /// needs both to be the same.
 #[async_trait]
 pub(crate) trait Published: Send + Sync {
-    /// The hash of the definition; `None` while the tool is withdrawn, quarantined or has changed back and forth.
+    /// Returns the hash that a policy would pin for the present definition. `None` if the server does not list the
+    /// tool, if the tool is quarantined, or if its definition has changed back and forth.
     fn pin(&self) -> Option<Hash>;
 
-    /// A counter that all tools of the server share. It increases whenever [`pin`](Self::pin) of one of them may
-    /// change, so that the tools need not be asked one by one. Readers of a pin have to wait while it increases.
+    /// Returns a counter that all tools of the server share. It increases whenever [`pin`](Self::pin) of one of them
+    /// may change, so a reader compares the counter in place of every pin. It increases under the lock of the pins: a
+    /// reader of the new count that then requests a pin gets the new one.
     fn changes(&self) -> &Arc<AtomicU64>;
 
     /// Connects to the server, and lists its tools again if that is due. Called before a call begins.

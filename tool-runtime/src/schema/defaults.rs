@@ -20,13 +20,13 @@ pub(crate) fn fits(schema: &Map<String, Value>, value: &Value) -> bool {
 fn quick(schema: &Map<String, Value>, value: &Value) -> Option<bool> {
     let mut good = true;
     for (keyword, rule) in schema {
-        good &= looks_elsewhere(keyword, value) || keeps(keyword, rule, value)?;
+        good &= ignores(keyword, value) || keeps(keyword, rule, value)?;
     }
     Some(good)
 }
 
-/// Returns whether a keyword does not apply to values of this type.
-fn looks_elsewhere(keyword: &str, value: &Value) -> bool {
+/// Returns whether a keyword ignores the value: it only annotates, or applies to values of another type.
+fn ignores(keyword: &str, value: &Value) -> bool {
     match keyword {
         "default" | "description" | "title" | "deprecated" | "examples" | "$comment" => true,
         "minimum" | "maximum" | "multipleOf" => !value.is_number(),

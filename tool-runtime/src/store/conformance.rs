@@ -1,6 +1,6 @@
 //! The guarantees of every store, as cases that any implementation can run: `testing::conformance`.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a case says what it expects")]
+#![allow(clippy::expect_used, clippy::panic, reason = "a failed expectation describes itself")]
 
 mod accounts;
 mod anchors;
@@ -34,7 +34,8 @@ use crate::store::{
 };
 use crate::tool::{Hash, ToolName};
 
-/// Runs every case, each on a separate store that `empty` makes. A bounded store must hold at least 10,000 documents.
+/// Runs every case, each with a new store from `empty`, which must have no contents. A bounded store must hold at least
+/// 10,000 documents.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,7 +49,8 @@ use crate::tool::{Hash, ToolName};
 /// ```
 ///
 /// # Panics
-/// The store breaks a guarantee. The message names it.
+/// The store breaks a guarantee. The backtrace (`RUST_BACKTRACE=1`) names the case, and most messages describe the
+/// expectation.
 pub async fn check<F: Future<Output = Arc<dyn Store>>>(empty: impl Fn() -> F) {
     for (_, case) in CASES {
         case(empty().await).await;
@@ -66,22 +68,22 @@ macro_rules! cases {
 }
 
 cases! {
-    records: records_are_chained_by_run, records_are_read_in_pages, records_are_found_by_what_they_say,
+    records: records_are_chained_by_run, records_are_read_in_pages, records_are_found_by_their_members,
         records_of_a_run_keep_their_order;
-    documents: a_change_is_whole_or_nothing, a_change_touches_what_it_named,
-        changes_under_one_lock_follow_each_other, a_change_happens_though_its_receipt_is_dropped,
-        documents_are_listed_in_order, due_documents_are_listed, who_waits_is_woken,
+    documents: a_change_is_whole_or_nothing, a_change_touches_its_keys_only,
+        changes_under_one_lock_follow_each_other, a_change_happens_although_its_handle_is_dropped,
+        documents_are_listed_in_order, due_documents_are_listed, waiting_tasks_are_woken,
         the_time_is_that_of_transactions;
-    calls: calls_that_wait_are_found, what_is_written_reads_the_same;
-    runs: runs_are_kept, a_run_has_one_worker, what_is_posted_is_taken_once;
+    calls: calls_that_wait_are_found, documents_read_as_they_were_written;
+    runs: runs_are_kept, a_run_has_one_worker, posts_are_taken_once;
     queue: due_runs_are_listed_by_age, lanes_are_listed_in_pages, a_short_page_is_the_last, runs_are_counted,
-        a_tenant_has_so_many_runs_at_a_time, a_run_keeps_its_version;
-    grants: grants_are_kept, a_grant_has_so_many_uses;
+        the_leased_runs_of_a_tenant_are_limited, a_run_keeps_its_version;
+    grants: grants_are_kept, the_uses_of_a_grant_are_limited;
     accounts: accounts_are_kept, accounts_together_never_pass_a_limit;
-    anchors: anchors_hold_what_is_new, anchors_are_made_by_several;
-    ledger: a_call_begins_once, a_call_whose_owner_is_gone_is_taken_over, a_call_that_nobody_saw_end_is_closed_once;
-    notices: what_a_change_adds_is_kept, a_notice_has_one_sender_at_a_time;
-    sweeping: what_is_over_is_swept;
+    anchors: anchors_hold_new_records, anchors_are_made_by_several;
+    ledger: a_call_begins_once, a_call_whose_owner_is_gone_is_taken_over, an_abandoned_call_is_closed_once;
+    notices: notices_that_a_change_adds_are_kept, a_notice_has_one_sender_at_a_time;
+    sweeping: expired_documents_are_swept;
     retention: a_purged_run_leaves_its_record, a_purge_whose_condition_fails_writes_nothing,
         an_erased_record_keeps_its_place, a_closed_run_takes_no_records, a_hold_and_a_purge_are_decided_in_order,
         a_worker_of_a_purged_run_writes_nothing;
@@ -93,7 +95,7 @@ fn raw(text: &str) -> JsonText {
 }
 
 fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(1_700_000_000 + second).expect("the cases are near")
+    Timestamp::from_second(1_700_000_000 + second).expect("a time of the year 2023")
 }
 
 impl ToolInvocationRecord {

@@ -46,7 +46,7 @@ pub enum StoreError {
         known: i64,
     },
     /// The database has an older version than this library, or no tables, and may not be migrated
-    /// (`SqlOptions::migrate`).
+    /// (`SqlOptions::migrate`); or an older database was restored while it was open.
     Older {
         /// The version of the database; 0 if it has no tables.
         found: i64,

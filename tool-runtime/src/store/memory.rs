@@ -70,11 +70,14 @@ impl MemoryStore {
 
     /// Creates a store with other limits; each counts as at least 1.
     ///
-    /// Above `records`, the oldest records make room for new ones, and the oldest entries of ended calls leave the
-    /// ledger in the same way. Open and suspended calls, and other documents in use, are never dropped: a document
-    /// beyond `open` is refused, unless accounts whose window is over and expired grants can make room. The mark that a
-    /// call was decided stays until the call would have expired, and an effect key with its result until its time to
-    /// be kept is over, or forever. Up to 16 times `open` of both are stored; beyond that, decisions and calls with a new
+    /// Above `records`, the oldest records make room for new ones. The oldest entries of ended calls and the oldest
+    /// anchors leave in the same way, and so do the oldest notices. Open and suspended calls, and other documents in
+    /// use, are never dropped: a document beyond `open` is refused, unless accounts whose window is over and expired
+    /// grants can make room.
+    ///
+    /// The mark that a call was decided stays until the call would have expired, and an effect key with its result
+    /// until its time to be kept is over, or forever. Up to 16 times `open` of such marks are stored, including those
+    /// of purged and erased runs and of the leased runs of a tenant; beyond that, decisions, purges and calls with a new
     /// effect key are refused.
     #[must_use]
     pub fn with_limits(records: usize, open: usize) -> Self {

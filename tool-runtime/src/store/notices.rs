@@ -303,7 +303,7 @@ impl StoredNotice {
         Ok(found)
     }
 
-    /// Makes the notice due now, with all of its attempts before it: one that was delivered or given up, and one that
+    /// Makes the notice due now, and allows ten more attempts: one that was delivered or given up, and one that
     /// waits for its next attempt. Returns `false` if the store does not have it, or if a process sends it now.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ fn what_cannot_take_effect_is_refused() {
         ("[notices]\nevents = ['waits']", "waits"),
         ("[notices]\nevents = []", "an empty list sends nothing"),
         ("[notices]\nlink = 'app.example/{call}'", "begins with `https://`"),
-        ("[notices]\nlink = 'https://{tenant}.example/'", "a place in the host"),
+        ("[notices]\nlink = 'https://{tenant}.example/'", "a placeholder in the host"),
         ("[notices]\nlink = 'https://user:pass@app.example/'", "without a user"),
         ("[notices]\nlink = 'https://app.example/{id}'", "the places {run}, {call}"),
         ("[notices.tools.notices__refund]", "this lists nothing"),

@@ -33,17 +33,18 @@ impl SqlOptions {
         Self { connections: 16, patience: Duration::from_secs(10), may_lose: false, migrate: true, prefix: None }
     }
 
-    /// Sets the maximum number of open connections, at least 1. Reads use them, and in PostgreSQL two transactions with
-    /// the writes that wait, and one for each write that waits for a lock of another process. A store that waits for
-    /// due documents ([`Store::changed`](tool_runtime::store::Store::changed)) uses one to listen.
+    /// Sets the maximum number of open connections, at least 1. Reads use them, and in PostgreSQL up to three
+    /// transactions with the writes that wait, and one for each write that waits for a lock of another process. A store
+    /// that waits for due documents ([`Store::changed`](tool_runtime::store::Store::changed)) uses one to listen.
     #[must_use]
     pub const fn connections(mut self, connections: u32) -> Self {
         self.connections = if connections == 0 { 1 } else { connections };
         self
     }
 
-    /// Sets how long to wait for a connection, for a lock and for a statement, and how long to retry while the database
-    /// restarts, before an error is returned. At least a millisecond.
+    /// Sets how long to wait for a connection and for a lock, and how long to retry while the database restarts, before
+    /// an error is returned. At least a millisecond, at most a day. PostgreSQL ends a statement of a write that takes
+    /// twice as long.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience.clamp(Duration::from_millis(1), Duration::from_hours(24));

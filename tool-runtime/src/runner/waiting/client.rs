@@ -21,7 +21,7 @@ pub(in crate::runner) async fn client_result(
 ) -> Result<ToolExecResult, ResumeError> {
     let id = CallId::new(call_id);
     let ended = Box::pin(client_result_in_time(run, &id, value, true)).await;
-    // The transaction compares the expiry with the store's time, which this process may not have had.
+    // The transaction compares the expiry with the store's time, which can be later than this process's clock.
     if let Err(ResumeError::NotWaiting(_)) = &ended
         && let Some(pending) = run.pending(&id).await.map_err(ResumeError::Store)?
         && pending.is_expired(run.shared().store.now().await.map_err(|error| run.store_failed(error))?)
@@ -31,7 +31,8 @@ pub(in crate::runner) async fn client_result(
     ended
 }
 
-/// Takes a client's result. The process's clock can only state that it comes too late.
+/// Takes a client's result. It is in time if `is_in_time` is `true` and the call has not expired by the process's
+/// clock.
 async fn client_result_in_time(
     run: &Run,
     id: &CallId,
@@ -83,7 +84,7 @@ fn answered(
         return Ok(Err(too_late(run.effect_of(pending.tool.as_str()))));
     }
     let refuse = |mut stop: Stop| {
-        // The outcomes' own sentences are about the tool, so they are replaced.
+        // The standard messages of these outcomes are about the output of a tool, so they are replaced.
         stop = stop.message("The client's result does not fit what the tool declares. The call still waits.");
         Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
     };

@@ -28,7 +28,7 @@ fn heads(anchor: &Anchor) -> Vec<(&str, u64)> {
     anchor.heads.iter().map(|head| (&*head.run_id, head.sequence)).collect()
 }
 
-pub(super) async fn anchors_hold_what_is_new(store: Arc<dyn Store>) {
+pub(super) async fn anchors_hold_new_records(store: Arc<dyn Store>) {
     let store = &*store;
     assert_eq!(made(store).await, [], "nothing was recorded");
     for (run, call) in [("one", "a"), ("two", "b"), ("one", "c")] {

@@ -45,7 +45,7 @@ pub(super) async fn calls_that_wait_are_found(store: Arc<dyn Store>) {
     assert_eq!(open.iter().map(|record| record.tool_call_id.as_str()).collect::<Vec<_>>(), ["a", "b"], "open records");
 }
 
-pub(super) async fn what_is_written_reads_the_same(store: Arc<dyn Store>) {
+pub(super) async fn documents_read_as_they_were_written(store: Arc<dyn Store>) {
     let store = &*store;
     let id = "a'b\"c\\d\u{0}e%f_\u{1f980}";
     let document = "\u{0}\u{feff}'; --\u{1f980}";

@@ -41,7 +41,7 @@ pub(super) async fn a_change_is_whole_or_nothing(store: Arc<dyn Store>) {
     assert!(read(store, &Key::run("three")).await.is_none(), "a document that was never written is absent");
 }
 
-pub(super) async fn a_change_touches_what_it_named(store: Arc<dyn Store>) {
+pub(super) async fn a_change_touches_its_keys_only(store: Arc<dyn Store>) {
     let store = &*store;
     let named = [Key::run("one")];
     let other = |transaction: &mut Transaction| transaction.set(&Key::run("two"), run("two", "2"));
@@ -77,7 +77,7 @@ pub(super) async fn changes_under_one_lock_follow_each_other(store: Arc<dyn Stor
     assert_eq!((records.len(), Chain::verify(&records)), (64, Ok(())), "the chain has every record, in order");
 }
 
-pub(super) async fn a_change_happens_though_its_receipt_is_dropped(store: Arc<dyn Store>) {
+pub(super) async fn a_change_happens_although_its_handle_is_dropped(store: Arc<dyn Store>) {
     let store = &*store;
     let key = Key::run("one");
     let named = key.clone();
@@ -129,7 +129,7 @@ pub(super) async fn due_documents_are_listed(store: Arc<dyn Store>) {
     }
 }
 
-pub(super) async fn who_waits_is_woken(store: Arc<dyn Store>) {
+pub(super) async fn waiting_tasks_are_woken(store: Arc<dyn Store>) {
     let (key, due) = (Key::run("due"), Query { due: Some(at(1)), ..Query::new(DocumentKind::Run) });
     let (waiter, (waits, looked)) = (Arc::clone(&store), tokio::sync::oneshot::channel());
     let woken = tokio::spawn(async move {

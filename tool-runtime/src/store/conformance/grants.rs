@@ -53,7 +53,7 @@ pub(super) async fn grants_are_kept(store: Arc<dyn Store>) {
     }
 }
 
-pub(super) async fn a_grant_has_so_many_uses(store: Arc<dyn Store>) {
+pub(super) async fn the_uses_of_a_grant_are_limited(store: Arc<dyn Store>) {
     let grant = keep(&*store, grant("three", Some(3), None)).await;
     let named = grant.clone();
     let begin = move |store: Arc<dyn Store>, task: usize| {

@@ -89,7 +89,7 @@ pub(super) async fn a_call_whose_owner_is_gone_is_taken_over(store: Arc<dyn Stor
     assert_eq!(outcomes(store).await, ["ok"]);
 }
 
-pub(super) async fn a_call_that_nobody_saw_end_is_closed_once(store: Arc<dyn Store>) {
+pub(super) async fn an_abandoned_call_is_closed_once(store: Arc<dyn Store>) {
     assert!(matches!(begin(&*store, "one", Duration::ZERO).await, Begun::Now { .. }));
     let close = |store: Arc<dyn Store>, _| async move {
         let close = |transaction: &mut Transaction| ledger::close_abandoned(transaction, &key(), None);

@@ -30,7 +30,7 @@ async fn all(store: &dyn Store) -> Vec<StoredNotice> {
     notices.into_iter().collect::<Result<_, _>>().expect("it reads")
 }
 
-pub(super) async fn what_a_change_adds_is_kept(store: Arc<dyn Store>) {
+pub(super) async fn notices_that_a_change_adds_are_kept(store: Arc<dyn Store>) {
     let store = &*store;
     for _ in 0..2 {
         suspend(store).await;

@@ -154,7 +154,7 @@ async fn release(store: &dyn Store, run: &StoredRun, lease: RunLease, version: O
     ask(store, keys, move |transaction| runs::save(transaction, &lease, &update)).await.expect("it has the run");
 }
 
-pub(super) async fn a_tenant_has_so_many_runs_at_a_time(store: Arc<dyn Store>) {
+pub(super) async fn the_leased_runs_of_a_tenant_are_limited(store: Arc<dyn Store>) {
     let all: Vec<_> = (0..8).map(|number| run(&format!("run {number}"), "acme", at(0))).collect();
     put(&*store, all.clone()).await;
     let take = |store: Arc<dyn Store>, task: usize| async move {

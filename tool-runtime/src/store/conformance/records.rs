@@ -72,7 +72,7 @@ fn mixed() -> [AuditRecord; 5] {
     [call("one", "a").into(), failed.into(), denied.into(), other.into(), nobody.into()]
 }
 
-pub(super) async fn records_are_found_by_what_they_say(store: Arc<dyn Store>) {
+pub(super) async fn records_are_found_by_their_members(store: Arc<dyn Store>) {
     let store = &*store;
     for record in mixed() {
         store.append(record).await.expect("it keeps records");

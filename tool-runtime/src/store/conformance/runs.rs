@@ -113,7 +113,7 @@ async fn posted(store: &dyn Store) -> Vec<(Key, Arc<str>)> {
     listed.into_iter().map(|listed| (listed.key, body(listed.document))).collect()
 }
 
-pub(super) async fn what_is_posted_is_taken_once(store: Arc<dyn Store>) {
+pub(super) async fn posts_are_taken_once(store: Arc<dyn Store>) {
     enqueue(&*store).await;
     assert!(!post(&*store, "a", Some("acme")).await.expect("it answers"), "a run of another tenant is unknown");
     for id in ["b", "a", "b", "c"] {

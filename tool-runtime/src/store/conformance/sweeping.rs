@@ -34,7 +34,7 @@ async fn account(store: &dyn Store, principal: &str, until: Timestamp) -> Key {
     key
 }
 
-pub(super) async fn what_is_over_is_swept(store: Arc<dyn Store>) {
+pub(super) async fn expired_documents_are_swept(store: Arc<dyn Store>) {
     let store = &*store;
     for number in 0..MANY {
         account(store, &format!("over {number}"), at(1)).await;

@@ -36,6 +36,7 @@ const RECONCILE: &str = "reconcile";
 /// The person's statement about an outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Statement {
+    /// The outcome, and the reason if the person gave one.
     Settles(Reconciled<String>, Option<String>),
     /// The person does not want to settle it.
     Declines,
@@ -126,7 +127,7 @@ impl OutcomeQuestion {
     }
 }
 
-/// A call that ended with an unknown outcome during its request.
+/// A call that ended with an unknown outcome before its request was answered.
 pub(in crate::mcp::serve) struct EndedUnknown {
     pub(in crate::mcp::serve) run: Run,
     pub(in crate::mcp::serve) party: RunOptions,
@@ -136,8 +137,8 @@ pub(in crate::mcp::serve) struct EndedUnknown {
 }
 
 impl EndedUnknown {
-    /// Turns the call into a task that asks its client, which fills in forms, about the outcome. Returns the result if
-    /// the client is not asked, or if there are too many tasks.
+    /// Turns the call into a task that asks its client about the outcome. The caller has checked that the client can
+    /// show forms. Returns the result if the client is not asked, or if there are too many tasks.
     pub(in crate::mcp::serve) async fn ask(self, server: &McpServer) -> Result<Ticket, ToolExecResult> {
         let Self { run, party, name, result } = self;
         let (runner, tasks, call) = (&server.0.runner, &server.0.tasks, result.call_id().clone());
@@ -196,10 +197,10 @@ pub(super) fn is_key(key: &str) -> bool {
 fn message(name: &str, call: &UnsettledCall) -> String {
     let (unknown, record) = (&call.unknown.call, &call.unknown.record);
     let cause = unknown.cause.map_or_else(String::new, |cause| format!(", {}", cause.as_str()));
-    let said = call.unknown.waited.as_deref().and_then(|waited| waited.sentence());
+    let summary = call.unknown.waited.as_deref().and_then(|waited| waited.sentence());
     let arguments = record.shown_arguments().map_or_else(String::new, |shown| format!(" with {}", shown.get()));
-    let what = match said {
-        Some(said) => format!("`{name}`{arguments} ({said})"),
+    let what = match summary {
+        Some(summary) => format!("`{name}`{arguments} ({summary})"),
         None => format!("`{name}`{arguments}"),
     };
     let what = sentence(&what, MAX_MESSAGE_BYTES);
@@ -226,9 +227,10 @@ fn wanted(value: ValueField, is_reconcilable: bool) -> Value {
     json!({"type": "object", "properties": properties, "required": ["outcome"]})
 }
 
-/// Takes the answers of a task's client, of which one counts: that to the open question. Without it, an answer to a
-/// question that is not open changes nothing. The first is recorded if the outcome was settled before, or if the principal
-/// may not settle it.
+/// Takes the answers of a task's client. Only the answer to the open question counts.
+///
+/// If there is none, the answers change nothing. The first that states an outcome is recorded if the outcome was
+/// settled before, or if the principal may not settle it.
 pub(super) async fn answer(
     server: &McpServer,
     run_tasks: &RunTasks,
