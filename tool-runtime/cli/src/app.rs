@@ -108,7 +108,7 @@ impl App {
     }
 
     /// Sets the function that opens the adapters over the data folder (`--data`). Commands that open the gate call it:
-    /// those that run or serve tools, decide on calls, or settle them. `list`, `show`, `check` and `audit` do not.
+    /// those that run or serve tools, decide on calls, or settle outcomes. `list`, `show`, `check` and `audit` do not.
     #[must_use]
     pub fn adapters(mut self, bind: impl Fn(&Path) -> Result<Adapters, Error> + 'static) -> Self {
         self.bind = Box::new(bind);
@@ -125,8 +125,8 @@ impl App {
 
     /// Adds a layer to the `tracing` subscriber that [`main`](crate::main) installs, such as one that exports spans and
     /// metrics. It receives spans and events at level `INFO` and above, and the library's metrics. It does not receive
-    /// the texts of failures, which can hold values, nor the events of HTTP and database libraries. If the application
-    /// has installed its own subscriber before, the layer has no effect.
+    /// the texts of failures, which can hold values, nor the events of HTTP libraries. If the application has installed
+    /// its own subscriber before, the layer has no effect.
     #[must_use]
     pub fn layer(self, layer: impl Layer<Registry> + Send + Sync + 'static) -> Self {
         self.layers.borrow_mut().push(Box::new(layer));
