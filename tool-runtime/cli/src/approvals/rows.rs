@@ -123,7 +123,7 @@ impl<'a> WaitingRow<'a> {
     }
 }
 
-/// `approvals list`.
+/// Runs `approvals list`.
 pub(super) async fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
     let (found, exit) = waiting::all(cli).await?;
     let mut rows: Vec<_> = found.iter().map(WaitingRow::of).collect();
@@ -158,7 +158,7 @@ fn progress(approved_by: &[&str], required: u32) -> String {
     format!("{required} people: {} of {required}{by}", approved_by.len())
 }
 
-/// `approvals show`. `unmask` also prints sensitive arguments.
+/// Runs `approvals show`. `unmask` also prints sensitive arguments.
 pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, Failure> {
     let found = waiting::find(cli, id).await?;
     let (call, catalog, policy) = (&found.call, cli.catalog()?, cli.policy()?);
