@@ -44,7 +44,7 @@ pub(crate) struct Add {
     /// How many calls may run; unlimited by default, but required for a tool with external effects
     #[arg(long, value_name = "N", conflicts_with = "deny")]
     pub(crate) uses: Option<u32>,
-    /// How long the grant lasts, for example 7d; unlimited by default, but required for a tool with external effects
+    /// How long the grant lasts, for example 7d; unlimited by default, but required to allow external effects
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) expires_in: Option<Duration>,
     /// Refuse these calls instead
