@@ -1,9 +1,10 @@
-//! Rules about `precondition`, the function that states what a call of a function tool depends on.
+//! Rules about `precondition = path(..)`, the key that names the function which states what a call depends on.
 
 use crate::errors::Errors;
 use crate::model::{Form, Tool};
 use crate::names::{nearest, one_of, plain};
 
+/// A parameter that `precondition = path(..)` lists is not one of the tool.
 pub(super) fn precondition_unknown(tool: &Tool, errors: &mut Errors) {
     let Form::Function(_) = &tool.form else { return };
     let arguments = tool.arguments.iter().map(|argument| plain(&argument.ident));
@@ -17,13 +18,16 @@ pub(super) fn precondition_unknown(tool: &Tool, errors: &mut Errors) {
             continue;
         }
         match nearest(&text, &known) {
-            Some(meant) => errors.at(name, format_args!("there is no parameter `{text}`; did you mean `{meant}`?")),
+            Some(suggestion) => {
+                errors.at(name, format_args!("there is no parameter `{text}`; did you mean `{suggestion}`?"));
+            }
             None if known.is_empty() => errors.at(name, "this tool has no parameters"),
             None => errors.at(name, format_args!("there is no parameter `{text}`; write {}", one_of(&known))),
         }
     }
 }
 
+/// A struct tool has the key: there, `precondition` is a method.
 pub(super) fn precondition_struct(tool: &Tool, errors: &mut Errors) {
     if let (Some(key), Form::Struct(_)) = (tool.attr.precondition.key(), &tool.form) {
         errors.at(

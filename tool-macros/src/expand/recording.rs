@@ -1,8 +1,8 @@
-//! The adapter around a capability that notes each call of a method, for `testing::harness`.
+//! The adapter around a capability that records each call of a method, for `testing::harness`.
 //!
-//! It is written only where every method is in the trait's own block: the methods of a supertrait, and what another
-//! attribute makes of a method, are not in the tokens. `recording!` of the runtime leaves it out without the feature
-//! `testing`.
+//! It is generated only for a trait whose methods are all in its own block. The macro sees neither the methods of a
+//! supertrait nor the changes that another attribute makes to a method. `recording!` of the runtime leaves the adapter
+//! out without the feature `testing`.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -15,12 +15,14 @@ use crate::check::{find_impl, supertraits};
 use crate::expand::spans::{at, generated};
 use crate::names::plain;
 
-/// Attributes of a trait or a method that leave the signatures as they are.
+/// Attributes of a trait or a method that do not change signatures.
 const INERT: [&str; 11] =
     ["allow", "automock", "cold", "deny", "deprecated", "doc", "expect", "inline", "must_use", "track_caller", "warn"];
 
-/// `fn recording`, as an item of `impl Injected`; nothing if the methods are not all known.
+/// Returns `fn recording`, an item of `impl Injected`. `None` if the trait is generic, or if some of its methods are
+/// not known or cannot be forwarded.
 pub(super) fn recording(item: &ItemTrait) -> Option<TokenStream> {
+    // Marker traits have no methods.
     let is_marker = |path: &Path| {
         let last = path.segments.last().map(|last| last.ident.to_string());
         last.is_some_and(|last| matches!(&*last, "Send" | "Sync" | "Unpin" | "UnwindSafe" | "RefUnwindSafe"))
@@ -62,7 +64,8 @@ pub(super) fn recording(item: &ItemTrait) -> Option<TokenStream> {
     })
 }
 
-/// The method that notes its call and forwards it; no tokens for one that a trait object does not have.
+/// Returns the method that records its call and forwards it. Its tokens are empty for a method that trait objects lack.
+/// `None` for an item that is not a method, or a method that cannot be forwarded.
 fn method(name: &Ident, item: &TraitItem) -> Option<TokenStream> {
     let TraitItem::Fn(TraitItemFn { attrs, sig, default, .. }) = item else { return None };
     // `fn f(&self) where Self: Sized {..}` keeps its default body; without one it could not be forwarded.
@@ -97,6 +100,7 @@ fn method(name: &Ident, item: &TraitItem) -> Option<TokenStream> {
     })
 }
 
+/// Whether the attribute has one of these names, with or without a path: `#[mockall::automock]`.
 fn is_called(attr: &Attribute, names: &[&str]) -> bool {
     attr.path().segments.last().is_some_and(|last| names.iter().any(|name| last.ident == name))
 }
@@ -108,7 +112,8 @@ fn is_sized_self(predicate: &WherePredicate) -> bool {
         && typed.bounds.iter().any(|bound| bound.to_token_stream().to_string().ends_with("Sized"))
 }
 
-/// Whether the tokens of a signature are enough to forward it: `&self`, and no type that its caller chooses.
+/// Whether a call can be forwarded by the tokens of the signature: the method takes `&self`, has no type parameters, no
+/// constant parameters and no `impl Trait`, and is not `unsafe`, `const` or `extern`.
 fn is_plain(sig: &Signature) -> bool {
     let has_own_types = sig.generics.type_params().next().is_some() || sig.generics.const_params().next().is_some();
     let is_shared = |receiver: &syn::Receiver| matches!(&receiver.kind, ReceiverKind::Reference(_, _, None));

@@ -43,7 +43,9 @@ pub struct App {
     pub(super) collect: Collect,
     pub(super) bind: Bind,
     pub(super) inspect: Option<Inspect>,
+    /// In a cell, because the subscriber takes them from a borrowed `App`.
     pub(super) layers: RefCell<Vec<BoxedLayer>>,
+    /// The names of variables, with their meanings.
     pub(super) variables: Vec<(&'static str, &'static str)>,
     pub(super) commands: Vec<Own>,
 }
@@ -69,29 +71,29 @@ impl App {
         }
     }
 
-    /// Sets the policy that applies without `--policy`, as TOML.
+    /// Sets the policy that applies unless `--policy`, its variable or the configuration file names one, as TOML.
     #[must_use]
     pub fn policy(mut self, toml: &'static str) -> Self {
         self.policy = Some(toml);
         self
     }
 
-    /// Sets the data folder of commands without `--data`, such as one below the user's home. By default it is `data` in
-    /// the current folder, so that commands in another folder have other data and other records.
+    /// Sets the data folder that applies unless `--data`, its variable or the configuration file names one. By default
+    /// it is `data` in the current folder, so commands in another folder have other data and other records.
     #[must_use]
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data = Some(folder.into());
         self
     }
 
-    /// Sets the principal that commands act for without `--principal`.
+    /// Sets the principal that commands act for unless `--principal`, its variable or the configuration file names one.
     #[must_use]
     pub fn principal(mut self, name: impl Into<String>) -> Self {
         self.principal = Some(name.into());
         self
     }
 
-    /// Sets the tenant that commands act in without `--tenant`.
+    /// Sets the tenant that commands act in unless `--tenant`, its variable or the configuration file names one.
     #[must_use]
     pub fn tenant(mut self, name: impl Into<String>) -> Self {
         self.tenant = Some(name.into());
@@ -105,7 +107,8 @@ impl App {
         self
     }
 
-    /// Sets the function that opens the adapters over the data folder (`--data`). Only commands that run tools call it.
+    /// Sets the function that opens the adapters over the data folder (`--data`). Commands that open the gate call it:
+    /// those that run or serve tools, decide on calls, or settle outcomes. `list`, `show`, `check` and `audit` do not.
     #[must_use]
     pub fn adapters(mut self, bind: impl Fn(&Path) -> Result<Adapters, Error> + 'static) -> Self {
         self.bind = Box::new(bind);
@@ -120,23 +123,24 @@ impl App {
         self
     }
 
-    /// Adds a layer to the subscriber of the process, such as one that exports spans and metrics. It receives the
-    /// library's spans and events at level `INFO` and above, and its metrics. The texts of failures, which can hold
-    /// values, go to the log only.
+    /// Adds a layer to the `tracing` subscriber that [`main`](crate::main) installs, such as one that exports spans and
+    /// metrics. It receives spans and events at level `INFO` and above, and the library's metrics. It does not receive
+    /// the texts of failures, which can hold values, nor the events of HTTP libraries. If the application has installed
+    /// its own subscriber before, the layer has no effect.
     #[must_use]
     pub fn layer(self, layer: impl Layer<Registry> + Send + Sync + 'static) -> Self {
         self.layers.borrow_mut().push(Box::new(layer));
         self
     }
 
-    /// Adds a command of the application's own. Its grammar, its help and its completions are those of `C`.
+    /// Adds a command of the application's own. `C` defines its arguments and its help.
     #[must_use]
     pub fn command<C: AppCommand + 'static>(mut self) -> Self {
         self.commands.push(Own::of::<C>());
         self
     }
 
-    /// Lists an environment variable of the application in the help, with its meaning.
+    /// Adds an environment variable of the application to the list in the help; `sets` is its meaning.
     #[must_use]
     pub fn variable(mut self, name: &'static str, sets: &'static str) -> Self {
         self.variables.push((name, sets));

@@ -14,8 +14,8 @@ const INTERRUPTED: i32 = 130;
 /// The silence on a terminal after which a progress line is shown.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Waits for work of a run. Ctrl-C cancels the run, so that everything that began is recorded; a second Ctrl-C ends the
-/// process.
+/// Waits for work of a run. Ctrl-C cancels the run, and the wait continues until the work has recorded its calls. A
+/// second Ctrl-C ends the process.
 pub(super) async fn cancellable<T>(run: &Run, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     loop {
@@ -66,8 +66,8 @@ async fn wait<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     ended
 }
 
-/// Resolves at a signal to end the process.
-pub(super) async fn told_to_end() {
+/// Resolves at a signal to end the process: Ctrl-C, and on Unix also SIGTERM.
+pub(super) async fn end_signal() {
     #[cfg(unix)]
     if let Ok(mut terminated) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
         let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());

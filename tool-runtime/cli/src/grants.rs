@@ -1,4 +1,4 @@
-//! `grants`: adds, lists and revokes decisions for later calls.
+//! `grants`: adds, lists and revokes grants, which are decisions for later calls.
 
 mod add;
 
@@ -26,7 +26,7 @@ pub(crate) enum Grants {
     Revoke(Revoke),
 }
 
-/// A decision for later calls.
+/// The arguments of `grants add`.
 #[derive(Debug, Args)]
 pub(crate) struct Add {
     /// The call, as `approvals list` prints it; RUN/CALL if several have its id. The grant is for its tool
@@ -44,7 +44,7 @@ pub(crate) struct Add {
     /// How many calls may run; unlimited by default, but required for a tool with external effects
     #[arg(long, value_name = "N", conflicts_with = "deny")]
     pub(crate) uses: Option<u32>,
-    /// How long the grant lasts, for example 7d; unlimited by default, but required for a tool with external effects
+    /// How long the grant lasts, for example 7d; unlimited by default, but required to allow external effects
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) expires_in: Option<Duration>,
     /// Refuse these calls instead
@@ -54,7 +54,7 @@ pub(crate) struct Add {
     pub(crate) who: DeciderArgs,
 }
 
-/// The revocation of a grant.
+/// The arguments of `grants revoke`.
 #[derive(Debug, Args)]
 pub(crate) struct Revoke {
     /// The grant, as `grants list` prints it; records name it as the rule `grant:ID`
@@ -91,7 +91,7 @@ pub(super) async fn grants(cli: &Cli<'_>, action: Grants) -> Result<Exit, Failur
     }
 }
 
-/// A grant as `--json` prints it. The arguments that it covers can hold values, so they are not shown.
+/// A grant as `--json` prints it. The conditions on arguments are left out, because they can hold sensitive values.
 #[derive(Serialize)]
 struct GrantRow<'a> {
     id: &'a str,
@@ -100,7 +100,7 @@ struct GrantRow<'a> {
     scope: &'a GrantScope,
     principal: Option<&'a str>,
     tenant: Option<&'a str>,
-    /// `direct`, or the graph.
+    /// The caller whose calls it covers: `"direct"`, or `{"graph": NAME}`.
     caller: serde_json::Value,
     labels: &'a [Arc<str>],
     /// The remaining uses. `None` if their number is not limited.
@@ -130,6 +130,7 @@ impl<'a> GrantRow<'a> {
         }
     }
 
+    /// Returns the covered runs as text.
     fn scope(&self) -> String {
         match self.scope {
             GrantScope::Run(run) => format!("run {run}"),
@@ -139,7 +140,7 @@ impl<'a> GrantRow<'a> {
         }
     }
 
-    /// A sentence that describes the effect of the grant.
+    /// Returns a sentence about the effect of the grant, for `grants add`.
     fn describe(&self) -> String {
         let does = if self.verdict == Verdict::Deny { "are refused" } else { "run without an approval" };
         let uses = match self.uses {

@@ -112,7 +112,7 @@ async fn send(cli: &Cli<'_>, store: Arc<dyn Store>, watch: bool) -> Result<Exit,
     let notifier = cli.settings.webhook.notifier(store)?;
     if watch {
         terminal::note("sending notices; Ctrl-C or SIGTERM ends it");
-        notifier.run(attend::told_to_end()).await;
+        notifier.run(attend::end_signal()).await;
         return Ok(Exit::Done);
     }
     let delivered = notifier.send_due().await?;

@@ -118,7 +118,7 @@ async fn work(cli: &Cli<'_>, command: WorkerArgs) -> Result<Exit, Failure> {
     let agent = chat::agent(&cli.settings.endpoint(&command.endpoint))?;
     let agent = agent
         .ok_or_else(|| Failure::usage(format!("a worker needs a model: give {}", places::model_url(cli.app.name))))?;
-    let Some(opened) = crate::store::opened(cli, command.wait_for_store, attend::told_to_end()).await else {
+    let Some(opened) = crate::store::opened(cli, command.wait_for_store, attend::end_signal()).await else {
         return Ok(Exit::Done);
     };
     let gate = opened?;
@@ -128,7 +128,7 @@ async fn work(cli: &Cli<'_>, command: WorkerArgs) -> Result<Exit, Failure> {
     let worker = command.runs_per_tenant.into_iter().fold(worker, Worker::runs_per_tenant);
     let worker = worker.patience(command.wait_for_store).prepare(move |_, options| gate.connected(options));
     terminal::note("the worker runs; Ctrl-C or SIGTERM ends it when its steps are done");
-    worker.run(attend::told_to_end()).await.map_err(|error| match error {
+    worker.run(attend::end_signal()).await.map_err(|error| match error {
         StoreError::ReadOnly(_) => {
             let text =
                 "the database cannot be written to, so no conversation can be continued: name the primary server";

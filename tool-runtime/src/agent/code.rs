@@ -115,8 +115,8 @@ impl CodeMode {
         self
     }
 
-    /// Permits tools with effects. Each call of such a tool waits for an approval, whatever the policy decides, and is
-    /// denied if the runner has no approvals.
+    /// Permits tools with effects. Each call of such a tool waits for an approval, even if the policy allows it. If the
+    /// runner has no approvals, the script does not see the tool.
     pub const fn effects(mut self) -> Self {
         self.effects = true;
         self

@@ -71,7 +71,8 @@ pub struct RequestSettings {
     /// Groups requests that begin alike, for providers that route them to the cache by a key (OpenAI).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_key: Option<String>,
-    /// Whether the stable beginning of a request is marked for the provider's cache (Anthropic).
+    /// Whether the stable beginning of a request is marked for the provider's cache (Anthropic), and whether the HTTP
+    /// client sends a cache key of its own (Responses). Both by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<bool>,
     /// Fields of the body that no setting names, as the provider documents them.
@@ -172,7 +173,7 @@ impl RequestSettings {
         self
     }
 
-    /// Sets the class of service, in the provider's own word.
+    /// Sets the service tier, in the provider's own word.
     pub fn service_tier(mut self, tier: impl Into<String>) -> Self {
         self.service_tier = Some(tier.into());
         self

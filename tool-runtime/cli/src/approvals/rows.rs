@@ -18,15 +18,16 @@ use crate::terminal::json;
 use crate::text::on_one_line;
 use crate::{table, terminal};
 
-/// A waiting call as `--json` prints it.
+/// A waiting call as `approvals list --json` prints it.
 #[derive(Serialize)]
 struct WaitingRow<'a> {
     id: &'a str,
-    /// The current question of the call, with the digest of the shown details.
+    /// The question that a decision on the call has to name now.
     question: Question,
     run: &'a str,
-    /// The conversation of the data folder. `None` for a run of the store.
+    /// The saved conversation or single call of the data folder. `None` if the call is in a run of the store.
     conversation: Option<&'a str>,
+    /// Its title.
     title: Option<&'a str>,
     tool: &'a str,
     /// For a graph, the call that it waits for.
@@ -41,10 +42,10 @@ struct WaitingRow<'a> {
     /// `true` if the time for a decision is over.
     expired: bool,
     arguments: Option<JsonText>,
-    /// How many different deciders have to approve the call.
+    /// How many different deciders have to approve the call. `None` if one is enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     required: Option<u32>,
-    /// The deciders who have approved it, of several that have to.
+    /// The deciders who have approved it so far. Empty if one decider is enough.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     approved_by: Vec<&'a str>,
     /// The author's sentence that describes the call's effect.
@@ -52,7 +53,7 @@ struct WaitingRow<'a> {
     summary: Option<&'a str>,
 }
 
-/// One call in full.
+/// A waiting call with all its details, as `approvals show --json` prints it.
 #[derive(Serialize)]
 struct Whole<'a> {
     #[serde(flatten)]
@@ -68,9 +69,9 @@ struct Whole<'a> {
 #[derive(Serialize)]
 struct Deciders<'a> {
     tenant: Option<&'a str>,
-    /// A decider needs one of these roles. `None` admits every principal of the tenant.
+    /// A decider needs one of these roles. `None` if the policy requires no role.
     roles: Option<&'a BTreeSet<String>>,
-    /// The principals who may decide. `None` admits every principal with such a role.
+    /// Only these principals may decide. `None` if the policy names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     principals: Option<&'a BTreeSet<String>>,
     /// Whether the principal of the run may decide.
@@ -112,7 +113,7 @@ impl<'a> WaitingRow<'a> {
         }
     }
 
-    /// The party that the call waits for.
+    /// Returns the text of the column `WAITS FOR`: a person, several people or the client.
     fn waits_for(&self) -> String {
         match (self.waits_for, self.required) {
             (Suspension::Approval, Some(required)) => progress(&self.approved_by, required),
@@ -122,6 +123,7 @@ impl<'a> WaitingRow<'a> {
     }
 }
 
+/// Runs `approvals list`.
 pub(super) async fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
     let (found, exit) = waiting::all(cli).await?;
     let mut rows: Vec<_> = found.iter().map(WaitingRow::of).collect();
@@ -145,17 +147,18 @@ pub(super) async fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// The principals who have approved a call that needs several approvals.
+/// Returns the principals who have approved the call so far.
 fn approved_by(call: &PendingCall) -> Vec<&str> {
     call.approvals().0.iter().map(Decider::principal).collect()
 }
 
-/// The approvals of a call that needs several, and the deciders who gave them.
+/// Returns the state of a call that needs several approvals: `2 people: 1 of 2, by ada`.
 fn progress(approved_by: &[&str], required: u32) -> String {
     let by = if approved_by.is_empty() { String::new() } else { format!(", by {}", approved_by.join(", ")) };
     format!("{required} people: {} of {required}{by}", approved_by.len())
 }
 
+/// Runs `approvals show`. `unmask` also prints sensitive arguments.
 pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, Failure> {
     let found = waiting::find(cli, id).await?;
     let (call, catalog, policy) = (&found.call, cli.catalog()?, cli.policy()?);
@@ -197,8 +200,8 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-/// The principals who may decide on a call, as a sentence, and the options that name one of them on the command line.
-/// `named` requires `--as` in any case, as for a run of the store.
+/// Returns the deciders of a call as text, and the options of the command line that name one of them. With `named`, the
+/// options always contain `--as`, which a decision on a run of the store needs.
 pub(crate) fn who_decides(
     (catalog, policy): (&ToolCatalog, &ToolPolicy),
     call: &PendingCall,
@@ -227,6 +230,7 @@ impl<'a> Deciders<'a> {
         Self { tenant, roles, principals: policy.decider_principals(tool, effect), own_calls, principal }
     }
 
+    /// Returns the deciders as text: `any principal of acme with the role clerk, but not ada`.
     fn describe(&self) -> String {
         let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(" or ");
         let named = self.principals.map(list);

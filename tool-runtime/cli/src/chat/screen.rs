@@ -11,12 +11,12 @@ use crate::text::Why;
 /// The maximum number of lines of one value.
 const LINES: usize = 12;
 
-/// Text on stdout, calls on stderr.
+/// Prints the text of the model to stdout, and its calls to stderr.
 pub(crate) struct Screen {
     /// The number of lines of a value that are shown.
     lines: usize,
     /// Whether the text of the model is shown.
-    speaks: bool,
+    shows_text: bool,
     /// The command that explains a refusal.
     why: Option<Why>,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Screen {
 impl Screen {
     /// Creates a screen. `whole` shows values of any length completely.
     pub(crate) const fn new(whole: bool) -> Self {
-        Self { lines: if whole { usize::MAX } else { LINES }, speaks: true, why: None }
+        Self { lines: if whole { usize::MAX } else { LINES }, shows_text: true, why: None }
     }
 
     /// Names the command that explains a refusal of the policy.
@@ -35,10 +35,11 @@ impl Screen {
 
     /// Leaves out the text of the model.
     pub(crate) const fn silent(mut self) -> Self {
-        self.speaks = false;
+        self.shows_text = false;
         self
     }
 
+    /// Prints a JSON value as lines, if there is one. `faint` prints them in the tone of arguments.
     fn value(&self, json: Option<&JsonText>, faint: bool) {
         let Some(json) = json else { return };
         for line in fields(json.get(), Room::of_message(self.lines)) {
@@ -49,13 +50,13 @@ impl Screen {
     /// Shows an event.
     pub(crate) fn show(&self, event: Event) {
         match event {
-            Event::TextDelta { text, .. } if self.speaks => terminal::part(&terminal::safe_lines(&text)),
+            Event::TextDelta { text, .. } if self.shows_text => terminal::part(&terminal::safe_lines(&text)),
             Event::ToolCallStart { name, .. } => {
                 // Ends the text of the turn with a line break, also in a file or a pipe.
                 terminal::end_line();
                 terminal::message(&format!("-> {}", terminal::safe(&name)));
             }
-            // A terminal shows the time since the beginning of the wait.
+            // On a terminal, the progress line of `attend` shows that the command waits.
             Event::Status { text, .. } if !terminal::is_watched() => terminal::note(&terminal::safe_lines(&text)),
             Event::ToolCallSuspended { name, outcome, prepared, .. } => {
                 terminal::message(&ending(outcome, &name));
@@ -82,7 +83,7 @@ impl Screen {
     }
 }
 
-/// `<- ok tasks__list_tasks`
+/// Returns the line about the end of a call: `<- ok tasks__list_tasks`.
 pub(super) fn ending(outcome: Outcome, name: &str) -> String {
     let tone = match outcome {
         Outcome::Ok => Tone::Good,
@@ -92,7 +93,7 @@ pub(super) fn ending(outcome: Outcome, name: &str) -> String {
     format!("<- {} {}", terminal::tone(tone, outcome.code()), terminal::safe(name))
 }
 
-/// `   file: application/pdf, 812 bytes`; a file that is elsewhere is shown by its address.
+/// `   file: application/pdf, 812 bytes`. A file that is not in the event has its URL in place of the size.
 fn file(media_type: &str, url: &str) -> String {
     let media_type = terminal::safe(media_type);
     match url.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
@@ -108,7 +109,7 @@ pub(crate) fn json_line(event: &Event) {
     }
 }
 
-/// The number of bytes that a Base64 text encodes.
+/// Returns the number of bytes that a Base64 text encodes.
 fn decoded_len(data: &str) -> usize {
     data.trim_end_matches('=').len() * 3 / 4
 }

@@ -42,7 +42,7 @@ pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exi
     let Some(address) = http else {
         let ended = tokio::select! {
             ended = server.stdio() => ended,
-            () = attend::told_to_end() => Ok(()),
+            () = attend::end_signal() => Ok(()),
         };
         server.close(GRACE).await;
         return ended.map(|()| Exit::Done).map_err(|error| failed(&error));
@@ -50,7 +50,7 @@ pub(super) async fn serve(cli: &Cli<'_>, http: Option<SocketAddr>) -> Result<Exi
     let (address, serving) = server.bind(address, &HttpOptions::new()).await.map_err(|error| failed(&error))?;
     terminal::part(&format!("listening on http://{address}/mcp\n"));
     let closed = async {
-        attend::told_to_end().await;
+        attend::end_signal().await;
         server.close(GRACE).await;
     };
     tokio::join!(serving, closed);

@@ -97,14 +97,14 @@ impl Grant {
         self
     }
 
-    /// Sets the maximum number of calls. Unlimited by default; required for an allowance of a tool with external
+    /// Sets the maximum number of calls. Unlimited by default; required to allow calls of a tool with external
     /// effects. A denial with a maximum is refused (`grant_scope`).
     pub const fn uses(mut self, uses: u32) -> Self {
         self.uses = Some(uses);
         self
     }
 
-    /// Sets the lifetime. Unlimited by default; required for an allowance of a tool with external effects.
+    /// Sets the lifetime. Unlimited by default; required to allow calls of a tool with external effects.
     pub const fn expires_in(mut self, time: Duration) -> Self {
         self.expires_in = Some(time);
         self

@@ -24,7 +24,7 @@ pub(crate) struct Vocabulary {
     pub(crate) stop: Option<(&'static str, usize)>,
     /// The largest seed; `None` if the format has no seed.
     pub(crate) seed: Option<i64>,
-    /// The name of the class of service, and its values; none if the provider takes others.
+    /// The name of the service tier, and its values; with an empty list, every value is sent.
     pub(crate) tier: Option<(&'static str, &'static [&'static str])>,
     /// The name of the metadata.
     pub(crate) metadata: Option<&'static str>,
