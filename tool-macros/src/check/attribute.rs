@@ -55,13 +55,15 @@ pub(super) fn name_without_namespace(tool: &Tool, errors: &mut Errors) {
 fn of_two_parts(text: &str) -> Option<String> {
     let (namespace, part) = text.split_once(['.', '/', ':'])?;
     let part = legal(part);
-    let is_legal = !namespace.is_empty() && namespace.chars().all(is_name_character);
+    let is_legal = namespace.starts_with(|first: char| first.is_ascii_alphabetic())
+        && namespace.chars().all(is_name_character)
+        && !matches!(namespace, "mcp" | "graph");
     (is_legal && !part.is_empty()).then(|| format!("{namespace}__{part}"))
 }
 
-/// Replaces each run of characters that a name cannot have by one underscore, and drops those at both ends.
+/// Replaces each run of underscores and characters that a name cannot have by one underscore, and drops those at both ends.
 fn legal(text: &str) -> String {
-    let words = text.split(|letter| !is_name_character(letter)).filter(|word| !word.is_empty());
+    let words = text.split(|letter| letter == '_' || !is_name_character(letter)).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("_")
 }
 
@@ -131,8 +133,8 @@ pub(super) fn name_tool_part(tool: &Tool, errors: &mut Errors) {
         }
         // No name in a reserved namespace is allowed, so no correction of it is suggested.
         Some((namespace, part)) if part.contains("__") && namespace != "mcp" && namespace != "graph" => {
-            let single = part.split('_').filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_");
-            errors.at(name, format_args!("tool name `{text}` holds a second `__`; write `{namespace}__{single}`"));
+            let part = legal(part);
+            errors.at(name, format_args!("tool name `{text}` holds a second `__`; write `{namespace}__{part}`"));
         }
         _ => {}
     });

@@ -102,7 +102,7 @@ pub(super) fn summary_unreachable(tool: &Tool, errors: &mut Errors) {
         if before.iter().any(|one| one.is_subset(&names)) {
             errors.at(
                 text,
-                "this sentence is never shown, because an earlier one needs no other arguments; write this one first",
+                "an earlier sentence needs no argument that this one lacks, so it is always chosen; write this one first",
             );
         }
         before.push(names);

@@ -110,6 +110,11 @@ impl Failure {
         Self { code, ..self }
     }
 
+    /// Sets the exit code of input that cannot be read, for a command whose result is a 1.
+    pub(crate) fn unread(self) -> Self {
+        Self { exit: Exit::Usage, ..self }
+    }
+
     /// The failure as `--json` prints it.
     pub(crate) fn to_json(&self) -> String {
         #[derive(Serialize)]

@@ -193,7 +193,9 @@ async fn revoke(cli: &Cli<'_>, store: &dyn Store, found: &[StoredGrant], asked: 
     terminal::line(&if cli.settings.json {
         json(&row)?
     } else {
-        format!("revoked: calls of {} need an approval again", terminal::safe(row.tool))
+        let now =
+            if row.verdict == Verdict::Deny { "are not refused by it any more" } else { "need an approval again" };
+        format!("revoked: calls of {} {now}", terminal::safe(row.tool))
     });
     Ok(Exit::Done)
 }

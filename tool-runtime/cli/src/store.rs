@@ -246,7 +246,8 @@ async fn restored(cli: &Cli<'_>, url: &str, anchors: &Path) -> Result<Exit, Fail
         return Err(Failure::usage(text).code("unreadable_input"));
     }
     let store = open(cli, url, Missing::Refused).await?;
-    let behind = store.hold_back(&anchors).await?;
+    // 1 is the code for runs that are behind.
+    let behind = store.hold_back(&anchors).await.map_err(|error| Failure::from(error).unread())?;
     for finding in &behind {
         let (Some((run_id, last)), Some((found, held_back))) = (finding.record(), finding.behind()) else { continue };
         let anchored = last + 1;

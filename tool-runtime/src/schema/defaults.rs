@@ -48,7 +48,8 @@ fn keeps(keyword: &str, rule: &Value, value: &Value) -> Option<bool> {
             }
             _ => return None,
         },
-        ("enum", _) => rule.as_array()?.contains(value),
+        // The validator decides whether `1.0` equals `1`.
+        ("enum", _) => rule.as_array()?.contains(value).then_some(true)?,
         ("minimum", _) => compare(value, rule)? != Ordering::Less,
         ("maximum", _) => compare(value, rule)? != Ordering::Greater,
         ("minLength", Value::String(text)) => text.chars().count() as u64 >= rule.as_u64()?,

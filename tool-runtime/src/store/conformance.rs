@@ -49,11 +49,22 @@ use crate::tool::{Hash, ToolName};
 /// ```
 ///
 /// # Panics
-/// The store breaks a guarantee. The backtrace (`RUST_BACKTRACE=1`) names the case, and most messages describe the
-/// expectation.
+/// The store breaks a guarantee. The line after the panic's message names the guarantee.
 pub async fn check<F: Future<Output = Arc<dyn Store>>>(empty: impl Fn() -> F) {
-    for (_, case) in CASES {
+    for (name, case) in CASES {
+        let named = Named(name);
         case(empty().await).await;
+        std::mem::forget(named);
+    }
+}
+
+/// Prints the name of a case that panics.
+struct Named(&'static str);
+
+impl Drop for Named {
+    #[expect(clippy::print_stderr, reason = "a test prints why it fails")]
+    fn drop(&mut self) {
+        eprintln!("the store does not hold this guarantee: {}", self.0);
     }
 }
 

@@ -165,7 +165,11 @@ pub(super) async fn show(cli: &Cli<'_>, id: &str, unmask: bool) -> Result<Exit, 
     let deciders = (call.suspension == Suspension::Approval).then(|| Deciders::of(&catalog, &policy, call));
     if cli.settings.json {
         let mut row = WaitingRow::of(&found);
-        if unmask && let Ok(whole) = RawValue::from_string(call.arguments().to_owned()) {
+        // A graph's or script's own arguments are not those of the call that waits.
+        if unmask
+            && call.graph.is_none()
+            && let Ok(whole) = RawValue::from_string(call.arguments().to_owned())
+        {
             row.arguments = Some(whole.into());
         }
         let (ShownCall { changes, names, .. }, labels) = (ShownCall::of(call), &*call.labels);

@@ -149,6 +149,7 @@ fn remedy(why: &str) -> &'static str {
         "broken" => {
             "its chain does not verify (see `audit verify`), or a document of it cannot be read: restore it from a backup"
         }
+        "many_parties" => "its records belong to more than 64 principals or tenants; it is never purged",
         "not_erasable" => "an earlier version sealed records of it; purge it",
         _ => "a call is open or waits, or a process has the run; wait for its end, or end it",
     }

@@ -79,7 +79,8 @@ pub(super) async fn check(cli: &Cli<'_>, source: &RecordInput, with: With) -> Re
                     terminal::progress(&format!("{records} records"));
                 }
             };
-            verification.verify_store(&*store, &kept, progress).await?
+            // 1 is the code for damage.
+            verification.verify_store(&*store, &kept, progress).await.map_err(|error| Failure::from(error).unread())?
         }
     };
     terminal::clear_progress();

@@ -157,7 +157,7 @@ impl Retention<'_> {
             return Ok(Err(Kept::Recent));
         }
         if read.parties.len() > MOST_PARTIES {
-            return Ok(Err(Kept::Because("in_progress")));
+            return Ok(Err(Kept::Because("many_parties")));
         }
         if read.has_unknown {
             match self.store.unsettled_calls(&RecordFilter::run(Arc::clone(run_id))).await?.into_iter().next() {
