@@ -1,6 +1,7 @@
 //! A call whose process died is reconciled or repeated by the process that continues its run, in each way to continue one.
 
 mod approved;
+mod changed;
 mod connected;
 mod damaged;
 mod doors;
@@ -10,6 +11,7 @@ mod swept;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -259,6 +261,9 @@ struct Rig {
     there: Arc<There>,
     tool: &'static str,
     asks: bool,
+    /// The difference between the first process and the later ones.
+    newer: changed::Newer,
+    is_later: AtomicBool,
 }
 
 impl Rig {
@@ -280,7 +285,15 @@ impl Rig {
             looked: Mutex::default(),
             died: Notify::new(),
         };
-        Self { clock, store, there: Arc::new(there), tool, asks: false }
+        Self {
+            clock,
+            store,
+            there: Arc::new(there),
+            tool,
+            asks: false,
+            newer: changed::Newer::Same,
+            is_later: AtomicBool::new(false),
+        }
     }
 
     fn runner(&self) -> ToolRunner {
@@ -303,8 +316,9 @@ impl Rig {
             "allowed_tools = ['recovered__keyed', 'recovered__again', 'recovered__plain', 'recovered__proven']\n\
              require_approval_for_tools = [{asked}]"
         );
-        let catalog = ToolCatalog::builder().tool::<Keyed>().tool::<again>().tool::<plain>().tool::<proven>().build();
-        ToolRunner::builder(catalog.expect("a catalog"), ToolPolicy::from_toml(&policy).expect("a policy"))
+        let is_later = self.is_later.load(Ordering::Relaxed);
+        let (catalog, policy) = (self.newer.catalog(is_later, &self.there), self.newer.policy(is_later, &policy));
+        ToolRunner::builder(catalog, ToolPolicy::from_toml(&policy).expect("a policy"))
             .capabilities(Capabilities::new().with(Arc::clone(&self.there) as Arc<dyn Outside>))
             .approvals(true)
             .lease(LEASE)
@@ -347,6 +361,7 @@ impl Rig {
     /// Another process, once the leases of the first one are over.
     fn later<T>(&self, work: impl Future<Output = T>) -> T {
         self.clock.advance(LEASE);
+        self.is_later.store(true, Ordering::Relaxed);
         let hangs = *of(&self.there.looks) == Looks::Hangs;
         let paused = || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
         let runtime = if hangs { paused().expect("a runtime") } else { runtime() };

@@ -20,7 +20,7 @@ fn what_cannot_take_effect_is_refused() {
         ("[notices]\nlink = 'app.example/{call}'", "begins with `https://`"),
         ("[notices]\nlink = 'https://{tenant}.example/'", "a placeholder in the host"),
         ("[notices]\nlink = 'https://user:pass@app.example/'", "without a user"),
-        ("[notices]\nlink = 'https://app.example/{id}'", "the places {run}, {call}"),
+        ("[notices]\nlink = 'https://app.example/{id}'", "can contain {run}, {call}"),
         ("[notices.tools.notices__refund]", "this lists nothing"),
         ("[notices.tools.notices__refunds]\narguments = ['/amount']", "notices__refund`"),
         ("[notices.tools.notices__refund]\narguments = ['/amuont']", "/amount"),

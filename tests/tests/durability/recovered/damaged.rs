@@ -88,8 +88,13 @@ async fn calls(rig: &Rig) {
 fn died(tool: &'static str) -> Rig {
     let rig = Rig::new(tool, Dies::After);
     *of(&rig.there.more) = 2;
-    let process =
-        Rig { clock: Arc::clone(&rig.clock), store: Arc::clone(&rig.store), there: Arc::clone(&rig.there), ..rig };
+    let process = Rig {
+        clock: Arc::clone(&rig.clock),
+        store: Arc::clone(&rig.store),
+        there: Arc::clone(&rig.there),
+        is_later: AtomicBool::new(false),
+        ..rig
+    };
     rig.dies(async move { calls(&process).await });
     rig
 }

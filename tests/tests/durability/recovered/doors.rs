@@ -28,9 +28,9 @@ fn is_restored(rig: &Rig) {
 }
 
 /// A way to continue a run whose process died in its call.
-type Door = (&'static str, fn(&Rig));
+pub(super) type Door = (&'static str, fn(&Rig));
 
-const DOORS: [Door; 3] = [("restored", is_restored), ("worker", is_taken_over), ("engine", is_driven_again)];
+pub(super) const DOORS: [Door; 3] = [("restored", is_restored), ("worker", is_taken_over), ("engine", is_driven_again)];
 
 /// The model continues, and the call has its one record.
 #[test]
@@ -162,8 +162,7 @@ fn is_driven_again(rig: &Rig) {
         || Process { journal: Arc::clone(&journal), at: Mutex::new(0), agent: rig.agent(), runner: rig.runner() };
     let first = process();
     rig.dies(async move { first.drive().await });
-    let second = process();
-    rig.later(second.drive());
+    rig.later(async { process().drive().await });
 }
 
 fn died_in_a_step(rig: &Rig) -> SavedConversation {

@@ -8,7 +8,7 @@ use tool_runtime::store::Clock as _;
 
 use super::*;
 
-async fn open(rig: &Rig) -> Vec<(String, bool)> {
+pub(super) async fn open(rig: &Rig) -> Vec<(String, bool)> {
     let open = rig.dyn_store().unfinished_calls(&RecordFilter::default()).await.expect("a store");
     open.into_iter()
         .map(|call| call.expect("it reads"))
@@ -21,7 +21,7 @@ fn grace() -> tool_runtime::call::Decider {
 }
 
 /// A service lets calls run, and dies.
-fn deserted(tool: &'static str, dies: Dies) -> Rig {
+pub(super) fn deserted(tool: &'static str, dies: Dies) -> Rig {
     let rig = Rig { asks: true, ..Rig::new(tool, dies) };
     let run = rig.runner().run(ada());
     runtime().block_on(run.exec(ToolCall::text("c", rig.name(), ARGUMENTS)));

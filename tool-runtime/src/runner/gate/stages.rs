@@ -25,7 +25,7 @@ pub(in crate::runner) use begin::{Beginning, begin, enter, replaced};
 pub(in crate::runner) use bind::{Bound, Connections, bind, connect, resolve as resolve_connection};
 pub(in crate::runner) use conclude::{Concluded, conclude};
 pub(in crate::runner) use decide::{
-    Judged, Permit, decide, decide_approved, decide_granted, is_denied, required_approvals,
+    Judged, Permit, asks, decide, decide_approved, decide_granted, is_denied, required_approvals,
 };
 pub(in crate::runner) use effect::{Looked, look};
 pub(in crate::runner) use freeze::freeze;

@@ -91,8 +91,8 @@ pub(in crate::runner) fn go_on_begun<'r>(
     })
 }
 
-/// Takes over a call from a process that is gone. If the gate refuses the call now, its outcome is unknown: it is closed,
-/// or left open for another attempt.
+/// Takes over a call from a process that is gone. If this process cannot continue the call, its outcome is unknown: it is
+/// closed, or left open for another process or attempt.
 async fn take_over(run: &Run, call: Unfinished) -> Result<ToolExecResult, StoreError> {
     let (id, record) = (call.entry.record.tool_call_id.clone(), &call.entry.record);
     let outcome = Outcome::OutcomeUnknown;
@@ -103,7 +103,7 @@ async fn take_over(run: &Run, call: Unfinished) -> Result<ToolExecResult, StoreE
     };
     let hydrated = call.entry.waited.as_deref().and_then(|waited| read_again(run, waited));
     let Some(hydrated) = hydrated else {
-        LedgerClient(run).close_abandoned(&call).await?;
+        LedgerClient(run).leave_abandoned(&call).await?;
         return Ok(unknown());
     };
     let mut open = OpenCall::taken_over(run.clone(), (**record).clone());
@@ -140,15 +140,35 @@ pub(in crate::runner) async fn reconcile_recorded(
     }
 }
 
-/// Returns the arguments with which the call began, if they would be permitted now.
+/// Returns the arguments with which the call began. `None` if this process must not continue it.
+///
+/// The policy, the rights of the run or the definition of the tool can differ from those under which the call began. A
+/// tool that reconciles does so all the same, because that has no effect. An `idempotent` tool runs again only if the
+/// present policy lets a new call like this one run: an approval was for the earlier policy and definition.
 fn read_again(run: &Run, waited: &PendingCall) -> Option<Hydrated> {
-    let call = ToolCall::text(waited.call_id.clone(), waited.tool.as_str(), waited.arguments.as_str());
-    // This process's clock may be behind that of the process which began the call.
-    if comparison::differs(run, waited).is_some_and(|mismatch| mismatch != DecisionError::Clock) {
-        return None;
+    let entry = run.shared().catalog.entry(waited.tool.as_str())?;
+    let (repeats, reconciles) = (entry.spec.idempotent, entry.behaviour.may_reconcile());
+    let mut is_same = true;
+    for difference in comparison::differences(run, waited) {
+        match difference {
+            // This process's clock may be behind that of the process which began the call.
+            DecisionError::Clock => {}
+            DecisionError::Definition
+            | DecisionError::Policy
+            | DecisionError::Roles
+            | DecisionError::Attributes
+            | DecisionError::Tools
+                if repeats || reconciles =>
+            {
+                is_same = false;
+            }
+            _ => return None,
+        }
     }
     run.remembered().label(waited.all_labels());
-    stages::hydrate_waiting(run, waited, call, Reader::Other).map_err(|refused| discard(refused.stop)).ok()
+    let call = ToolCall::text(waited.call_id.clone(), waited.tool.as_str(), waited.arguments.as_str());
+    let hydrated = stages::hydrate_waiting(run, waited, call, Reader::Other).map_err(|refused| discard(refused.stop));
+    hydrated.ok().filter(|hydrated| is_same || !repeats || !stages::asks(run, hydrated))
 }
 
 /// Returns the result of a call that another process may have handed to the gate, if the gate is not needed: the call

@@ -73,10 +73,16 @@ impl LedgerClient<'_> {
         self.0.shared().store.transact(keys, change).await
     }
 
-    /// Closes the call as `outcome_unknown` if its process is gone. Used if the gate does not take the call over: the
-    /// policy refuses it now, or its arguments are unknown.
+    /// Closes the call as `outcome_unknown` if its process is gone.
     pub(in crate::runner) async fn close_abandoned(self, call: &Unfinished) -> Result<(), StoreError> {
         self.end_abandoned(call, ledger::close_abandoned).await
+    }
+
+    /// As [`close_abandoned`](Self::close_abandoned), for a call that this process does not take over: its policy or the
+    /// definition of the tool differs. If the tool can reconcile or repeat the call, the call is left open for a week for a
+    /// process that can.
+    pub(in crate::runner) async fn leave_abandoned(self, call: &Unfinished) -> Result<(), StoreError> {
+        self.end_abandoned(call, ledger::leave_or_close).await
     }
 
     /// As [`close_abandoned`](Self::close_abandoned), for a call that this process could not take over, with the reason,

@@ -54,7 +54,12 @@ pub(in crate::runner) fn refused(pending: &PendingCall, mismatch: DecisionError)
     Refused { stop: Stop::mismatch(mismatch), shown }
 }
 
+/// Returns the first difference between the suspended call and the one that would run now.
 pub(in crate::runner) fn differs(run: &Run, pending: &PendingCall) -> Option<DecisionError> {
+    differences(run, pending).next()
+}
+
+pub(in crate::runner) fn differences(run: &Run, pending: &PendingCall) -> impl Iterator<Item = DecisionError> {
     let (shared, options) = (run.shared(), run.options());
     let definition = shared.catalog.entry(pending.tool.as_str()).map(|entry| entry.spec.definition_hash);
     let checks = [
@@ -67,7 +72,7 @@ pub(in crate::runner) fn differs(run: &Run, pending: &PendingCall) -> Option<Dec
         (!are_within(options.tools.as_ref(), pending.tools.as_ref()), DecisionError::Tools),
         (is_before(shared.clock.now(), pending.created_at), DecisionError::Clock),
     ];
-    checks.into_iter().find(|(differs, _)| *differs).map(|(_, mismatch)| mismatch)
+    checks.into_iter().filter(|(differs, _)| *differs).map(|(_, mismatch)| mismatch)
 }
 
 /// As [`bars_from`], for a waiting call.

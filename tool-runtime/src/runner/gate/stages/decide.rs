@@ -46,6 +46,11 @@ pub(in crate::runner) fn is_denied(run: &Run, hydrated: &Hydrated) -> bool {
     judge(run, hydrated).verdict == Verdict::Deny
 }
 
+/// Whether the policy requires an approval for a call with these arguments.
+pub(in crate::runner) fn asks(run: &Run, hydrated: &Hydrated) -> bool {
+    run.shared().effective(judge(run, hydrated).verdict) == Verdict::RequireApproval
+}
+
 /// Returns how many different deciders have to approve a call with these arguments.
 pub(in crate::runner) fn required_approvals(run: &Run, hydrated: &Hydrated) -> u32 {
     // Most policies never require several, so the rules need not be evaluated.

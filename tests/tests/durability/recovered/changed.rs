@@ -1,0 +1,190 @@
+//! The process that continues a run has another policy, or another definition of the tool.
+
+use serde_json::{Value, json};
+use tool_runtime::registration::{DynamicHandler, DynamicTool};
+use tool_runtime::{ToolCall, ToolEffect};
+
+use super::doors::DOORS;
+use super::swept::{deserted, open};
+use super::*;
+
+/// The difference between the first process and the later ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Newer {
+    Same,
+    /// The policy lets the call run, too.
+    Policy,
+    /// The policy asks a person about the call.
+    Asks,
+    /// The policy denies the call.
+    Denies,
+    /// The tools have other definitions.
+    Definition,
+    /// The arguments of the call do not fit the definitions.
+    Arguments,
+}
+
+impl Newer {
+    pub(super) fn catalog(self, is_later: bool, there: &Arc<There>) -> ToolCatalog {
+        let builder = ToolCatalog::builder().tool::<plain>().tool::<proven>();
+        let builder = match self {
+            Self::Definition | Self::Arguments if !is_later => {
+                ["keyed", "again"].into_iter().fold(builder, |builder, tool| builder.dynamic(self.older(tool, there)))
+            }
+            _ => builder.tool::<Keyed>().tool::<again>(),
+        };
+        builder.build().expect("a catalog")
+    }
+
+    /// The tool as the first process has it.
+    fn older(self, tool: &str, there: &Arc<There>) -> DynamicTool {
+        let ty = if self == Self::Arguments { "integer" } else { "string" };
+        let schema = json!({"type": "object", "properties": {"what": {"type": ty}}, "required": ["what"]});
+        let (name, handler) = (format!("recovered__{tool}"), Arc::new(Older(Arc::clone(there))));
+        DynamicTool::new(name, "An earlier version.", schema, ToolEffect::StateChange, handler)
+            .redact(["$"])
+            .idempotent()
+    }
+
+    pub(super) fn policy(self, is_later: bool, policy: &str) -> String {
+        let tools = "['recovered__keyed', 'recovered__again']";
+        match self {
+            Self::Policy if is_later => format!("{policy}\n[approvals]\nown_calls = true"),
+            Self::Asks if is_later => format!("allowed_tools = {tools}\nrequire_approval_for_tools = {tools}"),
+            Self::Denies if is_later => "allowed_tools = ['recovered__proven']".to_owned(),
+            _ => policy.to_owned(),
+        }
+    }
+}
+
+struct Older(Arc<There>);
+
+#[async_trait]
+impl DynamicHandler for Older {
+    async fn call(&self, _: &Value, context: &ToolContext) -> Result<Value, ToolError> {
+        act(&*self.0, &context.idempotency_key()).await.map(Value::String)
+    }
+}
+
+/// A service that sweeps its store.
+fn is_swept(rig: &Rig) {
+    let doomed = rig.runner().run(ada()).exec(ToolCall::text("c", rig.name(), ARGUMENTS));
+    rig.dies(async move { drop(doomed.await) });
+    rig.later(async { rig.runner().sweep().await.expect("swept") });
+}
+
+/// Runs a call through each door. The process that continues it has this difference.
+fn each(tool: &'static str, dies: Dies, newer: Newer, holds: impl Fn(&Rig, &str)) {
+    for (door, continues) in DOORS.into_iter().chain([("swept", is_swept as fn(&Rig))]) {
+        let rig = Rig { newer, ..Rig::new(tool, dies) };
+        continues(&rig);
+        holds(&rig, door);
+    }
+}
+
+/// The call is still open, and a process of the first version ends it.
+#[track_caller]
+fn is_left(rig: &Rig, door: &str, times: u32) {
+    assert_eq!(runtime().block_on(open(rig)), [("c".to_owned(), true)], "{door}");
+    rig.is_later.store(false, Ordering::Relaxed);
+    if door == "worker" {
+        // The stored run is held to the later policy from now on.
+        return;
+    }
+    runtime().block_on(async { rig.runner().sweep().await.expect("swept") });
+    let (outcome, _, result) = rig.ended();
+    assert_eq!((outcome, result.as_deref(), rig.effects()), (Outcome::Ok, Some(r#""done""#), vec![times]), "{door}");
+}
+
+#[test]
+fn a_policy_that_lets_the_call_run_continues_it() {
+    for tool in TOOLS {
+        for dies in [Dies::Before, Dies::After] {
+            each(tool, dies, Newer::Policy, |rig, door| rig.holds(door, dies));
+        }
+    }
+}
+
+/// To find out what happened needs no approval. To run a call again does, and the approval was not for this policy.
+#[test]
+fn a_policy_that_asks_about_the_call_lets_its_tool_reconcile_it_and_repeats_nothing() {
+    for dies in [Dies::Before, Dies::After] {
+        each("keyed", dies, Newer::Asks, |rig, door| rig.holds(door, dies));
+    }
+    each("again", Dies::After, Newer::Asks, |rig, door| is_left(rig, door, 2));
+}
+
+#[test]
+fn an_approved_call_is_reconciled_under_another_policy_and_not_repeated() {
+    for tool in ["keyed", "again"] {
+        let rig = Rig { newer: Newer::Asks, ..deserted(tool, Dies::After) };
+        rig.later(async { rig.runner().sweep().await.expect("swept") });
+        match tool {
+            "keyed" => rig.holds("swept", Dies::After),
+            _ => is_left(&rig, "swept", 2),
+        }
+    }
+}
+
+#[test]
+fn a_policy_that_denies_the_call_ends_it_as_unknown() {
+    for tool in TOOLS {
+        each(tool, Dies::After, Newer::Denies, |rig, door| {
+            assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some("lost"), None), "{door}: {tool}");
+            assert_eq!(rig.effects(), [1], "{door}: {tool}");
+        });
+    }
+}
+
+/// The tool reads the arguments by its own definition.
+#[test]
+fn a_tool_of_another_definition_continues_the_call() {
+    for tool in ["keyed", "again"] {
+        for dies in [Dies::Before, Dies::After] {
+            each(tool, dies, Newer::Definition, |rig, door| rig.holds(door, dies));
+        }
+    }
+}
+
+/// The call waits for a process that can read its arguments, and is closed after a week without one.
+#[test]
+fn arguments_that_do_not_fit_the_definition_leave_the_call_open() {
+    for tool in ["keyed", "again"] {
+        let rig = Rig { newer: Newer::Arguments, ..Rig::new(tool, Dies::After) };
+        let doomed = rig.runner().run(ada()).exec(ToolCall::text("c", rig.name(), r#"{"what":7}"#));
+        rig.dies(async move { drop(doomed.await) });
+        rig.later(async {
+            rig.runner().sweep().await.expect("swept");
+            assert_eq!(open(&rig).await, [("c".to_owned(), true)], "{tool}");
+            rig.clock.advance(Duration::from_hours(7 * 24));
+            rig.runner().sweep().await.expect("swept");
+        });
+        assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some("lost"), None), "{tool}");
+    }
+}
+
+/// A person asks the tool after the call was closed.
+#[test]
+fn a_recorded_call_is_reconciled_under_another_policy() {
+    for newer in [Newer::Asks, Newer::Policy] {
+        let rig = Rig { newer, ..Rig::new("keyed", Dies::After) };
+        *of(&rig.there.looks) = Looks::Panics;
+        is_swept(&first_of(&rig));
+        *of(&rig.there.looks) = Looks::Normally;
+        rig.later(async {
+            let run = rig.runner().run(ada());
+            let settled = run.settle(&"c".into(), Reconciled::Unknown, &grace()).await.expect("it is unknown");
+            assert_eq!((settled.outcome(), settled.to_model()), (Outcome::Ok, "found rent".into()), "{newer:?}");
+        });
+    }
+}
+
+/// The same parts, with processes of the first version only.
+fn first_of(rig: &Rig) -> Rig {
+    let (clock, store, there) = (Arc::clone(&rig.clock), Arc::clone(&rig.store), Arc::clone(&rig.there));
+    Rig { clock, store, there, tool: rig.tool, asks: false, newer: Newer::Same, is_later: AtomicBool::new(false) }
+}
+
+fn grace() -> tool_runtime::call::Decider {
+    tool_runtime::call::Decider::new("grace").tenant("acme")
+}
