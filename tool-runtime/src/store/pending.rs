@@ -165,7 +165,8 @@ impl PendingCall {
         let party = (&self.run_id, &self.tenant, &self.principal);
         let shown = (&self.tool, self.definition_hash, &self.shown_arguments);
         let asked = (party, self.suspension, self.created_at, shown, inner);
-        match (&*self.unknown, &self.replaced, &self.world) {
+        let unknown: Vec<_> = self.unknown.iter().map(UnknownCall::shown).collect();
+        match (&*unknown, &self.replaced, &self.world) {
             ([], None, None) => Question::of(&self.call_id, &asked),
             (unknown, None, None) => Question::of(&self.call_id, &(asked, unknown)),
             (unknown, None, Some(world)) => Question::of(&self.call_id, &(asked, unknown, world)),

@@ -3,6 +3,7 @@
 use tests::Shown as _;
 use tool_runtime::call::{ArgumentDigest, DigestKey};
 use tool_runtime::store::{Chain, DecisionRecord, Key, Transaction, Verification};
+use tool_runtime::testing::ManualClock;
 use tool_runtime::tool::Hash;
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
@@ -19,6 +20,17 @@ fn open_safe(
 ) -> Result<bool, ToolError> {
     let _ = (note, pin);
     Ok(true)
+}
+
+/// Opens a vault that never answers.
+#[tool(name = "waiting__vault", effect = state_change, timeout = "1s", redact = ["$"])]
+async fn open_vault(
+    /// The code of the vault.
+    #[arg(sensitive)]
+    pin: String,
+) -> Result<bool, ToolError> {
+    let _ = pin;
+    std::future::pending().await
 }
 
 const ASKS: &str = r#"
@@ -129,6 +141,27 @@ async fn without_its_key_a_record_stays_verifiable() {
     let keys = [first, second].map(|digest| digest.key_id().expect("a key"));
     assert!(verified.findings.is_empty());
     assert_eq!(verified.digest_keys, keys.into(), "the keys whose digests do not compare");
+}
+
+/// The approver of a call with an unknown twin, and the readers of its question, do not learn sensitive arguments: the
+/// question of a call with other ones is the same.
+#[tokio::test(start_paused = true)]
+async fn a_sensitive_argument_cannot_be_guessed_from_the_question_of_a_twin() {
+    let mut questions = Vec::new();
+    for pin in ["4711", "4712"] {
+        let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().expect("a time")));
+        let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+        let policy = ToolPolicy::from_toml("allowed_tools = ['waiting__vault']");
+        let catalog = ToolCatalog::builder().tool::<open_vault>().build().expect("a catalog");
+        let builder = ToolRunner::builder(catalog, policy.expect("a policy")).approvals(true).clock(clock);
+        let run = builder.store(store).build().expect("a runner").run(ada());
+        let call = |id: &str| ToolCall::text(id, "waiting__vault", format!(r#"{{"pin":"{pin}"}}"#));
+        assert_eq!(run.exec(call("first")).await.outcome(), Outcome::OutcomeUnknown);
+        let twin = run.exec(call("twin")).await;
+        assert_eq!(twin.outcome(), Outcome::ApprovalRequired);
+        questions.push(twin.question().expect("it waits").to_string());
+    }
+    assert_eq!(questions[0], questions[1]);
 }
 
 /// Two processes that need a key at the same time get the same one.

@@ -83,6 +83,14 @@ pub(crate) struct UnknownCall {
     pub(crate) known: Option<KnownOutcome>,
 }
 
+impl UnknownCall {
+    /// Returns the members that a question about a later call is made of. The idempotency key is not among them: its hash
+    /// has no secret, so sensitive arguments could be guessed from the question.
+    pub(crate) fn shown(&self) -> impl Serialize {
+        (&self.run_id, &self.call_id, self.since, self.cause, self.is_once, self.known)
+    }
+}
+
 /// The outcome of a call that was unknown before, as a waiting call of the same effect names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
