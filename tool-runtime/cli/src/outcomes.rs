@@ -5,7 +5,7 @@ use serde::Serialize;
 use tool_runtime::agent::RunQueue;
 use tool_runtime::call::CallId;
 use tool_runtime::runner::ResumeError;
-use tool_runtime::store::RecordFilter;
+use tool_runtime::store::{RecordFilter, Store};
 use tool_runtime::{Outcome, Reconciled, ToolExecResult, ToolInvocationRecord};
 
 use crate::exit::{Exit, Failure};
@@ -93,7 +93,11 @@ pub(super) async fn outcomes(cli: &Cli<'_>, action: Outcomes) -> Result<Exit, Fa
     let (calls, exit) = terminal::readable(store.unsettled_calls(&RecordFilter::default()).await?);
     let (calls, foreign): (Vec<_>, Vec<_>) = calls.into_iter().partition(|record| record.tenant == tenant);
     match action {
-        Outcomes::List => list(cli, &calls).map(|()| exit),
+        Outcomes::List => {
+            list(cli, &calls)?;
+            note_open(&*store, tenant.as_deref()).await?;
+            Ok(exit)
+        }
         Outcomes::Settle(asked) => Box::pin(settle(cli, &calls, &foreign, asked)).await,
     }
 }
@@ -107,6 +111,22 @@ fn list(cli: &Cli<'_>, calls: &[ToolInvocationRecord]) -> Result<(), Failure> {
     } else {
         let cells: Vec<_> = rows.iter().map(OutcomeRow::cells).collect();
         table::print(["SINCE", "TOOL", "CAUSE", "PRINCIPAL", "RUN", "ARGUMENTS", "CALL"], &cells);
+    }
+    Ok(())
+}
+
+/// Tells that calls of processes that died are not in the list, because they have no end yet.
+async fn note_open(store: &dyn Store, tenant: Option<&str>) -> Result<(), Failure> {
+    let open = store.unfinished_calls(&RecordFilter::default()).await?;
+    let theirs = open.iter().flatten().filter(|call| call.is_abandoned && call.tenant.as_deref() == tenant);
+    match theirs.count() {
+        0 => {}
+        1 => terminal::note("1 call of a process that died has no end yet; see `audit open` and `store sweep`"),
+        count => {
+            terminal::note(&format!(
+                "{count} calls of processes that died have no end yet; see `audit open` and `store sweep`"
+            ));
+        }
     }
     Ok(())
 }

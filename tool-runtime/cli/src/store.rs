@@ -36,6 +36,9 @@ pub(crate) enum StoreAction {
         /// Stop after this time, for example 10s; the next sweep continues
         #[arg(long = "for", value_name = "TIME", value_parser = values::time, default_value = "60s")]
         time: Duration,
+        /// Let the tools of this program reconcile or repeat calls first, under the policy of this command
+        #[arg(long, conflicts_with = "time")]
+        tools: bool,
     },
     /// Let workers continue a run that was held back
     Release {
@@ -47,8 +50,8 @@ pub(crate) enum StoreAction {
 /// The calls that `store sweep` closes, for its help.
 const SWEEP_HELP: &str = "\
 A call is closed if it has no end, its lease has ended, and no worker, server or engine has its run. It ends as \
-`outcome_unknown` and is then in `outcomes list`; `audit open` lists it before. No tool runs: a call that its tool may \
-reconcile or repeat is left to a program that has the tool, for a week.
+`outcome_unknown` and is then in `outcomes list`; `audit open` lists it before. Without --tools, no tool runs: a \
+call that its tool may reconcile or repeat is left open for a week, for a program that has the tool.
 A service that restores its runs itself must do so first: it could have continued such a call.
 Commands sweep the store of the data folder by themselves, but never one that --store names.";
 
@@ -210,9 +213,10 @@ pub(super) async fn command(cli: &Cli<'_>, action: &StoreAction) -> Result<Exit,
     match action {
         StoreAction::Migrate => migrate(cli, url).await,
         StoreAction::Restored { anchors } => restored(cli, url, anchors).await,
-        StoreAction::Sweep { time } => {
+        StoreAction::Sweep { time, tools } => {
             let store = cli.existing_records("`--store URL`").await?;
-            let removed = sweep(&*store, *time).await?;
+            let removed =
+                if *tools { Some(cli.open().await?.runner.sweep().await?) } else { sweep(&*store, *time).await? };
             terminal::line(&match removed {
                 _ if cli.settings.json => json!({"removed": removed, "complete": removed.is_some()}).to_string(),
                 Some(removed) => format!("swept; {removed} expired documents removed"),

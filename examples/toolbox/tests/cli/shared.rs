@@ -1,11 +1,13 @@
 //! Approvals, grants and conversations at the keyboard over a store that workers share.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use office_tools::Failure;
 use office_tools::mail::{Mail, Mailer, send_email};
+use office_tools::tasks::{Task, TaskChange, TaskWriter, create_task};
 use serde_json::{Value, json};
 use tool_runtime::call::Decider;
 use tool_runtime::runner::{ApprovalDecision, Grant};
@@ -14,6 +16,7 @@ use tool_runtime::{
     Capabilities, Outcome, Run, RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool,
 };
 use tool_runtime_sql::{SqlOptions, SqlStore};
+use uuid::Uuid;
 
 use crate::endpoint::{Endpoint, call, held, text};
 use crate::rig::{Ended, Rig, TASK};
@@ -529,6 +532,16 @@ impl Mailer for Silent {
     }
 }
 
+/// Copies a store as a process leaves it if it is killed now. The lease of its call has ended in the copy.
+fn killed(app: &Path, file: &Path) {
+    let app = rusqlite::Connection::open(app).unwrap();
+    app.execute("VACUUM INTO ?1", [file.to_str().unwrap()]).unwrap();
+    let left = rusqlite::Connection::open(file).unwrap();
+    let ended = "UPDATE tool_runtime_documents SET due = 0, body = json_set(body, (SELECT fullkey FROM json_tree(body) \
+                 WHERE key = 'until'), strftime('%Y-%m-%dT%H:%M:%SZ', 'now', '-1 minutes')) WHERE space = 'call'";
+    assert_eq!(left.execute(ended, []).unwrap(), 1);
+}
+
 /// A call of a process that was killed is closed by both doors: at each command on the store of the data folder, and by
 /// `store sweep` on a store of a service, which no other command sweeps.
 #[tokio::test]
@@ -552,12 +565,7 @@ async fn a_call_of_a_killed_process_is_swept_through_both_doors() {
     let own = Rig::new();
     std::fs::create_dir_all(own.path("data")).unwrap();
     for file in [rig.path("shared.db"), own.path("data/tool-runtime.db")] {
-        let app = rusqlite::Connection::open(rig.path("app.db")).unwrap();
-        app.execute("VACUUM INTO ?1", [file.to_str().unwrap()]).unwrap();
-        let left = rusqlite::Connection::open(&file).unwrap();
-        let ended = "UPDATE tool_runtime_documents SET due = 0, body = json_set(body, (SELECT fullkey FROM json_tree(body) \
-                     WHERE key = 'until'), '2026-01-01T00:00:00Z') WHERE space = 'call'";
-        assert_eq!(left.execute(ended, []).unwrap(), 1);
+        killed(&rig.path("app.db"), &file);
     }
     call.abort();
 
@@ -584,6 +592,55 @@ async fn a_call_of_a_killed_process_is_swept_through_both_doors() {
     // The store of the data folder: any command.
     let unknown = own.run(&["--json", "outcomes", "list"]).code(0).json();
     assert_eq!((&unknown[0]["call"], &unknown[0]["cause"]), (&json!("c1"), &json!("lost")));
+}
+
+/// A file that never ends a write.
+struct Stuck(Arc<tokio::sync::Notify>);
+
+#[async_trait]
+impl TaskWriter for Stuck {
+    async fn create(&self, _: Task) -> Result<Task, Failure> {
+        self.0.notify_one();
+        std::future::pending().await
+    }
+
+    async fn update(&self, _: Uuid, _: TaskChange) -> Result<Task, Failure> {
+        std::future::pending().await
+    }
+
+    async fn delete(&self, _: Uuid) -> Result<(), Failure> {
+        std::future::pending().await
+    }
+}
+
+/// `store sweep --tools` repeats a call of an `idempotent` tool whose process was killed. No other command does.
+#[tokio::test]
+async fn a_call_of_a_killed_process_is_repeated_on_request() {
+    let rig = Rig::new();
+    std::fs::create_dir_all(rig.path("data")).unwrap();
+    let (store, began) = (SqlStore::sqlite(rig.path("app.db"), SqlOptions::new()).await.unwrap(), Arc::default());
+    let runner = ToolRunner::builder(
+        ToolCatalog::builder().tool::<create_task>().build().unwrap(),
+        ToolPolicy::allow(["tasks__create_task"]),
+    )
+    .capabilities(Capabilities::new().with(Arc::new(Stuck(Arc::clone(&began))) as Arc<dyn TaskWriter>))
+    .store(Arc::new(store))
+    .build()
+    .unwrap();
+    let run = runner.run(RunOptions::new().run_id("order-1").principal("ada").tenant("example-org"));
+    let call = tokio::spawn(run.exec(ToolCall::text("c1", "tasks__create_task", r#"{"title":"Canary"}"#)));
+    began.notified().await;
+    killed(&rig.path("app.db"), &rig.path("data/tool-runtime.db"));
+    call.abort();
+
+    let outcomes = rig.run(&["outcomes", "list"]).code(0);
+    assert!(outcomes.stderr.contains("1 call of a process that died has no end yet"), "{outcomes:?}");
+    assert!(rig.run(&["audit", "open"]).code(0).stdout.contains("abandoned"));
+    assert!(!rig.run(&["call", "tasks__list_tasks"]).code(0).stdout.contains("Canary"), "it did not run again");
+    rig.run(&["store", "sweep", "--tools", "--for", "1s"]).code(2);
+    rig.run(&["store", "sweep", "--tools"]).code(0);
+    assert!(rig.run(&["call", "tasks__list_tasks"]).code(0).stdout.contains("Canary"));
+    assert_eq!(rig.run(&["--json", "audit", "open"]).code(0).stdout, "");
 }
 
 /// A call whose outcome is unknown is listed and settled from a shell, once, by a person who may decide on it.
