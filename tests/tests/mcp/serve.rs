@@ -2,6 +2,7 @@
 
 mod auth;
 mod calls;
+mod changed;
 mod effects;
 mod ends;
 mod held;

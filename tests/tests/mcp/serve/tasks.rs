@@ -123,7 +123,7 @@ async fn over_http_as(server: &McpServer, user: &str, patient: Patient) -> Clien
     rmcp::service::serve_client_with_lifecycle(patient, transport(address, user), mode).await.expect("a server")
 }
 
-async fn task(client: &Client, name: &str, arguments: Value) -> Task {
+pub(crate) async fn task(client: &Client, name: &str, arguments: Value) -> Task {
     match client.call_tool_once(request(name, arguments)).await.unwrap() {
         CallToolResponse::Task(created) => created.task,
         other => panic!("no task: {other:?}"),
