@@ -6,7 +6,7 @@ mod changed;
 mod effects;
 mod ends;
 mod held;
-mod http;
+pub(crate) mod http;
 #[cfg(unix)]
 mod killed;
 mod left;

@@ -11,27 +11,30 @@ use crate::store::{Key, PendingCall, StoreError};
 /// Returns what has changed since a call began to wait, so that this process refuses each approval of it. `None` if
 /// nothing has, or the process does not have the tool: a server may still list it.
 ///
-/// A graph is compared together with the call that it waits for.
+/// A graph is compared together with the call that it waits for, whose run has the same policy, or the one that a script
+/// derives from it.
 pub(in crate::runner) async fn change_since(
     run: &Run,
     call: &PendingCall,
 ) -> Result<Option<DecisionError>, StoreError> {
-    let (mut within, mut change) = (call.graph.clone(), change_of(run, call));
-    while change.is_none()
-        && let Some(graph) = within
-    {
-        let (tenant, principal) = (call.tenant.as_deref(), call.principal.as_deref());
-        let key = Key::waiting(Arc::clone(&graph.run_id), tenant, principal, &graph.call_id);
-        let waiting = run.shared().store.waiting(key).await.map_err(|error| run.store_unread(error))?;
-        change = waiting.as_ref().and_then(|waiting| change_of(run, &waiting.call));
-        within = waiting.and_then(|waiting| waiting.call.graph);
+    let change = comparison::differs(run, call);
+    let change = change.filter(|why| matches!(why, DecisionError::Definition | DecisionError::Policy));
+    match &call.graph {
+        _ if !has_tool(run, call) => Ok(None),
+        Some(graph) if change.is_none() => {
+            let (tenant, principal) = (call.tenant.as_deref(), call.principal.as_deref());
+            let key = Key::waiting(Arc::clone(&graph.run_id), tenant, principal, &graph.call_id);
+            let waiting = run.shared().store.waiting(key).await.map_err(|error| run.store_unread(error))?;
+            let inner = waiting.map(|waiting| waiting.call).filter(|inner| has_tool(run, inner));
+            let change = inner.and_then(|inner| comparison::differs(run, &inner));
+            Ok(change.filter(|why| *why == DecisionError::Definition))
+        }
+        _ => Ok(change),
     }
-    Ok(change)
 }
 
-fn change_of(run: &Run, call: &PendingCall) -> Option<DecisionError> {
-    run.shared().catalog.entry(call.tool.as_str())?;
-    comparison::differs(run, call).filter(|why| matches!(why, DecisionError::Definition | DecisionError::Policy))
+fn has_tool(run: &Run, call: &PendingCall) -> bool {
+    run.shared().catalog.entry(call.tool.as_str()).is_some()
 }
 
 /// Ends such a call as if the time for its approval were over. Its caller can make it again.
