@@ -278,7 +278,7 @@ async fn works(agent: &Agent, runner: &ToolRunner, state: &str) {
         }
     };
     let worker = Worker::new(agent.clone(), runner.clone()).lease(LEASE);
-    let worked = tokio::time::timeout(Duration::from_mins(1), worker.run(reached)).await;
+    let worked = tokio::time::timeout(Duration::from_hours(1), worker.run(reached)).await;
     worked.expect("it is reached").expect("it works");
 }
 

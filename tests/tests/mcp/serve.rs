@@ -2,10 +2,11 @@
 
 mod auth;
 mod calls;
+mod changed;
 mod effects;
 mod ends;
 mod held;
-mod http;
+pub(crate) mod http;
 #[cfg(unix)]
 mod killed;
 mod left;

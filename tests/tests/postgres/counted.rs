@@ -199,7 +199,7 @@ async fn a_held_lock_delays_its_own_run_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_server_counts_each_change_once() {
     let mut server = Postgres::start();
-    let patience = std::time::Duration::from_mins(1);
+    let patience = std::time::Duration::from_hours(1);
     let store = SqlStore::postgres(&server.url("once"), SqlOptions::new().patience(patience)).await.unwrap();
     let (stop, done) = (Arc::<std::sync::atomic::AtomicBool>::default(), Arc::<AtomicUsize>::default());
     let writers: Vec<_> = (0..12)

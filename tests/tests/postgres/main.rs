@@ -211,7 +211,7 @@ async fn a_poll_replaces_a_lost_notification() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_killed_in_a_transaction_has_none_of_it() {
     let mut server = Postgres::start();
-    let store = SqlStore::postgres(&server.url("middle"), SqlOptions::new().patience(Duration::from_mins(1))).await;
+    let store = SqlStore::postgres(&server.url("middle"), SqlOptions::new().patience(Duration::from_hours(1))).await;
     let store = store.unwrap();
     put(&store, "run", "before").await.unwrap();
     // The table is empty after a crash, so that the same write is held up once.
@@ -270,7 +270,7 @@ async fn every_commit_is_synchronous_and_several_make_the_tables() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_killed_loses_and_doubles_nothing() {
     let mut server = Postgres::start();
-    let store = SqlStore::postgres(&server.url("killed"), SqlOptions::new().patience(Duration::from_mins(1))).await;
+    let store = SqlStore::postgres(&server.url("killed"), SqlOptions::new().patience(Duration::from_hours(1))).await;
     let store = store.unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (0..8)

@@ -64,7 +64,7 @@ async fn a_restart_behind_a_proxy_fails_no_call() {
     let mut server = Postgres::start();
     let (port, counts) = proxy(&server).await;
     let url = server.tcp_url(port, "proxied");
-    let options = SqlOptions::new().patience(Duration::from_mins(2));
+    let options = SqlOptions::new().patience(Duration::from_hours(1));
     let store = SqlStore::postgres(&url, options.clone()).await.unwrap();
     let (stop, failed) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
     let writers: Vec<_> = (0..4)

@@ -3,6 +3,8 @@
 pub(super) mod abandon;
 pub(super) mod approval;
 pub(super) mod approval_rules;
+#[cfg(feature = "mcp-server")]
+pub(super) mod changed;
 pub(super) mod client;
 pub(super) mod comparison;
 pub(crate) mod counting;

@@ -100,7 +100,7 @@ impl Rig {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_mins(1), settled).await.expect("it has ended");
+        tokio::time::timeout(Duration::from_hours(1), settled).await.expect("it has ended");
     }
 }
 

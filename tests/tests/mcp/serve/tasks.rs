@@ -24,7 +24,7 @@ use tool_runtime::capability::Elicit;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, McpServerBuilder, Peer};
 use tool_runtime::media::Media;
 use tool_runtime::runner::{ApprovalDecision, Failure, ResumeError};
-use tool_runtime::store::{MemoryStore, PendingCall, RecordFilter, Store};
+use tool_runtime::store::{DocumentKind, MemoryStore, PendingCall, Query, RecordFilter, Store};
 use tool_runtime::testing::ManualClock;
 use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolContext, ToolError, ToolPolicy, ToolRunner, WithMedia, tool};
 use tool_runtime_sql::{SqlOptions, SqlStore};
@@ -123,7 +123,7 @@ async fn over_http_as(server: &McpServer, user: &str, patient: Patient) -> Clien
     rmcp::service::serve_client_with_lifecycle(patient, transport(address, user), mode).await.expect("a server")
 }
 
-async fn task(client: &Client, name: &str, arguments: Value) -> Task {
+pub(crate) async fn task(client: &Client, name: &str, arguments: Value) -> Task {
     match client.call_tool_once(request(name, arguments)).await.unwrap() {
         CallToolResponse::Task(created) => created.task,
         other => panic!("no task: {other:?}"),
@@ -637,11 +637,13 @@ async fn an_unauthorised_decision_changes_nothing() {
     decide(&store, ApprovalDecision::ApproveEdited("{}".to_owned())).await;
     let edited = ApprovalDecision::ApproveEdited(r#"{"text":"edited"}"#.to_owned());
     let input = Input::new().decide(&call.question(), edited, &Decider::new("grace").tenant("acme"));
-    while let Err(refused) = queue.post(&call.run_id, Some("acme"), &input).await {
-        assert!(matches!(refused, ResumeError::NotWaiting(_)), "{refused:?}");
+    let refused = queue.post(&call.run_id, Some("acme"), &input).await;
+    assert!(matches!(refused, Err(ResumeError::NotWaiting(_))), "{refused:?}");
+    while !store.list(&Query::new(DocumentKind::Post)).await.unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // Decisions next to one that is on its way are refused, and recorded.
+    queue.post(&call.run_id, Some("acme"), &input).await.unwrap();
+    // A decision next to one that is on its way is refused, and recorded.
     let mut refused = refusals(&*store).await.split_off(3);
     refused.retain(|one| *one != (Outcome::ApprovalMismatch, Some(DecisionError::NotPending)));
     assert_eq!(refused, [(Outcome::ValidationError, None)]);
@@ -693,7 +695,7 @@ async fn a_task_does_not_last_for_ever() {
     clock.advance(Duration::from_secs(601));
     assert_eq!(code(get(&client, &created.task_id).await.unwrap_err()).0, -32602);
     // Nothing of it is left but its record.
-    let query = tool_runtime::store::Query::new(tool_runtime::store::DocumentKind::Run);
+    let query = Query::new(DocumentKind::Run);
     while !store.list(&query).await.unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -24,6 +24,7 @@ async fn look_after(server: Weak<Served>) {
     loop {
         let Some(served) = server.upgrade() else { return };
         let closing = served.calls.closing().clone();
+        served.tasks.begin(&served.runner).await;
         // The server waits for a tool that runs again, as for any other call.
         if let Ok(_room) = served.calls.tend() {
             tokio::select! {

@@ -8,6 +8,7 @@
 //! finds a task when its client queries it.
 
 mod attending;
+mod changed;
 mod dialogue;
 mod entering;
 mod held;
@@ -23,8 +24,10 @@ mod task_runner;
 mod unsettled;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+
+use jiff::Timestamp;
 
 use crate::call::CallId;
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
@@ -42,6 +45,8 @@ pub(super) use running::{Answered, Running, asking, questions};
 pub(super) struct Tasks {
     by_run: Mutex<HashMap<String, Arc<RunTasks>>>,
     limits: Limits,
+    /// When the server began, by the clock of the store.
+    began: Arc<OnceLock<Timestamp>>,
 }
 
 /// A server's limits for suspended calls.
@@ -85,7 +90,7 @@ enum NotSuspended {
 
 impl Tasks {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { by_run: Mutex::default(), limits }
+        Self { by_run: Mutex::default(), limits, began: Arc::default() }
     }
 
     /// Whether the server has tasks.
@@ -120,11 +125,16 @@ impl Tasks {
         }
         let known = by_run.get(run.id()).cloned();
         let is_new = known.is_none();
-        let run_tasks = known.unwrap_or_else(|| Arc::new(RunTasks::new(run.clone(), party.clone(), self.limits.asks)));
+        let run_tasks = known.unwrap_or_else(|| self.tasks_of(run.clone(), party.clone()));
         // Added before the insertion, so that no other task sees an empty `RunTasks` and removes it.
         add(&run_tasks);
         by_run.insert(run.id().to_owned(), Arc::clone(&run_tasks));
         Ok((run_tasks, is_new))
+    }
+
+    /// Returns the tasks of a run that has none here.
+    fn tasks_of(&self, run: Run, party: RunOptions) -> Arc<RunTasks> {
+        Arc::new(RunTasks::new(run, party, (self.limits.asks, Arc::clone(&self.began))))
     }
 
     /// Whether this server continues a run of the store.

@@ -137,16 +137,25 @@ async fn count(
 
 /// See [`Run::expire`].
 pub(in crate::runner) async fn expire(run: &Run, question: &Question) -> Result<ToolExecResult, ResumeError> {
+    expire_with(run, question, Stop::new(Outcome::ApprovalExpired)).await
+}
+
+/// As [`expire`], with this end for a call that had no effect.
+pub(in crate::runner) async fn expire_with(
+    run: &Run,
+    question: &Question,
+    stop: Stop,
+) -> Result<ToolExecResult, ResumeError> {
     let purpose = Purpose::Close(Some(Suspension::Approval));
     let given = Given { purpose, kind: DecisionKind::Expired, decider: None, question: Some(question) };
     match reopen(run, question.call_id(), given, |_, _| Ok(())).await? {
         Reopened::Mismatch(result) => Ok(result),
         Reopened::Open(mut open, ()) => {
             let left = open.graph();
-            let mut stop = Stop::new(Outcome::ApprovalExpired);
-            if let Some(graph) = &left {
-                stop = stop_graph(&mut open, graph, stop);
-            }
+            let stop = match &left {
+                Some(graph) => stop_graph(&mut open, graph, stop),
+                None => stop,
+            };
             let result = Box::pin(open.finish_waiting(Err(stop))).await?;
             orphans::leave(run, result.call_id(), left).await;
             Ok(result)

@@ -35,7 +35,7 @@ use crate::mcp::serve::tasks::{Tasks, Ticket};
 use crate::runner::ServedRuns;
 use crate::runner::ledger::recover;
 use crate::runner::{Run, RunOptions, ToolRunner};
-use crate::store::StoreError;
+use crate::store::{PendingCall, StoreError};
 
 /// The interval of progress reports to the client of a held request, and of reads of other processes' changes.
 const BEAT: Duration = Duration::from_secs(5);
@@ -144,10 +144,13 @@ impl Tasks {
             }
             let ticket = Ticket { run_tasks, call };
             if !ticket.run_tasks.is_delivered(&ticket.call).await && ticket.look(server).await?.is_some() {
-                return Ok(Some(ticket));
+                if !ticket.run_tasks.is_made_anew(&ticket.call) {
+                    return Ok(Some(ticket));
+                }
+                ticket.run_tasks.mark_delivered(&ticket.call, true);
             }
         }
-        // The call is over, or its party has other rights.
+        // The call is over, or its party has other rights, or the call was made under other rules.
         ServedRuns(runner).forget(asked_as, known).await.map_err(|error| failed(&error))?;
         Ok(None)
     }
@@ -205,7 +208,7 @@ impl Tasks {
                         }
                     }
                     let now = Instant::now();
-                    if now >= until && (now >= carried || !self.is_posted(server, ticket).await?) {
+                    if now >= until && (now >= carried || !self.is_posted(server, ticket, waits).await?) {
                         // A decision can have been carried out, and removed, between the two reads.
                         let look = ticket.look(server).await?.ok_or_else(unknown)?;
                         if matches!(look.state, State::Waits(_)) {
@@ -274,8 +277,17 @@ impl Tasks {
         }
     }
 
-    /// Whether a decision on a suspended call is in the post of its run.
-    async fn is_posted(&self, server: &McpServer, Ticket { run_tasks, call }: &Ticket) -> Result<bool, ErrorData> {
+    /// Whether a decision on a suspended call is in the post of its run, and this server carries it out.
+    async fn is_posted(
+        &self,
+        server: &McpServer,
+        Ticket { run_tasks, call }: &Ticket,
+        waits: &PendingCall,
+    ) -> Result<bool, ErrorData> {
+        let left = run_tasks.is_left_to_others(&server.0.runner, waits).await;
+        if left.map_err(|error| failed(&error))? {
+            return Ok(false);
+        }
         let posts = ServedRuns(&server.0.runner).posted_to(&run_tasks.run).await.map_err(|error| failed(&error))?;
         let decides = |input: Input| input.into_decisions().iter().any(|(decided, ..)| decided.call_id() == call);
         Ok(posts.iter().any(|(_, post)| serde_json::from_str(&post.body).is_ok_and(decides)))

@@ -234,7 +234,7 @@ impl Tasks {
             Err(ResumeError::Store(error)) => return Err(error),
             Err(_) => return Ok(None),
         };
-        let run_tasks = Arc::new(RunTasks::new(run, party, self.limits.asks));
+        let run_tasks = self.tasks_of(run, party);
         saved.tasks.into_iter().for_each(|(id, task)| run_tasks.add_stored(id, task));
         run_tasks.restored(document);
         let mut by_run = self.by_run();

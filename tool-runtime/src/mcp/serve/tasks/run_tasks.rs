@@ -1,7 +1,7 @@
 //! [`RunTasks`]: the tasks of one run. The store has the state of each; a result with its files stays here for a while.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -32,6 +32,8 @@ pub(super) struct RunTasks {
     pub(super) party: RunOptions,
     /// Whether the server may ask the client to decide on calls of its own principal.
     pub(super) asks: bool,
+    /// When the server began, by the clock of the store.
+    pub(super) began: Arc<OnceLock<Timestamp>>,
     calls: Mutex<BTreeMap<CallId, Entry>>,
     /// The stored document of these tasks; `None` if there is none.
     pub(super) kept: Mutex<Option<Arc<str>>>,
@@ -54,6 +56,8 @@ pub(super) struct Entry {
     /// others find that it runs.
     running: Option<(CancellationToken, usize)>,
     pub(super) ended: Option<(ToolExecResult, Timestamp)>,
+    /// Whether it ended here, without an effect, because the policy or the definition of its tool has changed.
+    pub(super) is_changed: bool,
     /// Its unknown outcome, if it has one.
     pub(super) outcome: UnknownOutcome,
     /// The requests that are held until the call ends, the oldest first, with the capabilities that the client of each
@@ -95,9 +99,9 @@ pub(super) enum State {
 }
 
 impl RunTasks {
-    pub(super) fn new(run: Run, party: RunOptions, asks: bool) -> Self {
+    pub(super) fn new(run: Run, party: RunOptions, (asks, began): (bool, Arc<OnceLock<Timestamp>>)) -> Self {
         let (calls, kept) = (Mutex::default(), Mutex::default());
-        Self { run, party, asks, calls, kept, changed: Notify::new(), news: watch::Sender::default() }
+        Self { run, party, asks, began, calls, kept, changed: Notify::new(), news: watch::Sender::default() }
     }
 
     pub(super) fn calls(&self) -> MutexGuard<'_, BTreeMap<CallId, Entry>> {
@@ -199,10 +203,14 @@ impl RunTasks {
         if let Some(pending) = self.run.pending(id).await? {
             // The read has corrected the clock, if it was set.
             let now = ServedRuns(runner).now();
-            if !pending.is_expired(now) {
+            let ended = if pending.is_expired(now) {
+                self.run.expire(&pending.question()).await
+            } else if let Some(change) = self.change_since(runner, &pending).await? {
+                self.expire_changed(&pending, change).await
+            } else {
                 return Ok(look(State::Waits(Box::new(pending))));
-            }
-            match self.run.expire(&pending.question()).await {
+            };
+            match ended {
                 // It asks another question since, and still waits.
                 Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
                     if let Some(pending) = self.run.pending(id).await? {
@@ -362,7 +370,8 @@ impl Entry {
     fn new(saved: SavedTask, questions: Arc<Questions>, running: Option<CancellationToken>) -> Self {
         let (updated, running) = (saved.created, running.map(|running| (running, 1)));
         let (attending, reported, outcome) = (BTreeMap::new(), DeliveryState::No, UnknownOutcome::default());
-        Self { saved, updated, asked: 0, refused: 0, questions, running, ended: None, outcome, attending, reported }
+        let (asked, refused, ended, is_changed) = (0, 0, None, false);
+        Self { saved, updated, asked, refused, questions, running, ended, is_changed, outcome, attending, reported }
     }
 
     /// Returns the time from which the task may be removed.

@@ -111,7 +111,7 @@ async fn is_left(served: &Served, run_tasks: &RunTasks, post: &Post, failed_call
                 return true;
             }
         }
-        if run_tasks.is_left(id) {
+        if run_tasks.is_left(id) || is_left_to_others(served, run_tasks, &question).await {
             return true;
         }
     }
@@ -129,6 +129,20 @@ async fn asks(served: &Served, run_tasks: &RunTasks, question: &Question) -> boo
             true
         }
     }
+}
+
+/// Whether another server can carry out an approval that this one would refuse.
+async fn is_left_to_others(served: &Served, run_tasks: &RunTasks, question: &Question) -> bool {
+    let left = async {
+        match run_tasks.run.pending(question.call_id()).await? {
+            Some(call) if call.question() == *question => run_tasks.is_left_to_others(&served.runner, &call).await,
+            _ => Ok(false),
+        }
+    };
+    left.await.unwrap_or_else(|error: StoreError| {
+        discard(error);
+        true
+    })
 }
 
 /// Carries out a message, and removes it. Returns its id.

@@ -115,7 +115,7 @@ async fn malformed_answers_change_nothing() {
             answer(&client, &id, &key, malformed.clone()).await;
             asked(&client, &id).await.0
         };
-        let now = tokio::time::timeout(Duration::from_secs(5), answered).await;
+        let now = tokio::time::timeout(Duration::from_hours(1), answered).await;
         assert_eq!(now.as_ref(), Ok(&key), "{malformed}");
     }
     for other in ["outcome-", "outcome-0", "outcome-2", "outcome-01", "outcome-18446744073709551616", "outcome"] {
