@@ -35,6 +35,7 @@ use crate::runner::{Run, RunOptions, ServedRun};
 
 use status::task_id;
 
+pub(super) use changed::begin;
 pub(super) use entering::{Entered, Entering, Waiting};
 pub(super) use held::{Guest, HeldAnswer};
 pub(super) use left::Left;

@@ -1,4 +1,6 @@
 //! [`RunTasks`]: the tasks of one run. The store has the state of each; a result with its files stays here for a while.
+//!
+//! The file is long because each state of a task is here, together with each change of it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallId, Decider, Outcome, Question, ToolExecResult};
 use crate::capability::{Capabilities, Elicit};
+use crate::mcp::serve::tasks::changed;
 use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::question::{Asks, Questions};
 use crate::mcp::serve::tasks::unsettled::{self, UnknownOutcome};
@@ -205,8 +208,8 @@ impl RunTasks {
             let now = ServedRuns(runner).now();
             let ended = if pending.is_expired(now) {
                 self.run.expire(&pending.question()).await
-            } else if let Some(change) = self.change_since(runner, &pending).await? {
-                self.expire_changed(&pending, change).await
+            } else if let Some(change) = changed::change_since(self, runner, &pending).await? {
+                changed::expire(self, &pending, change).await
             } else {
                 return Ok(look(State::Waits(Box::new(pending))));
             };
