@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::mcp::serve::tasks::{self, Left};
+use crate::mcp::serve::tasks::Left;
 use crate::mcp::serve::{McpServer, Served};
 use crate::runner::ServedRuns;
 
@@ -24,7 +24,7 @@ async fn look_after(server: Weak<Served>) {
     loop {
         let Some(served) = server.upgrade() else { return };
         let closing = served.calls.closing().clone();
-        tasks::begin(&served).await;
+        served.tasks.begin(&served.runner).await;
         // The server waits for a tool that runs again, as for any other call.
         if let Ok(_room) = served.calls.tend() {
             tokio::select! {

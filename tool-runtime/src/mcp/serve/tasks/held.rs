@@ -31,7 +31,7 @@ use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::outcome::{self, OutcomeQuestion};
 use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
 use crate::mcp::serve::tasks::status::{failed, unknown};
-use crate::mcp::serve::tasks::{Tasks, Ticket, changed};
+use crate::mcp::serve::tasks::{Tasks, Ticket};
 use crate::runner::ServedRuns;
 use crate::runner::ledger::recover;
 use crate::runner::{Run, RunOptions, ToolRunner};
@@ -144,7 +144,7 @@ impl Tasks {
             }
             let ticket = Ticket { run_tasks, call };
             if !ticket.run_tasks.is_delivered(&ticket.call).await && ticket.look(server).await?.is_some() {
-                if !changed::is_made_anew(&ticket.run_tasks, &ticket.call) {
+                if !ticket.run_tasks.is_made_anew(&ticket.call) {
                     return Ok(Some(ticket));
                 }
                 ticket.run_tasks.mark_delivered(&ticket.call, true);
@@ -284,7 +284,7 @@ impl Tasks {
         Ticket { run_tasks, call }: &Ticket,
         waits: &PendingCall,
     ) -> Result<bool, ErrorData> {
-        let left = changed::is_left_to_others(run_tasks, &server.0.runner, waits).await;
+        let left = run_tasks.rules(&server.0.runner).leave_to_others(waits).await;
         if left.map_err(|error| failed(&error))? {
             return Ok(false);
         }

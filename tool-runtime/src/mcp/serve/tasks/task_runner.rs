@@ -9,7 +9,6 @@ use tokio::task::JoinSet;
 use crate::agent::Input;
 use crate::call::Question;
 use crate::contain::{awaited, discard};
-use crate::mcp::serve::tasks::changed;
 use crate::mcp::serve::tasks::left::is_recorded;
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
 use crate::mcp::serve::{McpServer, Served};
@@ -136,9 +135,7 @@ async fn asks(served: &Served, run_tasks: &RunTasks, question: &Question) -> boo
 async fn is_left_to_others(served: &Served, run_tasks: &RunTasks, question: &Question) -> bool {
     let left = async {
         match run_tasks.run.pending(question.call_id()).await? {
-            Some(call) if call.question() == *question => {
-                changed::is_left_to_others(run_tasks, &served.runner, &call).await
-            }
+            Some(call) if call.question() == *question => run_tasks.rules(&served.runner).leave_to_others(&call).await,
             _ => Ok(false),
         }
     };
