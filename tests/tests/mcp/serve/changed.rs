@@ -204,7 +204,7 @@ async fn a_script_asks_anew_if_the_tool_that_it_waits_with_is_defined_anew() {
 }
 
 /// Servers of two policies live over one store, as in a rolling update. A call belongs to the one that made it, unless
-/// the other one began later. So they do not end each other's calls for ever, and the one that made a call carries its
+/// the other one began later. So they do not end each other's calls forever, and the one that made a call carries its
 /// approval out.
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_of_two_policies_leave_each_other_their_calls() {

@@ -30,8 +30,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::call::CallId;
+use crate::contain::discard;
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
-use crate::runner::{Run, RunOptions, ServedRun};
+use crate::runner::{Run, RunOptions, ServedRun, ToolRunner};
+use crate::store::Store as _;
 
 use status::task_id;
 
@@ -91,6 +93,17 @@ enum NotSuspended {
 impl Tasks {
     pub(super) fn new(limits: Limits) -> Self {
         Self { by_run: Mutex::default(), limits, began: Arc::default() }
+    }
+
+    /// Stores when the server began.
+    pub(super) async fn begin(&self, runner: &ToolRunner) {
+        if self.began.get().is_none() {
+            match runner.store().now().await {
+                Ok(now) => drop(self.began.set(now)),
+                // The next round tries again.
+                Err(error) => discard(error),
+            }
+        }
     }
 
     /// Whether the server has tasks.

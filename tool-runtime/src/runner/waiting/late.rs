@@ -81,10 +81,10 @@ pub(in crate::runner) async fn note_refused(run: &Run, decision: DecisionRecord)
     let records = run.shared().store.records(&RecordFilter { decisions: Some(true), ..call }).await?;
     let party = (decision.principal.as_deref(), decision.tenant.as_deref());
     let theirs = records.iter().map(|sealed| &sealed.record).filter(|record| party_of(record) == party);
-    match has_enough(theirs, decision.decider.as_ref()) {
-        true => Ok(()),
-        false => LedgerClient(run).note(decision).await,
+    if has_enough(theirs, decision.decider.as_ref()) {
+        return Ok(());
     }
+    LedgerClient(run).note(decision).await
 }
 
 /// Whether the maximum number of refused decisions is among these records of a call.

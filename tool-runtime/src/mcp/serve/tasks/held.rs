@@ -284,7 +284,7 @@ impl Tasks {
         Ticket { run_tasks, call }: &Ticket,
         waits: &PendingCall,
     ) -> Result<bool, ErrorData> {
-        let left = run_tasks.is_left_to_others(&server.0.runner, waits).await;
+        let left = run_tasks.rules(&server.0.runner).leave_to_others(waits).await;
         if left.map_err(|error| failed(&error))? {
             return Ok(false);
         }

@@ -1,4 +1,6 @@
 //! [`RunTasks`]: the tasks of one run. The store has the state of each; a result with its files stays here for a while.
+//!
+//! The file is long because each state of a task is here, together with each change of it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,12 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallId, Decider, Outcome, Question, ToolExecResult};
 use crate::capability::{Capabilities, Elicit};
+use crate::mcp::serve::tasks::changed::Rules;
 use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::question::{Asks, Questions};
 use crate::mcp::serve::tasks::unsettled::{self, UnknownOutcome};
 use crate::runner::ledger::recover;
 use crate::runner::{
-    ApprovalDecision, CallClient, ResumeError, Run, RunOptions, ServedRuns, ToolRunner, UnsettledCall,
+    ApprovalDecision, CallClient, ResumeError, Run, RunOptions, ServedRun, ServedRuns, ToolRunner, UnsettledCall,
 };
 use crate::store::{PendingCall, StoreError};
 
@@ -144,6 +147,17 @@ impl RunTasks {
         self.calls().get(id).is_some_and(|entry| entry.outcome.is_final)
     }
 
+    /// Returns the rules under which this server continues the run.
+    pub(super) fn rules<'r>(&'r self, runner: &'r ToolRunner) -> Rules<'r> {
+        Rules { runner, run: &self.run, began: &self.began }
+    }
+
+    /// Whether this server ended a call because its rules have changed, and the call had no effect: the same call is a
+    /// new one.
+    pub(super) fn is_made_anew(&self, id: &CallId) -> bool {
+        self.calls().get(id).is_some_and(|entry| entry.is_changed)
+    }
+
     pub(super) fn has(&self, id: &CallId) -> bool {
         self.calls().contains_key(id)
     }
@@ -205,8 +219,12 @@ impl RunTasks {
             let now = ServedRuns(runner).now();
             let ended = if pending.is_expired(now) {
                 self.run.expire(&pending.question()).await
-            } else if let Some(change) = self.change_since(runner, &pending).await? {
-                self.expire_changed(&pending, change).await
+            } else if let Some(change) = self.rules(runner).change_since(&pending).await? {
+                let ended = ServedRun(&self.run).expire_changed(&pending.question(), change).await;
+                if let (Ok(result), Some(entry)) = (&ended, self.calls().get_mut(id)) {
+                    entry.is_changed = result.outcome() == Outcome::ApprovalExpired;
+                }
+                ended
             } else {
                 return Ok(look(State::Waits(Box::new(pending))));
             };

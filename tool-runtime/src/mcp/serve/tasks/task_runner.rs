@@ -135,7 +135,7 @@ async fn asks(served: &Served, run_tasks: &RunTasks, question: &Question) -> boo
 async fn is_left_to_others(served: &Served, run_tasks: &RunTasks, question: &Question) -> bool {
     let left = async {
         match run_tasks.run.pending(question.call_id()).await? {
-            Some(call) if call.question() == *question => run_tasks.is_left_to_others(&served.runner, &call).await,
+            Some(call) if call.question() == *question => run_tasks.rules(&served.runner).leave_to_others(&call).await,
             _ => Ok(false),
         }
     };
