@@ -31,9 +31,9 @@ struct Served {
 
 impl Served {
     async fn start(folder: &Path, way: &str) -> Self {
-        let words = [folder.join("store.db"), folder.join("effects"), way.into()];
         let mut process = Command::new(env!("CARGO_BIN_EXE_mcp-served"))
-            .args(words)
+            .args([folder.join("store.db"), folder.join("effects")])
+            .args(way.split(' '))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -42,7 +42,7 @@ impl Served {
         let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
         let mut lines = BufReader::new(stdout).lines();
         let address = match way {
-            "stdio" => None,
+            "stdio" | "stdio asks" => None,
             _ => Some(lines.next_line().await.unwrap().unwrap().parse().unwrap()),
         };
         Self { process, stdin, lines, address, next: 0, tasks: true }
@@ -226,8 +226,15 @@ async fn a_request_that_is_held_over_http() {
     is_found_again("http").await;
 }
 
-/// A tool that can find its effect, or may have it again, is asked by the server that takes the call over.
+/// A tool that can find its effect, or may have it again, is asked by the server that takes the call over. That server may
+/// have another policy.
 async fn is_found_out(tool: &str, effect: &[&str], outcome: &str) {
+    for way in ["stdio", "stdio asks"] {
+        is_found_out_by(way, tool, effect, outcome).await;
+    }
+}
+
+async fn is_found_out_by(way: &str, tool: &str, effect: &[&str], outcome: &str) {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut served = Served::start(folder, "stdio").await;
@@ -243,7 +250,7 @@ async fn is_found_out(tool: &str, effect: &[&str], outcome: &str) {
     served.process.kill().await.unwrap();
 
     // The server looks for such calls once it has had a request.
-    let mut served = Served::start(folder, "stdio").await;
+    let mut served = Served::start(folder, way).await;
     served.ask("tools/list", "", json!({})).await.expect("an answer");
     let store = SqlStore::sqlite(folder.join("store.db").to_str().unwrap(), SqlOptions::new()).await.unwrap();
     let record = loop {
@@ -252,7 +259,7 @@ async fn is_found_out(tool: &str, effect: &[&str], outcome: &str) {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
-    assert_eq!((&*record.name, record.outcome.code()), (tool, outcome));
+    assert_eq!((&*record.name, record.outcome.code()), (tool, outcome), "{way}");
     assert_eq!(effects(folder), effect);
     served.process.kill().await.unwrap();
 }
