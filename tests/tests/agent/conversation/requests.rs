@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use tool_runtime::agent::{DisplayFn, Input, ModelClient, ModelError, ModelRequest};
-use tool_runtime::call::DecisionError;
+use tool_runtime::call::{DecisionError, Question};
 use tool_runtime::runner::Failure;
 use tool_runtime::wire::{Decoded, RequestSettings, ToolChoice};
 
@@ -65,23 +65,24 @@ async fn decisions_of_one_request_take_effect_together() {
 /// A request with many decisions on one call is refused, and few of them are recorded.
 #[tokio::test]
 async fn many_decisions_on_one_call_are_refused_together() {
-    let rig = rig([two_that_wait()]);
-    let mut conversation = rig.converse();
-    conversation.send("Go.").await;
-    let question = tests::question(&conversation, "s");
-    let same = (0..500).fold(Input::new(), |input, _| input.decide(&question, ApprovalDecision::Approve, &grace()));
-    let guesses = (0..500_u32).fold(Input::new(), |input, number| {
+    let same = |input: Input, question: &Question, _| input.decide(question, ApprovalDecision::Approve, &grace());
+    let guess = |input: Input, _: &Question, number| {
         let guess = format!("{number:064x}.s").parse().expect("a question");
         input.decide(&guess, ApprovalDecision::Deny(Some("CANARY".to_owned())), &grace())
-    });
-    for many in [same, guesses] {
+    };
+    for decide in [&same as &dyn Fn(Input, &Question, u32) -> Input, &guess] {
+        let rig = rig([two_that_wait()]);
+        let mut conversation = rig.converse();
+        conversation.send("Go.").await;
+        let question = tests::question(&conversation, "s");
+        let many = (0..500).fold(Input::new(), |input, number| decide(input, &question, number));
         let before = rig.store.records(&RecordFilter::default()).await.expect("records").len();
         assert_eq!(conversation.receive(many).await.expect_err("refused").code(), "not_pending");
         let records = rig.store.records(&RecordFilter::default()).await.expect("records");
         assert!((1..=16).contains(&(records.len() - before)), "{}", records.len() - before);
+        let decide = Input::new().decide(&question, ApprovalDecision::Approve, &grace());
+        conversation.check(&decide).await.expect("it still waits");
     }
-    let decide = Input::new().decide(&question, ApprovalDecision::Approve, &grace());
-    conversation.check(&decide).await.expect("it still waits");
 }
 
 #[tokio::test]
