@@ -351,7 +351,7 @@ impl Conversation {
     /// Checks that every decision and answer is for a call that waits for it, that every decision answers the question
     /// that its call asks now, and that every decider may decide. If there are several decisions, each also has to fit
     /// its call: the edited arguments, the value in the tool's place, and the call as it would run now. The check
-    /// applies none of them, but records the refused decisions on a known call, at most 16 on each. Call it before a
+    /// applies none of them, but records the refused decisions on a known call, at most 16 of each decider. Call it before a
     /// response begins.
     ///
     /// # Errors
