@@ -1,5 +1,5 @@
-//! Rules about the item: its documentation, its generics, `self` and `Self`, its qualifiers, its return type, its derives
-//! and the number of its borrowed parameters.
+//! Rules about the item: its documentation, its generics, `self` and `Self`, its qualifiers, its return type, its
+//! derives, and the number of its borrowed parameters.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;

@@ -26,7 +26,7 @@ pub trait Tool: ToolComponent + DeserializeOwned {
     }
 }
 
-/// A type that names a tool for `CatalogBuilder::tool` and `definition!`: a struct tool, or the marker of a function tool.
+/// A type that names a tool, for example for `definition!`: a struct tool, or the marker of a function tool.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     label = "has no `#[tool]`",
