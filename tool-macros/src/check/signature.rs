@@ -1,4 +1,5 @@
-//! Rules about the item: its documentation, its generics, its qualifiers, its return type and its derives.
+//! Rules about the item: its documentation, its generics, `self` and `Self`, its qualifiers, its return type, its
+//! derives, and the number of its borrowed parameters.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -67,7 +68,8 @@ pub(super) fn qualified_function(tool: &Tool, errors: &mut Errors) {
     qualifiers(&function.sig, errors);
 }
 
-/// Reports everything before and behind a signature that makes it more than a plain or `async` function.
+/// Reports each part of a signature that a plain or `async` function does not have: `const`, `unsafe`, `extern` and a
+/// variadic `..`.
 pub(in crate::check) fn qualifiers(sig: &Signature, errors: &mut Errors) {
     let mut refuse = |tokens: TokenStream, word: &str| {
         errors.at(tokens, format_args!("a tool is a plain or `async` function; remove `{word}`"));
@@ -104,7 +106,7 @@ pub(super) fn borrowed_output(tool: &Tool, errors: &mut Errors) {
     }
 }
 
-/// Reports an output without its own name, and one that borrows.
+/// Reports an output type with `impl` or with a borrow.
 pub(in crate::check) fn owned(output: &Type, errors: &mut Errors) {
     if let Some(tokens) = find_impl(output) {
         errors.at(tokens, "the output of a tool has a schema and needs a named type; write the type");

@@ -9,7 +9,7 @@ use crate::capability::requirement::{InjectedFrom, Requirement};
 use crate::tool::level::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange};
 
 /// A type that a tool may borrow: a `#[capability]` trait object, a [`Connection`](crate::Connection) or the
-/// [`ToolContext`](crate::ToolContext). Written by the macro only.
+/// [`ToolContext`](crate::ToolContext). Only the macro and this crate implement it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a capability",
     label = "a tool cannot borrow this",

@@ -8,7 +8,7 @@ use crate::component::ToolComponent;
 use crate::component::declaration::Declaration;
 use crate::tool::level::EffectLevel;
 
-/// The additions of `#[tool]` to a component. Written by the macro only.
+/// The additions of `#[tool]` to a component. Only the macro implements it.
 pub trait Tool: ToolComponent + DeserializeOwned {
     /// The declared effect.
     type Effect: EffectLevel;
@@ -26,14 +26,14 @@ pub trait Tool: ToolComponent + DeserializeOwned {
     }
 }
 
-/// A path that `definition!` resolves: a struct tool, or the marker of a function tool.
+/// A type that names a tool, for example for `definition!`: a struct tool, or the marker of a function tool.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     label = "has no `#[tool]`",
     note = "name a struct or a function that has `#[tool(..)]`"
 )]
 pub trait Named {
-    /// Shows the tool to a visitor. The type of a function tool has no other name.
+    /// Calls the visitor with the tool's own type, which has no public name for a function tool.
     fn visit<V: Visitor>(visitor: V) -> V::Answer;
 }
 

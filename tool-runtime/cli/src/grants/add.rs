@@ -1,4 +1,4 @@
-//! `grants add`: makes a decision for later calls from the question of a waiting call.
+//! `grants add`: creates a grant, a decision for later calls, from the question of a waiting call.
 
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ pub(super) async fn add(cli: &Cli<'_>, asked: Add) -> Result<Exit, Failure> {
     }
     // `id` may be a question rather than a call's id.
     let question = asked.id.parse().unwrap_or_else(|_| call.question());
+    // The id of a call names no question: the person may have read an earlier one.
     if question.to_string() != asked.id && !asked.deny && approvals::asked_before(cli, &call).await? {
         return Err(approvals::asks_anew(cli, &asked.id, &question));
     }

@@ -128,9 +128,10 @@ impl From<McpServerError> for BuildError {
     }
 }
 
-/// The code that JSON-RPC reserves for errors of servers.
+/// The first of the codes that JSON-RPC reserves for errors that a server defines: -32000 to -32099.
 pub(super) const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
 
+/// Returns the error for a call that the server does not begin.
 pub(super) fn full(why: Full) -> ErrorData {
     let (code, message) = match why {
         Full::Busy => ("busy", "The server is at its limit of running calls. Try again later."),
