@@ -49,10 +49,10 @@ pub(crate) enum StoreAction {
 
 /// The calls that `store sweep` closes, for its help.
 const SWEEP_HELP: &str = "\
-A call is closed if it has no end, its lease has ended, and no worker, server or engine has its run. A queued run \
-is made due instead: its worker ends the call. It ends as \
-`outcome_unknown` and is then in `outcomes list`; `audit open` lists it before. Without --tools, no tool runs: a \
-call that its tool may reconcile or repeat is left open for a week, for a program that has the tool.
+A call is closed as `outcome_unknown` if it has no end, its lease has ended, and no worker, server or engine has its \
+run. `audit open` lists it before, and `outcomes list` after. A queued run is made due instead: its worker ends the call.
+Without --tools, no tool runs: a call that its tool may reconcile or repeat is left open for a week, for a program that \
+has the tool.
 A service that restores its runs itself must do so first: it could have continued such a call.
 Commands sweep the store of the data folder by themselves, but never one that --store names.";
 
