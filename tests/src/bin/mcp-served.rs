@@ -114,8 +114,15 @@ fn lines(line: &str) -> usize {
     std::fs::read_to_string(path).unwrap_or_default().lines().filter(|written| *written == line).count()
 }
 
-#[tokio::main]
-async fn main() {
+fn main() {
+    // Half of the usual stack: without optimisation, the futures of a call are large.
+    let runtime = tokio::runtime::Builder::new_multi_thread().thread_stack_size(1 << 20).enable_all().build();
+    // The main thread has a larger one.
+    let served = runtime.expect("threads").block_on(async { tokio::spawn(serve()).await });
+    served.expect("no panic");
+}
+
+async fn serve() {
     let words: Vec<_> = std::env::args().collect();
     let (words, asks) = match words.as_slice() {
         [words @ .., last] if last == "asks" => (words, true),

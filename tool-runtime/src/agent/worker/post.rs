@@ -77,7 +77,7 @@ impl Message {
                 called => called.map_err(of)?,
             };
             let run = queue.run_of(&call, Some(stored)).map_err(of)?;
-            posting::admits(&run, question, by, input.has_message()).await.map_err(of)?;
+            Box::pin(posting::admits(&run, question, by, input.has_message())).await.map_err(of)?;
             questions.push(question.clone());
             if call.approvals().1 > 1 {
                 several.push((run, question));

@@ -53,9 +53,9 @@ impl Handler {
                 }
             };
             let answered = answers.keys().cloned().collect();
-            served.tasks.update(&self.server, party, state, answers).await?;
+            Box::pin(served.tasks.update(&self.server, party, state, answers)).await?;
             drop(running);
-            return self.hold(&ticket, name, answered, context).await;
+            return Box::pin(self.hold(&ticket, name, answered, context)).await;
         }
         tokio::select! {
             () = served.listing.arrival(name) => {}
@@ -74,31 +74,31 @@ impl Handler {
         let mut running = Some(running);
         for _ in 0..ATTEMPTS {
             let waiting = Waiting { party: party.clone(), name: name.to_owned(), asks, asked_as: asked_as.clone() };
-            if let Some(ticket) = served.tasks.find_repeated(&self.server, &waiting).await? {
+            if let Some(ticket) = Box::pin(served.tasks.find_repeated(&self.server, &waiting)).await? {
                 drop(running);
-                return self.hold(&ticket, name, HashSet::new(), context).await;
+                return Box::pin(self.hold(&ticket, name, HashSet::new(), context)).await;
             }
             let again = || served.calls.begin().and_then(|running| running.of(&party)).map_err(full);
             let running = running.take().map_or_else(again, Ok)?;
             let entering = Entering::new(&self.server, waiting);
             let call = (name, offered, arguments.clone());
-            let result = match self.begin(call, &party, running, Some(&entering), context).await? {
+            let result = match Box::pin(self.begin(call, &party, running, Some(&entering), context)).await? {
                 Begun::Ended(run, result) => (run, result),
-                Begun::Asks(ticket) => return self.answer_later(&ticket, name, context).await,
+                Begun::Asks(ticket) => return Box::pin(self.answer_later(&ticket, name, context)).await,
             };
             let Some(offered) = offered else { return Err(unknown(name)) };
             let result = match result {
                 (run, result) if asks && result.outcome() == Outcome::OutcomeUnknown && !context.ct.is_cancelled() => {
                     let ended = EndedUnknown { run, party: party.clone(), name: name.to_owned(), result };
-                    match ended.ask(&self.server).await {
-                        Ok(ticket) => return self.answer_later(&ticket, name, context).await,
+                    match Box::pin(ended.ask(&self.server)).await {
+                        Ok(ticket) => return Box::pin(self.answer_later(&ticket, name, context)).await,
                         Err(result) => result,
                     }
                 }
                 (_, result) => result,
             };
-            match entering.entered(&self.server).await? {
-                Entered::Waits(ticket) => return self.answer_later(&ticket, name, context).await,
+            match Box::pin(entering.entered(&self.server)).await? {
+                Entered::Waits(ticket) => return Box::pin(self.answer_later(&ticket, name, context)).await,
                 Entered::Nothing => {
                     return answer(&result, name, offered, objects_only(context)).map(CallToolResponse::from);
                 }
@@ -188,7 +188,7 @@ impl Handler {
         let takes_questions = !leaves_silently && declared.is_some_and(|declared| fills_in_forms(&declared));
         let (cancelled, delivery) = (&context.ct, Delivery::of(&context.extensions));
         let guest = Guest { offers, progress, elicit, takes_questions, answered, cancelled, delivery, leaves_silently };
-        match outbox.during(served.tasks.hold(&self.server, ticket, guest)).await? {
+        match outbox.during(Box::pin(served.tasks.hold(&self.server, ticket, guest))).await? {
             HeldAnswer::Ended(result, answered) => {
                 self.session.on_call_end(ticket.run());
                 let offered = served.listing.get(name).ok_or_else(|| unknown(name))?;

@@ -163,7 +163,8 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.exec(request, &context).await
+        // Nested, the futures of a call need more than a megabyte of stack without optimisation.
+        Box::pin(self.exec(request, &context)).await
     }
 
     async fn get_task(

@@ -229,7 +229,7 @@ impl Tasks {
                 () = look.questions.asked_something(), if guest.takes_questions => {}
                 answer = dialogue.answer() => {
                     (until, carried) = (held, Instant::now() + CARRIED);
-                    self.take(server, ticket, answer).await?;
+                    Box::pin(self.take(server, ticket, answer)).await?;
                 }
                 () = sleep_until(next) => {
                     if next == beat {

@@ -155,8 +155,12 @@ impl Tasks {
         };
         // Decisions are always posted, so that this one is carried out even if this process ends now.
         let input = Input::new().decide(question, decision, &decider);
-        let posted =
-            RunQueue::new(&server.0.runner).post(run_tasks.run.id(), ServedRun(&run_tasks.run).tenant(), &input).await;
+        let posted = Box::pin(RunQueue::new(&server.0.runner).post(
+            run_tasks.run.id(),
+            ServedRun(&run_tasks.run).tenant(),
+            &input,
+        ))
+        .await;
         // A refusal is recorded, and the call still waits. Of two decisions on one question, the first takes effect.
         if let Err(error) = posted
             && !matches!(
