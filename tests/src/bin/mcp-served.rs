@@ -115,8 +115,8 @@ fn lines(line: &str) -> usize {
 }
 
 fn main() {
-    // Half of the usual stack: without optimisation, the futures of a call are large.
-    let runtime = tokio::runtime::Builder::new_multi_thread().thread_stack_size(1 << 20).enable_all().build();
+    // Three quarters of the usual stack: without optimisation, the futures of a call are large.
+    let runtime = tokio::runtime::Builder::new_multi_thread().thread_stack_size(3 << 19).enable_all().build();
     // The main thread has a larger one.
     let served = runtime.expect("threads").block_on(async { tokio::spawn(serve()).await });
     served.expect("no panic");

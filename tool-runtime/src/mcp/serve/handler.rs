@@ -163,7 +163,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        // Nested, the futures of a call need more than a megabyte of stack without optimisation.
+        // Without optimisation, nested futures of a call overflowed the stack of a worker thread.
         Box::pin(self.exec(request, &context)).await
     }
 
