@@ -292,8 +292,8 @@ impl ToolRunner {
     /// A call is abandoned if its process is gone and no process continues its run. If this runner has its tool, and
     /// neither it nor a tool of its graph borrows a connection, the call is reconciled, repeated or closed, for the
     /// principal of its run. `reconcile` is asked unless the policy of this runner denies the call. An `idempotent` tool
-    /// runs again if that policy lets the call run, or if the call was approved under the same policy and definition. Any
-    /// other call that can be reconciled or repeated stays open for a week, and is then closed as `outcome_unknown`; the
+    /// runs again if that policy lets the call run, or if the call was approved under the same policy. A call of another
+    /// definition is left open. Any other call that can be reconciled or repeated stays open for a week, and is then closed as `outcome_unknown`; the
     /// rest is closed at once.
     ///
     /// A waiting call of such a run whose deadline has passed ends as `approval_expired`, if this runner has its tool,

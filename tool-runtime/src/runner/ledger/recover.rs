@@ -29,6 +29,7 @@ use crate::store::{
     AuditRecord, Document, DocumentKind, Key, LedgerEntry, PendingCall, Query, RecordFilter, SealedRecord, StoreError,
     StoredDocument, ledger,
 };
+use crate::tool::ToolEffect;
 
 /// The maximum time of a call without a caller. A tool without a timeout would hold up all others.
 const MOST_TIME: Duration = Duration::from_secs(600);
@@ -142,23 +143,21 @@ pub(in crate::runner) async fn reconcile_recorded(
 
 /// Returns the arguments with which the call began. `None` if this process must not continue it.
 ///
-/// The policy, the rights of the run or the definition of the tool can differ from those under which the call began. A
-/// tool that reconciles does so all the same, because that has no effect. An `idempotent` tool runs again only if the
-/// present policy lets a new call like this one run: an approval was for the earlier policy and definition.
+/// The policy and the rights of the run can differ from those under which the call began. A tool that reconciles does so
+/// all the same, because that has no effect. A call that may run again does so only if the present policy lets a new
+/// call like this one run: an approval was for the earlier policy. Another definition can give the call other effective
+/// arguments, and so another idempotency key.
 fn read_again(run: &Run, waited: &PendingCall) -> Option<Hydrated> {
     let entry = run.shared().catalog.entry(waited.tool.as_str())?;
-    let (repeats, reconciles) = (entry.spec.idempotent, entry.behaviour.may_reconcile());
+    let repeats = entry.spec.idempotent || run.effect_of(waited.tool.as_str()) == Some(ToolEffect::ReadOnly);
+    let is_recoverable = repeats || entry.behaviour.may_reconcile();
     let mut is_same = true;
     for difference in comparison::differences(run, waited) {
         match difference {
             // This process's clock may be behind that of the process which began the call.
             DecisionError::Clock => {}
-            DecisionError::Definition
-            | DecisionError::Policy
-            | DecisionError::Roles
-            | DecisionError::Attributes
-            | DecisionError::Tools
-                if repeats || reconciles =>
+            DecisionError::Policy | DecisionError::Roles | DecisionError::Attributes | DecisionError::Tools
+                if is_recoverable =>
             {
                 is_same = false;
             }

@@ -11,8 +11,8 @@ use crate::store::{AuditRecord, DecisionKind, DecisionRecord, RecordFilter, Stor
 /// decisions must not be able to fill the store.
 const MAX_REFUSALS_OF_DECIDER: usize = 16;
 
-/// The maximum number for all deciders together. An application can have deciders that it did not verify.
-const MAX_REFUSALS: usize = 256;
+/// The maximum number for all deciders of other tenants together. They must not keep those of the call's tenant out.
+const MAX_REFUSALS_OF_STRANGERS: usize = 256;
 
 /// A principal and a tenant.
 pub(in crate::runner) type Party<'a> = (Option<&'a str>, Option<&'a str>);
@@ -78,7 +78,12 @@ async fn write(shared: &Shared, late: Late) -> Result<bool, StoreError> {
 /// Records a refused decision on a call of this run, unless the maximum number is recorded. The caller logs each of them.
 pub(in crate::runner) async fn note_refused(run: &Run, decision: DecisionRecord) -> Result<(), StoreError> {
     let call = RecordFilter::call(&*decision.run_id, decision.call_id.clone());
-    let records = run.shared().store.records(&RecordFilter { decisions: Some(true), ..call }).await?;
+    let records = run.shared().store.records(&RecordFilter { decisions: Some(true), ..call }).await;
+    // What cannot be counted is recorded.
+    let records = records.unwrap_or_else(|error| {
+        discard(error);
+        Vec::new()
+    });
     let party = (decision.principal.as_deref(), decision.tenant.as_deref());
     let theirs = records.iter().map(|sealed| &sealed.record).filter(|record| party_of(record) == party);
     if has_enough(theirs, decision.decider.as_ref()) {
@@ -90,12 +95,14 @@ pub(in crate::runner) async fn note_refused(run: &Run, decision: DecisionRecord)
 /// Whether the maximum number of refused decisions is among these records of a call.
 fn has_enough<'r>(records: impl Iterator<Item = &'r AuditRecord>, decider: Option<&Decider>) -> bool {
     let refused = records.filter_map(AuditRecord::as_decision).filter(|decision| decision.refused.is_some());
-    let (mut all, mut theirs) = (0, 0);
+    let (mut strangers, mut theirs, mut is_stranger) = (0, 0, false);
     for refused in refused {
-        all += 1;
-        theirs += usize::from(refused.decider.as_ref().map(person) == decider.map(person));
+        let (by, tenant) = (refused.decider.as_ref(), refused.tenant.as_deref());
+        strangers += usize::from(by.is_some_and(|by| by.tenant_id() != tenant));
+        theirs += usize::from(by.map(person) == decider.map(person));
+        is_stranger = decider.is_some_and(|decider| decider.tenant_id() != tenant);
     }
-    theirs >= MAX_REFUSALS_OF_DECIDER || all >= MAX_REFUSALS
+    theirs >= MAX_REFUSALS_OF_DECIDER || (is_stranger && strangers >= MAX_REFUSALS_OF_STRANGERS)
 }
 
 fn person(decider: &Decider) -> (&str, Option<&str>) {
