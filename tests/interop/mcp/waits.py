@@ -20,6 +20,9 @@ held.write_text(f'{policy}\n[mcp]\nhold = "1h"\n')
 shared = ["--data", str(data), "--store", f"sqlite:{data}.db"]
 TOOL = "mail__send_email"
 logging.disable(logging.ERROR)
+# The limit of a client that leaves without a word, in seconds. The server notices it by the time of its answer, after five
+# seconds; the rest is room for a busy machine.
+SILENT = 15
 mails = 0
 
 
@@ -120,11 +123,10 @@ async def times_out(kind: type[Client]) -> None:
     for word in ["approve", "deny"]:
         with serving(held) as url:
             arguments, limit = mail(kind, f"late {word}"), 2
-            # The server notices a client that leaves without a word by the time of the answer. Its first report of
-            # progress comes after that time.
+            # The first report of progress comes after the time at which the server takes a client for a silent one.
             reported = asyncio.Event()
             if kind.is_silent:
-                limit = 8
+                limit = SILENT
             else:
                 reported.set()
             async with kind(url, timeout=limit, reported=reported.set if kind.is_silent else None).connected() as call:
@@ -171,14 +173,11 @@ async def asks(kind: type[Client]) -> None:
         assert len(questions) == 1 and tool in questions[0], questions
     if kind.asks == "elicitation" and not kind.pauses:
         # The user answers when the client no longer waits for the result of the call.
-        questions, late, limit = [], asyncio.Event(), 2
+        questions, late, limit = [], asyncio.Event(), SILENT if kind.is_silent else 2
 
         async def ask(message: str) -> dict:
             questions.append(message)
             await late.wait()
-            if kind.is_silent and len(questions) == 1:
-                # Longer than the server takes a client for one that waits.
-                await asyncio.sleep(6)
             return {"approve": True}
 
         with asking("late") as url:

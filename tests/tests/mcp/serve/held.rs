@@ -74,9 +74,13 @@ require_approval_for_tools = ["letters__send"]
 "#;
 
 pub(crate) fn builder(store: impl Store + 'static, more: &str) -> McpServerBuilder {
+    McpServer::builder(runner(store, more), admitted)
+}
+
+pub(crate) fn runner(store: impl Store + 'static, more: &str) -> ToolRunner {
     let catalog = ToolCatalog::builder().tool::<send>().tool::<book>().tool::<read>().build().unwrap();
     let policy = ToolPolicy::from_toml(&format!("{POLICY}{more}")).unwrap();
-    McpServer::builder(ToolRunner::builder(catalog, policy).approvals(true).store(store).build().unwrap(), admitted)
+    ToolRunner::builder(catalog, policy).approvals(true).store(store).build().unwrap()
 }
 
 /// The action of a client before it answers.

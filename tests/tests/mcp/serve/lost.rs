@@ -5,24 +5,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use rmcp::model::{CallToolResult, ClientRequest};
 use rmcp::service::PeerRequestOptions;
 use serde_json::{Value, json};
 use tests::world::{HookAction, HookedStore};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::net::TcpStream;
-use tool_runtime::mcp::serve::{HttpOptions, McpServer};
+use tool_runtime::RunOptions;
+use tool_runtime::mcp::serve::{Authenticator, HttpOptions, McpServer, Peer};
 use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{MemoryStore, RecordFilter, Store, StoreError};
 use tool_runtime::testing::ManualClock;
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::serve::held::{
-    Client, NOBODY, builder, letter, one_waiting, piped, piped_since_2026, post, posting, recorded, sent, try_post,
+    Client, NOBODY, builder, letter, one_waiting, piped, piped_since_2026, post, posting, recorded, runner, sent, try_post,
     waiting, waits,
 };
 use crate::serve::http::{initialize, listening};
-use crate::serve::rig::{request, text};
+use crate::serve::rig::{admitted, request, text};
 
 const HELD: &str = "[mcp]\nhold = \"1d\"\n";
 
@@ -256,6 +258,29 @@ async fn a_late_answer_is_told_to_the_same_call_once_more() {
     }
     let count = recorded(&*store).await.len();
     assert_eq!(count, 12, "one record for each call");
+}
+
+/// Admits each client after five seconds.
+struct Slow;
+
+#[async_trait]
+impl Authenticator for Slow {
+    async fn authenticate(&self, peer: &Peer<'_>) -> Option<RunOptions> {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        admitted(peer)
+    }
+}
+
+/// A client waits from the moment at which it sends its request, not from the moment at which its call begins to wait.
+#[tokio::test(start_paused = true)]
+async fn the_time_before_a_call_waits_counts_as_well() {
+    let store = Arc::<MemoryStore>::default();
+    let served = McpServer::builder(runner(Arc::clone(&store), HELD), Slow).build().unwrap();
+    let client = Arc::new(piped(&served, NOBODY).await);
+    let first = decided_late(&store, &client, ("slow", 0), ApprovalDecision::Approve).await;
+    let again = letter(&client, "slow").await.unwrap();
+    assert!(!is_repeated(&first) && text(&again).contains("sent at 1") && is_repeated(&again), "{again:?}");
+    assert_eq!(sent("slow"), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,16 +10,18 @@ use http::request::Parts;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use rmcp::model::Extensions;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::mcp::serve::body::Body;
 
 /// The delivery of one request's answer. Cheap to clone; the transport and the request's handler share it.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Delivery(Arc<Inner>);
 
-#[derive(Default)]
 struct Inner {
+    /// When the request arrived.
+    since: Instant,
     /// Fires when the client goes away before its answer was sent.
     gone: CancellationToken,
     state: Mutex<DeliveryState>,
@@ -34,10 +36,20 @@ struct DeliveryState {
 type OnDelivery = Box<dyn FnOnce(bool) + Send>;
 
 impl Delivery {
+    /// Begins with the arrival of a request.
+    pub(super) fn begin() -> Self {
+        Self(Arc::new(Inner { since: Instant::now(), gone: CancellationToken::new(), state: Mutex::default() }))
+    }
+
     /// Returns the delivery of a request. `None` if its transport does not report the fate of answers.
     pub(super) fn of(extensions: &Extensions) -> Option<Self> {
         let over_http = || extensions.get::<Parts>()?.extensions.get().cloned();
         extensions.get().cloned().or_else(over_http)
+    }
+
+    /// Returns when the request arrived.
+    pub(super) fn since(&self) -> Instant {
+        self.0.since
     }
 
     /// Fires when the client went away before its answer was sent.
@@ -142,7 +154,7 @@ mod tests {
     #[test]
     fn an_answer_leaves_once() {
         for (ends, expected) in [([true, false], 10), ([false, true], 1)] {
-            let (delivery, told) = (Delivery::default(), Arc::new(AtomicUsize::new(0)));
+            let (delivery, told) = (Delivery::begin(), Arc::new(AtomicUsize::new(0)));
             let (sending, then) = (Sending(delivery.clone()), Arc::clone(&told));
             delivery.then(move |has_left| {
                 then.fetch_add(if has_left { 10 } else { 1 }, Ordering::Relaxed);

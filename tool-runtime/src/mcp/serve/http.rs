@@ -206,7 +206,7 @@ impl HttpService {
         B::Error: fmt::Display,
     {
         let (mut parts, body) = request.into_parts();
-        let place = parts.extensions.remove::<Seated>();
+        let (place, delivery) = (parts.extensions.remove::<Seated>(), Delivery::begin());
         let answered = move |response: Response<Body>, place: Option<Seated>| match place.map(Seated::answered) {
             Some(answered) => response.map(|body| with(body, answered)),
             None => response,
@@ -238,7 +238,6 @@ impl HttpService {
         }
         parts.headers.remove(CONTENT_LENGTH);
         let body = raw::carried(&body).map_or(body, Bytes::from);
-        let delivery = Delivery::default();
         parts.extensions.insert(delivery.clone());
         // Dropping this future marks the answer as undelivered.
         let sending = Sending(delivery);

@@ -52,7 +52,7 @@ impl<T> Strict<T> {
                 if running.contains_key(&request.id) || cancelled.contains(&request.id) {
                     return Some((request.id.clone(), repeated()));
                 }
-                let delivery = Delivery::default();
+                let delivery = Delivery::begin();
                 request.request.extensions_mut().insert(delivery.clone());
                 running.insert(request.id.clone(), Sending(delivery));
                 None

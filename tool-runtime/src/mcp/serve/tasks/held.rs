@@ -170,13 +170,14 @@ impl Tasks {
         };
         let Ok(room) = server.0.calls.listen() else { return not_held(server, ticket).await };
         let began = Instant::now();
+        let arrived = guest.delivery.as_ref().map_or(began, Delivery::since);
         let held = began + self.limits.hold.unwrap_or_default();
         let (mut until, mut carried) = (held, began + CARRIED);
         let (mut beat, mut dialogue) = (began + BEAT, Dialogue::of(&guest, run_tasks.named(call)));
         loop {
             news.borrow_and_update();
             let look = ticket.look(server).await?.ok_or_else(unknown)?;
-            let is_late = guest.leaves_silently && began.elapsed() >= PATIENCE;
+            let is_late = guest.leaves_silently && arrived.elapsed() >= PATIENCE;
             match &look.state {
                 State::Unsettled(result, _) => {
                     if let Some(question) = OutcomeQuestion::of(&server.0.runner, &look)
