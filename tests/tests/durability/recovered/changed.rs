@@ -22,16 +22,20 @@ pub(super) enum Newer {
     Definition,
     /// The arguments of the call do not fit the definitions.
     Arguments,
+    /// The tools had a default that they have no more, so that the call has another idempotency key.
+    Default,
+    /// The same, and the policy asks a person about the call.
+    DefaultAsks,
 }
 
 impl Newer {
     pub(super) fn catalog(self, is_later: bool, there: &Arc<There>) -> ToolCatalog {
-        let builder = ToolCatalog::builder().tool::<plain>().tool::<proven>();
+        let builder = ToolCatalog::builder().tool::<proven>();
         let builder = match self {
-            Self::Definition | Self::Arguments if !is_later => {
-                ["keyed", "again"].into_iter().fold(builder, |builder, tool| builder.dynamic(self.older(tool, there)))
+            Self::Definition | Self::Arguments | Self::Default | Self::DefaultAsks if !is_later => {
+                TOOLS.into_iter().fold(builder, |builder, tool| builder.dynamic(self.older(tool, there)))
             }
-            _ => builder.tool::<Keyed>().tool::<again>(),
+            _ => builder.tool::<Keyed>().tool::<again>().tool::<plain>(),
         };
         builder.build().expect("a catalog")
     }
@@ -39,18 +43,21 @@ impl Newer {
     /// The tool as the first process has it.
     fn older(self, tool: &str, there: &Arc<There>) -> DynamicTool {
         let ty = if self == Self::Arguments { "integer" } else { "string" };
-        let schema = json!({"type": "object", "properties": {"what": {"type": ty}}, "required": ["what"]});
+        let mut schema = json!({"type": "object", "properties": {"what": {"type": ty}}, "required": ["what"]});
+        if let Self::Default | Self::DefaultAsks = self {
+            schema["properties"]["how"] = json!({"type": "string", "default": "slowly"});
+        }
+        let is_plain = tool == "plain";
         let (name, handler) = (format!("recovered__{tool}"), Arc::new(Older(Arc::clone(there))));
-        DynamicTool::new(name, "An earlier version.", schema, ToolEffect::StateChange, handler)
-            .redact(["$"])
-            .idempotent()
+        let tool = DynamicTool::new(name, "An earlier version.", schema, ToolEffect::StateChange, handler).redact(["$"]);
+        if is_plain { tool } else { tool.idempotent() }
     }
 
     pub(super) fn policy(self, is_later: bool, policy: &str) -> String {
-        let tools = "['recovered__keyed', 'recovered__again']";
+        let tools = "['recovered__keyed', 'recovered__again', 'recovered__plain']";
         match self {
             Self::Policy if is_later => format!("{policy}\n[approvals]\nown_calls = true"),
-            Self::Asks if is_later => format!("allowed_tools = {tools}\nrequire_approval_for_tools = {tools}"),
+            Self::Asks | Self::DefaultAsks if is_later => format!("allowed_tools = {tools}\nrequire_approval_for_tools = {tools}"),
             Self::Denies if is_later => "allowed_tools = ['recovered__proven']".to_owned(),
             _ => policy.to_owned(),
         }
@@ -148,6 +155,62 @@ fn a_tool_of_another_definition_continues_its_own_call_only() {
             });
         }
     }
+}
+
+/// A service that makes the call again in the run that it restored.
+fn is_given_again(rig: &Rig) {
+    let runner = rig.runner();
+    let snapshot = runtime().block_on(async { runner.run(ada()).snapshot().await.expect("taken") });
+    let call = ToolCall::text("c", rig.name(), ARGUMENTS);
+    let doomed = runner.run(ada()).exec(call.clone());
+    rig.dies(async move { drop(doomed.await) });
+    rig.later(async {
+        let options = RunOptions::new().principal("ada").tenant("acme");
+        let run = rig.runner().restore(snapshot, options).await.expect("restored");
+        assert_eq!(run.exec(call).await.outcome(), Outcome::OutcomeUnknown, "{}", rig.tool);
+    });
+}
+
+/// With another default the call has another key. It began under the earlier one, so it neither runs a second time nor
+/// asks a person.
+#[test]
+fn a_call_whose_default_changed_does_not_begin_a_second_time() {
+    for newer in [Newer::Default, Newer::DefaultAsks] {
+        for (door, continues) in DOORS.into_iter().chain([("again", is_given_again as fn(&Rig))]) {
+            for tool in TOOLS {
+                let rig = Rig { newer, ..Rig::new(tool, Dies::After) };
+                continues(&rig);
+                assert_eq!(rig.effects(), [1], "{door}: {tool} {newer:?}");
+                if tool == "plain" {
+                    assert_eq!(rig.ended(), (Outcome::OutcomeUnknown, Some("lost"), None), "{door}");
+                } else {
+                    is_left(&rig, door, 2);
+                }
+            }
+        }
+    }
+}
+
+/// The result of the earlier call is the result of this one.
+#[test]
+fn a_call_that_ended_under_another_default_keeps_its_result() {
+    let rig = Rig { newer: Newer::DefaultAsks, ..Rig::new("plain", Dies::After) };
+    *of(&rig.there.fate) = None;
+    let call = ToolCall::text("c", rig.name(), ARGUMENTS);
+    let snapshot = runtime().block_on(async {
+        let run = rig.runner().run(ada());
+        let snapshot = run.snapshot().await.expect("taken");
+        assert!(run.exec(call.clone()).await.is_ok());
+        snapshot
+    });
+    rig.later(async {
+        let options = RunOptions::new().principal("ada").tenant("acme");
+        let run = rig.runner().restore(snapshot, options).await.expect("restored");
+        let other = run.exec(ToolCall::text("c2", rig.name(), ARGUMENTS)).await;
+        assert_eq!(other.outcome(), Outcome::ApprovalRequired, "another call is asked about");
+        assert_eq!(run.exec(call).await.to_model(), "done");
+    });
+    assert_eq!(rig.effects(), [1]);
 }
 
 /// The call waits for a process that can read its arguments, and is closed after a week without one.

@@ -172,7 +172,7 @@ pub(in crate::agent) struct Slot {
     /// The result from another process that handed the call to the gate.
     #[serde(skip)]
     pub(in crate::agent) known: Option<ToolExecResult>,
-    /// Whether the store was read and has nothing about the call.
+    /// Whether only this process had the call, or the store was read and has nothing about it.
     #[serde(skip)]
     pub(in crate::agent) is_new: bool,
     pub(in crate::agent) progress: CallState,
@@ -181,8 +181,8 @@ pub(in crate::agent) struct Slot {
 /// A call for the gate.
 pub(in crate::agent) struct ToGate {
     pub(in crate::agent) call: ToolCall,
-    /// The result from another process, if it handed the call to its gate.
-    pub(in crate::agent) known: Option<ToolExecResult>,
+    /// The result from another process, if it handed the call to its gate, and whether none can have done that.
+    pub(in crate::agent) earlier: (Option<ToolExecResult>, bool),
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -218,7 +218,7 @@ impl Slot {
 
     /// Returns the call for the gate.
     pub(in crate::agent) fn to_gate(&self) -> Option<ToGate> {
-        self.queued_call().map(|call| ToGate { call: call.clone(), known: self.known.clone() })
+        self.queued_call().map(|call| ToGate { call: call.clone(), earlier: (self.known.clone(), self.is_new) })
     }
 
     pub(in crate::agent) fn waiting(&self) -> Option<&WaitingCall> {

@@ -37,16 +37,16 @@ impl Run {
     /// As [`exec`](Self::exec), within the span of a model's turn.
     ///
     /// `known` is a result that another process recorded: its labels and evidence apply to this run, but the tool does
-    /// not run again and no second record is written.
+    /// not run again and no second record is written. `is_new`: no earlier process can have made the call.
     pub(crate) fn exec_within(
         &self,
         turn: &Span,
         call: ToolCall,
-        known: Option<ToolExecResult>,
+        (known, is_new): (Option<ToolExecResult>, bool),
     ) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let mut open = OpenCall::start(self.clone(), call);
         open.parent = Parent::Turn(turn.clone());
-        open.known = known.map(Box::new);
+        (open.known, open.is_new) = (known.map(Box::new), is_new);
         run_to_end(open, from_start)
     }
 
@@ -58,7 +58,7 @@ impl Run {
         call: ToolCall,
     ) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let mut open = OpenCall::start(self.clone(), call);
-        open.client = Some(Box::new(client));
+        (open.client, open.is_new) = (Some(Box::new(client)), true);
         run_to_end(open, from_start)
     }
 
@@ -89,10 +89,17 @@ fn run_to_end(
         if open.run().shared().is_undated() {
             Box::pin(open.date()).await;
         }
-        let permit = match judge(&mut open) {
+        let mut judged = judge(&mut open).map_err(Err);
+        if open.may_be_of_another_definition()
+            && let Ok(call) = &judged
+            && let Some(ended) = Box::pin(open.begun_as_another(call.frozen())).await
+        {
+            judged = Err(ended);
+        }
+        let permit = match judged {
             Ok(Judged::Permitted(permit)) => Ok(permit),
             Ok(Judged::NeedsApproval(hydrated)) => Box::pin(resolve_approval(&mut open, hydrated)).await,
-            Err(stop) => Err(Err(stop)),
+            Err(ended) => Err(ended),
         };
         let ended = match permit {
             Ok(permit) => from_permit(&mut open, permit).await,

@@ -59,6 +59,8 @@ pub(in crate::runner) struct OpenCall {
     pub(in crate::runner) grant: Option<Box<(Key, Option<Decision>)>>,
     /// The client that made the call, if it is at the other end of a connection.
     pub(in crate::runner) client: Option<Box<CallClient>>,
+    /// Set if no earlier process can have made the call, although the run is continued.
+    pub(in crate::runner) is_new: bool,
     /// Set if another process began the call and is gone: its ledger entry is open.
     pub(in crate::runner) is_taken_over: bool,
     /// Set if the caller dropped the future; a background task then finishes the call.
@@ -157,6 +159,7 @@ impl OpenCall {
             continued: None,
             grant: None,
             client: None,
+            is_new: false,
             is_taken_over: false,
             is_left: false,
             phase,

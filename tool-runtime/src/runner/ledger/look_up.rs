@@ -47,7 +47,7 @@ impl LedgerClient<'_> {
     }
 
     /// Returns the last record under a call's id that is this run's own and that `is_wanted`.
-    async fn own_record(
+    pub(in crate::runner) async fn own_record(
         self,
         call_id: &CallId,
         is_wanted: impl Fn(&ToolInvocationRecord) -> bool,

@@ -21,6 +21,7 @@ use crate::runner::gate::exec;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages::{self, Reader};
 use crate::runner::ledger::client::LedgerClient;
+use crate::runner::ledger::look_up;
 use crate::runner::ledger::unfinished::Unfinished;
 use crate::runner::waiting::comparison;
 use crate::runner::{Run, RunOptions, ToolRunner};
@@ -90,6 +91,26 @@ pub(in crate::runner) fn go_on_begun<'r>(
             None => LedgerClient(run).ended_under(key).await.map(|ended| ended.map(Some)).map_err(failed),
         }
     })
+}
+
+/// As [`go_on`], for a call that began or ended under another definition of its tool, by a record that `is_it` accepts.
+/// The result of a call that ended is known if `is_same` accepts its record. `None` also for the open call under `key`,
+/// which the gate finds itself.
+pub(in crate::runner) async fn begun_as_another(
+    run: &Run,
+    call_id: &CallId,
+    (is_it, is_same): (impl Fn(&ToolInvocationRecord) -> bool, impl Fn(&ToolInvocationRecord) -> bool),
+    key: &Key,
+) -> Result<Known, StoreError> {
+    let open = LedgerClient(run).all_unfinished(|record| record.tool_call_id == *call_id && is_it(record)).await?;
+    if open.iter().any(|call| call.key == *key) {
+        return Ok(None);
+    }
+    if let Some(call) = open.first() {
+        return go_on_begun(run, call_id, &call.key).await;
+    }
+    let ended = LedgerClient(run).own_record(call_id, is_it).await?;
+    Ok(ended.map(|record| is_same(&record).then(|| look_up::adopted(run, record))))
 }
 
 /// Takes over a call from a process that is gone. If this process cannot continue the call, its outcome is unknown: it is

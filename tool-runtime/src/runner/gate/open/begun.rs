@@ -1,15 +1,19 @@
 //! Calls that this process refuses, although another process with the same run may have begun or recorded them.
 
+use std::sync::Arc;
+
 use crate::call::{Cause, Outcome, PendingGraph, RecordedArguments, ToolExecResult, ToolInvocationRecord};
 use crate::contain::discard;
+use crate::hydrate::Frozen;
 use crate::runner::Run;
 use crate::runner::gate::draft::Draft;
 use crate::runner::gate::ending::{Ending, Stop};
 use crate::runner::gate::open::{OpenCall, Phase};
 use crate::runner::ledger::client::LedgerClient;
+use crate::runner::ledger::recover;
 use crate::runner::run::call_ids::Taken;
 use crate::runner::shows;
-use crate::store::StoreError;
+use crate::store::{Key, StoreError};
 use crate::tool::ToolEffect;
 
 impl OpenCall {
@@ -54,6 +58,33 @@ impl OpenCall {
             && self.run.state().is_continued()
     }
 
+    /// Whether an earlier process may have begun the call under another definition of its tool.
+    pub(in crate::runner) fn may_be_of_another_definition(&self) -> bool {
+        !self.is_new && self.known.is_none() && self.may_be_elsewhere()
+    }
+
+    /// Returns the end of a call that an earlier process began under another definition of its tool. With other defaults
+    /// the call has another key in the ledger, so that the gate would not find it and would begin it a second time.
+    pub(in crate::runner) async fn begun_as_another(&self, frozen: &Arc<Frozen>) -> Option<Result<Ending, Stop>> {
+        let (key, definition) = (self.ledger_key(frozen), frozen.entry.spec.definition_hash);
+        let key = Key::call(Arc::clone(self.run.identity()), key);
+        // Other arguments can be arguments that the earlier definition masked. Their result is not read.
+        let is_same = |record: &ToolInvocationRecord| self.has_same_arguments(record) == Some(true);
+        let is_it = |record: &ToolInvocationRecord| {
+            *record.name == *self.draft.name() && record.executed && record.definition_hash != Some(definition)
+        };
+        match recover::begun_as_another(&self.run, &self.draft.id, (is_it, is_same), &key).await {
+            Ok(known) => known.map(|ended| Ok(Ending::Elsewhere(Box::new(ended.unwrap_or_else(|| self.unknown()))))),
+            Err(error) => {
+                // Only the store knows whether another process began it.
+                discard(self.run.store_unread(error));
+                let mut stop = Stop::new(Outcome::OutcomeUnknown);
+                stop.cause = Some(Cause::Lost);
+                Some(Err(stop))
+            }
+        }
+    }
+
     /// Returns the end of a call that stopped. If the call is refused before the ledger is read, another process may
     /// have begun it: the call is then not reported as failed or cancelled, and this process writes no record. A call
     /// that another process finished has its record and gets no second one.
@@ -91,16 +122,20 @@ impl OpenCall {
     /// Whether a record belongs to this call, and not to another one with the same id. If one of the two was refused
     /// before its arguments were read, only the tools are compared.
     fn is_of_this_call(&self, record: &ToolInvocationRecord, stop: &Stop) -> bool {
-        *record.name == *self.draft.name()
-            && match (&record.arguments, self.draft.recorded_arguments(&self.run.shared().digests)) {
-                (theirs @ RecordedArguments::Masked(_), Some(RecordedArguments::Masked(ours))) => shows(theirs, &ours),
-                (
-                    RecordedArguments::Unread { digest: theirs, .. },
-                    Some(RecordedArguments::Unread { digest: ours, .. }),
-                ) => *theirs == ours,
-                // Arguments that are readable in one process are readable in all.
-                _ => !is_certain(stop.outcome) && !is_certain(record.outcome),
+        // Arguments that are readable in one process are readable in all.
+        let may_be = || !is_certain(stop.outcome) && !is_certain(record.outcome);
+        *record.name == *self.draft.name() && self.has_same_arguments(record).unwrap_or_else(may_be)
+    }
+
+    /// Whether a record has the arguments of this call. `None` if only one of the two has readable arguments.
+    fn has_same_arguments(&self, record: &ToolInvocationRecord) -> Option<bool> {
+        match (&record.arguments, self.draft.recorded_arguments(&self.run.shared().digests)?) {
+            (theirs @ RecordedArguments::Masked(_), RecordedArguments::Masked(ours)) => Some(shows(theirs, &ours)),
+            (RecordedArguments::Unread { digest: theirs, .. }, RecordedArguments::Unread { digest: ours, .. }) => {
+                Some(*theirs == ours)
             }
+            _ => None,
+        }
     }
 }
 

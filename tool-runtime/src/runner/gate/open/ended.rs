@@ -189,6 +189,7 @@ impl OpenCall {
             continued: None,
             grant: None,
             client: None,
+            is_new: self.is_new,
             is_taken_over: self.is_taken_over,
             phase: std::mem::replace(&mut self.phase, Phase::Announced),
             is_left: true,
