@@ -184,8 +184,8 @@ macro_rules! definition {
 /// tool.
 ///
 /// For each schema, values are generated: the parser must accept them, and the projected output must match the output
-/// schema. Each value is then changed to break one rule: the schema must report the place, and the parser must refuse it
-/// if it checks that rule. The values are the same in every run. A schema for which no value can be generated is a
+/// schema. Each value is then changed to break one rule: the schema must report the place, and the parser must refuse
+/// it if it checks that rule. The values are the same in every run. A schema for which no value can be generated is a
 /// failure.
 ///
 /// ```

@@ -46,8 +46,8 @@ pub(crate) enum Audit {
         /// Accept runs whose first records are not in the file
         #[arg(long, requires = "records")]
         part: bool,
-        /// Accept purges and erasures that were signed with the key of this id, which is not here: it was rotated, or the
-        /// records are in a file. Repeatable
+        /// Accept purges and erasures that were signed with the key of this id, which is not here: it was rotated, or
+        /// the records are in a file. Repeatable
         #[arg(long = "accept-key", value_name = "ID")]
         accepted: Vec<String>,
     },

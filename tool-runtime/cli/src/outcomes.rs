@@ -17,7 +17,8 @@ use crate::{input, table, terminal};
 pub(crate) enum Outcomes {
     /// List the tenant's calls of unknown outcome that are not settled, oldest first
     List,
-    /// Settle the outcome of a call: it happened, it did not happen, or its tool reconciles it. A record names the person
+    /// Settle the outcome of a call: it happened, it did not happen, or its tool reconciles it. A record names the
+    /// person
     Settle(Settle),
 }
 
@@ -185,8 +186,8 @@ async fn settle(
     say(cli, record, &result)
 }
 
-/// Refuses to settle a call of another tenant: its run records the refusal, and operators read of it. The person gets the
-/// same failure as for a call that does not exist.
+/// Refuses to settle a call of another tenant: its run records the refusal, and operators read of it. The person gets
+/// the same failure as for a call that does not exist.
 async fn refuse(cli: &Cli<'_>, record: &ToolInvocationRecord, asked: &Settle) -> Result<(), Failure> {
     let decider = cli.decider(asked.who.decider.as_deref(), asked.who.reason.as_deref());
     let (party, call) = (cli.party(), CallId::new(record.tool_call_id.as_str()));

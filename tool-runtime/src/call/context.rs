@@ -194,9 +194,9 @@ impl ToolContext {
 
     /// Returns a key for services that do the same work once: 64 hexadecimal digits.
     ///
-    /// SHA-256 over tenant, principal, run, tool, call id and the arguments that the tool got. It stays the same when the call is
-    /// resumed, retried or restored in another process, and differs for every other run, call, or edit of the
-    /// arguments. Providers may count call ids from 0 in every response, so the id alone would not be enough.
+    /// SHA-256 over tenant, principal, run, tool, call id and the arguments that the tool got. It stays the same when
+    /// the call is resumed, retried or restored in another process, and differs for every other run, call, or edit of
+    /// the arguments. Providers may count call ids from 0 in every response, so the id alone would not be enough.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         self.ledger_key().to_string()

@@ -31,7 +31,8 @@ pub enum DecisionError {
     Clock,
     /// The decision answers another question than the one that the call asks now.
     Question,
-    /// The precondition of the call has changed since it was shown, or could not be read. The call waits with another question.
+    /// The precondition of the call has changed since it was shown, or could not be read. The call waits with another
+    /// question.
     World,
     /// The call does not wait: it was decided, answered or ended before.
     NotPending,

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use crate::error::ToolError;
 
-/// Looks up the name of a value among the arguments of a call that waits for a person: the title of the task behind an id,
-/// for example.
+/// Looks up the name of a value among the arguments of a call that waits for a person: the title of the task behind an
+/// id, for example.
 ///
 /// Implementations need `#[async_trait]` of the `async-trait` crate. Bound to an argument with
 /// [`RunnerBuilder::names`](crate::runner::RunnerBuilder::names), it runs when a call is suspended, for at most eight

@@ -120,8 +120,8 @@ pub struct Pick {
 impl Pick {
     /// Returns the words of the query that were found, the most important first: each without case and accents (two
     /// words where they were found side by side), the part of the definition in which it was found (`name`,
-    /// `description`, `argument`, `argument_description`, `argument_value`, `namespace` or `also`), and its share of the score,
-    /// from 0 to 1.
+    /// `description`, `argument`, `argument_description`, `argument_value`, `namespace` or `also`), and its share of
+    /// the score, from 0 to 1.
     pub fn reasons(&self) -> impl Iterator<Item = (&str, &'static str, f64)> {
         self.reasons.iter().map(|reason| (&*reason.word, reason.field(), reason.share))
     }

@@ -129,8 +129,8 @@ impl ToolCatalog {
         self.entry(name).map(|entry| entry.policy_resource())
     }
 
-    /// Whether a tool states what its calls depend on ([`ToolComponent::precondition`](crate::ToolComponent::precondition)).
-    /// `false` for an unknown name.
+    /// Whether a tool states what its calls depend on
+    /// ([`ToolComponent::precondition`](crate::ToolComponent::precondition)). `false` for an unknown name.
     #[must_use]
     pub fn has_precondition(&self, name: &str) -> bool {
         self.entry(name).is_some_and(|entry| entry.behaviour.states())

@@ -12,8 +12,8 @@ use crate::component::{Call, Precondition, WithMedia};
 use crate::error::ToolError;
 use crate::media::Media;
 
-/// The capabilities, the output and the code of a struct tool. [`#[tool]`](macro@crate::tool) on the `impl` block of the
-/// struct writes it.
+/// The capabilities, the output and the code of a struct tool. [`#[tool]`](macro@crate::tool) on the `impl` block of
+/// the struct writes it.
 ///
 /// Hydration constructs the struct from validated arguments. Only the runner can make the [`Call`] that
 /// [`run`](ToolComponent::run) takes, so no other code can run a tool.
@@ -57,8 +57,8 @@ use crate::media::Media;
     note = "write `#[tool] impl {Self} {{ async fn run(self) -> Result<Output, ToolError> {{ .. }} }}`; behind `self` it may borrow capabilities and the call: `clock: &dyn Clock`, `call: &Call<Self>`"
 )]
 pub trait ToolComponent: Sized + Send + 'static {
-    /// A tuple of at most eight [`Cap<dyn Trait>`](crate::Cap), `Cap<Connection<dyn Trait>>` and `Cap<ToolContext>`; `()`
-    /// for none.
+    /// A tuple of at most eight [`Cap<dyn Trait>`](crate::Cap), `Cap<Connection<dyn Trait>>` and `Cap<ToolContext>`;
+    /// `()` for none.
     type Capabilities: CapabilityList;
     /// The output, before redaction.
     type Output: ToolOutput;
@@ -108,11 +108,12 @@ pub trait ToolComponent: Sized + Send + 'static {
     ///
     /// It is taken when the call begins to wait, and again before the approved call begins. If a statement differs, the
     /// approval does not count: the call waits with a new question, which shows both values. A call that needs no
-    /// approval, or that a grant permits, does not take it. An edited call is compared by the arguments that were shown.
+    /// approval, or that a grant permits, does not take it. An edited call is compared by the arguments that were
+    /// shown.
     ///
-    /// It reads only: `capabilities` holds the capabilities and connections of the tool whose effect is `read_only`, for
-    /// [`Capabilities::read`]. The world can still change between the last reading and the effect. Where the outside
-    /// system can refuse a stale request, make the effect depend on that too.
+    /// It reads only: `capabilities` holds the capabilities and connections of the tool whose effect is `read_only`,
+    /// for [`Capabilities::read`]. The world can still change between the last reading and the effect. Where the
+    /// outside system can refuse a stale request, make the effect depend on that too.
     ///
     /// In a `#[tool] impl` block, write `async fn precondition(self, accounts: &dyn Accounts)`; it may also borrow
     /// `&ToolContext`. For a function, name an `async fn` in the attribute (`precondition = path`). By default a call

@@ -233,7 +233,8 @@ impl fmt::Display for Problem {
 
 impl Error for Problem {}
 
-/// Why a definition, a catalog, a policy, a runner or a server was not built, or why a server cannot serve: all problems together, one on each line.
+/// Why a definition, a catalog, a policy, a runner or a server was not built, or why a server cannot serve: all
+/// problems together, one on each line.
 ///
 /// ```
 /// use tool_runtime::ToolPolicy;

@@ -90,9 +90,9 @@ impl ToolError {
     }
 
     /// A failure that leaves it open whether the tool had its effect: for example, the request was sent, and the
-    /// connection broke before the answer. The call ends as `outcome_unknown`, or as `cancelled` if the tool only reads;
-    /// the model reads a fixed sentence, and the text of the source is for operators. Until the outcome is known, a call
-    /// with the same arguments or the same effect key does not begin by itself.
+    /// connection broke before the answer. The call ends as `outcome_unknown`, or as `cancelled` if the tool only
+    /// reads; the model reads a fixed sentence, and the text of the source is for operators. Until the outcome is
+    /// known, a call with the same arguments or the same effect key does not begin by itself.
     ///
     /// ```
     /// use tool_runtime::ToolError;

@@ -183,8 +183,8 @@ impl Spending {
         books.spent = books.spent.plus(spent);
     }
 
-    /// The budget that a model's turn would overdraw: turns, tokens of a kind, or cost. A run without calls left may still
-    /// answer.
+    /// The budget that a model's turn would overdraw: turns, tokens of a kind, or cost. A run without calls left may
+    /// still answer.
     #[must_use]
     pub(crate) fn exhausted_for_model(&self) -> Option<BudgetExceeded> {
         self.0.grant(Allowance::for_model, self.0.books().spent, Spend::default()).err()

@@ -66,8 +66,8 @@ const JUDGED_BY_COMPILING: [&str; 13] = [
 const COUNTS: [&str; 8] =
     ["maxContains", "maxItems", "maxLength", "maxProperties", "minContains", "minItems", "minLength", "minProperties"];
 
-/// Whether a document that fits its meta-schema is sure to compile. Names are looked at wherever they are: a property of
-/// such a name only makes the answer `false`.
+/// Whether a document that fits its meta-schema is sure to compile. Names are looked at wherever they are: a property
+/// of such a name only makes the answer `false`.
 fn is_plain(schema: &Value) -> bool {
     let Value::Object(members) = schema else { return false };
     members.iter().all(|(name, value)| match name.as_str() {

@@ -186,8 +186,8 @@ pub(crate) fn ended(
         && took_effect(record.outcome)
         && effect.held.as_ref().is_none_or(|held| held.record.is_none())
     {
-        // It was left open, and a person may have approved a second call, which runs now. Its end then does not free the
-        // effect.
+        // It was left open, and a person may have approved a second call, which runs now. Its end then does not free
+        // the effect.
         let (run_id, call_id, key) = (Arc::clone(call.scope()), record.tool_call_id.clone(), idempotency_key);
         effect.held = Some(Box::new(EffectHolder { run_id, call_id, key, record: None, until: None }));
         had(&mut effect, transaction.now(), record);

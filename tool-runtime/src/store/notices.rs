@@ -286,7 +286,8 @@ pub(crate) fn ended_waiting(
 }
 
 impl StoredNotice {
-    /// Returns the notices of a tenant, oldest first. Notices that cannot be read, of any tenant, are errors at the end.
+    /// Returns the notices of a tenant, oldest first. Notices that cannot be read, of any tenant, are errors at the
+    /// end.
     ///
     /// # Errors
     /// The store cannot be reached.

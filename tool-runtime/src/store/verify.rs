@@ -1,7 +1,7 @@
 //! Verification of all chains and the anchors over them, a page at a time.
 //!
-//! It remembers the head of each run, the anchored heads, the places of erased records and the findings, but no records.
-//! A finding does not stop the verification: otherwise one unreadable record would hide every other edit.
+//! It remembers the head of each run, the anchored heads, the places of erased records and the findings, but no
+//! records. A finding does not stop the verification: otherwise one unreadable record would hide every other edit.
 
 mod anchored;
 mod page;
@@ -96,9 +96,9 @@ impl Verification {
         self
     }
 
-    /// Accepts removals that were signed with the keys of these ids, which are not here, without a comparison: a key was
-    /// rotated, or an export is verified without its key. Who can write records can forge such a removal, so pass only
-    /// ids that you know. Contents of records cannot be forged this way.
+    /// Accepts removals that were signed with the keys of these ids, which are not here, without a comparison: a key
+    /// was rotated, or an export is verified without its key. Who can write records can forge such a removal, so pass
+    /// only ids that you know. Contents of records cannot be forged this way.
     #[must_use]
     pub fn accept_keys(mut self, ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.trust.accepted.extend(ids.into_iter().map(Into::into));

@@ -37,8 +37,9 @@ const ALL_BYTES: usize = 200_000;
 /// One of so many values is changed in every way.
 const MUTATED: usize = 8;
 
-/// Returns every disagreement between schema, parser and allowlist of a catalog's tools, a line each: the tool, the place
-/// as a JSON Pointer, and what is wrong. [`assert_catalog_ok!`](crate::assert_catalog_ok) describes what is tried.
+/// Returns every disagreement between schema, parser and allowlist of a catalog's tools, a line each: the tool, the
+/// place as a JSON Pointer, and what is wrong. [`assert_catalog_ok!`](crate::assert_catalog_ok) describes what is
+/// tried.
 ///
 /// `progress` is told after each tool how many are done, and how many there are.
 pub fn disagreements(catalog: &ToolCatalog, mut progress: impl FnMut(usize, usize)) -> Vec<String> {

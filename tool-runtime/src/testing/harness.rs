@@ -94,7 +94,8 @@ const START: i64 = 1_767_225_600;
 ///
 /// # Panics
 ///
-/// It is for tests, so it panics where a runner cannot be built, with every problem, and where a setting comes too late.
+/// It is for tests, so it panics where a runner cannot be built, with every problem, and where a setting comes too
+/// late.
 pub struct Harness {
     /// Until the gate is built.
     parts: Mutex<Option<Parts>>,
@@ -185,8 +186,8 @@ impl Harness {
         self.faults.set(tool, None);
     }
 
-    /// Adds the arguments to recorded capability calls, each as `Debug` prints it, and `_` for one without `Debug`. They
-    /// can hold personal data, and a failed assertion prints them.
+    /// Adds the arguments to recorded capability calls, each as `Debug` prints it, and `_` for one without `Debug`.
+    /// They can hold personal data, and a failed assertion prints them.
     ///
     /// ```
     /// use serde_json::json;
@@ -224,11 +225,11 @@ impl Harness {
         self
     }
 
-    /// Returns the methods of capabilities and connections that all calls so far used, in order: each with the call that
-    /// used it, as `Clock::now`, or `Clock::now("Oslo")` under [`record_arguments`](Self::record_arguments).
+    /// Returns the methods of capabilities and connections that all calls so far used, in order: each with the call
+    /// that used it, as `Clock::now`, or `Clock::now("Oslo")` under [`record_arguments`](Self::record_arguments).
     ///
-    /// Methods are recorded with the feature `testing`, for every `#[capability]` trait whose methods are all in its own
-    /// block. Of a trait that builds on another capability, or that an unknown attribute changes, only its name is
+    /// Methods are recorded with the feature `testing`, for every `#[capability]` trait whose methods are all in its
+    /// own block. Of a trait that builds on another capability, or that an unknown attribute changes, only its name is
     /// recorded: a call borrowed it.
     #[must_use]
     pub fn capability_calls(&self) -> Vec<(CallId, String)> {

@@ -11,7 +11,8 @@ use crate::call::{ToolExecResult, ToolInvocationRecord};
 
 /// A call that a test made: its result, to which it dereferences, and its record.
 ///
-/// Each assertion panics with the result and the record as JSON, so that a failed test shows which stage ended the call.
+/// Each assertion panics with the result and the record as JSON, so that a failed test shows which stage ended the
+/// call.
 ///
 /// ```
 /// use serde_json::json;

@@ -60,7 +60,8 @@ pub(crate) enum Framing {
     Lines,
 }
 
-/// Decodes one response, streamed or whole, within limits. Created by [`Format::decoder`](crate::wire::Format::decoder).
+/// Decodes one response, streamed or whole, within limits. Created by
+/// [`Format::decoder`](crate::wire::Format::decoder).
 ///
 /// ```
 /// use tool_runtime::wire::Format;

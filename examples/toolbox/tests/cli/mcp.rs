@@ -185,8 +185,8 @@ impl Mailer for Silent {
     }
 }
 
-/// Without `--store`, `approvals` does not read the store of the server. No rule asks for an approval, but the outcome of
-/// an equal call is unknown.
+/// Without `--store`, `approvals` does not read the store of the server. No rule asks for an approval, but the outcome
+/// of an equal call is unknown.
 #[tokio::test]
 async fn a_call_that_nobody_can_decide_on_does_not_wait() {
     const ALLOWED: &str = "allowed_tools = ['mail__send_email', 'core__get_current_time']\n";

@@ -255,8 +255,8 @@ async fn no_door_leaves_a_change_without_its_notice() {
     }
 }
 
-/// The acknowledgement of a write is lost. If it is that of the suspension, the process withdraws it. The notice that the
-/// call waits was written.
+/// The acknowledgement of a write is lost. If it is that of the suspension, the process withdraws it. The notice that
+/// the call waits was written.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_withdrawn_does_not_wait_any_more() {
     let mut withdrawn = 0;

@@ -1,5 +1,5 @@
-//! Calls that borrow a connection of their run, and whose process died: a sweep has no connections, and a broker can fail
-//! for a moment.
+//! Calls that borrow a connection of their run, and whose process died: a sweep has no connections, and a broker can
+//! fail for a moment.
 
 use tool_runtime::agent::Graph;
 use tool_runtime::call::Decider;

@@ -97,8 +97,8 @@ async fn a_settlement_of_another_tenant_is_reported_at_every_door() {
     }
 }
 
-/// Two tenants have runs and calls of the same ids. A person who settles the call of their own tenant twice did not attempt
-/// to settle the other one.
+/// Two tenants have runs and calls of the same ids. A person who settles the call of their own tenant twice did not
+/// attempt to settle the other one.
 #[tokio::test]
 async fn equal_ids_of_two_tenants_are_not_mixed_up() {
     let rig = Rig::new();

@@ -108,8 +108,8 @@ pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Tim
     Ok(written)
 }
 
-/// Runs a write over what its transaction read, and adds the rows to write. Without a connection, which a transaction of
-/// several writes does not give, it refuses what takes more statements.
+/// Runs a write over what its transaction read, and adds the rows to write. Without a connection, which a transaction
+/// of several writes does not give, it refuses what takes more statements.
 pub(super) async fn change(
     connection: Option<&mut Connection>,
     work: &mut Work,
@@ -165,8 +165,8 @@ pub(super) async fn change(
 /// The kinds of the documents of a run that leave when it is closed.
 const OF_RUN: &str = "('call', 'waiting', 'decided', 'post', 'notice')";
 
-/// Closes a run, if no call of it is open, and removes its calls. With the end of its chain, removes its records, if it ends
-/// there.
+/// Closes a run, if no call of it is open, and removes its calls. With the end of its chain, removes its records, if it
+/// ends there.
 async fn close(connection: &mut Connection, run: &str, end: Option<Chain>) -> Result<(), Failed> {
     let open = "SELECT number FROM tool_runtime_documents \
                 WHERE space IN ('call', 'waiting') AND scope = $1 AND due IS NOT NULL LIMIT 1";
@@ -240,8 +240,8 @@ pub(super) fn queued(document: &StoredDocument) -> [Value; 2] {
     [Value::Text(lane), Value::Int(document.leased_until().map(micros_from))]
 }
 
-/// Appends records, each to the chain of its run. `seen` has the ends of chains that were read, and `chains` those whose
-/// records were removed.
+/// Appends records, each to the chain of its run. `seen` has the ends of chains that were read, and `chains` those
+/// whose records were removed.
 async fn append(
     mut connection: Option<&mut Connection>,
     seen: &BTreeMap<String, Chain>,

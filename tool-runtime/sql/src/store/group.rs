@@ -28,8 +28,8 @@ enum Fate {
     Apart,
 }
 
-/// Executes writes, no two of which need the same lock. `kept` is the connection of the worker's transaction before: each
-/// return to the pool costs a round trip.
+/// Executes writes, no two of which need the same lock. `kept` is the connection of the worker's transaction before:
+/// each return to the pool costs a round trip.
 pub(super) async fn write(shared: &Arc<Shared>, mut batch: Batch, kept: &mut Option<Connection>) {
     let end = Instant::now() + shared.patience;
     let mut fates: Vec<_> = batch.jobs.iter().map(|_| Fate::Apart).collect();

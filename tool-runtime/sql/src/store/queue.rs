@@ -61,8 +61,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether there are writes for one more worker. That worker is counted from now on. Few writes wait for the workers
-    /// that there are, and share a transaction.
+    /// Whether there are writes for one more worker. That worker is counted from now on. Few writes wait for the
+    /// workers that there are, and share a transaction.
     pub(super) fn hire(&self, most: usize) -> bool {
         let mut state = self.state();
         let least = if state.workers == 0 { 1 } else { MANY };

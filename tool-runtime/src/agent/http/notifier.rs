@@ -206,7 +206,8 @@ impl Notifier {
     }
 }
 
-/// Keeps an error about one notice for the end of the round, so that the others are sent. Any other error ends the round.
+/// Keeps an error about one notice for the end of the round, so that the others are sent. Any other error ends the
+/// round.
 fn of_one<T>(search: &mut Search, result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match result {
         Err(error @ (StoreError::Corrupt(_) | StoreError::Panicked)) => {

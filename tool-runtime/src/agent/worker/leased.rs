@@ -219,8 +219,8 @@ impl LeasedRun {
     /// Takes the content of one request, as [`Conversation::receive`] does, and saves the conversation before the model
     /// is asked and after each step. It emits one `done` event.
     ///
-    /// A decision that another process posted meanwhile is not part of the request: [`release`](Self::release) makes the
-    /// run due for it.
+    /// A decision that another process posted meanwhile is not part of the request: [`release`](Self::release) makes
+    /// the run due for it.
     ///
     /// # Errors
     /// The input does not fit ([`Conversation::accept`]); the conversation is unchanged. Another process has the run
@@ -294,8 +294,8 @@ impl LeasedRun {
     }
 
     /// Releases the run in the state of its last save. A worker takes it when its next call expires (`expires`), and as
-    /// soon as a message is posted to it; at once if there is a post that was not applied, or the request has not ended (the
-    /// state `running`). A run that is dropped and not released is free once its lease has ended.
+    /// soon as a message is posted to it; at once if there is a post that was not applied, or the request has not ended
+    /// (the state `running`). A run that is dropped and not released is free once its lease has ended.
     ///
     /// # Errors
     /// Another process has the run ([`StoreError::Fenced`]), or the store failed.

@@ -173,8 +173,8 @@ pub(super) async fn all(queue: &RunQueue, messages: Vec<Message>) -> Result<Vec<
     }
 }
 
-/// Notes the approvals that do not suffice, and posts the rest of each message. Writes all of it, or only the records of
-/// the approval that does not count.
+/// Notes the approvals that do not suffice, and posts the rest of each message. Writes all of it, or only the records
+/// of the approval that does not count.
 fn write(contents: &[Content], transaction: &mut Transaction) -> Result<Posting, StoreError> {
     let mut planned = Vec::new();
     for (place, content) in contents.iter().enumerate() {

@@ -165,8 +165,8 @@ pub(super) fn weight(word: &Word) -> f64 {
     }
 }
 
-/// Words that say a little about the wanted tool: verbs that address the assistant, questions for a person, a place or a
-/// time, and particles, as in `turn on`. Sorted.
+/// Words that say a little about the wanted tool: verbs that address the assistant, questions for a person, a place or
+/// a time, and particles, as in `turn on`. Sorted.
 const WEAK_WORDS: &[&str] = &[
     "get", "give", "help", "know", "let", "like", "look", "need", "on", "out", "please", "provide", "show", "tell",
     "use", "using", "want", "when", "where", "who",

@@ -21,8 +21,8 @@ fn executable<'e>(policy: &'e ToolPolicy, catalog: &'e ToolCatalog) -> impl Iter
 }
 
 /// Returns every rule under which a call of a server's client can wait for a person. With `own` set to `true`, only
-/// rules for calls that the policy does not let their own principal decide alone. The calls of a script wait whatever the
-/// policy decides.
+/// rules for calls that the policy does not let their own principal decide alone. The calls of a script wait whatever
+/// the policy decides.
 pub(in crate::runner) fn of_clients(policy: &ToolPolicy, catalog: &ToolCatalog, own: bool) -> Vec<String> {
     let decides = |name: &str, effect| own && decides_alone(policy, name, effect);
     let tools = executable(policy, catalog);

@@ -15,8 +15,8 @@ use crate::store::pages::Search;
 use crate::store::{Document, DocumentKind, KEPT, PendingCall, Query, StoreError, StoredDocument, StoredRun};
 
 /// Ends the waiting calls that have expired, if this runner has their tools, and after another week also those of other
-/// tools. A call in a conversation of the store is
-/// left to the worker that takes its run, and a call of an engine to the engine, for a week. Ends no further call once `stop` fires.
+/// tools. A call in a conversation of the store is left to the worker that takes its run, and a call of an engine to
+/// the engine, for a week. Ends no further call once `stop` fires.
 pub(in crate::runner) async fn expire_left(runner: &ToolRunner, stop: &CancellationToken) -> Result<(), StoreError> {
     let store = &runner.shared.store;
     let now = store.now().await?;

@@ -202,8 +202,8 @@ async fn renew(open: &mut OpenCall, renewed: PendingCall, stop: &Stop) -> Result
     Ok(Ending::Refused(Box::new(stop.result(id, false))))
 }
 
-/// Lets the tool state what a call depends on, from the arguments that were built for it. `bound` has the connections of
-/// a call that is about to begin.
+/// Lets the tool state what a call depends on, from the arguments that were built for it. `bound` has the connections
+/// of a call that is about to begin.
 async fn stated(
     open: &OpenCall,
     built: Result<Hydrated, Stop>,

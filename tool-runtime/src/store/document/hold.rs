@@ -67,8 +67,8 @@ impl LegalHold {
         if let HoldScope::Principal { principal, .. } = &self.scope { Some(principal) } else { None }
     }
 
-    /// Returns the tenant whose runs it covers, or those of its principal there; `None` for a hold on a run, and for one
-    /// on a principal in every tenant.
+    /// Returns the tenant whose runs it covers, or those of its principal there; `None` for a hold on a run, and for
+    /// one on a principal in every tenant.
     #[must_use]
     pub fn tenant(&self) -> Option<&Arc<str>> {
         match &self.scope {

@@ -49,8 +49,8 @@ pub struct StoredRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changed: Option<Timestamp>,
     /// The version of catalog, instructions and policy under which it began, see
-    /// [`Worker::leave_other_versions`](crate::agent::Worker::leave_other_versions). `None` before its first step, and for
-    /// runs of earlier releases.
+    /// [`Worker::leave_other_versions`](crate::agent::Worker::leave_other_versions). `None` before its first step, and
+    /// for runs of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Hash>,
 }
@@ -127,8 +127,8 @@ impl StoredRun {
         lane::lane(&self.slots(), self.version)
     }
 
-    /// Returns when a worker may take it: when it is due and no holder's lease is running. A run of an engine or a server,
-    /// whose lease never ends, is not in the queue, whatever was posted to it.
+    /// Returns when a worker may take it: when it is due and no holder's lease is running. A run of an engine or a
+    /// server, whose lease never ends, is not in the queue, whatever was posted to it.
     pub(in crate::store) fn due(&self) -> Option<Timestamp> {
         let until = self.holder.as_ref().map_or(Timestamp::MIN, |holder| holder.until);
         self.due.filter(|_| !self.held_back && until < Timestamp::MAX).map(|due| due.max(until))

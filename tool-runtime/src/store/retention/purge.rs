@@ -54,16 +54,17 @@ impl Retention<'_> {
     /// begins in a run with this id any more ([`StoreError::RunPurged`]). Effect keys stay, so that an effect that
     /// happened once does not happen again.
     ///
-    /// A run is kept while a call of it is open or waits, the outcome of a call is unsettled, a process has the run or it
-    /// is due, its conversation was written within `kept_for`, its chain does not verify, or a [legal hold](crate::store::LegalHold)
-    /// covers it. The report names those that are old enough. A conversation that a version before retention wrote
-    /// counts as written at the first purge that finds it.
+    /// A run is kept while a call of it is open or waits, the outcome of a call is unsettled, a process has the run or
+    /// it is due, its conversation was written within `kept_for`, its chain does not verify, or a [legal
+    /// hold](crate::store::LegalHold) covers it. The report names those that are old enough. A conversation that a
+    /// version before retention wrote counts as written at the first purge that finds it.
     ///
-    /// A document that cannot be read keeps its run, as `broken`. Each run is one transaction, and the runs are read a page
-    /// at a time: memory use is bounded, and an interrupted purge is continued by the next one.
+    /// A document that cannot be read keeps its run, as `broken`. Each run is one transaction, and the runs are read a
+    /// page at a time: memory use is bounded, and an interrupted purge is continued by the next one.
     ///
     /// # Errors
-    /// The store cannot be reached, or its documents cannot be read. Runs that were purged before the error stay purged.
+    /// The store cannot be reached, or its documents cannot be read. Runs that were purged before the error stay
+    /// purged.
     pub async fn purge(&self, kept_for: Duration) -> Result<RetentionReport, StoreError> {
         self.named()?;
         let key = self.key().await?;

@@ -56,8 +56,8 @@ pub(super) fn without(document: &Document, party: &Party) -> Option<Without> {
             Some(Without::Changed(Document::Call(entry)))
         }
         Document::Grant(grant) if (&grant.principal, &grant.tenant) == (&party.0, &party.1) => {
-            // Also one that covers calls of others: its conditions come from arguments of the principal. Later calls need
-            // an approval again.
+            // Also one that covers calls of others: its conditions come from arguments of the principal. Later calls
+            // need an approval again.
             Some(Without::Nothing)
         }
         // Its sentence can contain arguments. One that is being delivered now arrives.

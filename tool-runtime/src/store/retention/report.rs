@@ -21,10 +21,10 @@ pub struct RetentionReport {
     pub documents: u64,
     /// The first 1,000 runs that were old enough and were kept, each with the reason: `legal_hold`; `in_progress` (a
     /// call is open or waits, or a process has the run); `unsettled` (the outcome of a call is unknown); `broken` (its
-    /// chain does not verify, which a removal would hide, or a document of it cannot be read); `many_parties` (its records
-    /// belong to more than 64 principals or tenants); `not_erasable` (an earlier
-    /// version sealed records of it as one text, which only a purge can remove). An effect or a grant that cannot be read
-    /// is named by the [owner](crate::store::Key::scope) of the document, because its run is in the document.
+    /// chain does not verify, which a removal would hide, or a document of it cannot be read); `many_parties` (its
+    /// records belong to more than 64 principals or tenants); `not_erasable` (an earlier version sealed records of it
+    /// as one text, which only a purge can remove). An effect or a grant that cannot be read is named by the
+    /// [owner](crate::store::Key::scope) of the document, because its run is in the document.
     pub kept: Vec<(Arc<str>, &'static str)>,
     /// How many runs were kept for one of these reasons.
     pub kept_runs: u64,

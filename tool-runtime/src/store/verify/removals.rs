@@ -68,7 +68,8 @@ impl Trust {
             Signed::Fits => {}
         }
         if let Act::Erased(listed) = &record.act {
-            // The record is a finding itself if its signature is not accepted, so each that it lists need not be one, too.
+            // The record is a finding itself if its signature is not accepted, so each that it lists need not be one,
+            // too.
             let is_signed = checked.broken.is_none();
             let struck = listed.iter().filter(|place| erased.list(**place, is_signed)).count();
             checked.erased = if is_signed { struck as u64 } else { 0 };

@@ -30,8 +30,8 @@ pub(crate) struct OfferedTools {
 }
 
 impl OfferedTools {
-    /// Encodes the tools. Uses `strict`, `leave_out_unsupported` and `provider_limits` of the options, and the choice only
-    /// if it [narrows](crate::wire::encode::FormatFeatures::narrows) the tools.
+    /// Encodes the tools. Uses `strict`, `leave_out_unsupported` and `provider_limits` of the options, and the choice
+    /// only if it [narrows](crate::wire::encode::FormatFeatures::narrows) the tools.
     pub(crate) fn new<'a, T: Into<WireTool<'a>>>(
         dialect: &dyn Dialect,
         tools: impl IntoIterator<Item = T>,

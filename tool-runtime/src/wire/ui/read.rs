@@ -137,8 +137,8 @@ impl ChatReader {
     /// # Errors
     /// The body is too large, is not of the form that `useChat` posts, or makes a claim that cannot be true: a call
     /// that was never issued, a result of a call that this side executes, an answer without a question, two parts of
-    /// one call. Do not act on any part of a refused body. The error has the [place](ParseError::pointer) in the body, and
-    /// the code `chat_too_large`, `chat_malformed`, `chat_role`, `chat_part`, `chat_file`, `chat_trigger`,
+    /// one call. Do not act on any part of a refused body. The error has the [place](ParseError::pointer) in the body,
+    /// and the code `chat_too_large`, `chat_malformed`, `chat_role`, `chat_part`, `chat_file`, `chat_trigger`,
     /// `chat_interrupts` or `chat_empty`; or, for messages that claim calls or results that were not issued here,
     /// `history_orphan`, `history_duplicate`, `history_forged` or `history_too_large`.
     pub fn read(&self, body: &[u8]) -> Result<ChatRequest, ParseError> {

@@ -244,8 +244,8 @@ impl Tasks {
                     if let State::Unsettled(result, _) = look.state {
                         return Ok(HeldAnswer::Ended(Box::new(result), look.saved.answered));
                     }
-                    // Without `asked_as` no later request can find this call, so it is cancelled, unless another request
-                    // found it by its state.
+                    // Without `asked_as` no later request can find this call, so it is cancelled, unless another
+                    // request found it by its state.
                     if look.saved.asked_as.is_none() && !run_tasks.is_shared(call) {
                         run_tasks.cancel(&server.0.runner, call).await.map_err(|error| failed(&error))?;
                     } else if matches!(look.state, State::Works) {

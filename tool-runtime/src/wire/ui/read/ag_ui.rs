@@ -108,7 +108,8 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// The ids that the client names, in the order of the calls; interrupts of calls that it no longer shows at the end.
+    /// The ids that the client names, in the order of the calls; interrupts of calls that it no longer shows at the
+    /// end.
     fn named(&self) -> Vec<CallId> {
         let calls = self.history.iter().flat_map(|(_, message)| message.calls());
         let mut ids: Vec<CallId> = calls.map(|call| call.id.clone()).collect();

@@ -162,8 +162,8 @@ async fn a_tool_that_fails_to_reconcile_settles_nothing() {
     assert_eq!(said(&get(&client, &id).await.unwrap()), (false, r#"{"number":5}"#.to_owned()));
 }
 
-/// An approval of arguments that do not fit any more is refused and recorded, and the call still waits. For the client it
-/// is no failure of the server, with a task and without.
+/// An approval of arguments that do not fit any more is refused and recorded, and the call still waits. For the client
+/// it is no failure of the server, with a task and without.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_that_does_not_fit_any_more_is_refused() {
     let rig = Rig::new();
