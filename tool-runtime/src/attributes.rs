@@ -111,10 +111,10 @@ pub use tool_runtime_macros::capability;
 ///
 /// # Structs
 ///
-/// A struct with named fields is the validated arguments. `#[tool]` on its `impl` block says how it runs: `run` takes
-/// `self` and borrows what a function would borrow, and the context as [`&Call<Self>`](crate::Call) or `&ToolContext`.
-/// The block stays as it is written and may hold other methods. `#[tool]` implements `Deserialize` and `JsonSchema` for
-/// the struct; other derives are the author's.
+/// The fields of a struct are its validated arguments. Its method `run`, in an `impl` block with `#[tool]`, is the code
+/// of the tool: it takes `self`, and borrows what a function would borrow, and the context as
+/// [`&Call<Self>`](crate::Call) or `&ToolContext`. The block stays as it is written and may hold other methods.
+/// `#[tool]` implements `Deserialize` and `JsonSchema` for the struct; other derives are the author's.
 ///
 /// ```
 /// use tool_runtime::{ToolError, capability, tool};
@@ -193,15 +193,16 @@ pub use tool_runtime_macros::capability;
 /// ## Sentences
 ///
 /// Braces in `summary` hold the name of an argument (`{title}`) or of a member of one (`{owner.name}`). A part in
-/// brackets is left out unless all its arguments are present: `"Moves {task_id}[ to {due}]"`. Doubled, braces and
-/// brackets are characters. From a list, the first sentence with all its arguments present is shown, otherwise the last
-/// one. Values are shown as the tool would receive them, shortened and on one line, with texts quoted; an argument that
-/// is left out reads `(not given)`. Sensitive arguments cannot be named. A sentence has at most 200 characters.
+/// brackets is left out unless all its arguments are present: `"Moves {task_id}[ to {due}]"`. Doubled braces and
+/// brackets (`{{`, `[[`) stand for the characters themselves. From a list, the first sentence with all its arguments
+/// present is shown, otherwise the last one. Values are shown as the tool would receive them, shortened and on one
+/// line, with texts quoted; an argument that is left out reads `(not given)`. Sensitive arguments cannot be named. A
+/// sentence has at most 200 characters.
 ///
 /// ## Effect keys
 ///
-/// A call has the effect of `once` only if no call with the same key had it, whatever the calls are named and in
-/// whichever run of the store. A later call gets the result of the first
+/// With `once`, at most one call with a key has the effect, whatever the ids of the calls, in all runs of the store
+/// that share the scope (`once_scope`). A later call gets the result of the first
 /// ([`earlier_call`](crate::ToolExecResult::earlier_call)); while the first runs, it ends as `cancelled` with the code
 /// `in_progress`; while the outcome of the first is unknown, it waits for a person or `reconcile`. If the tool returns
 /// an error, the next call may have the effect. Braces hold arguments as in `summary`: each must be one that every call
@@ -300,7 +301,7 @@ pub use tool_runtime_macros::capability;
 /// | `#[schemars(..)]` | `range`, `length`, `regex`, `pattern`, `contains`, `email`, `url`, `ip`, `inner`, `title`, `example` |
 ///
 /// Other keys are refused, because each would let the schema and the parser disagree. An `Option<T>` may be absent or
-/// `null`; an `Option<Option<T>>`, spelled so, is `Some(None)` for `null`.
+/// `null`; a type that is written as `Option<Option<T>>` gives `Some(None)` for `null`.
 ///
 /// # Types of other crates
 ///

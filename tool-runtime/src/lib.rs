@@ -78,7 +78,8 @@
 //! Futures of this crate need a tokio runtime with its timer enabled.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// The methods and re-exports that the loop alone uses stay with their types, where they are the same in every build.
+// Without `agent`, the items that only the agent loop uses are dead code. They have no `cfg`, so that every build
+// compiles the same items.
 #![cfg_attr(not(feature = "agent"), allow(dead_code, unused_imports))]
 
 // `::tool_runtime` also resolves inside this crate, so its own doctests and tests can use the macros.

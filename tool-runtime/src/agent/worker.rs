@@ -149,8 +149,8 @@ impl Worker {
     }
 
     /// Sets a function that changes the options of a run before it continues: connections, a sink of events, fewer
-    /// tools. Its input is the options from the last save: the principal, tenant, caller, roles and attributes. A run
-    /// never becomes wider than it was.
+    /// tools. Its input is the options from the last save: the principal, tenant, caller, roles and attributes. It
+    /// cannot give the run more rights than the run had.
     pub fn prepare(mut self, prepare: impl Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync + 'static) -> Self {
         self.prepare = Some(Arc::new(prepare));
         self

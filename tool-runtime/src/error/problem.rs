@@ -20,7 +20,7 @@ use crate::tool::Location;
 pub struct Problem {
     code: &'static str,
     message: String,
-    /// Apart, because a problem is the error of many functions and should be small.
+    /// Boxed, because a problem is the error of many functions and should be small.
     rest: Box<Rest>,
 }
 

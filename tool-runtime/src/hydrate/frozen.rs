@@ -23,7 +23,7 @@ pub struct Hydrated {
 }
 
 impl Hydrated {
-    /// The call as it came in.
+    /// Returns the call as it arrived.
     #[must_use]
     pub fn call(&self) -> &ToolCall {
         &self.frozen.call
@@ -59,7 +59,7 @@ impl fmt::Debug for Hydrated {
     }
 }
 
-/// A call as it was hydrated. Shared by the stages of the gate, the tool's context and the loop guard.
+/// A hydrated call. Shared by the stages of the gate, the tool's context and the loop guard.
 pub(crate) struct Frozen {
     pub(crate) call: ToolCall,
     pub(crate) entry: Arc<Entry>,

@@ -147,7 +147,8 @@ impl Spending {
         Reservation { shared: Arc::clone(&self.0), held, started, bytes: 0, is_used: true }
     }
 
-    /// Holds the amounts that a call of a graph may use. Its time is part of the time that the call of the graph holds.
+    /// Holds the amounts that a call inside a graph may use. Its time is part of the time that the graph's own call
+    /// holds.
     pub(crate) fn carve(&self, bytes: usize) -> Result<Option<Reservation>, BudgetExceeded> {
         if self.0.budgets.is_empty() {
             return Ok(None);

@@ -13,7 +13,7 @@ pub(super) struct BuildProblems {
     pub(super) connections: BTreeSet<&'static str>,
     /// The problems of the look-ups of names.
     pub(super) names: Vec<String>,
-    /// The rules that can ask for an approval, if [`RunnerBuilder::approvals`](super::RunnerBuilder::approvals) was not
+    /// The rules that can require an approval, if [`RunnerBuilder::approvals`](super::RunnerBuilder::approvals) was not
     /// called.
     pub(super) asks: Vec<String>,
 }

@@ -240,10 +240,10 @@ impl ToolRunner {
     /// put into the store, unless it has them.
     ///
     /// The restored run has the tools and the roles that both the snapshot and the options name, and the labels of
-    /// either. The policy is also asked about the principal's roles and attributes at the time of the snapshot: a role
-    /// that takes tools away still does so after it is removed. If the run had another policy than the runner's, both
-    /// apply from now on: the strictest verdict, the least of each budget and limit, the labels of both, and no tool
-    /// that the run could not see. A waiting call runs only under the policies that suspended it, see [`Run::resume`].
+    /// either. The policy also decides by the principal's roles and attributes at the time of the snapshot: a role that
+    /// takes tools away still does so after it is removed. If the run had another policy than the runner's, both apply
+    /// from now on: the strictest verdict, the lowest of each budget and limit, the labels of both, and no tool that
+    /// the run could not see. A waiting call runs only under the policies that suspended it, see [`Run::resume`].
     ///
     /// # Errors
     /// The snapshot, or a call that waits in it, is another principal's or tenant's; its calls come from another
@@ -292,7 +292,7 @@ impl ToolRunner {
     ///
     /// A call is abandoned if its process is gone and no process continues its run. If this runner has its tool, and
     /// neither it nor a tool of its graph borrows a connection, the call is reconciled, repeated or closed, for the
-    /// principal of its run. `reconcile` is asked unless the policy of this runner denies the call. An `idempotent`
+    /// principal of its run. `reconcile` is called unless the policy of this runner denies the call. An `idempotent`
     /// tool runs again if that policy lets the call run, or if the call was approved under the same policy. A call of
     /// another definition is left open. Any other call that can be reconciled or repeated stays open for a week, and is
     /// then closed as `outcome_unknown`; the rest is closed at once.
@@ -321,7 +321,7 @@ impl ToolRunner {
     pub(crate) async fn sweep_until(&self, stop: &CancellationToken) -> Result<u64, StoreError> {
         let taken_over = recover::take_over_left(self, stop, |_| true).await;
         let expired = expired::expire_left(self, stop).await;
-        // One call that cannot be read keeps no other part of the sweep from its work.
+        // A call that cannot be read does not stop the other parts of the sweep.
         let removed = if stop.is_cancelled() { Ok(0) } else { self.store().sweep().await };
         taken_over.and(expired).and(removed)
     }

@@ -144,8 +144,8 @@ impl Run {
         &self.0.view
     }
 
-    /// Returns the names in the run's options that its runner does not know. A run with problems is never wider than
-    /// one without; each was logged when the run started.
+    /// Returns the names in the run's options that its runner does not know. Such a name grants nothing. Each was
+    /// logged when the run started.
     #[must_use]
     pub fn problems(&self) -> &[ParseError] {
         &self.0.problems

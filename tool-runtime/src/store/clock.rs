@@ -83,7 +83,7 @@ impl StoreClock {
     fn note(&self, asked: &Moment, theirs: Timestamp) {
         let now = Moment::now();
         self.correct(theirs.as_microsecond(), now.1.as_microsecond(), asked.elapsed(&now));
-        // If the clock was set meanwhile, the answer says little.
+        // If the clock was set meanwhile, the answer is not reliable.
         let known = (!asked.was_set(&now)).then_some(now);
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
     }

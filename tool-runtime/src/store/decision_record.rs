@@ -67,7 +67,7 @@ pub struct DecisionRecord {
     /// decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<JsonText>,
-    /// What the call depends on. `None` if its tool states nothing.
+    /// The precondition of the call. `None` if its tool has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) world: Option<Box<RecordedWorld>>,
     /// The state of the call when its unknown outcome was settled. `None` for every other decision.
@@ -374,7 +374,7 @@ impl DecisionRecord {
         Self { decision: DecisionKind::TooLate, refused: None, approvals: None, earlier: Vec::new(), ..self }
     }
 
-    /// Returns the same decision, refused because the world is not the one that the decider was shown.
+    /// Returns the same decision, refused because the precondition is not the one that the decider was shown.
     pub(crate) fn of_another_world(self) -> Self {
         self.mismatched(DecisionError::World)
     }

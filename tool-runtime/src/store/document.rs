@@ -228,7 +228,7 @@ pub(crate) enum Document {
     DigestKey(StoredDigestKey),
     /// The calls of one effect.
     Effect(Box<StoredEffect>),
-    /// A mark in the place of a run that was purged or erased: nothing begins in it any more.
+    /// A mark in the place of a run that was purged or erased: no call begins in it any more.
     Purged {
         /// When that happened.
         at: Timestamp,

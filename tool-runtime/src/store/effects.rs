@@ -1,8 +1,9 @@
 //! Effects: which calls of one effect have an unknown outcome, so that no further call of it begins unnoticed, and
 //! which call holds an effect key.
 //!
-//! The ledger's key names one call; a model that repeats a call gives it another id. An effect is what such calls have
-//! in common. Its document changes in the transaction that changes the ledger entry of a call.
+//! The ledger's key names one call; a model that repeats a call gives it another id. Calls with one effect key, or of
+//! one tool with the same arguments for one principal, share an effect. Its document changes in the transaction that
+//! changes the ledger entry of a call.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The two parts of a sealed record: the members that an erasure keeps, and all others.
 //!
 //! The ids, the tool, the outcome, the verdict with a rule that names no caller, the tenant and the times are kept.
-//! Everything in which a person can appear is not.
+//! Every other member can contain information about a person, and is erased.
 
 use std::borrow::Cow;
 
@@ -98,7 +98,7 @@ fn seal_mut(record: &mut AuditRecord) -> Option<&mut Option<Box<RecordSeal>>> {
 /// one text.
 pub(super) fn parts(record: &AuditRecord) -> Result<Option<(Hash, AuditRecord)>, serde_json::Error> {
     if let AuditRecord::Erased(inner) = record {
-        // All that is there is kept. Values next to the digest would be a part of the hash, so they do not fit it.
+        // An erased record has only the kept members. Values added to it would change the hash.
         let mut rest = (**inner).clone();
         let seal = seal_mut(&mut rest).and_then(Option::take);
         return Ok(match seal.as_deref() {

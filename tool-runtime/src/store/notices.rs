@@ -1,4 +1,4 @@
-//! Notices: a webhook is told of the events of calls. The transaction that changes a call writes its notice, so that
+//! Notices inform a webhook of the events of calls. The transaction that changes a call writes its notice, so that
 //! neither happens without the other. A process sends it later.
 //!
 //! Only this file decides which changes of a call are events. The first of two required approvals is not an event.

@@ -79,12 +79,12 @@ impl<'s> Retention<'s> {
         Self { store, by, dry_run: false, results: false, run: None, trust: Trust::default() }
     }
 
-    /// Whether [`purge`](Self::purge) only reports what it would remove. It then writes nothing.
+    /// Sets whether [`purge`](Self::purge) only reports the runs that it would remove. It then writes nothing.
     pub fn dry_run(self, dry_run: bool) -> Self {
         Self { dry_run, ..self }
     }
 
-    /// Whether [`purge`](Self::purge) also removes the results that effect keys keep (`once`). The keys stay: the
+    /// Sets whether [`purge`](Self::purge) also removes the results that effect keys keep (`once`). The keys stay: the
     /// effect does not happen again, and a later call with the key learns that its result is gone.
     pub fn results(self, results: bool) -> Self {
         Self { results, ..self }

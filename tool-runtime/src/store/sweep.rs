@@ -1,5 +1,5 @@
-//! Sweeping: removes documents that have lost their meaning, so that a store does not grow with every caller it ever
-//! had.
+//! Sweeping: removes documents that have lost their meaning, so that a store does not grow with each caller that it has
+//! served.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
             if !wanted(&entry) {
                 continue;
             }
-            // A waiting call that cannot be read keeps no other call from its end.
+            // A waiting call that cannot be read does not prevent other calls from being closed.
             let is_orphan = search.noted(ledger::is_orphan(store, &key, &entry).await).unwrap_or_default();
             let keys = ledger::keys_of(&key, &entry);
             let (change, returned) = returning(move |transaction| ledger::close_left(transaction, &key, is_orphan));

@@ -119,7 +119,7 @@ impl Transaction {
         self.write(key, None)
     }
 
-    /// Adds a new document of a run, whose key the change did not name, so that its place is not read.
+    /// Adds a new document of a run under a key that the change did not name. The store does not read that key first.
     ///
     /// # Errors
     /// [`StoreError::NotLocked`] if the change named no key of the run.
@@ -162,8 +162,8 @@ impl Transaction {
         if is_closed { Err(StoreError::RunPurged) } else { Ok(()) }
     }
 
-    /// Closes a run: none of its calls may be open or wait. Its calls and its messages leave; with the end of its
-    /// chain, its records, too.
+    /// Closes a run: none of its calls may be open or wait. Its calls and its messages are removed; with the end of its
+    /// chain, so are its records.
     pub(crate) fn close(&mut self, run_id: Arc<str>, end: Option<Chain>) -> Result<(), StoreError> {
         self.locks(&run_id)?;
         self.closed.push((run_id, end));
@@ -212,9 +212,9 @@ impl Transaction {
     /// 2. The runs that are closed. Of each, no document of the kinds [`Call`](crate::store::DocumentKind::Call) and
     ///    [`Waiting`](crate::store::DocumentKind::Waiting) may have a [due time](crate::store::StoredDocument::due).
     ///    Its documents of the kinds `Call`, `Waiting`, [`Decided`](crate::store::DocumentKind::Decided),
-    ///    [`Post`](crate::store::DocumentKind::Post) and [`Notice`](crate::store::DocumentKind::Notice) leave. With a
-    ///    [`Chain`], the chain of the run must end there; all its records leave, too, and the next record of the run
-    ///    follows that end.
+    ///    [`Post`](crate::store::DocumentKind::Post) and [`Notice`](crate::store::DocumentKind::Notice) are removed.
+    ///    With a [`Chain`], the chain of the run must end there; all its records are removed, too, and the next record
+    ///    of the run follows that end.
     /// 3. The records whose contents are replaced. The run must have a record at the place and with the hash of the
     ///    [`SealedRecord`], whose place, hashes and position stay.
     /// 4. The records to append, each to the chain of its run.

@@ -152,6 +152,7 @@ impl McpServerBuilder {
     }
 
     /// Builds the server. Tools that the application's own clients execute are left out.
+    ///
     /// # Errors
     /// An exposed tool does not exist and no server may list it later, or a client executes it; an exposed name is one
     /// that clients may reject; or two tools have one name. It is also an error if calls can be suspended for an

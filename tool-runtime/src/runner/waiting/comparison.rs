@@ -37,7 +37,8 @@ pub(in crate::runner) fn is_theirs(run: &Run, pending: &PendingCall, purpose: Pu
         && run.owns(pending.principal.as_deref(), pending.tenant.as_deref())
 }
 
-/// Checks that the suspended call is the one that would run now, in a run no wider than the one that made the call.
+/// Checks that the suspended call is the one that would run now, in a run with no more rights than the one that made
+/// the call.
 ///
 /// Labels are not compared but added: the run carries those of the call from now on.
 pub(in crate::runner) fn compare(run: &Run, pending: &PendingCall) -> Result<(), Refused> {

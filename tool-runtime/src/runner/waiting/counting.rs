@@ -17,7 +17,7 @@ use crate::store::{Key, PendingCall, StoreError, Waiting};
 /// Returns how many deciders have to approve a waiting call at present. Its run gains labels while it waits, and they
 /// can meet a rule that requires more. A graph asks again about the call that it waits for.
 pub(in crate::runner) fn required_now(run: &Run, call: &PendingCall) -> u32 {
-    // Another process can have put them on the run.
+    // Another process can have put labels on the run.
     run.remembered().label(&call.gained);
     let entry = run.shared().catalog.entry(call.tool.as_str());
     let Some(entry) = entry.filter(|_| call.graph.is_none() && run.policy().can_require_several()) else {

@@ -11,7 +11,8 @@ use crate::store::{AuditRecord, DecisionKind, DecisionRecord, RecordFilter, Stor
 /// sender of decisions must not be able to fill the store.
 const MAX_REFUSALS_OF_DECIDER: usize = 16;
 
-/// The maximum number for all deciders of other tenants together. They must not keep those of the call's tenant out.
+/// The maximum number for all deciders of other tenants together. They must not prevent refusals by deciders of the
+/// call's tenant from being recorded.
 const MAX_REFUSALS_OF_STRANGERS: usize = 256;
 
 /// A principal and a tenant.
@@ -80,7 +81,7 @@ async fn write(shared: &Shared, late: Late) -> Result<bool, StoreError> {
 pub(in crate::runner) async fn note_refused(run: &Run, decision: DecisionRecord) -> Result<(), StoreError> {
     let call = RecordFilter::call(&*decision.run_id, decision.call_id.clone());
     let records = run.shared().store.records(&RecordFilter { decisions: Some(true), ..call }).await;
-    // What cannot be counted is recorded.
+    // If the records cannot be counted, the refusal is recorded.
     let records = records.unwrap_or_else(|error| {
         discard(error);
         Vec::new()
