@@ -94,10 +94,9 @@ const START: i64 = 1_767_225_600;
 ///
 /// # Panics
 ///
-/// It is for tests, so it panics where a runner cannot be built, with every problem, and where a setting comes too
-/// late.
+/// Panics with every problem if the runner cannot be built, and if a setting comes after the first call.
 pub struct Harness {
-    /// Until the gate is built.
+    /// The settings; `None` once the gate is built.
     parts: Mutex<Option<Parts>>,
     faults: Faults,
     capability_calls: CapabilityCalls,
@@ -164,7 +163,7 @@ impl Harness {
         self.set(|parts| parts.connections.push(Account { kind: C::KIND, open: Box::new(open) }))
     }
 
-    /// Sets what happens when a tool runs, from its next call on.
+    /// Sets the fault of a tool, from its next call on.
     #[must_use]
     pub fn fault(self, tool: &str, fault: Fault) -> Self {
         self.faults.set(tool, Some(fault));
@@ -181,7 +180,7 @@ impl Harness {
         self.faults.set(tool, Some(fault));
     }
 
-    /// Takes the fault of a tool away.
+    /// Removes the fault of a tool.
     pub fn heal(&self, tool: &str) {
         self.faults.set(tool, None);
     }

@@ -64,7 +64,7 @@ fn apart(shared: &Arc<Shared>, mut batch: Batch, end: Instant, mut unsure: Optio
     });
 }
 
-/// Executes writes in one transaction. After an error, `is_unsure` tells whether it may be committed all the same.
+/// Executes writes in one transaction. After an error, `is_unsure` is `true` if it may be committed nevertheless.
 async fn in_one(
     shared: &Arc<Shared>,
     jobs: &mut [Job],

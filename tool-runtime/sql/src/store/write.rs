@@ -102,7 +102,7 @@ async fn together(shared: &Arc<Shared>, jobs: &mut [Job]) -> Option<Vec<Result<(
     let unsure = unsure?;
     match kept(shared, &unsure).await {
         Ok(true) => {
-            // Only SQLite takes several writes into one transaction, and it has nobody to notify.
+            // Only SQLite executes several writes in one transaction here, and it notifies no other process.
             if unsure.wakes {
                 shared.wake();
             }
