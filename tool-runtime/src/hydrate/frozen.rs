@@ -41,7 +41,7 @@ impl Hydrated {
         self.frozen.treatment.repair.is_some()
     }
 
-    /// The arguments with the sensitive ones masked, as JSON.
+    /// Returns the arguments with the sensitive ones masked, as JSON.
     #[must_use]
     pub fn masked_arguments(&self) -> &str {
         self.frozen.masked_text()

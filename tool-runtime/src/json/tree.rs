@@ -54,7 +54,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// A copy as a `serde_json` value.
+    /// Returns a copy as a `serde_json` value.
     #[must_use]
     pub fn to_value(&self) -> Value {
         match self {

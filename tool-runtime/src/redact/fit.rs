@@ -85,7 +85,7 @@ pub(super) fn fit(
     })
 }
 
-/// The part of its room, 1 in so many, that an array or a map leaves empty rather than cut an item.
+/// An array or a map leaves up to one part in this many of its room empty rather than cut an item.
 const LEAST: usize = 11;
 
 struct Fitting<'t> {

@@ -169,7 +169,7 @@ impl Decoder {
         self
     }
 
-    /// Sets all at once.
+    /// Sets all limits, and the facts about the request, at once.
     #[cfg(feature = "http")]
     pub(crate) fn with_options(mut self, options: DecodeOptions) -> Self {
         self.turn.limit(&options);

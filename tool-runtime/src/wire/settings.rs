@@ -149,7 +149,7 @@ impl RequestSettings {
         self
     }
 
-    /// Sets the seed, which asks for the same answer to the same request.
+    /// Sets the seed, which requests the same answer to the same request.
     pub const fn seed(mut self, seed: i64) -> Self {
         self.seed = Some(seed);
         self

@@ -22,10 +22,10 @@ const LEASE: Duration = Duration::from_secs(30);
 /// A run that this process continues in place of a worker, under a lease that is renewed until the value is dropped.
 ///
 /// [`RunQueue::take`] takes a run from the store, [`RunQueue::begin`] adds a new one.
-/// [`accept_posts`](Self::accept_posts) applies what other processes posted in the meantime, [`receive`](Self::receive)
-/// takes a request and saves the conversation after each step, [`release`](Self::release) gives the run back. If this
-/// process dies, another one takes the run once the lease has ended, and continues after the last step. A write of this
-/// process after that fails with [`StoreError::Fenced`].
+/// [`accept_posts`](Self::accept_posts) applies the posts of other processes, [`receive`](Self::receive) takes a
+/// request and saves the conversation after each step, [`release`](Self::release) gives the run back. If this process
+/// dies, another one takes the run once the lease has ended, and continues after the last step. A write of this process
+/// after that fails with [`StoreError::Fenced`].
 ///
 /// A service takes a run for each request, and has a [`Worker`](crate::agent::Worker) that continues runs without a
 /// request: after a decision that was posted, and when a process died during a request.

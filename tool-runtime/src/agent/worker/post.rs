@@ -37,8 +37,8 @@ struct Content {
 }
 
 /// A part of a message that the run takes as a whole or not at all. Each decision and each answer is one, so that one
-/// that does not fit any more does not take the others with it. A message of the user stays together with what came
-/// with it, because it abandons the calls that still wait.
+/// that does not fit any more does not take the others with it. A message of the user stays together with the decisions
+/// and answers of the same request, because it abandons the calls that still wait.
 #[derive(Clone)]
 struct Piece {
     key: Key,

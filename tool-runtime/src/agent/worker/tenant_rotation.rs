@@ -2,8 +2,8 @@
 //!
 //! A poll lists the longest due runs, without their texts. If they fit into one page, they are all that is due. If
 //! there are more, the poll walks through the first runs of the tenants, from where the last poll ended: a tenant with
-//! many due runs holds no other one up. Each poll lists a bounded number of rows, also if it can take none of the runs.
-//! After a walk that took nothing, the next one comes after a second or when a run of this worker has ended.
+//! many due runs does not delay the others. Each poll lists a bounded number of rows, also if it can take none of the
+//! runs. After a walk that took nothing, the next one comes after a second or when a run of this worker has ended.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -85,7 +85,7 @@ impl OfferedTools {
         &self.checked.losses
     }
 
-    /// The bytes of memory that it takes, about.
+    /// The approximate number of bytes of memory that it takes.
     pub(crate) const fn size(&self) -> usize {
         self.size
     }

@@ -175,7 +175,7 @@ pub(super) enum EncodeErrorKind {
     UnsupportedToolChoice,
     /// A setting has a value that no provider takes; the path names the setting.
     InvalidSetting,
-    /// An extra field of the body would override what the request or a setting writes; the path names it.
+    /// An extra field of the body would override a field that the request or a setting writes; the path names it.
     ReservedField,
     /// The extra fields of the body have more than 64 KiB.
     ExtraTooLarge,

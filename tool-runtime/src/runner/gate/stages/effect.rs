@@ -64,7 +64,7 @@ fn outermost(run: &Run) -> &str {
     }
 }
 
-/// What other calls of its effect mean for a call before it suspends.
+/// The consequence of other calls of the same effect for a call that is about to suspend.
 pub(in crate::runner) enum Looked {
     /// It ends with the result of an earlier call.
     Ends(Ending),
