@@ -89,7 +89,7 @@ pub(crate) struct RecordInput {
     pub(crate) records: Option<PathBuf>,
 }
 
-/// The records to take.
+/// The selected records.
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
     /// Only records of this run

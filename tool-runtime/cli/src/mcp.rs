@@ -31,8 +31,8 @@ use crate::session::Cli;
 pub(crate) enum McpAction {
     /// Serve the tools: over standard input and output, to one client that started this process, or over HTTP
     ///
-    /// A policy that can ask for an approval needs a store that `approvals` shares, such as `--store sqlite:shared.db`;
-    /// without one the server does not start. The policy says how long the request of a call that waits is held
+    /// A policy that can require an approval needs a store that `approvals` shares, such as `--store sqlite:shared.db`;
+    /// without one the server does not start. The policy sets how long the request of a call that waits is held
     /// (`[mcp] hold`, such as "45s"; without it the request is answered at once), and how long the run of a session
     /// lasts (`[mcp] window`, an hour by default). After that the same call, made again, gets what was decided.
     #[cfg(feature = "mcp-server")]

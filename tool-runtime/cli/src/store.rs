@@ -113,7 +113,8 @@ impl Cli<'_> {
     }
 
     /// Opens the store of the data folder, and creates it. If neither exists and cannot be created, as on a read-only
-    /// disk, the command keeps its records in memory and says so. A store that exists and cannot be used is refused.
+    /// disk, the command keeps its records in memory and prints a note. A store that exists and cannot be used is
+    /// refused.
     #[cfg(feature = "sqlite")]
     async fn records(&self) -> Result<Arc<dyn Store>, Failure> {
         let (data, path) = (&self.settings.data, self.settings.data.join(RECORDS));

@@ -128,7 +128,7 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// How many tools may be picked.
+/// Parses the maximum number of tools to pick.
 pub(crate) fn most(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(most @ 1..=PickOptions::MOST) => Ok(most),

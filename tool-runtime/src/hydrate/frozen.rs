@@ -29,7 +29,7 @@ impl Hydrated {
         &self.frozen.call
     }
 
-    /// SHA-256 of the frozen arguments.
+    /// Returns the SHA-256 of the frozen arguments.
     #[must_use]
     pub fn digest(&self) -> Hash {
         self.frozen.argument_digest()

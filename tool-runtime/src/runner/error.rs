@@ -40,7 +40,7 @@ impl BuildProblems {
         if !self.asks.is_empty() {
             let rules = self.asks.join("; ");
             let message = format!(
-                "the policy can ask for an approval ({rules}), and the runner has no setting for approvals; call \
+                "the policy can require an approval ({rules}), and the runner has no setting for approvals; call \
                  `RunnerBuilder::approvals(true)`, or `approvals(false)` to hide and deny such calls"
             );
             problems.push(Problem::of("approvals_undecided", message, None));

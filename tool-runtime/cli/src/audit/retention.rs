@@ -1,4 +1,4 @@
-//! `audit purge`, `audit erase` and `audit hold`: what leaves the store, and what may not.
+//! `audit purge`, `audit erase` and `audit hold`: removals from the store, and the holds that prevent them.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -150,8 +150,8 @@ const fn plain(char: char) -> Option<&'static str> {
     })
 }
 
-/// Whether a word holds a sentence together. Such a word finds no tool, however rare it is in definitions: it only
-/// orders tools that other words found.
+/// Whether a word is a function word, such as `the`. Such a word finds no tool, however rare it is in definitions: it
+/// only orders tools that other words found.
 pub(super) fn is_function_word(word: &Word) -> bool {
     FUNCTION_WORDS.binary_search(&word.folded.as_str()).is_ok()
 }

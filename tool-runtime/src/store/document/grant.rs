@@ -64,9 +64,9 @@ pub struct StoredGrant {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GrantScope {
-    /// This run.
+    /// The run with this id.
     Run(Arc<str>),
-    /// Runs of this conversation.
+    /// Runs of the conversation with this id.
     Conversation(Arc<str>),
     /// Runs of the principal.
     Principal,

@@ -48,9 +48,9 @@ pub struct LegalHold {
     pub id: Arc<str>,
     /// The data that it covers.
     pub(crate) scope: HoldScope,
-    /// The person who put it, with the reason.
+    /// The person who placed it, with the reason.
     pub by: Decider,
-    /// When it was put, by the clock of the store.
+    /// When it was placed, by the clock of the store.
     pub since: Timestamp,
 }
 

@@ -26,13 +26,13 @@ pub struct StoredRun {
     pub(crate) document: Arc<str>,
     /// The result of its last step, as a stable code; empty before the first.
     pub state: Arc<str>,
-    /// When a worker should look at it; `None` if the run waits for a post.
+    /// When a worker should take it; `None` if the run waits for a post.
     pub due: Option<Timestamp>,
     /// The worker that has it.
     pub(crate) holder: Option<Holder>,
     /// How many times its lease was taken: by workers, applications and engines.
     pub(crate) epoch: u64,
-    /// How many events from outside it has had.
+    /// How many events from outside it has received.
     pub(crate) news: u64,
     /// How many posted messages are not taken yet.
     pub(crate) posts: u32,

@@ -1,4 +1,4 @@
-//! Erasure: the values that came from a principal leave the records and documents of its runs, in place.
+//! Erasure: the values that came from a principal are removed from the records and documents of its runs, in place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -46,8 +46,8 @@ impl Retention<'_> {
     /// ([`StoreError::RunPurged`]); a run of an MCP server ends, too.
     ///
     /// The ids of runs and calls, the tools, outcomes, times and tenants stay, and so do rules that name no caller, and
-    /// decisions of the principal on calls of others. The chains verify as before: the hash of an erased record fits
-    /// what is left of it, and a signed record of the run lists it. Records that an earlier version sealed as one text
+    /// decisions of the principal on calls of others. The chains verify as before: the hash of an erased record matches
+    /// the rest of it, and a signed record of the run lists it. Records that an earlier version sealed as one text
     /// stay, and their runs are kept as `not_erasable`: [purge](Self::purge) them.
     ///
     /// A run that others use under the same id stays open for them, with its calls in the ledger, unless its
@@ -165,7 +165,7 @@ impl Retention<'_> {
         Ok(Open { is_any: !found.is_empty(), outcomes_are_hidden })
     }
 
-    /// Removes the document by which the same call of a client is found again. It is no run, so no mark replaces it.
+    /// Removes the document by which the same call of a client is found again. It is not a run, so no mark replaces it.
     async fn erase_name(
         &self,
         report: &mut RetentionReport,
@@ -231,7 +231,7 @@ impl Retention<'_> {
             }
             transaction.set(&place, Document::Purged { at: now })?;
             // Its calls leave the ledger, whose ids are digests of values, and the messages that no run takes any more.
-            // A call that began since its party was looked at keeps the run.
+            // A call that began after the check of its party keeps the run.
             transaction.close(Arc::clone(place.scope()), None)?;
             Ok(true)
         });

@@ -23,13 +23,13 @@ use crate::store::{
 /// How many records are read at a time.
 const PAGE: usize = 500;
 
-/// For how many different principals and tenants the records of a run that is purged may be. A run has one, unless
-/// several callers chose its id.
+/// The maximum number of different principals and tenants in the records of a purged run. A run has one, unless several
+/// callers chose its id.
 const MOST_PARTIES: usize = 64;
 
 /// Why a run is kept.
 enum Kept {
-    /// It is not old enough, was purged before, or is no run.
+    /// It is not old enough, was purged before, or is not a run.
     Recent,
     /// For a reason that the report names.
     Because(&'static str),
@@ -50,7 +50,7 @@ struct Read {
 
 impl Retention<'_> {
     /// Removes the runs whose records are all older than `kept_for`, by the store's time: their records, their calls in
-    /// the ledger, their conversation and their messages. The record of the removal stays, and a mark that nothing
+    /// the ledger, their conversation and their messages. The record of the removal stays, and so does a mark: nothing
     /// begins in a run with this id any more ([`StoreError::RunPurged`]). Effect keys stay, so that an effect that
     /// happened once does not happen again.
     ///

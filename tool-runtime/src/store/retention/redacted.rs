@@ -60,7 +60,7 @@ pub(super) fn without(document: &Document, party: &Party) -> Option<Without> {
             // need an approval again.
             Some(Without::Nothing)
         }
-        // Its sentence can contain arguments. One that is being delivered now arrives.
+        // Its sentence can contain arguments. One that is being delivered now still arrives.
         Document::Notice(notice) if (&notice.principal, &notice.tenant) == (&party.0, &party.1) => {
             Some(Without::Nothing)
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::store::Finding;
 
-/// How many runs that were kept a report names.
+/// The maximum number of kept runs that a report names.
 const MOST_KEPT: usize = 1000;
 
 /// The result of a purge or an erasure: counts of removed data, and the runs that were kept.
@@ -31,7 +31,7 @@ pub struct RetentionReport {
 }
 
 impl RetentionReport {
-    /// Keeps the run of a defect, whose removal would hide it.
+    /// Keeps the run that has a defect, because its removal would hide the defect.
     pub(super) fn keep_broken(&mut self, finding: &Finding) {
         if let Some(run_id) = finding.scope() {
             self.keep(run_id, "broken");

@@ -16,7 +16,7 @@ use crate::call::DecisionError;
 use crate::runner::{ApprovalDecision, Run, ServedRun, ServedRuns, ToolRunner};
 use crate::store::{PendingCall, Store as _, StoreError};
 
-/// How long a call is left to another server. A rolling update takes less, and a person decides in less.
+/// How long a call is left to another server. A rolling update and the decision of a person take less time.
 const LEFT: Duration = Duration::from_secs(60 * 60);
 
 /// The rules under which a server continues a run.

@@ -4,7 +4,7 @@
 //! The store also finds a suspended call by its party, its tool and its arguments, so that a client finds it after a
 //! disconnection and after a restart of the server. An approval is carried out while a request for its call is held: at
 //! once, or when the client repeats the request. The end of a call is delivered once; after that, the same call is a
-//! new one. If the answer was not sent completely, or so late that its client may have timed out without a word, the
+//! new one. If the answer was not sent completely, or so late that its client may have timed out without notice, the
 //! same call gets it again.
 
 use std::collections::HashSet;

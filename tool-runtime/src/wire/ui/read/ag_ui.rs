@@ -181,7 +181,7 @@ impl Resume<'_> {
     fn decision(&self, at: usize) -> Result<(Question, bool, Option<String>), ParseError> {
         let Some(payload) = self.payload else { return Ok((self.asked(at)?, false, None)) };
         let path = format!("/resume/{at}/payload");
-        // Other arguments were not offered, so that none is taken for approved.
+        // Other arguments were not offered, so that none counts as approved.
         if payload.get("editedArgs").is_some() {
             return Err(malformed(format!("{path}/editedArgs")));
         }
