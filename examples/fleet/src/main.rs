@@ -1,6 +1,6 @@
 //! An agent whose steps Restate journals, with the ledger in SQLite.
 //!
-//! `fleet` serves the endpoint that Restate calls; `fleet records` writes the records of its store, one JSON object a
+//! `fleet` serves the endpoint that Restate calls; `fleet records` writes the records of its store, one JSON object per
 //! line, after checking their chains.
 
 mod crossing;

@@ -144,7 +144,7 @@ fn a_client_at_a_pipe_calls_through_the_gate() {
     assert!(ended.stdout.is_empty());
 }
 
-/// A server runs for days, so it does not wait for its end with the report.
+/// A server runs for days, so it reports a lost record at once and not at its end.
 #[test]
 fn a_record_that_a_server_loses_is_reported_at_once() {
     let rig = Rig::new();

@@ -197,7 +197,7 @@ async fn drive(runner: ToolRunner) {
     drop(driven.await);
 }
 
-/// Every call that began to wait waits still, or its end was noticed. Every unknown outcome was noticed.
+/// Every call that began to wait still waits, or its end has a notice. Every unknown outcome has a notice.
 async fn is_whole(processes: &Processes, what: &str) {
     let store: &MemoryStore = &processes.store;
     let kinds = kinds(processes).await;
