@@ -1,4 +1,4 @@
-//! The tool as plain data: the facts from the attribute and the item, with the tokens to blame.
+//! The tool as plain data: the facts from the attribute and the item, with the tokens at which errors are reported.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::spanned::Spanned;
