@@ -1,9 +1,10 @@
 //! [`TenantRotation`]: the order in which a worker takes due runs: the tenants take turns.
 //!
 //! A poll lists the longest due runs, without their texts. If they fit into one page, they are all that is due. If
-//! there are more, the poll walks through the first runs of the tenants, from where the last poll ended: a tenant with
-//! many due runs does not delay the others. Each poll lists a bounded number of rows, also if it can take none of the
-//! runs. After a walk that took nothing, the next one comes after a second or when a run of this worker has ended.
+//! there are more, the poll walks through the first runs of the tenants, beginning where the last poll ended, so that a
+//! tenant with many due runs does not delay the others. Each poll lists a bounded number of rows, also if it can take
+//! none of the runs. After a walk that took nothing, the next one comes after a second or when a run of this worker has
+//! ended.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -93,7 +94,7 @@ impl Unreadable {
         }
     }
 
-    /// Forgets them after a minute, because another process may have mended them.
+    /// Forgets them after a minute, because another process may have repaired them.
     fn forget(&mut self) {
         if self.since.is_some_and(|since| since.elapsed() >= TIDY_EVERY) {
             *self = Self::default();
@@ -305,13 +306,13 @@ impl Poll<'_> {
                 }
                 Ok(Leasing::Gone) => candidates.skip(),
                 Ok(Leasing::Full) => drop(self.full.insert(Arc::clone(tenant))),
-                // One run must not hold the others up.
+                // One run must not delay the others.
                 Err(error @ (StoreError::Corrupt(_) | StoreError::Newer { .. })) => {
                     tracing::warn!(run = &*run.run_id, error = error.code(), "a due run cannot be taken");
                     self.rotation.unreadable.add(run);
                 }
-                // A process that stands still may hold the slots of one tenant. A second lock that is not granted ends
-                // the poll, because each costs the whole patience of the store.
+                // A stopped process may hold the slots of one tenant. A second lock that is not granted ends the poll,
+                // because each takes the whole waiting time of the store.
                 Err(error @ StoreError::Locked(_)) if !self.is_locked => {
                     tracing::warn!(run = &*run.run_id, error = error.code(), "the runs of a tenant are locked");
                     self.is_locked = true;
