@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::shelf::{Book, ShelfReader, ShelfWriter};
 
-/// A shelf in a file with one book a line: its key, a tab, its title.
+/// A shelf in a file with one book per line: its key, a tab, its title.
 #[derive(Debug)]
 pub struct FileShelf {
     file: PathBuf,

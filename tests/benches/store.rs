@@ -70,8 +70,8 @@ async fn records(store: &Arc<dyn Store>, runs: usize) -> f64 {
     .await
 }
 
-/// Documents that are due, as the runs that wait for a worker: each of 16 writers writes one of its own. With PostgreSQL
-/// each of these writes wakes other processes.
+/// Documents that are due, as the runs that wait for a worker: each of 16 writers writes one of its own. With
+/// PostgreSQL each of these writes wakes other processes.
 async fn due(store: &Arc<dyn Store>) -> f64 {
     let (store, name) = (Arc::clone(store), tool_runtime::call::CallId::generate());
     rate(16, move |task, number| {

@@ -1,5 +1,5 @@
-//! The fixtures that most tests share: an outside world with its effects, several processes over one store, tools of each
-//! kind, a sink that keeps events, and stores with hooks.
+//! The fixtures that most tests share: an outside world with its effects, several processes over one store, tools of
+//! each kind, a sink that keeps events, and stores with hooks.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what it expects")]
 

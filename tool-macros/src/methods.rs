@@ -11,10 +11,10 @@ pub(crate) struct Called {
     pub(crate) precondition: Option<Method>,
 }
 
-/// One of them.
+/// One of these methods.
 pub(crate) struct Method {
     pub(crate) sig: Signature,
-    /// Behind `self`, in the author's order.
+    /// The parameters after `self`, in the author's order.
     pub(crate) parameters: Vec<Passed>,
     pub(crate) output: Type,
 }

@@ -1,4 +1,4 @@
-//! The tool as plain data: the facts from the attribute and the item, with the tokens to blame.
+//! The tool as plain data: the facts from the attribute and the item, with the tokens at which errors are reported.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::spanned::Spanned;
@@ -23,7 +23,7 @@ pub(crate) struct Tool {
     pub(crate) container: Container,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) form: Form,
-    /// Whether it is a function in an `impl` block, as far as its source file shows.
+    /// Whether it is a function in an `impl` block, according to its source file.
     pub(crate) is_method: bool,
 }
 

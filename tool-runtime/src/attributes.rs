@@ -8,8 +8,8 @@
 /// | `kind` | a word, for example `"calendar"`: the trait needs an account, and tools borrow `&Connection<dyn Trait>` only |
 /// | `crate` | the path of this crate, if it is not `::tool_runtime` |
 ///
-/// The trait becomes `Send + Sync + 'static`. An `async fn` needs `#[async_trait]` of the `async-trait` crate below this
-/// attribute, and on every `impl` of the trait. Where the `impl` lacks it, the compiler reports E0195, "lifetime
+/// The trait becomes `Send + Sync + 'static`. An `async fn` needs `#[async_trait]` of the `async-trait` crate below
+/// this attribute, and on every `impl` of the trait. Where the `impl` lacks it, the compiler reports E0195, "lifetime
 /// parameters or bounds on method do not match the trait declaration". Write two traits for reading and writing: a
 /// `read_only` tool can borrow `read_only` capabilities only.
 ///
@@ -75,8 +75,9 @@ pub use tool_runtime_macros::capability;
 /// # Functions
 ///
 /// Owned parameters are arguments from the model, each with a doc comment. Borrowed parameters are injected by the
-/// runtime: `&dyn Trait` of a [`#[capability]`](macro@crate::capability) trait, [`&Connection<dyn Trait>`](crate::Connection) of one
-/// with a kind, and [`&ToolContext`](crate::ToolContext). The function stays as it is written, and tests may call it.
+/// runtime: `&dyn Trait` of a [`#[capability]`](macro@crate::capability) trait,
+/// [`&Connection<dyn Trait>`](crate::Connection) of one with a kind, and [`&ToolContext`](crate::ToolContext). The
+/// function stays as it is written, and tests may call it.
 ///
 /// ```
 /// use tool_runtime::{ToolError, capability, definition, tool};
@@ -110,10 +111,10 @@ pub use tool_runtime_macros::capability;
 ///
 /// # Structs
 ///
-/// A struct with named fields is the validated arguments. `#[tool]` on its `impl` block says how it runs: `run` takes
-/// `self` and borrows what a function would borrow, and the context as [`&Call<Self>`](crate::Call) or `&ToolContext`.
-/// The block stays as it is written and may hold other methods. `#[tool]` implements `Deserialize` and `JsonSchema` for
-/// the struct; other derives are the author's.
+/// The fields of a struct are its validated arguments. Its method `run`, in an `impl` block with `#[tool]`, is the code
+/// of the tool: it takes `self`, and borrows what a function would borrow, and the context as
+/// [`&Call<Self>`](crate::Call) or `&ToolContext`. The block stays as it is written and may hold other methods.
+/// `#[tool]` implements `Deserialize` and `JsonSchema` for the struct; other derives are the author's.
 ///
 /// ```
 /// use tool_runtime::{ToolError, capability, tool};
@@ -147,9 +148,10 @@ pub use tool_runtime_macros::capability;
 /// ```
 ///
 /// A struct tool may also have a method `reconcile`, which looks up the outcome of a call whose end was not recorded
-/// ([`ToolComponent::reconcile`](crate::ToolComponent::reconcile)), and a method `precondition`, which states what a call
-/// depends on ([`ToolComponent::precondition`](crate::ToolComponent::precondition)). On an `impl` block the attribute takes no key except
-/// `crate`. It writes the implementation of [`ToolComponent`](crate::ToolComponent), which can also be written by hand.
+/// ([`ToolComponent::reconcile`](crate::ToolComponent::reconcile)), and a method `precondition`, which states what a
+/// call depends on ([`ToolComponent::precondition`](crate::ToolComponent::precondition)). On an `impl` block the
+/// attribute takes no key except `crate`. It writes the implementation of [`ToolComponent`](crate::ToolComponent),
+/// which can also be written by hand.
 ///
 /// # Keys
 ///
@@ -190,19 +192,20 @@ pub use tool_runtime_macros::capability;
 ///
 /// ## Sentences
 ///
-/// Braces in `summary` hold the name of an argument (`{title}`) or of a member of one (`{owner.name}`). A part in brackets
-/// is left out unless all its arguments are present: `"Moves {task_id}[ to {due}]"`. Doubled, braces and brackets are
-/// characters. From a list, the first sentence with all its arguments present is shown, otherwise the last one. Values
-/// are shown as the tool would receive them, shortened and on one line, with texts quoted; an argument that is left out
-/// reads `(not given)`. Sensitive arguments cannot be named. A sentence has at most 200 characters.
+/// Braces in `summary` hold the name of an argument (`{title}`) or of a member of one (`{owner.name}`). A part in
+/// brackets is left out unless all its arguments are present: `"Moves {task_id}[ to {due}]"`. Doubled braces and
+/// brackets (`{{`, `[[`) stand for the characters themselves. From a list, the first sentence with all its arguments
+/// present is shown, otherwise the last one. Values are shown as the tool would receive them, shortened and on one
+/// line, with texts quoted; an argument that is left out reads `(not given)`. Sensitive arguments cannot be named. A
+/// sentence has at most 200 characters.
 ///
 /// ## Effect keys
 ///
-/// A call has the effect of `once` only if no call with the same key had it, whatever the calls are named and in
-/// whichever run of the store. A later call gets the result of the first
+/// With `once`, at most one call with a key has the effect, whatever the ids of the calls, in all runs of the store
+/// that share the scope (`once_scope`). A later call gets the result of the first
 /// ([`earlier_call`](crate::ToolExecResult::earlier_call)); while the first runs, it ends as `cancelled` with the code
-/// `in_progress`; while the outcome of the first is unknown, it waits for a person or `reconcile`. If the tool returns an
-/// error, the next call may have the effect. Braces hold arguments as in `summary`: each must be one that every call
+/// `in_progress`; while the outcome of the first is unknown, it waits for a person or `reconcile`. If the tool returns
+/// an error, the next call may have the effect. Braces hold arguments as in `summary`: each must be one that every call
 /// has, and not a sensitive one. Tools with the same key share the effect, but not the result.
 ///
 /// ```
@@ -222,9 +225,9 @@ pub use tool_runtime_macros::capability;
 ///
 /// ## Hooks
 ///
-/// `validate = check` calls `check(&Struct)`, or for a function `check(&first, &second, ..)` with all arguments in order.
-/// `validate = check(from, *limit)` passes the named arguments, by reference or, with `*`, by value. The hook returns
-/// `Result<(), `[`Violation`](crate::call::Violation)`>`.
+/// `validate = check` calls `check(&Struct)`, or for a function `check(&first, &second, ..)` with all arguments in
+/// order. `validate = check(from, *limit)` passes the named arguments, by reference or, with `*`, by value. The hook
+/// returns `Result<(), `[`Violation`](crate::call::Violation)`>`.
 ///
 /// ```
 /// use tool_runtime::call::Violation;
@@ -250,10 +253,10 @@ pub use tool_runtime_macros::capability;
 ///
 /// ## Preconditions
 ///
-/// `precondition = balance` calls `balance(..)` with all parameters of the function in order: arguments by reference, and
-/// what the function borrows. `precondition = balance(account, accounts)` passes the named ones, with `*` by value. The
-/// function is `async`, returns `Result<`[`Precondition`](crate::Precondition)`, E>`, and can be given capabilities with
-/// `effect = read_only` only: it is called before a person has approved the call.
+/// `precondition = balance` calls `balance(..)` with all parameters of the function in order: arguments by reference,
+/// and what the function borrows. `precondition = balance(account, accounts)` passes the named ones, with `*` by value.
+/// The function is `async`, returns `Result<`[`Precondition`](crate::Precondition)`, E>`, and can be given capabilities
+/// with `effect = read_only` only: it is called before a person has approved the call.
 ///
 /// ```
 /// use tool_runtime::{Precondition, ToolError, capability, tool};
@@ -298,7 +301,7 @@ pub use tool_runtime_macros::capability;
 /// | `#[schemars(..)]` | `range`, `length`, `regex`, `pattern`, `contains`, `email`, `url`, `ip`, `inner`, `title`, `example` |
 ///
 /// Other keys are refused, because each would let the schema and the parser disagree. An `Option<T>` may be absent or
-/// `null`; an `Option<Option<T>>`, spelled so, is `Some(None)` for `null`.
+/// `null`; a type that is written as `Option<Option<T>>` gives `Some(None)` for `null`.
 ///
 /// # Types of other crates
 ///
@@ -311,9 +314,9 @@ pub use tool_runtime_macros::capability;
 ///
 /// # Errors
 ///
-/// A tool returns `Result<T, E>`, where `E` is [`ToolError`](crate::ToolError) or a [`std::error::Error`]. `?` converts every
-/// `std::error::Error` into a `ToolError`; `anyhow::Error` and `Box<dyn Error + Send + Sync>` do not implement the
-/// trait and are converted with [`ToolError::internal`](crate::ToolError::internal):
+/// A tool returns `Result<T, E>`, where `E` is [`ToolError`](crate::ToolError) or a [`std::error::Error`]. `?` converts
+/// every `std::error::Error` into a `ToolError`; `anyhow::Error` and `Box<dyn Error + Send + Sync>` do not implement
+/// the trait and are converted with [`ToolError::internal`](crate::ToolError::internal):
 ///
 /// ```
 /// use tool_runtime::{ToolError, tool};

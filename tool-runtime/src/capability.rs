@@ -2,8 +2,8 @@
 //!
 //! [`Capabilities`] binds the adapters of an application to the traits that [`#[capability]`](macro@crate::capability)
 //! marks. A [`ConnectionBroker`] opens the account of a user for one call: a [`Connection`](crate::Connection).
-//! [`Progress`], [`Elicit`] and [`Sample`] are capabilities of this library: services of the client that made the call. A
-//! [`NameLookup`] is for people who decide on calls; tools do not borrow it.
+//! [`Progress`], [`Elicit`] and [`Sample`] are capabilities of this library: services of the client that made the call.
+//! A [`NameLookup`] is for people who decide on calls; tools do not borrow it.
 
 #[cfg(feature = "mcp-client")]
 mod bearer;
@@ -18,7 +18,6 @@ pub(crate) mod recording;
 pub(crate) mod requirement;
 pub(crate) mod secret;
 
-#[cfg(feature = "mcp-client")]
 #[cfg(feature = "mcp-client")]
 pub(crate) use bearer::BearerToken;
 pub use broker::{ConnectionBroker, ConnectionError, ConnectionHandle, ConnectionRequest};

@@ -1,4 +1,4 @@
-//! Contains panics of authors' code, including those of a payload's destructor.
+//! Catches panics in authors' code, including a panic in the destructor of a panic's payload.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};

@@ -1,7 +1,7 @@
 //! The errors of tools, [`ToolError`], of parsing names, [`ParseError`], and of building, [`BuildError`].
 //!
-//! The error of a tool has two readers. A model and a UI get a stable code and a sentence that its author wrote for them
-//! (a fixed one otherwise); operators get the source's own text through [`ToolError::detail`].
+//! The error of a tool has two readers. A model and a UI get a stable code and a sentence that its author wrote for
+//! them (a fixed one otherwise); operators get the source's own text through [`ToolError::detail`].
 
 mod parse;
 mod problem;

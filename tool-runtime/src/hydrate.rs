@@ -37,7 +37,7 @@ use crate::schema::validator::JsonSchemaValidator;
 use crate::text::pointer;
 use crate::tool::ToolEffect;
 
-/// A call that is not hydrated.
+/// A call that could not be hydrated, with its error.
 pub(crate) struct Unhydrated {
     pub(crate) call: ToolCall,
     pub(crate) error: HydrationError,

@@ -78,7 +78,8 @@
 //! Futures of this crate need a tokio runtime with its timer enabled.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// The methods and re-exports that the loop alone uses stay with their types, where they are the same in every build.
+// Without `agent`, the items that only the agent loop uses are dead code. They have no `cfg`, so that every build
+// compiles the same items.
 #![cfg_attr(not(feature = "agent"), allow(dead_code, unused_imports))]
 
 // `::tool_runtime` also resolves inside this crate, so its own doctests and tests can use the macros.
@@ -184,8 +185,8 @@ macro_rules! definition {
 /// tool.
 ///
 /// For each schema, values are generated: the parser must accept them, and the projected output must match the output
-/// schema. Each value is then changed to break one rule: the schema must report the place, and the parser must refuse it
-/// if it checks that rule. The values are the same in every run. A schema for which no value can be generated is a
+/// schema. Each value is then changed to break one rule: the schema must report the place, and the parser must refuse
+/// it if it checks that rule. The values are the same in every run. A schema for which no value can be generated is a
 /// failure.
 ///
 /// ```

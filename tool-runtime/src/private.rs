@@ -1,8 +1,8 @@
 //! The items that expansions of `#[tool]` and `#[capability]` name. None of it is public API.
 //!
 //! Other crates see the module under a name that carries the version of the package, so that macros and runtime of
-//! different releases fail to compile together. Nothing here hands out a [`Cap`], a context or a permit without a `Bindings`,
-//! which the runner alone makes.
+//! different releases fail to compile together. Nothing here hands out a [`Cap`], a context or a permit without a
+//! `Bindings`, which the runner alone makes.
 
 mod assert;
 mod borrow;

@@ -50,10 +50,10 @@ pub(crate) trait Behaviour: Send + Sync {
     }
 }
 
-/// A tool that runs, up to its projected output.
+/// The future of a running tool, up to its projected output.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Projected, RunFailure>> + Send>>;
 
-/// A tool that states what a call depends on.
+/// The future of a tool's precondition.
 pub(crate) type Stating = Pin<Box<dyn Future<Output = Result<Precondition, ToolError>> + Send>>;
 
 /// A tool with its arguments, ready to run once.
@@ -73,7 +73,7 @@ pub(crate) trait Instance: Send {
         max_bytes: usize,
     ) -> Option<Running>;
 
-    /// Starts to state what the call depends on. `None` if a tool of this kind cannot; see [`Behaviour::states`].
+    /// Starts the precondition of the call. `None` if a tool of this kind has none; see [`Behaviour::states`].
     fn precondition(self: Box<Self>, capabilities: Capabilities) -> Option<Stating> {
         drop(capabilities);
         None
@@ -89,7 +89,7 @@ pub(crate) enum Purpose {
     Reconcile,
 }
 
-/// Why a run has no value.
+/// Why the execution of a tool returned no value.
 pub(crate) enum RunFailure {
     /// An earlier attempt had no effect and cannot have one.
     Prevented,

@@ -9,8 +9,8 @@
 //! [`Retention`] removes old runs, holds them, and erases the data of a principal.
 //!
 //! Invariants of every store: writes are atomic, changes under one lock run one after the other, memory use is bounded,
-//! and a record never changes, except that a [`Transaction`] of this library removes the records of a whole run or erases
-//! the values of one record, and appends a signed record of that.
+//! and a record never changes, except that a [`Transaction`] of this library removes the records of a whole run or
+//! erases the values of one record, and appends a signed record of the removal or erasure.
 
 // `ledger`, `runs`, `waiting` and `accounts` define the meaning of documents, once for every store.
 

@@ -1,7 +1,7 @@
 //! Tests of tools through the gate: [`harness`] presets everything that a runner needs, records what calls do with
-//! capabilities, injects faults, and prints the record of a call that ends otherwise than a test expects. `ScriptedModel`
-//! (feature `agent`) takes the place of a model, [`ManualClock`] that of the wall clock. `conformance` (feature `testing`)
-//! tests stores.
+//! capabilities, injects faults, and prints the record of a call that ends otherwise than a test expects.
+//! `ScriptedModel` (feature `agent`) takes the place of a model, [`ManualClock`] that of the wall clock. `conformance`
+//! (feature `testing`) tests stores.
 
 #[cfg(feature = "testing")]
 mod agreement;

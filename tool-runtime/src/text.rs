@@ -48,7 +48,7 @@ pub(crate) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>)
     names.into_iter().filter_map(|name| Some((wrong.distance(&Name::of(name)?)?, name))).min().map(|(_, name)| name)
 }
 
-/// Whether one name is probably a slip of the other.
+/// Whether one name is probably a misspelling of the other.
 pub(crate) fn is_similar(one: &str, two: &str) -> bool {
     Name::of(one).zip(Name::of(two)).is_some_and(|(one, two)| one.distance(&two).is_some())
 }

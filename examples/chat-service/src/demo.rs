@@ -8,9 +8,9 @@ use tool_runtime::media::Media;
 use tool_runtime::wire::history::{Citation, Content, Part};
 use tool_runtime::wire::{Decoded, DisplayEvent, FinishReason, Format, Message};
 
-/// Knows five messages: "find TEXT", "order COUNT TEXT [to ADDRESS]" (of each part whose name contains the text), "where
-/// am I", "plan", which is answered with reasoning, a source and an image, and "break off". Writes the bytes that an
-/// OpenAI-compatible server would stream, so that the decoding is the same as with a real one.
+/// Knows five messages: "find TEXT", "order COUNT TEXT [to ADDRESS]" (of each part whose name contains the text),
+/// "where am I", "plan", which is answered with reasoning, a source and an image, and "break off". Writes the bytes
+/// that an OpenAI-compatible server would stream, so that the decoding is the same as with a real one.
 #[derive(Debug, Default)]
 pub struct DemoModel;
 

@@ -4,8 +4,8 @@
 //! Every claim of a client is checked before the stream begins: its identity, the owner of the chat, and whether the
 //! answered calls wait. The client's copy of earlier messages is not read: the history is the server's.
 //!
-//! Chats are runs of a store that several processes share. A request holds its chat under a lease; a worker continues the
-//! chats without a request, after a decision from a shell or the death of a process.
+//! Chats are runs of a store that several processes share. A request holds its chat under a lease; a worker continues
+//! the chats without a request, after a decision from a shell or the death of a process.
 
 mod chats;
 pub mod demo;

@@ -82,8 +82,8 @@ async fn state(
     service.state(person, &id).await.map(Json)
 }
 
-/// The turn is a separate task: a client that goes away in the middle leaves a whole conversation behind. The body
-/// ends when the chat was released, so that a client which then sends its next request finds the chat as it has seen it.
+/// The turn is a separate task: a client that goes away in the middle leaves a whole conversation behind. The body ends
+/// when the chat was released, so that a client which then sends its next request finds the chat as it has seen it.
 fn respond(protocol: Protocol, stream: UiStream, turn: JoinHandle<()>) -> Response {
     streamed(protocol, Body::from_stream(stream.end_after(turn)))
 }

@@ -23,7 +23,7 @@ const PARTS: [(&str, &str, u32, u32); 3] =
     [("P-10", "M4 screw", 1200, 3), ("P-11", "M5 screw", 80, 4), ("P-20", "hinge", 12, 250)];
 
 impl Warehouse {
-    /// A warehouse that appends its orders to a file, one a line.
+    /// A warehouse that appends its orders to a file, one per line.
     pub fn open(file: impl Into<PathBuf>) -> Self {
         Self { file: Some(file.into()), ..Self::default() }
     }

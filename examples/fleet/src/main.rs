@@ -1,7 +1,7 @@
 //! An agent whose steps Restate journals, with the ledger in SQLite.
 //!
-//! `fleet` serves the endpoint that Restate calls; `fleet records` writes the records of its store, one JSON object a line,
-//! after checking their chains.
+//! `fleet` serves the endpoint that Restate calls; `fleet records` writes the records of its store, one JSON object per
+//! line, after checking their chains.
 
 mod crossing;
 mod model;

@@ -19,8 +19,8 @@ const SCAN_ONLY: &str = "Scan only.";
 const RESERVE: &str = "Reserve it.";
 
 /// Five turns with one call each (one needs a person, one the client) and an answer. After the message `Pay only.` or
-/// `Scan only.`, a single turn with a call that needs a person or the client, and an answer. After `Reserve it.`, a turn
-/// with a call that can be looked up, one with a call that may be repeated, and an answer.
+/// `Scan only.`, a single turn with a call that needs a person or the client, and an answer. After `Reserve it.`, a
+/// turn with a call that can be looked up, one with a call that may be repeated, and an answer.
 pub struct Script {
     crossings: Arc<Crossings>,
 }

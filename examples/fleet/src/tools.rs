@@ -1,5 +1,5 @@
-//! Tools whose effects are lines of a file, one that only reads, and one that the client executes. Of those with effects,
-//! one can look for its effect, and one may be repeated.
+//! Tools whose effects are lines of a file, one that only reads, and one that the client executes. Of those with
+//! effects, one can look for its effect, and one may be repeated.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -1,4 +1,5 @@
-//! One library after the other: from the text of the arguments to the text of the answer, by its fastest documented way.
+//! One library after the other: from the text of the arguments to the text of the answer, by its fastest documented
+//! way.
 
 mod floor;
 mod llm_tool;

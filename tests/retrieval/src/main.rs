@@ -1,4 +1,5 @@
-//! Other libraries that rank texts, on the tools and requests of the retrieval corpus. `./run CORPORA` prints the table.
+//! Other libraries that rank texts, on the tools and requests of the retrieval corpus. `./run CORPORA` prints the
+//! table.
 //!
 //! - `rank ENGINE TOOLS POOL < ROWS`: answers in the form that `score retrieval` of the package `tests` reads.
 //! - `times TOOLS ROWS COUNT`: the time of each engine for a request over that many tools, and for indexing them.

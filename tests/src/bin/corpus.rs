@@ -1,4 +1,4 @@
-//! `corpus KIND [--tools FILE] [--pool FILE] < ROWS`: runs the corpora through the library, one result a line.
+//! `corpus KIND [--tools FILE] [--pool FILE] < ROWS`: runs the corpora through the library, one result per line.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, Write as _};

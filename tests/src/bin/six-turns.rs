@@ -1,6 +1,6 @@
 //! `six-turns FOLDER`: runs the conversation of six turns in every format. Writes the request bodies to
-//! `FOLDER/FORMAT.jsonl`, one a line, those of two typed answers to `FOLDER/FORMAT.typed.jsonl`, and the events of the
-//! runs to `FOLDER/FORMAT.PROTOCOL`, as one UI stream before the hand-over and one after it.
+//! `FOLDER/FORMAT.jsonl`, one per line, those of two typed answers to `FOLDER/FORMAT.typed.jsonl`, and the events of
+//! the runs to `FOLDER/FORMAT.PROTOCOL`, as one UI stream before the hand-over and one after it.
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -179,7 +179,7 @@ fn is_same(one: &Value, two: &Value) -> bool {
 
 /// Scores `schema-suite`, by draft: a row is located when every instance is judged right, complete when `p0` is too.
 ///
-/// 2020-12 lets an implementation choose whether `format` is an annotation or an assertion. The suite takes it for an
+/// 2020-12 lets an implementation choose whether `format` is an annotation or an assertion. The suite treats it as an
 /// annotation and the gate asserts it, so rows of that draft with this keyword are the profile `formats`, where the
 /// texts of a row may be judged either way.
 ///

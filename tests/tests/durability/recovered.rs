@@ -1,4 +1,5 @@
-//! A call whose process died is reconciled or repeated by the process that continues its run, in each way to continue one.
+//! A call whose process died is reconciled or repeated by the process that continues its run, in each way to continue
+//! one.
 
 mod approved;
 mod changed;

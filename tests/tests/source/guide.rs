@@ -119,7 +119,8 @@ fn is_item(line: &str) -> bool {
     line.starts_with("- ") || number.len() < line.len() && number.starts_with(". ")
 }
 
-/// The paragraphs and items of lists, outside of code, tables and headings: the number of the first line, and the words.
+/// The paragraphs and items of lists, outside of code, tables and headings: the number of the first line, and the
+/// words.
 fn paragraphs(text: &str) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     let (mut is_code, mut is_open) = (false, false);

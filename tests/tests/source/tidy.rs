@@ -280,8 +280,8 @@ fn adapters_are_beside_the_library() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The most public items that the library may have. The number only gets smaller: a new item takes the place of one that
-/// users do not need as a name of its own.
+/// The most public items that the library may have. The number only gets smaller: a new item takes the place of one
+/// that users do not need as a name of its own.
 const MOST_ITEMS: usize = 200;
 
 /// The items that users can name are in `tests/tests/source/surface.txt`, so that a review sees each addition.

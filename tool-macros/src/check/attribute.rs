@@ -61,7 +61,8 @@ fn of_two_parts(text: &str) -> Option<String> {
     (is_legal && !part.is_empty()).then(|| format!("{namespace}__{part}"))
 }
 
-/// Replaces each run of underscores and characters that a name cannot have by one underscore, and drops those at both ends.
+/// Replaces each run of underscores and characters that a name cannot have by one underscore, and drops those at both
+/// ends.
 fn legal(text: &str) -> String {
     let words = text.split(|letter| letter == '_' || !is_name_character(letter)).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("_")

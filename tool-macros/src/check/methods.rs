@@ -39,8 +39,8 @@ pub(super) fn impl_without_run(block: &Methods, errors: &mut Errors) {
     }
 }
 
-/// An `async` method that takes `self` and has almost the name of an optional method is that one, misspelt: the runtime
-/// would never call it. Other methods are helpers and may have any name.
+/// Reports an `async` method that takes `self` and whose name is almost that of an optional method: it is probably
+/// misspelt, and the runtime would never call it. Other methods are helpers and may have any name.
 pub(super) fn misspelt_method(block: &Methods, errors: &mut Errors) {
     // A block without `run` is reported as such.
     let absent: Vec<_> = CALLED.into_iter().skip(1).filter(|name| named(block, name).is_none()).collect();

@@ -4,7 +4,7 @@ use crate::errors::Errors;
 use crate::model::{Form, Tool};
 use crate::names::{nearest, one_of, plain};
 
-/// A parameter that `precondition = path(..)` lists is not one of the tool.
+/// Reports a parameter that `precondition = path(..)` lists and the tool does not have.
 pub(super) fn precondition_unknown(tool: &Tool, errors: &mut Errors) {
     let Form::Function(_) = &tool.form else { return };
     let arguments = tool.arguments.iter().map(|argument| plain(&argument.ident));
@@ -27,7 +27,7 @@ pub(super) fn precondition_unknown(tool: &Tool, errors: &mut Errors) {
     }
 }
 
-/// A struct tool has the key: there, `precondition` is a method.
+/// Reports the key on a struct tool, whose precondition is a method.
 pub(super) fn precondition_struct(tool: &Tool, errors: &mut Errors) {
     if let (Some(key), Form::Struct(_)) = (tool.attr.precondition.key(), &tool.form) {
         errors.at(

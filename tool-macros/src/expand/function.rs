@@ -115,8 +115,8 @@ fn call(tool: &Checked, function: &Function) -> TokenStream {
     }
 }
 
-/// The call of the author's precondition, with the parameters that the attribute lists, or with all of them. An argument is
-/// passed by reference, or with `*` by value.
+/// The call of the author's precondition, with the parameters that the attribute lists, or with all of them. An
+/// argument is passed by reference, or with `*` by value.
 fn precondition(function: &Function, hook: &Hook) -> TokenStream {
     let Hook { path, arguments } = hook;
     let injected = |name: &Ident| {

@@ -19,7 +19,7 @@ pub(super) fn methods(attr: TokenStream, item: TokenStream, block: &Methods, err
     let private = private(krate.value());
     let component = match check_methods(block, errors) {
         Some(called) if errors.is_empty() => component(block, &called),
-        // A struct that does not say how it runs would be a second mistake.
+        // Without a component, the struct would be reported as a second mistake.
         _ => {
             let item = without_helpers(item);
             let unfinished = block.of_trait.is_none().then(|| unfinished(block, &private));

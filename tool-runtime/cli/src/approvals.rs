@@ -152,8 +152,8 @@ async fn asking(
     Ok((found, question))
 }
 
-/// Whether the call asked another question before: its graph continued with the next call, its arguments were edited, or
-/// the world changed. Its id alone then does not say which question a person has read.
+/// Whether the call asked another question before: its graph continued with the next call, its arguments were edited,
+/// or the world changed. Its id alone then does not say which question a person has read.
 pub(crate) async fn asked_before(cli: &Cli<'_>, call: &PendingCall) -> Result<bool, Failure> {
     let Some(store) = cli.kept_records().await? else { return Ok(false) };
     // A document that was not saved after its call had begun still shows the call as waiting.

@@ -151,7 +151,7 @@ pub(super) enum Command {
     },
 }
 
-/// The commands that come behind those of the application.
+/// The commands that follow those of the application.
 #[derive(Debug, Subcommand)]
 pub(super) enum Manual {
     /// Print the completions for a shell
@@ -168,7 +168,7 @@ pub(super) enum Manual {
 
 #[cfg(feature = "mcp-client")]
 impl Command {
-    /// The servers that the command waits for; `None` for one that does not look at the catalog.
+    /// The servers that the command waits for; `None` for one that does not read the catalog.
     pub(crate) fn awaited(&self) -> Option<Awaited<'_>> {
         match self {
             #[cfg(feature = "mcp-server")]

@@ -46,8 +46,8 @@ pub(crate) enum Audit {
         /// Accept runs whose first records are not in the file
         #[arg(long, requires = "records")]
         part: bool,
-        /// Accept purges and erasures that were signed with the key of this id, which is not here: it was rotated, or the
-        /// records are in a file. Repeatable
+        /// Accept purges and erasures that were signed with the key of this id, which is not here: it was rotated, or
+        /// the records are in a file. Repeatable
         #[arg(long = "accept-key", value_name = "ID")]
         accepted: Vec<String>,
     },
@@ -89,7 +89,7 @@ pub(crate) struct RecordInput {
     pub(crate) records: Option<PathBuf>,
 }
 
-/// The records to take.
+/// The selected records.
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
     /// Only records of this run

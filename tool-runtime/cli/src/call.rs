@@ -124,8 +124,8 @@ async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecRes
     Ok(())
 }
 
-/// Prints why no call of the tool can run, a suggestion for a misspelt name, or the command that explains a refusal. Only
-/// the person at the keyboard reads it: for a model the tool does not exist.
+/// Prints why no call of the tool can run, a suggestion for a misspelt name, or the command that explains a refusal.
+/// Only the person at the keyboard reads it: for a model the tool does not exist.
 fn explain(cli: &Cli<'_>, session: &Session, name: &str, outcome: Outcome) {
     // A program reads the code of the outcome.
     if cli.settings.json {

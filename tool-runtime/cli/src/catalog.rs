@@ -143,7 +143,7 @@ fn effect_key(spec: &ToolSpec) -> Option<String> {
     Some(format!("effect key `{}`, once {}, kept {time}", terminal::safe(key), scope_words(scope)))
 }
 
-/// Returns where an effect key holds: `in a tenant`, `for each principal`, `in a run`.
+/// Returns where an effect key applies: `in a tenant`, `for each principal`, `in a run`.
 pub(super) fn scope_words(scope: &str) -> String {
     if scope == "principal" { "for each principal".to_owned() } else { format!("in a {scope}") }
 }

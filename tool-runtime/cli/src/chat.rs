@@ -40,7 +40,8 @@ use crate::{input, log, places, recorded, table, terminal, values};
 
 #[derive(Debug, Args)]
 pub(crate) struct Chat {
-    /// A recorded HTTP response (headers and chunking included) or a bare body, in place of an endpoint; `-` is standard input
+    /// A recorded HTTP response (headers and chunking included) or a bare body, in place of an endpoint; `-` is
+    /// standard input
     #[arg(long, value_name = "FILE", conflicts_with = "model_url")]
     pub(crate) transcript: Option<PathBuf>,
     #[command(flatten)]

@@ -131,8 +131,8 @@ fn preconditions(catalog: &ToolCatalog) -> Option<String> {
     }
 }
 
-/// Returns a note for each effect key that several tools have: a call of one counts as a call of the others. In different
-/// scopes, the keys are different effects, although they read the same.
+/// Returns a note for each effect key that several tools have: a call of one counts as a call of the others. In
+/// different scopes, the keys are different effects, although they read the same.
 fn shared_keys(catalog: &ToolCatalog) -> Vec<String> {
     let mut keys: BTreeMap<String, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
     for spec in catalog.specs() {

@@ -25,12 +25,13 @@ pub(super) struct Global {
     /// The policy (TOML, or JSON when the name ends in .json); the application's own by default
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) policy: Option<PathBuf>,
-    /// The folder of the application's data and of the records of its calls; the application's own by default, or `data`
+    /// The folder of the application's data and of the records of its calls; the application's own by default, or
+    /// `data`
     #[arg(long, global = true, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
-    /// The store of records, calls that wait and shared runs: sqlite:FILE or `postgres://..`. By default the data folder
-    /// has the records, and `memory` keeps none. A URL with a password belongs in the environment or the configuration
-    /// file, because others can see the command line
+    /// The store of records, calls that wait and shared runs: sqlite:FILE or `postgres://..`. By default the data
+    /// folder has the records, and `memory` keeps none. A URL with a password belongs in the environment or the
+    /// configuration file, because others can see the command line
     #[arg(long, global = true, value_name = "URL")]
     pub(super) store: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Files of tool definitions, one a line. They may come from many servers, so a broken definition does not affect the
+//! Files of tool definitions, one per line. They may come from many servers, so a broken definition does not affect the
 //! others.
 
 use std::path::Path;
@@ -49,9 +49,9 @@ impl DynamicHandler for NotRunnable {
     }
 }
 
-/// Reads a file of tool definitions, one JSON object a line, as servers and providers spell them: `name`, `description`
-/// and `inputSchema`, `input_schema` or `parameters`. Passes each to `take`, which returns `Err` with the reason if it
-/// refuses one. Omitted definitions are noted on stderr.
+/// Reads a file of tool definitions, one JSON object per line, as servers and providers spell them: `name`,
+/// `description` and `inputSchema`, `input_schema` or `parameters`. Passes each to `take`, which returns `Err` with the
+/// reason if it refuses one. Omitted definitions are noted on stderr.
 ///
 /// # Errors
 /// The file cannot be read, or none of its definitions is taken.

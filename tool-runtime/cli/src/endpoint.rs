@@ -79,7 +79,8 @@ pub(crate) struct ModelSettings {
     /// The share of the most likely tokens to choose from, from 0 to 1
     #[arg(long, value_name = "SHARE")]
     top_p: Option<f64>,
-    /// The most tokens of one answer, reasoning included; by default the model's own limit, for Anthropic 16000 and more
+    /// The maximum number of tokens of one answer, reasoning included; by default the model's own limit, for Anthropic
+    /// 16000 and more
     #[arg(long, value_name = "TOKENS")]
     max_output_tokens: Option<u32>,
     /// The name of this limit's field in openai-chat; many compatible servers accept only `max_tokens`

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// The most headers of one response.
+/// The maximum number of headers of one response.
 const MAX_HEADERS: usize = 128;
 
 /// A recorded response.

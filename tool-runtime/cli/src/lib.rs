@@ -1,6 +1,6 @@
 //! The command line that an application embeds: an [`App`] and [`main`].
 //!
-//! The application gives a name, a catalog, a policy and its adapters. The command line gives it commands for
+//! The application supplies a name, a catalog, a policy and its adapters. The command line adds commands for
 //! definitions and the policy (`list`, `show`, `export`, `pick`, `check`, `policy`), for calls and conversations
 //! (`call`, `chat`, `worker`), for decisions (`approvals`, `grants`, `outcomes`), for webhooks (`notices`), for records
 //! (`audit`, `store`) and for MCP (`mcp`). [`AppCommand`] adds the application's own commands.

@@ -31,10 +31,10 @@ use crate::session::Cli;
 pub(crate) enum McpAction {
     /// Serve the tools: over standard input and output, to one client that started this process, or over HTTP
     ///
-    /// A policy that can ask for an approval needs a store that `approvals` shares, such as `--store sqlite:shared.db`;
-    /// without one the server does not start. The policy says how long the request of a call that waits is held
-    /// (`[mcp] hold`, such as "45s"; without it the request is answered at once), and how long the run of a session lasts
-    /// (`[mcp] window`, an hour by default). After that the same call, made again, gets what was decided.
+    /// A policy that can require an approval needs a store that `approvals` shares, such as `--store sqlite:shared.db`;
+    /// without one the server does not start. The policy sets how long the request of a call that waits is held
+    /// (`[mcp] hold`, such as "45s"; without it the request is answered at once), and how long the run of a session
+    /// lasts (`[mcp] window`, an hour by default). After that the same call, made again, gets what was decided.
     #[cfg(feature = "mcp-server")]
     Serve {
         /// Listen on a loopback address instead, under the path /mcp; port 0 is a free one
@@ -44,8 +44,8 @@ pub(crate) enum McpAction {
     /// Show the tools of the servers, each with its state under the policy, its pin, and why it is kept out
     #[cfg(feature = "mcp-client")]
     Tools(Servers),
-    /// Write the pins of the tools that the policy allows into its file (`--policy`), after showing what changed in their
-    /// definitions; a tool without an allowlist gets `redact = []`, to be filled in
+    /// Write the pins of the tools that the policy allows into its file (`--policy`), after showing what changed in
+    /// their definitions; a tool without an allowlist gets `redact = []`, to be filled in
     #[cfg(feature = "mcp-client")]
     Pin {
         #[command(flatten)]

@@ -100,7 +100,7 @@ async fn list(cli: &Cli<'_>, store: &dyn Store) -> Result<Exit, Failure> {
     if cli.settings.json {
         terminal::line(&json(&rows)?);
     } else if rows.is_empty() {
-        terminal::note("the store has no notices; the table `notices` of a policy asks for them");
+        terminal::note("the store has no notices; the table `notices` of a policy enables them");
     } else {
         let cells: Vec<_> = rows.iter().map(NoticeRow::cells).collect();
         table::print(["CREATED", "EVENT", "TOOL", "RUN", "CALL", "STATE", "LAST", "NEXT", "ID"], &cells);

@@ -17,7 +17,8 @@ use crate::{input, table, terminal};
 pub(crate) enum Outcomes {
     /// List the tenant's calls of unknown outcome that are not settled, oldest first
     List,
-    /// Settle the outcome of a call: it happened, it did not happen, or its tool reconciles it. A record names the person
+    /// Settle the outcome of a call: it happened, it did not happen, or its tool reconciles it. A record names the
+    /// person
     Settle(Settle),
 }
 
@@ -115,7 +116,7 @@ fn list(cli: &Cli<'_>, calls: &[ToolInvocationRecord]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tells that calls of processes that died are not in the list, because they have no end yet.
+/// Notes that calls of processes that died are not in the list, because they have no end yet.
 async fn note_open(store: &dyn Store, tenant: Option<&str>) -> Result<(), Failure> {
     let open = store.unfinished_calls(&RecordFilter::default()).await?;
     let theirs = open.iter().flatten().filter(|call| call.is_abandoned && call.tenant.as_deref() == tenant);
@@ -185,8 +186,8 @@ async fn settle(
     say(cli, record, &result)
 }
 
-/// Refuses to settle a call of another tenant: its run records the refusal, and operators read of it. The person gets the
-/// same failure as for a call that does not exist.
+/// Refuses to settle a call of another tenant: its run records the refusal, which is reported to operators. The person
+/// gets the same failure as for a call that does not exist.
 async fn refuse(cli: &Cli<'_>, record: &ToolInvocationRecord, asked: &Settle) -> Result<(), Failure> {
     let decider = cli.decider(asked.who.decider.as_deref(), asked.who.reason.as_deref());
     let (party, call) = (cli.party(), CallId::new(record.tool_call_id.as_str()));

@@ -26,7 +26,8 @@ pub(crate) struct PickArgs {
     /// Pick from these tool definitions, one JSON object per line; broken ones are left out and noted
     #[arg(long, value_name = "FILE")]
     pub(crate) tools: Option<PathBuf>,
-    /// Requests, one JSON object with `id` and `query` per line; prints `{"id","ranked","ms"}` for each; `-` is standard input
+    /// Requests, one JSON object with `id` and `query` per line; prints `{"id","ranked","ms"}` for each; `-` is
+    /// standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) queries: Option<PathBuf>,
 }

@@ -50,7 +50,8 @@ pub(super) async fn chat(cli: &Cli<'_>, format: Format, transcript: &Path, promp
     Ok(turn.exit)
 }
 
-/// Reads and decodes a recorded response of a provider: an HTTP response as received, or a bare body; `-` is standard input.
+/// Reads and decodes a recorded response of a provider: an HTTP response as received, or a bare body; `-` is standard
+/// input.
 ///
 /// # Errors
 /// The file cannot be read, or holds no response in this format.

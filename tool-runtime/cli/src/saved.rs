@@ -1,9 +1,9 @@
 //! Conversations and waiting calls as documents below the data folder, so that a later command can continue them.
 //!
 //! A document holds frozen arguments, the sensitive ones included: only its owner may read it. A decision first claims
-//! the document with a lock on a file next to it. The operating system ends the lock with its process, but the mark
-//! that the claim wrote into the file stays. It shows that a process died during a decision, so the call may have run;
-//! the next decision is refused once with that message.
+//! the document with a lock on a file next to it. The operating system releases the lock when the process ends, but the
+//! mark that the claim wrote into the file stays. It shows that a process died during a decision, so the call may have
+//! run; the next decision is refused once with that message.
 
 use std::fs;
 use std::fs::{File, TryLockError};

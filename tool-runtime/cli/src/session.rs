@@ -103,8 +103,8 @@ impl Cli<'_> {
         Ok(Some(key))
     }
 
-    /// The options without which a command in another terminal would act under another policy, on other files or another
-    /// store, or for another party. They begin with a space. A URL that may hold a password is shown as `URL`.
+    /// The options without which a command in another terminal would act under another policy, on other files or
+    /// another store, or for another party. They begin with a space. A URL that may hold a password is shown as `URL`.
     pub(super) fn same_options(&self) -> String {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let settings = &self.settings;

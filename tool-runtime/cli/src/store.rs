@@ -30,7 +30,8 @@ pub(crate) enum StoreAction {
         #[arg(long, value_name = "FILE")]
         anchors: PathBuf,
     },
-    /// Close the calls of processes that have died, and remove expired documents; a worker on the store does both itself
+    /// Close the calls of processes that have died, and remove expired documents; a worker on the store does both
+    /// itself
     #[command(after_help = SWEEP_HELP)]
     Sweep {
         /// Stop after this time, for example 10s; the next sweep continues
@@ -112,7 +113,8 @@ impl Cli<'_> {
     }
 
     /// Opens the store of the data folder, and creates it. If neither exists and cannot be created, as on a read-only
-    /// disk, the command keeps its records in memory and says so. A store that exists and cannot be used is refused.
+    /// disk, the command keeps its records in memory and prints a note. A store that exists and cannot be used is
+    /// refused.
     #[cfg(feature = "sqlite")]
     async fn records(&self) -> Result<Arc<dyn Store>, Failure> {
         let (data, path) = (&self.settings.data, self.settings.data.join(RECORDS));
@@ -159,8 +161,8 @@ impl Cli<'_> {
         }
     }
 
-    /// Returns the store that has the records of earlier commands. A missing one is an error, because a new store has no
-    /// records. `sources` lists the options of the command that name another one.
+    /// Returns the store that has the records of earlier commands. A missing one is an error, because a new store has
+    /// no records. `sources` lists the options of the command that name another one.
     pub(super) async fn existing_records(&self, sources: &str) -> Result<Arc<dyn Store>, Failure> {
         self.kept_records().await?.ok_or_else(|| {
             let data = self.settings.data.display();

@@ -1,4 +1,5 @@
-//! Text for people: suggestions for misspelt names, the command that explains a refusal, and untrusted text on one line.
+//! Text for people: suggestions for misspelt names, the command that explains a refusal, and untrusted text on one
+//! line.
 
 use std::sync::Arc;
 

@@ -8,9 +8,9 @@ use crate::terminal;
 
 /// The deepest level that is shown. A schema of a server may refer to itself.
 const DEPTH: usize = 12;
-/// The most rows of a tree.
+/// The maximum number of rows of a tree.
 const ROWS: usize = 400;
-/// The most schemas that are read for the members of one.
+/// The maximum number of schemas that are read to collect the members of one.
 const VISITS: usize = 1_000;
 /// The longest list of values and the longest pattern that are written out.
 const LONG: usize = 60;
@@ -110,7 +110,7 @@ impl<'a> Tree<'a> {
         found
     }
 
-    /// Alternatives and items are a level of the schema and none of the value.
+    /// Alternatives and items are a level of the schema, but not of the value.
     fn collect(&self, schema: &'a Value, visits: &mut usize, found: &mut Vec<(&'a str, &'a Value, bool)>) {
         *visits = visits.saturating_sub(1);
         if *visits == 0 {

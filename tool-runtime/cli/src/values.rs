@@ -35,8 +35,8 @@ pub(crate) enum Form {
     Provider(Format),
 }
 
-/// The parser of a format on the command line, by its names `openai-chat`, `openai-responses`, `anthropic`, `ollama` and
-/// `gemini`.
+/// The parser of a format on the command line, by its names `openai-chat`, `openai-responses`, `anthropic`, `ollama`
+/// and `gemini`.
 #[must_use]
 pub fn formats() -> impl TypedValueParser<Value = Format> {
     // The parser accepts only the listed names, so an unknown one never reaches `map`.
@@ -128,7 +128,7 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// How many tools may be picked.
+/// Parses the maximum number of tools to pick.
 pub(crate) fn most(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(most @ 1..=PickOptions::MOST) => Ok(most),

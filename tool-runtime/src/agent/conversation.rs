@@ -37,8 +37,8 @@ const MAX_NOTED: usize = 16;
 /// result of its record, or `outcome_unknown` if its effect may have begun.
 ///
 /// A service that holds no conversation between two requests saves it after each ([`save`](Self::save), which also
-/// works when a request was dropped) and restores it for the next ([`Agent::restore`](crate::agent::Agent::restore)). The
-/// [`chat_reader`](Self::chat_reader) reads the posts of a chat UI, and [`receive`](Self::receive) takes them. Each
+/// works when a request was dropped) and restores it for the next ([`Agent::restore`](crate::agent::Agent::restore)).
+/// The [`chat_reader`](Self::chat_reader) reads the posts of a chat UI, and [`receive`](Self::receive) takes them. Each
 /// request gets a separate stream with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
 ///
 /// ```
@@ -351,8 +351,8 @@ impl Conversation {
     /// Checks that every decision and answer is for a call that waits for it, that every decision answers the question
     /// that its call asks now, and that every decider may decide. If there are several decisions, each also has to fit
     /// its call: the edited arguments, the value in the tool's place, and the call as it would run now. The check
-    /// applies none of them, but records the refused decisions on a known call, at most 16 of each decider. Call it before a
-    /// response begins.
+    /// applies none of them, but records the refused decisions on a known call, at most 16 of each decider. Call it
+    /// before a response begins.
     ///
     /// # Errors
     /// A call does not wait for the decision or answer that names it, or occurs twice; a decision answers another
@@ -466,8 +466,8 @@ impl Conversation {
         stream
     }
 
-    /// Streams the next request to a chat UI, as a response that continues the message whose calls wait: after decisions
-    /// and answers. The calls are updated in place where the protocol can.
+    /// Streams the next request to a chat UI, as a response that continues the message whose calls wait: after
+    /// decisions and answers. The calls are updated in place where the protocol can.
     pub fn ui_stream_resuming(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
         let calls = self.waiting().map(|call| (call.suspension, call.question.clone()));
         let (sink, stream) = UiStream::continuing(protocol, message_id, calls, Arc::clone(&self.decided));

@@ -112,9 +112,9 @@ impl Conversation {
         Ok(if runs { Step::Ran } else { Step::Asked })
     }
 
-    /// As [`accept`](Self::accept), as a unit of an engine with this name. If an earlier attempt at the unit replaced the
-    /// question that a decision answers, and was cut before the engine kept its result, the result is the conversation
-    /// with the new question.
+    /// As [`accept`](Self::accept), as a unit of an engine with this name. If an earlier attempt at the unit replaced
+    /// the question that a decision answers, and was cut before the engine kept its result, the result is the
+    /// conversation with the new question.
     ///
     /// # Errors
     /// The unit has no result.
@@ -150,8 +150,8 @@ impl Conversation {
 }
 
 /// Restores the document of a unit that the engine has. Its calls are queued, or ask the questions of the document,
-/// although later units may have suspended them or replaced the questions: a replay has to repeat what the first attempt
-/// did.
+/// although later units may have suspended them or replaced the questions: a replay has to repeat what the first
+/// attempt did.
 async fn replayed<D: Durable + ?Sized>(engine: &D, saved: SavedConversation) -> Result<Conversation, D::Error> {
     let open = saved.state.open.clone();
     let mut conversation = engine.restore(saved).await?;

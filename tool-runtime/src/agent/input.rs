@@ -64,8 +64,8 @@ impl Input {
         Self::default()
     }
 
-    /// Sets the message of the user. Calls that still wait after the decisions and answers are abandoned, so an approval
-    /// after which its call waits for other deciders is refused together with its message.
+    /// Sets the message of the user. Calls that still wait after the decisions and answers are abandoned, so an
+    /// approval after which its call waits for other deciders is refused together with its message.
     pub fn text(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
         self

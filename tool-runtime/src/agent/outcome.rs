@@ -206,8 +206,8 @@ pub enum StopReason {
     },
     /// The answer does not match the requested schema after one correction, or the requested type refuses it.
     InvalidAnswer(Vec<Violation>),
-    /// The store failed, or a waiting call could not be finished. Calls that waited for it still wait, and the model was
-    /// not asked again.
+    /// The store failed, or a waiting call could not be finished. Calls that waited for it still wait, and the model
+    /// was not asked again.
     Unsettled(ResumeError),
     /// The run was cancelled.
     Cancelled,

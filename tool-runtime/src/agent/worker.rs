@@ -119,13 +119,13 @@ impl Worker {
         self
     }
 
-    /// Limits how many runs of a tenant the workers over the store continue at the same time: at least one, at most 256.
-    /// Without it, there is no limit.
+    /// Limits how many runs of a tenant the workers over the store continue at the same time: at least one and at
+    /// most 256. Without it, there is no limit.
     ///
-    /// The limit holds across processes: the transaction that leases a run counts the tenant's leases. Set the same limit
-    /// for all workers, because the runs of a worker without one are not counted. A run that waits for a person is not
-    /// counted, nor a [`LeasedRun`]. Runs without a tenant are counted for their principal; runs without both are counted
-    /// together.
+    /// The limit holds across processes: the transaction that leases a run counts the tenant's leases. Set the same
+    /// limit for all workers, because the runs of a worker without one are not counted. A run that waits for a person
+    /// is not counted, nor a [`LeasedRun`]. Runs without a tenant are counted for their principal; runs without both
+    /// are counted together.
     ///
     /// With or without a limit, the tenants take turns: a tenant with many due runs does not hold up the others.
     pub fn runs_per_tenant(mut self, runs: usize) -> Self {
@@ -137,8 +137,8 @@ impl Worker {
     ///
     /// The version of a run is a hash of the instructions of the agent, the definitions of the catalog and the policy
     /// under which the model gave its first answer. A run before its first answer has none, nor has a run of an earlier
-    /// release of this library; every worker continues it. Runs that are left alone stay due for workers of their version.
-    /// The failure `other_version` reports once that such runs wait.
+    /// release of this library; every worker continues it. Runs that are left alone stay due for workers of their
+    /// version. The failure `other_version` reports once that such runs wait.
     ///
     /// The calls of such a run are left alone too. A call during which its worker died counts as running until a worker
     /// of its version takes the run: until then equal calls and calls with its effect key are refused, and it cannot be
@@ -149,8 +149,8 @@ impl Worker {
     }
 
     /// Sets a function that changes the options of a run before it continues: connections, a sink of events, fewer
-    /// tools. Its input is the options from the last save: the principal, tenant, caller, roles and attributes. A run
-    /// never becomes wider than it was.
+    /// tools. Its input is the options from the last save: the principal, tenant, caller, roles and attributes. It
+    /// cannot give the run more rights than the run had.
     pub fn prepare(mut self, prepare: impl Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync + 'static) -> Self {
         self.prepare = Some(Arc::new(prepare));
         self
@@ -242,7 +242,8 @@ async fn writable(store: &dyn Store, owner: &Arc<str>) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Counts the due runs, anchors the records of all runs and sweeps the store, repeatedly. Several workers may do so at the same time.
+/// Counts the due runs, anchors the records of all runs and sweeps the store, repeatedly. Several workers may do so at
+/// the same time.
 async fn keep_tidy(runner: ToolRunner, stop: CancellationToken) {
     while stop.run_until_cancelled(tokio::time::sleep(TIDY_EVERY)).await.is_some() {
         measure(&runner).await;

@@ -36,7 +36,7 @@ enum Text {
 const SHORT_BYTES: usize = 40;
 
 impl CallId {
-    /// The provider's id; an empty one counts as none and is replaced by a fresh one.
+    /// Creates an id from the provider's. An empty one counts as none and is replaced by a fresh id.
     #[must_use]
     pub fn new(id: &str) -> Self {
         if id.is_empty() { Self::generate() } else { Self::of(id) }
@@ -65,7 +65,7 @@ impl CallId {
         self.as_str().strip_prefix("call_").is_some_and(is_hex)
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match &self.0 {

@@ -125,49 +125,49 @@ impl ToolContext {
         context_of(Arc::clone(call), *timeout, client.clone())
     }
 
-    /// The id of the call.
+    /// Returns the id of the call.
     #[must_use]
     pub fn call_id(&self) -> &CallId {
         self.0.call.id()
     }
 
-    /// The tool that was called.
+    /// Returns the name of the tool that was called.
     #[must_use]
     pub fn tool(&self) -> &ToolName {
         self.0.call.tool_name()
     }
 
-    /// The run the call belongs to.
+    /// Returns the id of the run that the call belongs to.
     #[must_use]
     pub fn run_id(&self) -> &str {
         &self.0.call.run().run_id
     }
 
-    /// The session, when the application named one.
+    /// Returns the session, if the application named one.
     #[must_use]
     pub fn session_id(&self) -> Option<&str> {
         self.0.call.run().session_id.as_deref()
     }
 
-    /// The conversation, when the application named one.
+    /// Returns the conversation, if the application named one.
     #[must_use]
     pub fn conversation_id(&self) -> Option<&str> {
         self.0.call.run().conversation_id.as_deref()
     }
 
-    /// The agent, when the application named one.
+    /// Returns the agent, if the application named one.
     #[must_use]
     pub fn agent_id(&self) -> Option<&str> {
         self.0.call.run().agent_id.as_deref()
     }
 
-    /// The tenant, when the application named one.
+    /// Returns the tenant, if the application named one.
     #[must_use]
     pub fn tenant(&self) -> Option<&str> {
         self.0.call.run().tenant.as_deref()
     }
 
-    /// The principal that the run acts for, when the application named one.
+    /// Returns the principal that the run acts for, if the application named one.
     #[must_use]
     pub fn principal(&self) -> Option<&str> {
         self.0.call.run().principal.as_deref()
@@ -180,7 +180,7 @@ impl ToolContext {
         self.bounds().deadline()
     }
 
-    /// Fires when the run is cancelled or the call's deadline has passed. Blocking tools poll
+    /// Returns the token that fires when the run is cancelled or the call's deadline has passed. Blocking tools poll
     /// [`CancellationToken::is_cancelled`].
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
@@ -194,9 +194,9 @@ impl ToolContext {
 
     /// Returns a key for services that do the same work once: 64 hexadecimal digits.
     ///
-    /// SHA-256 over tenant, principal, run, tool, call id and the arguments that the tool got. It stays the same when the call is
-    /// resumed, retried or restored in another process, and differs for every other run, call, or edit of the
-    /// arguments. Providers may count call ids from 0 in every response, so the id alone would not be enough.
+    /// SHA-256 over tenant, principal, run, tool, call id and the arguments that the tool got. It stays the same when
+    /// the call is resumed, retried or restored in another process, and differs for every other run, call, or edit of
+    /// the arguments. Providers may count call ids from 0 in every response, so the id alone would not be enough.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         self.ledger_key().to_string()

@@ -40,7 +40,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The word used in records: `allow`, `deny` or `require_approval`.
+    /// Returns the word used in records: `allow`, `deny` or `require_approval`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -31,7 +31,8 @@ pub enum DecisionError {
     Clock,
     /// The decision answers another question than the one that the call asks now.
     Question,
-    /// The precondition of the call has changed since it was shown, or could not be read. The call waits with another question.
+    /// The precondition of the call has changed since it was shown, or could not be read. The call waits with another
+    /// question.
     World,
     /// The call does not wait: it was decided, answered or ended before.
     NotPending,
@@ -103,9 +104,9 @@ impl fmt::Display for DecisionError {
             }
             Self::NotPending => "the call does not wait; it was decided, answered or ended before",
             Self::OwnCall => {
-                "the principal of a run cannot decide on its calls, unless the policy says `own_calls = true`"
+                "the principal of a run cannot decide on its calls, unless the policy sets `own_calls = true`"
             }
-            Self::DeciderRole => "the decider has no role that the policy asks for",
+            Self::DeciderRole => "the decider has no role that the policy requires",
             Self::DeciderPrincipal => {
                 "the policy names the principals who may decide, and the decider is not one of them"
             }

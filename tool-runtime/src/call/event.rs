@@ -146,8 +146,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         earlier_call: Option<CallId>,
     },
-    /// Something happened in a graph that this run called. UIs that show a conversation leave it out: its text is not
-    /// an answer to the user.
+    /// An event of a graph that this run called. UIs that show a conversation leave it out: its text is not an answer
+    /// to the user.
     #[non_exhaustive]
     Graph {
         /// The id of the call of the graph.

@@ -12,8 +12,8 @@ pub(crate) const RAW: &str = "$serde_json::private::RawValue";
 
 /// One JSON value as text: arguments, results, and their forms for display. Cheap to clone.
 ///
-/// It is written into other JSON as it is. Text from elsewhere comes through a [`RawValue`], which is checked when it is
-/// read.
+/// It is written into other JSON as it is. Text from elsewhere comes through a [`RawValue`], which is checked when it
+/// is read.
 ///
 /// ```
 /// use serde_json::value::to_raw_value;

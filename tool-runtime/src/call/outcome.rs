@@ -123,7 +123,7 @@ impl Outcome {
         Self::ResultTooLarge,
     ];
 
-    /// The stable code.
+    /// Returns the stable code.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {

@@ -10,8 +10,8 @@ use crate::call::{ArgumentChange, CallId, Decider, JsonText, NamedArgument, Ques
 /// A graph's call that waits for a person. The call of the graph waits with it, and a decision on one is a decision on
 /// both.
 ///
-/// [`PendingCall::graph`](crate::store::PendingCall::graph) contains it. [`Graph`](crate::agent::Graph) has an example of a
-/// graph.
+/// [`PendingCall::graph`](crate::store::PendingCall::graph) contains it. [`Graph`](crate::agent::Graph) has an example
+/// of a graph.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

@@ -28,8 +28,8 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// Returns a broken rule about one argument, by its name on the wire, with the keyword `semantic`. If the tool has no
-    /// argument of this name, the gate logs it and the violation is about the whole call.
+    /// Returns a broken rule about one argument, by its name on the wire, with the keyword `semantic`. If the tool has
+    /// no argument of this name, the gate logs it and the violation is about the whole call.
     #[must_use]
     pub fn of(argument: &str, expected: impl Into<String>) -> Self {
         Self::new(pointer::segment(argument), "semantic", expected)

@@ -23,8 +23,8 @@ impl ConnectionHandle {
     ///
     /// A server that needs it is configured with
     /// [`RemoteServer::connection`](crate::mcp::source::RemoteServer::connection). The broker runs for each call, with
-    /// the account that the run maps to the kind, the principal and the tenant. It can refresh a token when that is due,
-    /// and a revoked token fails at the next call. The token goes to that server alone.
+    /// the account that the run maps to the kind, the principal and the tenant. It can refresh a token when that is
+    /// due, and a revoked token fails at the next call. The token goes to that server alone.
     ///
     /// ```
     /// use async_trait::async_trait;

@@ -7,14 +7,14 @@ use async_trait::async_trait;
 
 use crate::error::ToolError;
 
-/// Looks up the name of a value among the arguments of a call that waits for a person: the title of the task behind an id,
-/// for example.
+/// Looks up the name of a value among the arguments of a call that waits for a person: the title of the task behind an
+/// id, for example.
 ///
 /// Implementations need `#[async_trait]` of the `async-trait` crate. Bound to an argument with
 /// [`RunnerBuilder::names`](crate::runner::RunnerBuilder::names), it runs when a call is suspended, for at most eight
 /// values, all of them within two seconds. The name is stored with the waiting call and shown next to the value, as
 /// looked up. It is not part of the arguments. A look-up that fails or takes too long does not stop the call; it delays
-/// the call by two seconds at most. It runs again before the approved call begins: if the name reads otherwise then,
+/// the call by two seconds at most. It runs again before the approved call begins: if the name is then a different one,
 /// the approval does not count ([`DecisionError::World`](crate::call::DecisionError::World)).
 ///
 /// The arguments come from a model. Return only names that the principal and the tenant of the request may see, and

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::capability::injected::Injected;
 use crate::capability::requirement::Requirement;
 
-/// Takes what a call does with one borrowed capability. `#[capability]` writes an adapter around it, unless the methods
-/// of the trait are not all in its block: it builds on another capability, or an attribute may change them.
+/// Records the methods of one borrowed capability that a call uses. `#[capability]` writes an adapter around it, unless
+/// the methods of the trait are not all in its block: it builds on another capability, or an attribute may change them.
 #[derive(Clone)]
 pub struct Recorder {
     note: Arc<Note>,

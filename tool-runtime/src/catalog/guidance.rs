@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use crate::tool::ToolSpec;
 
-/// Renders the rules for these tools; empty when there are no tools. Only tools among them are named: a model must
-/// not be sent to one that it cannot call.
+/// Renders the rules for these tools; empty when there are no tools. Only tools among them are named: a model must not
+/// be referred to a tool that it cannot call.
 pub(super) fn render<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> String {
     let tools: Vec<_> = tools.collect();
     if tools.is_empty() {

@@ -71,8 +71,8 @@ impl ToolLock {
     /// does not affect the others: [`compare`](Self::compare) reports it.
     ///
     /// # Errors
-    /// The text is not a lock (`lock_malformed` or `lock_shape`) of this version (`lock_version`), or has marks of a merge
-    /// (`lock_merge`).
+    /// The text is not a lock (`lock_malformed` or `lock_shape`) of this version (`lock_version`), or has conflict
+    /// markers of a merge (`lock_merge`).
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         text::read(text).map(|tools| Self { tools })
     }

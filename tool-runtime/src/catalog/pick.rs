@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use crate::tool::ToolName;
 
-/// The maximum number of tools to pick, their least score, and the tools that are always picked.
+/// The maximum number of tools to pick, their lowest score, and the tools that are always picked.
 ///
 /// ```
 /// use tool_runtime::catalog::PickOptions;
@@ -49,7 +49,7 @@ impl PickOptions {
         Self { most, min_score: 0.05, always: BTreeSet::new() }
     }
 
-    /// Sets the score from which on a tool is picked, from 0 to 1. With `NaN` none is.
+    /// Sets the lowest score at which a tool is picked, from 0 to 1. With `NaN`, no tool is picked.
     pub const fn min_score(mut self, score: f64) -> Self {
         self.min_score = score;
         self
@@ -118,10 +118,10 @@ pub struct Pick {
 }
 
 impl Pick {
-    /// Returns the words of the query that were found, the most important first: each without case and accents (two
-    /// words where they were found side by side), the part of the definition in which it was found (`name`,
-    /// `description`, `argument`, `argument_description`, `argument_value`, `namespace` or `also`), and its share of the score,
-    /// from 0 to 1.
+    /// Returns the words of the query that were found, the most important first. Each item has the word without case
+    /// and accents (or two words that were found side by side), the part of the definition in which it was found
+    /// (`name`, `description`, `argument`, `argument_description`, `argument_value`, `namespace` or `also`), and its
+    /// share of the score, from 0 to 1.
     pub fn reasons(&self) -> impl Iterator<Item = (&str, &'static str, f64)> {
         self.reasons.iter().map(|reason| (&*reason.word, reason.field(), reason.share))
     }

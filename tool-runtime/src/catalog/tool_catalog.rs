@@ -69,7 +69,7 @@ impl ToolCatalog {
         entries.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
         entries.iter_mut().enumerate().for_each(|(at, entry)| entry.index = at);
         let mut entries: Vec<_> = entries.into_iter().map(Arc::new).collect();
-        // Collecting in place keeps the room of the items before, which are fifty times larger.
+        // Collecting in place keeps the capacity of the previous items, which are fifty times larger.
         entries.shrink_to_fit();
         let index = entries.iter().enumerate().map(|(at, entry)| (entry.spec.name.clone(), at)).collect();
         let asks_evidence = entries.iter().any(|entry| !entry.spec.evidence.is_empty());
@@ -97,7 +97,7 @@ impl ToolCatalog {
         }
     }
 
-    /// Puts something around every tool, before the catalog is shared.
+    /// Wraps the behaviour of every tool, before the catalog is shared.
     pub(crate) fn wrap(&mut self, around: impl Fn(&str, Arc<dyn Behaviour>) -> Arc<dyn Behaviour>) {
         for entry in self.entries.iter_mut().filter_map(Arc::get_mut) {
             entry.behaviour = around(entry.spec.name.as_str(), Arc::clone(&entry.behaviour));
@@ -129,8 +129,8 @@ impl ToolCatalog {
         self.entry(name).map(|entry| entry.policy_resource())
     }
 
-    /// Whether a tool states what its calls depend on ([`ToolComponent::precondition`](crate::ToolComponent::precondition)).
-    /// `false` for an unknown name.
+    /// Whether a tool states what its calls depend on
+    /// ([`ToolComponent::precondition`](crate::ToolComponent::precondition)). `false` for an unknown name.
     #[must_use]
     pub fn has_precondition(&self, name: &str) -> bool {
         self.entry(name).is_some_and(|entry| entry.behaviour.states())

@@ -12,9 +12,10 @@ use crate::error::ToolError;
 /// The state of the world on which a call depends: statements, each with a name and a value, such as the balance that a
 /// refund reduces.
 ///
-/// The person who decides on the call reads the statements. The runner takes them again before the approved call begins;
-/// if one of them differs, the approval does not count, and the person is asked again, with both values. State what the
-/// decision depends on, and nothing that changes without a meaning for it, such as the time.
+/// The person who decides on the call reads the statements. The runner takes them again before the approved call
+/// begins; if one of them differs, the approval does not count, and the person is asked again, with both values. State
+/// only values on which the decision depends. A value that always changes, such as the time, would invalidate every
+/// approval.
 ///
 /// A call has at most 8 statements. The person reads up to 64 characters of a name and 80 of a value; values are
 /// compared as a whole. A string that contains the value of a sensitive argument, or the name of a member of one that
@@ -78,7 +79,7 @@ pub struct Precondition {
     stated: Vec<(String, String)>,
 }
 
-/// The future of a tool that states nothing. No other crate can make one, so its type tells such a tool from every other.
+/// The future of a tool that states nothing. No other crate can make one, so its type identifies such a tool.
 struct Silent;
 
 impl Future for Silent {

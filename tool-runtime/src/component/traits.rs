@@ -12,8 +12,8 @@ use crate::component::{Call, Precondition, WithMedia};
 use crate::error::ToolError;
 use crate::media::Media;
 
-/// The capabilities, the output and the code of a struct tool. [`#[tool]`](macro@crate::tool) on the `impl` block of the
-/// struct writes it.
+/// The capabilities, the output and the code of a struct tool. [`#[tool]`](macro@crate::tool) on the `impl` block of
+/// the struct writes it.
 ///
 /// Hydration constructs the struct from validated arguments. Only the runner can make the [`Call`] that
 /// [`run`](ToolComponent::run) takes, so no other code can run a tool.
@@ -57,8 +57,8 @@ use crate::media::Media;
     note = "write `#[tool] impl {Self} {{ async fn run(self) -> Result<Output, ToolError> {{ .. }} }}`; behind `self` it may borrow capabilities and the call: `clock: &dyn Clock`, `call: &Call<Self>`"
 )]
 pub trait ToolComponent: Sized + Send + 'static {
-    /// A tuple of at most eight [`Cap<dyn Trait>`](crate::Cap), `Cap<Connection<dyn Trait>>` and `Cap<ToolContext>`; `()`
-    /// for none.
+    /// A tuple of at most eight [`Cap<dyn Trait>`](crate::Cap), `Cap<Connection<dyn Trait>>` and `Cap<ToolContext>`;
+    /// `()` for none.
     type Capabilities: CapabilityList;
     /// The output, before redaction.
     type Output: ToolOutput;
@@ -89,8 +89,8 @@ pub trait ToolComponent: Sized + Send + 'static {
     /// system: it records the answer as the end of this call, whatever other call it describes.
     ///
     /// It runs whenever a run continues: when the gate gets the call again, in a restored conversation, when a worker
-    /// takes the run over, in an engine, and in [`ToolRunner::sweep`](crate::ToolRunner::sweep) for an approved call.
-    /// By default the outcome stays `outcome_unknown`. A tool that is `idempotent` is run again instead.
+    /// or a durable executor takes the run over, and in [`ToolRunner::sweep`](crate::ToolRunner::sweep) for an approved
+    /// call. By default the outcome stays `outcome_unknown`. A tool that is `idempotent` is run again instead.
     ///
     /// # Errors
     /// An error, a panic or a timeout leaves the outcome unknown. A tool without a timeout has as long as a lease lasts
@@ -106,13 +106,14 @@ pub trait ToolComponent: Sized + Send + 'static {
 
     /// States what this call depends on, for the person who has to approve it. [`Precondition`] has an example.
     ///
-    /// It is taken when the call begins to wait, and again before the approved call begins. If a statement differs, the
-    /// approval does not count: the call waits with a new question, which shows both values. A call that needs no
-    /// approval, or that a grant permits, does not take it. An edited call is compared by the arguments that were shown.
+    /// It runs when the call begins to wait, and again before the approved call begins. If a statement differs, the
+    /// approval does not count: the call waits with a new question, which shows both values. It does not run for a call
+    /// that needs no approval or that a grant permits. If the decider edits the arguments, the statements about the
+    /// arguments that were shown are compared.
     ///
-    /// It reads only: `capabilities` holds the capabilities and connections of the tool whose effect is `read_only`, for
-    /// [`Capabilities::read`]. The world can still change between the last reading and the effect. Where the outside
-    /// system can refuse a stale request, make the effect depend on that too.
+    /// It reads only: `capabilities` holds the capabilities and connections of the tool whose effect is `read_only`,
+    /// for [`Capabilities::read`]. The world can still change between the last reading and the effect. Where the
+    /// outside system can refuse a stale request, make the effect depend on that too.
     ///
     /// In a `#[tool] impl` block, write `async fn precondition(self, accounts: &dyn Accounts)`; it may also borrow
     /// `&ToolContext`. For a function, name an `async fn` in the attribute (`precondition = path`). By default a call
@@ -120,8 +121,8 @@ pub trait ToolComponent: Sized + Send + 'static {
     ///
     /// # Errors
     /// If it fails, panics or exceeds the timeout of the tool (the [lease](crate::runner::RunnerBuilder::lease) for a
-    /// tool without one), a call that is about to wait ends, and an approved call waits again. After the third approval
-    /// that did not count, the next one that does not ends the call as `cancelled`, with the code `world_changed`.
+    /// tool without one), a call that is about to wait ends, and an approved call waits again. Three approvals of a
+    /// call may fail to count in this way; a fourth ends the call as `cancelled`, with the code `world_changed`.
     fn precondition(
         self,
         capabilities: Capabilities,

@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-/// Why a string could not be used: as a tool name, an effect, a hash, a wire format, a protocol, carried JSON or a
-/// lock, as the id or the URL of an MCP server, as the definition that such a server lists, as a name in a run's
-/// options, as the URL or a secret of a webhook, or as the body or the history that a chat UI sent.
+/// Why a string was refused, for example as a tool name, a hash, the name of a wire format, a lock, the URL of an MCP
+/// server, or the body that a chat UI sent. [`code`](Self::code) distinguishes the cases.
 ///
-/// The message says what to write. Of an untrusted text it repeats only a name that is legal except for its namespace.
+/// The message says what to write. It repeats an untrusted text only if that is a tool name without illegal characters.
 /// Where the text has lines, the message names the line; a body or a history of a chat UI has a
 /// [pointer](Self::pointer).
 ///
@@ -35,7 +34,7 @@ impl ParseError {
         Self { code, message: Cow::Owned(message), pointer: None }
     }
 
-    /// The text is none of these names of a `kind`.
+    /// Creates the error of a text that is none of these names of a `kind`.
     pub(crate) fn none_of<'a>(code: &'static str, kind: &str, names: impl IntoIterator<Item = &'a str>) -> Self {
         let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
         Self::formatted(code, format!("unknown {kind}; write one of {}", names.join(", ")))

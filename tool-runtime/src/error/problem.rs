@@ -20,7 +20,7 @@ use crate::tool::Location;
 pub struct Problem {
     code: &'static str,
     message: String,
-    /// Apart, because a problem is the error of many functions and should be small.
+    /// Boxed, because a problem is the error of many functions and should be small.
     rest: Box<Rest>,
 }
 
@@ -233,7 +233,8 @@ impl fmt::Display for Problem {
 
 impl Error for Problem {}
 
-/// Why a definition, a catalog, a policy, a runner or a server was not built, or why a server cannot serve: all problems together, one on each line.
+/// Why a definition, a catalog, a policy, a runner or a server was not built, or why a server cannot serve: all
+/// problems together, one on each line.
 ///
 /// ```
 /// use tool_runtime::ToolPolicy;

@@ -72,27 +72,27 @@ const MAX_CAUSES: usize = 32;
 pub(crate) const MAX_DETAIL_BYTES: usize = 16 * 1024;
 
 impl ToolError {
-    /// A failure with a sentence for the model. Write no argument or output values into it.
+    /// Creates a failure with a sentence for the model. Write no argument or output values into it.
     pub fn safe(message: impl Into<Cow<'static, str>>) -> Self {
         Self { code: None, safe: Some(message.into()), source: None, kind: ErrorKind::Tool }
     }
 
-    /// A failure with the author's own code, for example `not_found`, inside the outcome `execution_error`.
+    /// Creates a failure with the author's own code, for example `not_found`, inside the outcome `execution_error`.
     pub fn code(code: impl Into<Cow<'static, str>>) -> Self {
         Self { code: Some(code.into()), safe: None, source: None, kind: ErrorKind::Tool }
     }
 
-    /// A failure whose text is for operators only, from an `anyhow::Error`, a `Box<dyn Error + Send + Sync>`, any other
-    /// error or a string. For an error that is not `Send + Sync`, pass its text:
+    /// Creates a failure whose text is for operators only, from an `anyhow::Error`, a `Box<dyn Error + Send + Sync>`,
+    /// any other error or a string. For an error that is not `Send + Sync`, pass its text:
     /// `ToolError::internal(error.to_string())`.
     pub fn internal(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { code: None, safe: None, source: Some(ErrorCause::new(source)), kind: ErrorKind::Tool }
     }
 
-    /// A failure that leaves it open whether the tool had its effect: for example, the request was sent, and the
-    /// connection broke before the answer. The call ends as `outcome_unknown`, or as `cancelled` if the tool only reads;
-    /// the model reads a fixed sentence, and the text of the source is for operators. Until the outcome is known, a call
-    /// with the same arguments or the same effect key does not begin by itself.
+    /// Creates a failure after which it is unknown whether the tool had its effect: for example, the request was sent,
+    /// and the connection broke before the answer. The call ends as `outcome_unknown`, or as `cancelled` if the tool
+    /// only reads; the model reads a fixed sentence, and the text of the source is for operators. Until the outcome is
+    /// known, a call with the same arguments or the same effect key does not begin without a person's approval.
     ///
     /// ```
     /// use tool_runtime::ToolError;
@@ -140,13 +140,13 @@ impl ToolError {
         self.kind
     }
 
-    /// The author's code, if there is one.
+    /// Returns the author's code, if there is one.
     #[must_use]
     pub fn author_code(&self) -> Option<&str> {
         self.code.as_deref()
     }
 
-    /// The sentence a model may read.
+    /// Returns the sentence that a model may read.
     #[must_use]
     pub fn safe_message(&self) -> &str {
         self.safe.as_deref().unwrap_or(FIXED_SAFE_MESSAGE)
@@ -159,7 +159,7 @@ impl ToolError {
         self.source.as_ref().map(|source| chain(&*source.error)).unwrap_or_default()
     }
 
-    /// The name of the source's type, for operators. `None` without a source.
+    /// Returns the name of the source's type, for operators. `None` without a source.
     #[must_use]
     pub fn source_type(&self) -> Option<&'static str> {
         self.source.as_ref().map(|source| source.type_name)

@@ -23,13 +23,13 @@ pub struct Hydrated {
 }
 
 impl Hydrated {
-    /// The call as it came in.
+    /// Returns the call as it arrived.
     #[must_use]
     pub fn call(&self) -> &ToolCall {
         &self.frozen.call
     }
 
-    /// SHA-256 of the frozen arguments.
+    /// Returns the SHA-256 of the frozen arguments.
     #[must_use]
     pub fn digest(&self) -> Hash {
         self.frozen.argument_digest()
@@ -41,7 +41,7 @@ impl Hydrated {
         self.frozen.treatment.repair.is_some()
     }
 
-    /// The arguments with the sensitive ones masked, as JSON.
+    /// Returns the arguments with the sensitive ones masked, as JSON.
     #[must_use]
     pub fn masked_arguments(&self) -> &str {
         self.frozen.masked_text()
@@ -59,7 +59,7 @@ impl fmt::Debug for Hydrated {
     }
 }
 
-/// A call as it was hydrated. Shared by the stages of the gate, the tool's context and the loop guard.
+/// A hydrated call. Shared by the stages of the gate, the tool's context and the loop guard.
 pub(crate) struct Frozen {
     pub(crate) call: ToolCall,
     pub(crate) entry: Arc<Entry>,

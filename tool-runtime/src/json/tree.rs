@@ -54,7 +54,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// A copy as a `serde_json` value.
+    /// Returns a copy as a `serde_json` value.
     #[must_use]
     pub fn to_value(&self) -> Value {
         match self {
@@ -112,7 +112,7 @@ impl<'a> Tree<'a> {
         })
     }
 
-    /// The text, when this is a string.
+    /// Returns the text, if this is a string.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -121,7 +121,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The items, when this is an array.
+    /// Returns the items, if this is an array.
     #[must_use]
     pub fn as_array(&self) -> Option<&[Self]> {
         match self {
@@ -130,7 +130,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The members, when this is an object.
+    /// Returns the members, if this is an object.
     #[must_use]
     pub fn as_object(&self) -> Option<&[(Cow<'a, str>, Self)]> {
         match self {

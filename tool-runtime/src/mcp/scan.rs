@@ -21,8 +21,8 @@ pub(super) struct IdScan {
 /// The longest id, in bytes of JSON. A message with a longer one has no id here.
 const MAX_ID: usize = 256;
 
-/// How many bytes of a key are kept. Those of `id` and `method` suffice, also if each letter is written as an escape, and
-/// one more distinguishes them from all longer keys.
+/// How many bytes of a key are kept. Those of `id` and `method` suffice, also if each letter is written as an escape,
+/// and one more distinguishes them from all longer keys.
 const MAX_KEY: usize = 6 * "method".len() + 1;
 
 impl IdScan {

@@ -154,7 +154,8 @@ impl Media {
     /// fetched, and a model's provider does not see it.
     ///
     /// # Errors
-    /// The text has no scheme (RFC 3986, section 3.1), is longer than 8 KiB, or holds other than printable ASCII.
+    /// The text has no scheme (RFC 3986, section 3.1), is longer than 8 KiB, or holds characters other than printable
+    /// ASCII.
     pub fn with_uri(mut self, uri: impl Into<Arc<str>>) -> Result<Self, ParseError> {
         let uri = uri.into();
         if !types::is_uri(&uri) || uri.len() > MAX_URL_BYTES {

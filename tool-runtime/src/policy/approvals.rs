@@ -19,8 +19,8 @@ const MAX_REQUIRED_APPROVALS: u32 = 16;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Approvals {
-    /// The principal of a run may decide on its calls. The runner needs [`approvals(true)`](crate::runner::RunnerBuilder::approvals)
-    /// as well, or no call waits.
+    /// The principal of a run may decide on its calls. The runner needs
+    /// [`approvals(true)`](crate::runner::RunnerBuilder::approvals) as well, or no call waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_calls: Option<bool>,
     /// The decider has one of these roles.
@@ -168,8 +168,8 @@ impl Approvals {
     }
 
     /// Reports tables that decide nothing, refuse every decider or require more deciders than they name, and rules that
-    /// require no approval. `rules` are the names of those that do, and `tools` those that some run may be allowed or that
-    /// a table names.
+    /// require no approval. `rules` are the names of those that do, and `tools` those that some run may be allowed or
+    /// that a table names.
     pub(super) fn check(&self, rules: &BTreeSet<String>, tools: &[GuardedTool<'_>], problems: &mut Vec<Problem>) {
         let effects = self.effects.iter().map(|(effect, deciders)| (format!("approvals.effects.{effect}"), deciders));
         let of_tools = self.tools.iter().map(|(tool, deciders)| (format!("approvals.tools.{tool}"), deciders));

@@ -66,7 +66,7 @@ impl CedarRules {
         self.0.reads.whole || self.0.reads.names.contains(argument)
     }
 
-    /// The rules that can ask for an approval.
+    /// The rules that can require an approval.
     pub(crate) fn asks(&self) -> impl Iterator<Item = String> {
         self.0.frozen.ask.policies().map(|policy| format!("cedar:{}", policy.id()))
     }

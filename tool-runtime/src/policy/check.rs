@@ -251,8 +251,8 @@ impl ToolPolicy {
         arguments.chain(labels).chain(tags).chain(general).chain(data.cedar.iter().flat_map(CedarRules::asks)).collect()
     }
 
-    /// The tools that some run may be allowed, and those with a table for deciders, each with the rules that can require an
-    /// approval of its calls. A discovered tool may belong to a server that has not answered yet.
+    /// The tools that some run may be allowed, and those with a table for deciders, each with the rules that can
+    /// require an approval of its calls. A discovered tool may belong to a server that has not answered yet.
     fn asked<'a>(&'a self, rules: &BTreeSet<String>, tools: &HashMap<&'a str, &'a ToolSpec>) -> Vec<GuardedTool<'a>> {
         let named: BTreeSet<&str> =
             self.mentioned().chain(self.data().approvals.tools.keys().map(String::as_str)).collect();

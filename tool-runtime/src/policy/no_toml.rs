@@ -4,7 +4,7 @@ use crate::error::BuildError;
 use crate::policy::data::PolicyData;
 use crate::policy::problem::PolicyErrorKind;
 
-/// A string of TOML. No type is one, so that a call of `from_toml` in such a build names the feature.
+/// A string of TOML. No type implements the trait, so that a call of `from_toml` in such a build names the feature.
 #[diagnostic::on_unimplemented(
     message = "this build reads no policy in TOML",
     label = "enable the feature `toml` of `tool-runtime`",

@@ -234,7 +234,7 @@ impl NoticeRule {
             let first = crate::text::pointer::split(pointer).and_then(|mut segments| segments.next());
             match (first, resolve(pointer)) {
                 (None, _) => {
-                    let message = format!("`{pointer}` is no argument; write a JSON Pointer such as `/amount`");
+                    let message = format!("`{pointer}` is not an argument; write a JSON Pointer such as `/amount`");
                     problems.push(Problem::policy(path, message));
                 }
                 (Some(first), _) if spec.sensitive.iter().any(|sensitive| **sensitive == *first) => {

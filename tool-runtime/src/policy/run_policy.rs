@@ -48,8 +48,8 @@ impl RunPolicy {
         Self { current, earlier: Vec::new(), noticed: None, standings: Vec::new() }
     }
 
-    /// Creates the policy of a restored run, which is held to the standings that it had. `None` if there are more policies
-    /// or standings than a run is held to.
+    /// Creates the policy of a restored run, which is held to the standings that it had. `None` if there are more
+    /// policies or standings than a run is held to.
     pub(crate) fn restored(current: ToolPolicy, before: Policies, standings: Vec<Standing>) -> Option<Self> {
         let (mut earlier, mut noticed) = (Vec::<ToolPolicy>::new(), None);
         for policy in before.0 {
@@ -73,8 +73,8 @@ impl RunPolicy {
         })
     }
 
-    /// Returns the same policies, plus a copy of the runner's that requires an approval for every effect. `None` if they
-    /// are more than a run may have.
+    /// Returns the same policies, plus a copy of the runner's that requires an approval for every effect. `None` if
+    /// they are more than a run may have.
     #[cfg(feature = "code-mode")]
     pub(crate) fn asking_for_effects(&self) -> Option<Self> {
         let effects = [ToolEffect::StateChange, ToolEffect::ExternalSideEffect];
@@ -115,8 +115,8 @@ impl RunPolicy {
         (self.earlier.is_empty() && self.standings.is_empty()).then_some(&self.current)
     }
 
-    /// Returns why the decider may not decide on a call, `None` if they may. Every policy of the run must admit them, by
-    /// the effect that it gives the tool, as [`required`](Self::required) does. `call` has the effect that the tool
+    /// Returns why the decider may not decide on a call, `None` if they may. Every policy of the run must admit them,
+    /// by the effect that it gives the tool, as [`required`](Self::required) does. `call` has the effect that the tool
     /// declares.
     pub(crate) fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<DecisionError> {
         if decider.tenant_id() != call.tenant {

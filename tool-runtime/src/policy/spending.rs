@@ -147,7 +147,8 @@ impl Spending {
         Reservation { shared: Arc::clone(&self.0), held, started, bytes: 0, is_used: true }
     }
 
-    /// Holds the amounts that a call of a graph may use. Its time is part of the time that the call of the graph holds.
+    /// Holds the amounts that a call inside a graph may use. Its time is part of the time that the graph's own call
+    /// holds.
     pub(crate) fn carve(&self, bytes: usize) -> Result<Option<Reservation>, BudgetExceeded> {
         if self.0.budgets.is_empty() {
             return Ok(None);
@@ -183,8 +184,8 @@ impl Spending {
         books.spent = books.spent.plus(spent);
     }
 
-    /// The budget that a model's turn would overdraw: turns, tokens of a kind, or cost. A run without calls left may still
-    /// answer.
+    /// The budget that a model's turn would overdraw: turns, tokens of a kind, or cost. A run without calls left may
+    /// still answer.
     #[must_use]
     pub(crate) fn exhausted_for_model(&self) -> Option<BudgetExceeded> {
         self.0.grant(Allowance::for_model, self.0.books().spent, Spend::default()).err()

@@ -64,8 +64,8 @@ impl ToolPolicy {
         Self(Arc::new(Ready { data, index, limits, approved_effects, revision: OnceLock::new() }))
     }
 
-    /// Returns the allowlist of a tool under this policy: its own, as the policy narrows it, or that of the policy for a
-    /// tool without one.
+    /// Returns the allowlist of a tool under this policy: its own, as the policy narrows it, or that of the policy for
+    /// a tool without one.
     #[must_use]
     pub fn redaction_of(&self, spec: &ToolSpec) -> Redaction {
         let rule = self.tool(spec.name.as_str()).filter(|_| self.is_as_pinned(spec));
@@ -211,8 +211,8 @@ impl ToolPolicy {
         self.data().approvals.principals_of(tool, effect)
     }
 
-    /// Returns how many different deciders have to approve a call of a tool on which these rules require an approval, as
-    /// [`explain`](Self::explain) names them. `effect` is the one that the policy gives the tool.
+    /// Returns how many different deciders have to approve a call of a tool on which these rules require an approval,
+    /// as [`explain`](Self::explain) names them. `effect` is the one that the policy gives the tool.
     #[must_use]
     pub fn required_approvals<'r>(
         &self,

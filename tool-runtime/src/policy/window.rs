@@ -11,9 +11,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The period after which an account starts again at zero, in whole seconds, written as `"90s"`, `"15m"`, `"1h"` or
 /// `"30d"`.
 ///
-/// Windows follow each other without a gap, counted from the beginning of 1970 in UTC, so every process has the same ones
-/// and an account is one small document however many calls it counts. Around the end of a window, two windows' worth
-/// can be used within the time of one.
+/// Windows follow each other without a gap, counted from the beginning of 1970 in UTC, so every process has the same
+/// ones and an account is one small document however many calls it counts. Around the end of a window, two windows'
+/// worth can be used within the time of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Window(NonZeroU64);
 

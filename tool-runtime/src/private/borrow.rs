@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use crate::capability::Requirement;
 use crate::capability::injected::{Borrow, Injected, Within};
 
-/// Probes a borrowed parameter `&C`. The functions repeat `C` as `T`, because errors are printed under the arguments of a
-/// function.
+/// Probes a borrowed parameter `&C`. The functions repeat `C` as `T`, because errors are printed under the arguments of
+/// a function.
 #[derive(Debug)]
 pub struct BorrowProbe<C: ?Sized>(PhantomData<fn(&C)>);
 

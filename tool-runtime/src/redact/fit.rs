@@ -53,8 +53,8 @@ fn member<'p: 'n, 'n>(plan: Option<&'p Plan>, name: &'n str) -> (&'n str, Option
     }
 }
 
-/// Fits JSON text without white space into `room` bytes, marks included. `unwritten` is sorted, and `whole` are the places
-/// that are not cut. `None` if it cannot be done.
+/// Fits JSON text without white space into `room` bytes, marks included. `unwritten` is sorted, and `whole` are the
+/// places that are not cut. `None` if it cannot be done.
 #[cold]
 pub(super) fn fit(
     text: &str,
@@ -85,7 +85,7 @@ pub(super) fn fit(
     })
 }
 
-/// The part of its room, 1 in so many, that an array or a map leaves empty rather than cut an item.
+/// An array or a map leaves up to one part in this many of its room empty rather than cut an item.
 const LEAST: usize = 11;
 
 struct Fitting<'t> {
@@ -200,8 +200,8 @@ impl Fitting<'_> {
         true
     }
 
-    /// Writes whole items of an array or entries of a map from the beginning. One that does not fit is cut itself only if a
-    /// good part of the room would stay empty otherwise.
+    /// Writes whole items of an array or entries of a map from the beginning. One that does not fit is cut itself only
+    /// if a good part of the room would stay empty otherwise.
     fn items(&mut self, at: Range<usize>, plan: Option<&Plan>, room: usize, is_map: bool) -> bool {
         let inner = match plan {
             Some(Plan::Object { any, .. }) if is_map => any.as_deref(),

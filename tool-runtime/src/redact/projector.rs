@@ -25,7 +25,7 @@ thread_local! {
     static ROOM: Cell<String> = const { Cell::new(String::new()) };
 }
 
-/// The most room that is kept, in bytes: twice the default limit of a result.
+/// The maximum room that is kept, in bytes: twice the default limit of a result.
 const MAX_ROOM: usize = 64 * 1024;
 
 /// A compiled allowlist over one output schema.
@@ -41,8 +41,8 @@ pub struct Projector {
     shows_error: bool,
     /// Only for outputs whose schema is narrower than their type.
     check: Option<Arc<dyn Compiled>>,
-    /// The same with the least counts of arrays of objects and of maps, which only a cut can break. `None` if there are
-    /// none.
+    /// The same with the minimum counts of arrays of objects and of maps, which only a cut can break. `None` if there
+    /// are none.
     cut_check: Option<Arc<dyn Compiled>>,
 }
 

@@ -155,8 +155,8 @@ impl DynamicTool {
         }
     }
 
-    /// Creates a tool that takes any object. Its calls are marked unvalidated. They run only if the tool is `read_only`,
-    /// unless [`approve_each`](Self::approve_each) is called.
+    /// Creates a tool that takes any object. Its calls are marked unvalidated. They run only if the tool is
+    /// `read_only`, unless [`approve_each`](Self::approve_each) is called.
     pub fn without_schema(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -339,8 +339,8 @@ impl DynamicTool {
         self
     }
 
-    /// Sets how long an effect key keeps the result, in whole seconds: after that, the effect may happen again. Without a
-    /// time, it keeps the result forever. A tool without an effect key ignores it.
+    /// Sets how long an effect key keeps the result, in whole seconds: after that, the effect may happen again. Without
+    /// a time, it keeps the result forever. A tool without an effect key ignores it.
     pub fn once_for(mut self, time: Duration) -> Self {
         self.keep = Some(time.as_secs().max(1));
         self

@@ -99,7 +99,7 @@ impl RunnerBuilder {
     }
 
     /// Sets whether approvals can be given. With `true`, tools that need an approval are visible and their calls wait;
-    /// with `false`, they are invisible and denied. Required if the policy can ask for an approval.
+    /// with `false`, they are invisible and denied. Required if the policy can require an approval.
     ///
     /// It is one of two switches: the principal of a run may decide on its own calls only if the policy also has
     /// `own_calls = true` under `[approvals]`.
@@ -243,7 +243,7 @@ impl RunnerBuilder {
     }
 
     /// Checks the policy against the catalog, that the capabilities of every executable tool are bound, and that
-    /// [`approvals`](Self::approvals) was called if the policy can ask for an approval.
+    /// [`approvals`](Self::approvals) was called if the policy can require an approval.
     ///
     /// # Errors
     /// All problems together.

@@ -13,7 +13,7 @@ pub(super) struct BuildProblems {
     pub(super) connections: BTreeSet<&'static str>,
     /// The problems of the look-ups of names.
     pub(super) names: Vec<String>,
-    /// The rules that can ask for an approval, if [`RunnerBuilder::approvals`](super::RunnerBuilder::approvals) was not
+    /// The rules that can require an approval, if [`RunnerBuilder::approvals`](super::RunnerBuilder::approvals) was not
     /// called.
     pub(super) asks: Vec<String>,
 }
@@ -40,7 +40,7 @@ impl BuildProblems {
         if !self.asks.is_empty() {
             let rules = self.asks.join("; ");
             let message = format!(
-                "the policy can ask for an approval ({rules}), and the runner has no setting for approvals; call \
+                "the policy can require an approval ({rules}), and the runner has no setting for approvals; call \
                  `RunnerBuilder::approvals(true)`, or `approvals(false)` to hide and deny such calls"
             );
             problems.push(Problem::of("approvals_undecided", message, None));

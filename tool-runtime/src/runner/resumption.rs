@@ -1,10 +1,10 @@
 //! Calls that do not end in one pass: the methods that decide, answer or close a waiting call, and those that continue
 //! a run or a call of another process.
 //!
-//! The methods are together here, as the documentation shows them, which makes the file long; each calls a function in a
-//! submodule of the runner. No module imports this one: the ledger closes the calls of an ended
-//! graph through [`Run::abandon`], which is why [`orphans`](crate::runner::ledger::orphans) does not import the gate
-//! that it enters again.
+//! The methods are together here, as the documentation shows them, which makes the file long; each calls a function in
+//! a submodule of the runner. No module imports this one: the ledger closes the calls of an ended graph through
+//! [`Run::abandon`], which is why [`orphans`](crate::runner::ledger::orphans) does not import the gate that it enters
+//! again.
 
 use tokio_util::sync::CancellationToken;
 
@@ -96,8 +96,8 @@ impl Run {
     ///
     /// # Errors
     /// The call does not wait for an approval or asks another question now; the decider may not decide on it, which is
-    /// recorded; the call needs several approvals, which one person cannot give for later calls, also recorded; the grant
-    /// needs bounds and has none; or the store failed.
+    /// recorded; the call needs several approvals, which one person cannot give for later calls, also recorded; the
+    /// grant needs bounds and has none; or the store failed.
     pub async fn remember(
         &self,
         question: &Question,
@@ -141,8 +141,8 @@ impl Run {
         abandon::abandon(self, call_id).await
     }
 
-    /// Settles a call of this run that ended as `outcome_unknown`, once: the person states that it took effect, with its
-    /// result as JSON text; states that it had no effect ([`Reconciled::Prevented`]); or lets the tool reconcile it
+    /// Settles a call of this run that ended as `outcome_unknown`, once: the person states that it took effect, with
+    /// its result as JSON text; states that it had no effect ([`Reconciled::Prevented`]); or lets the tool reconcile it
     /// ([`Reconciled::Unknown`]). Calls of the same effect wait until then.
     ///
     /// A person who may decide on a call of the tool may settle it. The result is checked against the output schema and
@@ -240,10 +240,10 @@ impl ToolRunner {
     /// put into the store, unless it has them.
     ///
     /// The restored run has the tools and the roles that both the snapshot and the options name, and the labels of
-    /// either. The policy is also asked about the principal's roles and attributes at the time of the snapshot: a role
-    /// that takes tools away still does so after it is removed. If the run had another policy than the runner's, both
-    /// apply from now on: the strictest verdict, the least of each budget and limit, the labels of both, and no tool
-    /// that the run could not see. A waiting call runs only under the policies that suspended it, see [`Run::resume`].
+    /// either. The policy also decides by the principal's roles and attributes at the time of the snapshot: a role that
+    /// takes tools away still does so after it is removed. If the run had another policy than the runner's, both apply
+    /// from now on: the strictest verdict, the lowest of each budget and limit, the labels of both, and no tool that
+    /// the run could not see. A waiting call runs only under the policies that suspended it, see [`Run::resume`].
     ///
     /// # Errors
     /// The snapshot, or a call that waits in it, is another principal's or tenant's; its calls come from another
@@ -257,8 +257,9 @@ impl ToolRunner {
     ///
     /// # Errors
     /// The token was changed, its key was removed from the ring, it expired or is another principal's or tenant's; the
-    /// definition, the policy or the run differ from those at sealing; the call asks another question now over the store
-    /// of this runner ([`DecisionError::Question`](crate::call::DecisionError::Question); seal a new token); or it was decided before there.
+    /// definition, the policy or the run differ from those at sealing; the call asks another question now over the
+    /// store of this runner ([`DecisionError::Question`](crate::call::DecisionError::Question); seal a new token); or
+    /// it was decided before there.
     #[cfg(feature = "tokens")]
     pub async fn open_token(
         &self,
@@ -291,10 +292,10 @@ impl ToolRunner {
     ///
     /// A call is abandoned if its process is gone and no process continues its run. If this runner has its tool, and
     /// neither it nor a tool of its graph borrows a connection, the call is reconciled, repeated or closed, for the
-    /// principal of its run. `reconcile` is asked unless the policy of this runner denies the call. An `idempotent` tool
-    /// runs again if that policy lets the call run, or if the call was approved under the same policy. A call of another
-    /// definition is left open. Any other call that can be reconciled or repeated stays open for a week, and is then closed as `outcome_unknown`; the
-    /// rest is closed at once.
+    /// principal of its run. `reconcile` is called unless the policy of this runner denies the call. An `idempotent`
+    /// tool runs again if that policy lets the call run, or if the call was approved under the same policy. A call of
+    /// another definition is left open. Any other call that can be reconciled or repeated stays open for a week, and is
+    /// then closed as `outcome_unknown`; the rest is closed at once.
     ///
     /// A waiting call of such a run whose deadline has passed ends as `approval_expired`, if this runner has its tool,
     /// and otherwise a week later. So does a call inside a graph whose own call is over.
@@ -320,7 +321,7 @@ impl ToolRunner {
     pub(crate) async fn sweep_until(&self, stop: &CancellationToken) -> Result<u64, StoreError> {
         let taken_over = recover::take_over_left(self, stop, |_| true).await;
         let expired = expired::expire_left(self, stop).await;
-        // One call that cannot be read keeps no other part of the sweep from its work.
+        // A call that cannot be read does not stop the other parts of the sweep.
         let removed = if stop.is_cancelled() { Ok(0) } else { self.store().sweep().await };
         taken_over.and(expired).and(removed)
     }
@@ -336,8 +337,8 @@ impl ToolRunner {
         Ok(settle::find(&self.shared, run_id, call_id, theirs).await?.map(|(_, unknown)| unknown))
     }
 
-    /// Records a settlement of a call whose outcome is not unknown. A call of the party without a record leaves nothing,
-    /// unless the ids are those of a call of another tenant: see [`settle::refuse_stranger`].
+    /// Records a settlement of a call whose outcome is not unknown. A call of the party without a record leaves
+    /// nothing, unless the ids are those of a call of another tenant: see [`settle::refuse_stranger`].
     pub(crate) async fn note_late_settlement(
         &self,
         run_id: &str,

@@ -144,8 +144,8 @@ impl Run {
         &self.0.view
     }
 
-    /// Returns the names in the run's options that its runner does not know. A run with problems is never wider than
-    /// one without; each was logged when the run started.
+    /// Returns the names in the run's options that its runner does not know. Such a name grants nothing. Each was
+    /// logged when the run started.
     #[must_use]
     pub fn problems(&self) -> &[ParseError] {
         &self.0.problems
@@ -176,8 +176,8 @@ impl Run {
 
     /// Whether the model called a tool with the same mistake in its arguments in three turns. Turns without the tool do
     /// not count; a valid call of it, or a turn with other mistakes only, starts the count again. The loop should then
-    /// stop asking the model, and show the user the [`clarification`](Self::clarification). The same mistake is the same
-    /// tool, pointer, keyword and expectation.
+    /// stop asking the model, and show the user the [`clarification`](Self::clarification). The same mistake is the
+    /// same tool, pointer, keyword and expectation.
     #[must_use]
     pub fn should_end_turn(&self) -> bool {
         self.state().clarification.is_some()
@@ -548,7 +548,8 @@ impl Run {
     }
 
     /// Returns the words of a query that no tool has that the model of this run may see, as
-    /// [`PickIndex::unmatched`](crate::catalog::PickIndex::unmatched) does. A tool that the policy hides does not count.
+    /// [`PickIndex::unmatched`](crate::catalog::PickIndex::unmatched) does. A tool that the policy hides does not
+    /// count.
     #[must_use]
     pub fn unmatched(&self, query: &str) -> Vec<String> {
         self.shared().catalog.unmatched_of(query, self.catalog().entries())

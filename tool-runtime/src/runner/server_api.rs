@@ -62,7 +62,8 @@ impl<'r> ServedRun<'r> {
         outcome::outcome_of(self.0, call, place).await
     }
 
-    /// Returns what has changed since a call of this run began to wait, so that this process refuses each approval of it.
+    /// Returns what has changed since a call of this run began to wait, so that this process refuses each approval of
+    /// it.
     pub(crate) async fn change_since(self, call: &PendingCall) -> Result<Option<DecisionError>, StoreError> {
         changed::change_since(self.0, call).await
     }
@@ -129,8 +130,8 @@ impl<'r> ServedRun<'r> {
 pub(crate) struct ServedRuns<'r>(pub(crate) &'r ToolRunner);
 
 impl ServedRuns<'_> {
-    /// Whether a call of this tool can wait for a person. A graph's call can wait if any other call can, and a call with
-    /// an effect while the outcome of an earlier one is unknown.
+    /// Whether a call of this tool can wait for a person. A graph's call can wait if any other call can, and a call
+    /// with an effect while the outcome of an earlier one is unknown.
     pub(crate) fn can_wait(self, entry: &Entry) -> bool {
         let (policy, is_graph) = (&self.0.shared.policy, entry.spec.name.as_str().starts_with("graph__"));
         let asks = || approval_rules::asks(policy, entry);
@@ -218,11 +219,12 @@ impl ServedRuns<'_> {
         Ok(posts)
     }
 
-    /// Does the work of a post unless another server has the post. `None` if one has it, it is gone, or the store failed.
+    /// Does the work of a post unless another server has the post. `None` if one has it, it is gone, or the store
+    /// failed.
     ///
-    /// The work continues if the claim is lost meanwhile, because this process was stopped for longer than the lease: its
-    /// call may have begun, and a dropped call ends as `outcome_unknown`. The store still decides each question once; the
-    /// slower server's decision is recorded as refused.
+    /// The work continues if the claim is lost meanwhile, because this process was stopped for longer than the lease:
+    /// its call may have begun, and a dropped call ends as `outcome_unknown`. The store still decides each question
+    /// once; the slower server's decision is recorded as refused.
     pub(crate) async fn claimed<T>(self, post: &Key, owner: &Arc<str>, work: impl Future<Output = T>) -> Option<T> {
         let lease_duration = self.0.shared.lease;
         let claim = async || {

@@ -53,7 +53,7 @@ pub(super) struct Shared {
     pub(super) repairers: Vec<(String, Arc<Repair>)>,
     pub(super) names: Lookups<Contained<dyn NameLookup>>,
     pub(super) failures: Failures,
-    /// The hash of catalog and policy, once it was asked for.
+    /// The hash of catalog and policy, computed on first use.
     #[cfg_attr(not(feature = "agent"), expect(dead_code, reason = "only conversations have a version"))]
     pub(super) version: OnceLock<Hash>,
     /// Whether spans show masked arguments and projected results.
@@ -88,7 +88,7 @@ impl Shared {
         format!("{}-{}", self.owner, self.attempts.fetch_add(1, Ordering::Relaxed)).into()
     }
 
-    /// Whether the store's time, which this runner needs to date and compare, is not known yet.
+    /// Whether this runner uses the store's time and does not know it yet.
     #[inline]
     pub(super) fn is_undated(&self) -> bool {
         self.store_clock.as_ref().is_some_and(|clock| !clock.is_known())

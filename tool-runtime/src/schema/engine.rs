@@ -6,7 +6,7 @@ use crate::error::Problem;
 use crate::json::Tree;
 use crate::schema::validator::JsonSchemaValidator;
 
-/// Whether a string is a regular expression that the validator takes.
+/// Whether a string is a regular expression that the validator accepts.
 pub(crate) fn is_pattern(pattern: &str) -> bool {
     compiles(&json!({ "pattern": pattern })).is_ok()
 }
@@ -16,7 +16,7 @@ pub(crate) fn is_valid(schema: &Value, value: &Value) -> bool {
     JsonSchemaValidator.compile_value(schema).is_ok_and(|compiled| compiled.check(&Tree::from_value(value)).is_ok())
 }
 
-/// Returns whether a part of a document takes a value. `None` if the part cannot be compiled on its own.
+/// Returns whether a part of a document accepts a value. `None` if the part cannot be compiled on its own.
 pub(crate) fn takes(document: &Value, part: &Value, value: &Value) -> Option<bool> {
     let mut schema = part.as_object()?.clone();
     // A part has the dialect of its document, and may refer to the document's definitions.
@@ -66,7 +66,7 @@ const JUDGED_BY_COMPILING: [&str; 13] = [
 const COUNTS: [&str; 8] =
     ["maxContains", "maxItems", "maxLength", "maxProperties", "minContains", "minItems", "minLength", "minProperties"];
 
-/// Whether a document that fits its meta-schema is sure to compile. Names are looked at wherever they are: a property of
+/// Whether a document that fits its meta-schema certainly compiles. Names are checked wherever they are: a property of
 /// such a name only makes the answer `false`.
 fn is_plain(schema: &Value) -> bool {
     let Value::Object(members) = schema else { return false };

@@ -25,8 +25,8 @@ const STANDARD: [&str; 19] = [
     "uuid",
 ];
 
-/// Text formats of schemars that JSON Schema does not define, each with the pattern that takes its place: every validator
-/// applies a pattern.
+/// Text formats of schemars that JSON Schema does not define, each with the pattern that takes its place: every
+/// validator applies a pattern.
 const TEXTS: [(&str, &str); 4] = [
     ("partial-date-time", r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?$"),
     ("partial-time", r"^\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?$"),

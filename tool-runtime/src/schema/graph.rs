@@ -1,5 +1,5 @@
-//! The size of a document with references: the number of schemas that it expands to, and of looks at one value. Counted
-//! with memory, never by expanding, because two kilobytes can demand years of work.
+//! The size of a document with references: the number of schemas that it expands to, and of looks at one value. They
+//! are counted with memoisation, never by expanding, because two kilobytes can demand years of work.
 
 use std::collections::HashMap;
 

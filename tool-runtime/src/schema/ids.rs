@@ -20,7 +20,8 @@ pub(crate) const TAKE: &str = "take the id from a tool's result; never make one 
 /// `*_ids`, `*Id`, `*Ids`, `*ID`, `*IDs`. Arguments that need evidence are ids whatever they are called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IdArguments {
-    /// Properties of the schema, sorted; `None` for a tool without a schema, where the name of an argument alone decides.
+    /// Properties of the schema, sorted; `None` for a tool without a schema, where the name of an argument alone
+    /// decides.
     names: Option<Box<[Box<str>]>>,
     evidence: Box<[Box<str>]>,
 }

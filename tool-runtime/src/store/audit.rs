@@ -54,8 +54,8 @@ pub enum AuditRecord {
     Erased(Box<Self>),
 }
 
-/// Written as `{"call": {..}}`, with a second member `seal` once it is sealed. The seal is no member of the record, so that
-/// two records of equal calls are equal.
+/// Written as `{"call": {..}}`, with a second member `seal` once it is sealed. The seal is not a member of the record,
+/// so that two records of equal calls are equal.
 impl Serialize for AuditRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let seal = self.seal();
@@ -192,8 +192,8 @@ impl AuditRecord {
         }
     }
 
-    /// Returns when the call ended or the decision was made, by the clock of the process that wrote it; for a removal or
-    /// a hold, the time of the store.
+    /// Returns when the call ended or the decision was made, by the clock of the process that wrote it; for a removal
+    /// or a hold, the time of the store.
     #[must_use]
     pub fn at(&self) -> Timestamp {
         match self {

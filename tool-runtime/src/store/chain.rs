@@ -77,8 +77,8 @@ impl Chain {
     }
 
     /// Checks records of any number of runs, each run's records in order. The first record of a run may follow others
-    /// that are missing from `records`. Whether a record was erased rightly, only
-    /// [`Verification`](crate::store::Verification) checks.
+    /// that are missing from `records`. It does not check whether an erased record was erased legitimately;
+    /// [`Verification`](crate::store::Verification) does.
     ///
     /// # Errors
     /// Reports the first record that was changed, removed, added or moved.
@@ -101,7 +101,7 @@ impl Chain {
 
     /// Checks that this is the next record, and continues after it.
     pub(super) fn follow(&mut self, sealed: &SealedRecord) -> Result<(), Broken> {
-        // No record follows one with the largest number, so it can never be told from a repetition of it.
+        // No record follows one with the largest number: a repetition could not be distinguished from it.
         if sealed.sequence != self.next || sealed.sequence == u64::MAX {
             let after = sealed.sequence > self.next;
             return Err(if after { Broken::Missing(self.next) } else { Broken::Repeated });

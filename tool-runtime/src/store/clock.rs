@@ -83,7 +83,7 @@ impl StoreClock {
     fn note(&self, asked: &Moment, theirs: Timestamp) {
         let now = Moment::now();
         self.correct(theirs.as_microsecond(), now.1.as_microsecond(), asked.elapsed(&now));
-        // If the clock was set meanwhile, the answer says little.
+        // If the clock was set meanwhile, the answer is not reliable.
         let known = (!asked.was_set(&now)).then_some(now);
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
     }
@@ -117,7 +117,8 @@ impl Moment {
         (timer, later.1.as_microsecond().saturating_sub(self.1.as_microsecond()))
     }
 
-    /// Returns the longest time that may have passed until `later`, in microseconds: a suspended machine stops its timer.
+    /// Returns the longest time that may have passed until `later`, in microseconds: a suspended machine stops its
+    /// timer.
     fn elapsed(&self, later: &Self) -> i64 {
         let (timer, clock) = self.until(later);
         timer.max(clock)
@@ -150,8 +151,8 @@ impl Clock for StoreClock {
     }
 }
 
-/// A store whose transactions correct a clock. The first read also requests the store's time, and so does the first read
-/// after the machine's clock was set, so that a process with a wrong clock never compares stored times with it.
+/// A store whose transactions correct a clock. The first read also requests the store's time, and so does the first
+/// read after the machine's clock was set, so that a process with a wrong clock never compares stored times with it.
 pub(crate) struct Timed {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<StoreClock>,

@@ -55,19 +55,19 @@ pub struct DecisionRecord {
     /// The id of the grant that the decision made or revoked. `None` for a decision on this call alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Arc<str>>,
-    /// For an approval of a call that needs several: the number of approvals with this one, and the required number. The
-    /// call waits until both are equal. `None` for every other decision.
+    /// For an approval of a call that needs several: the number of approvals with this one, and the required number.
+    /// The call waits until both are equal. `None` for every other decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approvals: Option<(u32, u32)>,
-    /// For the last approval of a call that needs several: the other deciders whose approvals count. A snapshot, a token or
-    /// a graph can have brought these from another store, which has their records.
+    /// For the last approval of a call that needs several: the other deciders whose approvals count. A snapshot, a
+    /// token or a graph can have brought these from another store, which has their records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Decider>,
     /// The projected result of a call that is settled as [`Happened`](DecisionKind::Happened). `None` for every other
     /// decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<JsonText>,
-    /// What the call depends on. `None` if its tool states nothing.
+    /// The precondition of the call. `None` if its tool has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) world: Option<Box<RecordedWorld>>,
     /// The state of the call when its unknown outcome was settled. `None` for every other decision.
@@ -210,8 +210,8 @@ impl DecisionRecord {
         self.approvals.is_some_and(|(given, required)| given < required)
     }
 
-    /// Returns why the decision or the answer was refused, as the outcome that the call would have had; `None` if it was
-    /// carried out.
+    /// Returns why the decision or the answer was refused, as the outcome that the call would have had; `None` if it
+    /// was carried out.
     #[must_use]
     pub fn refused(&self) -> Option<Outcome> {
         self.refused.as_ref().map(|refused| refused.outcome)
@@ -230,9 +230,9 @@ impl DecisionRecord {
         self.refused.as_ref().map_or(&[], |refused| &refused.violations)
     }
 
-    /// Returns when the call whose unknown outcome was settled had been interrupted, or was found to be, and the
-    /// cause as in [`ToolInvocationRecord::cause`](crate::ToolInvocationRecord::cause). `None` for every other decision.
-    /// The record as JSON has the effect key of the call too, as `unknown.effect_key`.
+    /// Returns when the call whose unknown outcome was settled had been interrupted, or was found to be, and the cause
+    /// as in [`ToolInvocationRecord::cause`](crate::ToolInvocationRecord::cause). `None` for every other decision. The
+    /// record as JSON has the effect key of the call too, as `unknown.effect_key`.
     #[must_use]
     pub fn interruption(&self) -> Option<(Timestamp, Option<&'static str>)> {
         self.unknown.as_ref().map(|unknown| (unknown.since, unknown.cause.map(Cause::as_str)))
@@ -374,7 +374,7 @@ impl DecisionRecord {
         Self { decision: DecisionKind::TooLate, refused: None, approvals: None, earlier: Vec::new(), ..self }
     }
 
-    /// Returns the same decision, refused because the world is not the one that the decider was shown.
+    /// Returns the same decision, refused because the precondition is not the one that the decider was shown.
     pub(crate) fn of_another_world(self) -> Self {
         self.mismatched(DecisionError::World)
     }

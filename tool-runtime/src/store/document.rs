@@ -139,15 +139,16 @@ impl StoredDocument {
         self.document.due()
     }
 
-    /// Returns the lane of a run that workers share: the runs of one tenant and one version are in one lane, in the order
-    /// of their due times. Workers give the tenants turns. The text is short and opaque to a store. `None` for other
-    /// documents.
+    /// Returns the lane of a run that workers share: the runs of one tenant and one version are in one lane, in the
+    /// order of their due times. Workers give the tenants turns. The text is short and opaque to a store. `None` for
+    /// other documents.
     #[must_use]
     pub fn lane(&self) -> Option<Arc<str>> {
         self.as_run().map(StoredRun::lane)
     }
 
-    /// Returns when the lease on a run that workers share ends. `None` for a run without a lease, and for other documents.
+    /// Returns when the lease on a run that workers share ends. `None` for a run without a lease, and for other
+    /// documents.
     #[must_use]
     pub fn leased_until(&self) -> Option<Timestamp> {
         self.as_run()?.holder.as_ref().map(|holder| holder.until)
@@ -227,7 +228,7 @@ pub(crate) enum Document {
     DigestKey(StoredDigestKey),
     /// The calls of one effect.
     Effect(Box<StoredEffect>),
-    /// A mark in the place of a run that was purged or erased: nothing begins in it any more.
+    /// A mark in the place of a run that was purged or erased: no call begins in it any more.
     Purged {
         /// When that happened.
         at: Timestamp,

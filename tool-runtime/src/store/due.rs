@@ -96,8 +96,8 @@ impl QueueDepth {
 }
 
 impl StoredDocument {
-    /// Returns the run as the listings of due runs show it. `None` for other documents, and for a run that is not due at
-    /// any time.
+    /// Returns the run as the listings of due runs show it. `None` for other documents, and for a run that is not due
+    /// at any time.
     pub(super) fn due_run(&self) -> Option<DueRun> {
         Some(DueRun { run_id: Arc::clone(self.key.scope()), lane: self.lane()?, due: self.due()? })
     }

@@ -1,8 +1,9 @@
 //! Effects: which calls of one effect have an unknown outcome, so that no further call of it begins unnoticed, and
 //! which call holds an effect key.
 //!
-//! The ledger's key names one call; a model that repeats a call gives it another id. An effect is what such calls have
-//! in common. Its document changes in the transaction that changes the ledger entry of a call.
+//! The ledger's key names one call; a model that repeats a call gives it another id. Calls with one effect key, or of
+//! one tool with the same arguments for one principal, share an effect. Its document changes in the transaction that
+//! changes the ledger entry of a call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -186,8 +187,8 @@ pub(crate) fn ended(
         && took_effect(record.outcome)
         && effect.held.as_ref().is_none_or(|held| held.record.is_none())
     {
-        // It was left open, and a person may have approved a second call, which runs now. Its end then does not free the
-        // effect.
+        // It was left open, and a person may have approved a second call, which runs now. Its end then does not free
+        // the effect.
         let (run_id, call_id, key) = (Arc::clone(call.scope()), record.tool_call_id.clone(), idempotency_key);
         effect.held = Some(Box::new(EffectHolder { run_id, call_id, key, record: None, until: None }));
         had(&mut effect, transaction.now(), record);

@@ -30,7 +30,7 @@ pub enum StoreError {
     Fenced,
     /// A legal hold covers the data; nothing was removed.
     OnHold,
-    /// The run was purged or erased: nothing begins in it any more, and nothing was written.
+    /// The run was purged or erased: no call begins in it any more, and nothing was written.
     RunPurged,
     /// A change wrote a key that it had not named; nothing was written.
     NotLocked,

@@ -140,8 +140,8 @@ impl Finding {
         }
     }
 
-    /// Returns the number of the anchor that shows the defect; `None` if the chain alone shows it, and for a run that is
-    /// behind an exported anchor.
+    /// Returns the number of the anchor that shows the defect; `None` if the chain alone shows it, and for a run that
+    /// is behind an exported anchor.
     #[must_use]
     pub const fn anchor(&self) -> Option<u64> {
         match &self.wrong {

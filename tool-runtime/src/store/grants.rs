@@ -50,8 +50,8 @@ impl StoredGrant {
     }
 
     /// Revokes the grant: later calls require an approval again. A [`DecisionRecord`] with
-    /// [`DecisionKind::Revoked`](crate::store::DecisionKind::Revoked) in the run of the reviewed call names the decider,
-    /// the grant and the store's time.
+    /// [`DecisionKind::Revoked`](crate::store::DecisionKind::Revoked) in the run of the reviewed call names the
+    /// decider, the grant and the store's time.
     ///
     /// Pass the person that the application authenticated and permits to revoke: no policy is asked. Returns `false`,
     /// without a change or a record, if the grant does not exist, and for a decider of another tenant or without a

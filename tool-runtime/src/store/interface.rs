@@ -19,9 +19,9 @@ use crate::store::{
 
 /// Keeps documents, which change in transactions, and records, which do not change.
 ///
-/// There are two exceptions ([`Transaction::into_writes`](crate::store::Transaction::into_writes)): the records of a whole
-/// run are removed, or the contents of one record are replaced while its place and its hash stay. Only a transaction of
-/// this library does that, and it appends a signed record of the change.
+/// There are two exceptions ([`Transaction::into_writes`](crate::store::Transaction::into_writes)): the records of a
+/// whole run are removed, or the contents of one record are replaced while its place and its hash stay. Only a
+/// transaction of this library does that, and it appends a signed record of the change.
 ///
 /// A document is opaque to a store: a [`Key`], a time from which it is due, and text. The [`ChangeFn`]s that this
 /// library hands over decide its meaning: a store locks, reads, runs the change and writes.
@@ -45,8 +45,8 @@ use crate::store::{
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Appends a record to the chain of its run. It must return without blocking, because it is also called while a
-    /// future is dropped; the handle resolves once the record is stored, or could not be. It writes what an
-    /// [`update`](Self::update) writes that names [`Key::run`] and calls
+    /// future is dropped; the handle resolves once the record is stored, or could not be. It has the effect of an
+    /// [`update`](Self::update) that names [`Key::run`] and calls
     /// [`Transaction::append`](crate::store::Transaction::append), which refuses the record of a run that was purged or
     /// erased.
     fn append(&self, record: AuditRecord) -> WriteHandle;
@@ -108,12 +108,12 @@ pub trait Store: Send + Sync {
         tokio::time::sleep(POLL).await;
     }
 
-    /// Lists the runs that are due at `now`, the longest due ones first, at most `limit`: all of them, or those of a lane
-    /// ([`StoredDocument::lane`]). A list that is shorter than the limit has all of them: a store with its own limit
-    /// reads several pages.
+    /// Lists the runs that are due at `now`, the longest due ones first, at most `limit`: all of them, or those of a
+    /// lane ([`StoredDocument::lane`]). A list that is shorter than the limit has all of them: a store with its own
+    /// limit reads several pages.
     ///
-    /// The default reads the texts of all due runs. A store of many runs overrides it, so that each poll of a worker reads
-    /// a bounded number of rows.
+    /// The default reads the texts of all due runs. A store of many runs overrides it, so that each poll of a worker
+    /// reads a bounded number of rows.
     ///
     /// # Errors
     /// The store cannot be reached, or its contents cannot be read.
@@ -121,10 +121,9 @@ pub trait Store: Send + Sync {
         due::due_runs(self, now, lane, limit).await
     }
 
-    /// Returns the first run of each lane after this one, in the order of the lanes' bytes, at most `limit`: the run of the
-    /// lane that is due first. Lanes of which no run is due at `now` may be among them, so that a page costs the same
-    /// however many such lanes there are. A list that is shorter than the limit has all lanes after this one of which a run
-    /// is due.
+    /// Returns the run that is due first of each lane after this one, in the order of the lanes' bytes, at most
+    /// `limit`. Lanes of which no run is due at `now` may be among them, so that a page costs the same however many
+    /// such lanes there are. A list that is shorter than the limit has all lanes after this one of which a run is due.
     ///
     /// The default reads the texts of all due runs, see [`due_runs`](Self::due_runs).
     ///

@@ -1,7 +1,7 @@
 //! The two parts of a sealed record: the members that an erasure keeps, and all others.
 //!
 //! The ids, the tool, the outcome, the verdict with a rule that names no caller, the tenant and the times are kept.
-//! Everything in which a person can appear is not.
+//! Every other member can contain information about a person, and is erased.
 
 use std::borrow::Cow;
 
@@ -41,7 +41,8 @@ pub(super) fn call(record: &ToolInvocationRecord) -> ToolInvocationRecord {
     }
 }
 
-/// The tables of a policy that are about callers. A rule in one of them begins with the principal, the role, or the attribute.
+/// The tables of a policy that are about callers. A rule in one of them begins with the principal, the role, or the
+/// attribute.
 const OF_CALLERS: [&str; 4] = ["attributes", "principals", "roles", "tenants"];
 
 /// Returns the verdict, with the rule if it is in no table of a caller, else with the word for such tables.
@@ -74,8 +75,8 @@ pub(super) fn decision(record: &DecisionRecord) -> DecisionRecord {
     }
 }
 
-/// Prepares a record to be sealed in two parts, if it has values. The copy of a sealed record keeps its salt, so that its
-/// chain can be copied to another store.
+/// Prepares a record to be sealed in two parts, if it has values. The copy of a sealed record keeps its salt, so that
+/// its chain can be copied to another store.
 pub(super) fn salted(mut record: AuditRecord) -> AuditRecord {
     if let Some(seal) = seal_mut(&mut record)
         && !matches!(seal.as_deref(), Some(RecordSeal::Salt(_)))
@@ -93,11 +94,11 @@ fn seal_mut(record: &mut AuditRecord) -> Option<&mut Option<Box<RecordSeal>>> {
     }
 }
 
-/// Returns the digest of the whole record, and the part that an erasure keeps. `None` for a record that is sealed as one
-/// text.
+/// Returns the digest of the whole record, and the part that an erasure keeps. `None` for a record that is sealed as
+/// one text.
 pub(super) fn parts(record: &AuditRecord) -> Result<Option<(Hash, AuditRecord)>, serde_json::Error> {
     if let AuditRecord::Erased(inner) = record {
-        // All that is there is kept. Values next to the digest would be a part of the hash, so they do not fit it.
+        // An erased record has only the kept members. Values added to it would change the hash.
         let mut rest = (**inner).clone();
         let seal = seal_mut(&mut rest).and_then(Option::take);
         return Ok(match seal.as_deref() {

@@ -241,8 +241,8 @@ impl Key {
     }
 
     /// Returns the owner of the document: a run, for calls and runs; a tool and a tenant, for grants; a digest of the
-    /// holder, for an account; a digest of the effect, for an effect; a digest of the tenant, for its slots; a digest of the held
-    /// subject, for legal holds.
+    /// holder, for an account; a digest of the effect, for an effect; a digest of the tenant, for its slots; a digest
+    /// of the held subject, for legal holds.
     #[must_use]
     pub const fn scope(&self) -> &Arc<str> {
         &self.scope

@@ -9,8 +9,9 @@ use crate::tool::Hash;
 /// The number of hexadecimal digits of a version in a lane.
 const VERSION_DIGITS: usize = 32;
 
-/// Returns the lane of the runs of a tenant and a version. `slots` counts the tenant's runs; its scope is a digest of the
-/// tenant, without `/`. The tenant comes first, so that a store that sorts lanes keeps those of one tenant together.
+/// Returns the lane of the runs of a tenant and a version. `slots` counts the tenant's runs; its scope is a digest of
+/// the tenant, without `/`. The tenant comes first, so that a store that sorts lanes keeps those of one tenant
+/// together.
 pub(super) fn lane(slots: &Key, version: Option<Hash>) -> Arc<str> {
     format!("{}/{}", slots.scope(), version.map(version_part).unwrap_or_default()).into()
 }

@@ -76,9 +76,9 @@ impl MemoryStore {
     /// grants can make room.
     ///
     /// The mark that a call was decided stays until the call would have expired, and an effect key with its result
-    /// until its time to be kept is over, or forever. Up to 16 times `open` of such marks are stored, including those
-    /// of purged and erased runs and of the leased runs of a tenant; beyond that, decisions, purges and calls with a new
-    /// effect key are refused.
+    /// until `once_for` has passed, or forever without it. Up to 16 times `open` of such marks are stored, including
+    /// those of purged and erased runs and of the leased runs of a tenant; beyond that, decisions, purges and calls
+    /// with a new effect key are refused.
     #[must_use]
     pub fn with_limits(records: usize, open: usize) -> Self {
         let limits = Limits { records: records.max(1), open: open.max(1) };

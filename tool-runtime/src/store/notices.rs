@@ -1,4 +1,4 @@
-//! Notices: a webhook is told of the events of calls. The transaction that changes a call writes its notice, so that
+//! Notices inform a webhook of the events of calls. The transaction that changes a call writes its notice, so that
 //! neither happens without the other. A process sends it later.
 //!
 //! Only this file decides which changes of a call are events. The first of two required approvals is not an event.
@@ -286,7 +286,8 @@ pub(crate) fn ended_waiting(
 }
 
 impl StoredNotice {
-    /// Returns the notices of a tenant, oldest first. Notices that cannot be read, of any tenant, are errors at the end.
+    /// Returns the notices of a tenant, oldest first. Notices that cannot be read, of any tenant, are errors at the
+    /// end.
     ///
     /// # Errors
     /// The store cannot be reached.

@@ -106,7 +106,7 @@ pub struct PendingCall {
     pub created_at: Timestamp,
     /// The moment from which it can no longer be resumed.
     pub expires_at: Timestamp,
-    /// The reason for which it is suspended.
+    /// The reason why it is suspended.
     pub suspension: Suspension,
     /// The arguments for the client that executes the call: a projection by the tool's `prepare` list.
     pub prepared: Option<JsonText>,
@@ -127,7 +127,7 @@ pub struct PendingCall {
     /// were not replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replaced: Option<Box<ReplacedArguments>>,
-    /// What the call depends on. [`summary`](Self::summary) has it in words. `None` if its tool states nothing.
+    /// The precondition of the call. [`summary`](Self::summary) has it in words. `None` if its tool has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) world: Option<Box<World>>,
 }

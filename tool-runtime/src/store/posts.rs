@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::call::Question;
 use crate::store::{Document, Key, Post, StoreError, StoredRun, Transaction};
 
-/// The maximum number of messages that wait in the post of a run.
+/// The maximum number of messages that wait for a run.
 const MAX_POSTS: u32 = 256;
 
 /// The reason why a message is not posted.

@@ -1,8 +1,8 @@
 //! [`Retention`]: removes old runs, holds them, and erases the data of a principal.
 //!
-//! Every removal leaves a signed record in the chain that it shortens, so that [`Verification`](crate::store::Verification)
-//! accepts it. Each of them is one transaction for one run, or for one page of its records: an interruption leaves
-//! nothing half done, and the next attempt continues.
+//! Every removal leaves a signed record in the chain that it shortens, so that
+//! [`Verification`](crate::store::Verification) accepts it. Each of them is one transaction for one run, or for one
+//! page of its records: an interruption leaves nothing half done, and the next attempt continues.
 
 mod erase;
 mod guards;
@@ -26,9 +26,9 @@ const MOST_HOLDS: usize = 64;
 /// Removes old runs from a store, puts and lifts legal holds, and erases the data of a principal, in the name of a
 /// person.
 ///
-/// Pass the person that the application authenticated and permits to do so: no policy is asked. Each act leaves a record
-/// with the person, the reason and the store's time. Records of removals are signed with the store's key for digests
-/// ([`Key::digest_key`]), which is made if the store has none, or with [`digest_key`](Self::digest_key).
+/// Pass the person that the application authenticated and permits to do so: no policy is asked. Each act leaves a
+/// record with the person, the reason and the store's time. Records of removals are signed with the store's key for
+/// digests ([`Key::digest_key`]), which is made if the store has none, or with [`digest_key`](Self::digest_key).
 ///
 /// ```
 /// use std::time::Duration;
@@ -79,25 +79,26 @@ impl<'s> Retention<'s> {
         Self { store, by, dry_run: false, results: false, run: None, trust: Trust::default() }
     }
 
-    /// Whether [`purge`](Self::purge) only reports what it would remove. It then writes nothing.
+    /// Sets whether [`purge`](Self::purge) only reports the runs that it would remove. It then writes nothing.
     pub fn dry_run(self, dry_run: bool) -> Self {
         Self { dry_run, ..self }
     }
 
-    /// Whether [`purge`](Self::purge) also removes the results that effect keys keep (`once`). The keys stay: the effect
-    /// does not happen again, and a later call with the key learns that its result is gone.
+    /// Sets whether [`purge`](Self::purge) also removes the results that effect keys keep (`once`). The keys stay: the
+    /// effect does not happen again, and a later call with the key learns that its result is gone.
     pub fn results(self, results: bool) -> Self {
         Self { results, ..self }
     }
 
-    /// Restricts [`purge`](Self::purge) to one run. [`results`](Self::results) has no effect then, because an effect key
-    /// belongs to no run.
+    /// Restricts [`purge`](Self::purge) to one run. [`results`](Self::results) has no effect then, because an effect
+    /// key belongs to no run.
     pub fn run(self, run_id: impl Into<Arc<str>>) -> Self {
         Self { run: Some(run_id.into()), ..self }
     }
 
     /// Signs with this key instead of the store's own. Pass the one of
-    /// [`RunnerBuilder::digest_key`](crate::runner::RunnerBuilder::digest_key), which readers of the database do not have.
+    /// [`RunnerBuilder::digest_key`](crate::runner::RunnerBuilder::digest_key), which readers of the database do not
+    /// have.
     pub fn digest_key(mut self, key: DigestKey) -> Self {
         self.trust.key = Some(key);
         self
@@ -114,8 +115,8 @@ impl<'s> Retention<'s> {
     /// on the same data are independent of each other.
     ///
     /// # Errors
-    /// [`StoreError::Full`] at 64 holds on the same subject; an id is empty; the decider has no readable name; the store
-    /// cannot be reached.
+    /// [`StoreError::Full`] at 64 holds on the same subject; an id is empty; the decider has no readable name; the
+    /// store cannot be reached.
     pub async fn hold_run(&self, run_id: impl Into<Arc<str>>) -> Result<LegalHold, StoreError> {
         self.hold(HoldScope::Run(run_id.into())).await
     }
@@ -123,8 +124,8 @@ impl<'s> Retention<'s> {
     /// As [`hold_run`](Self::hold_run), for the runs that act for a principal. `None` holds them in every tenant, and
     /// those that name none.
     ///
-    /// An erased run has no principal any more, so a hold that is put later does not keep the rest of it: hold the run or
-    /// the tenant.
+    /// An erased run has no principal any more, so a hold that is put later does not keep the rest of it: hold the run
+    /// or the tenant.
     ///
     /// # Errors
     /// As [`hold_run`](Self::hold_run).

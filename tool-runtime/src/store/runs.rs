@@ -161,8 +161,8 @@ impl Leasing {
 }
 
 /// Takes a run that is due and has no holder. With a limit, the transaction also names the run's
-/// [slots](StoredRun::slots), which count the leases of the tenant: two workers that take at the same moment wait for each
-/// other.
+/// [slots](StoredRun::slots), which count the leases of the tenant: two workers that take at the same moment wait for
+/// each other.
 pub(crate) fn lease(transaction: &mut Transaction, run_id: &Arc<str>, taker: &Taker) -> Result<Leasing, StoreError> {
     let (now, key) = (transaction.now(), Key::run(Arc::clone(run_id)));
     let Some(Document::Run(run)) = transaction.get(&key) else { return Ok(Leasing::Gone) };

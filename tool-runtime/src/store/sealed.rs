@@ -18,8 +18,9 @@ pub struct SealedRecord {
     pub record: AuditRecord,
     /// The hash of the previous record; zeros for the first.
     pub previous: Hash,
-    /// SHA-256 over `previous`, `sequence`, the digest of the record with its salt, and the canonical JSON of the members
-    /// that an erasure keeps. For a record without a `seal`, over `previous`, `sequence` and its canonical JSON.
+    /// SHA-256 over `previous`, `sequence`, the digest of the record with its salt, and the canonical JSON of the
+    /// members that an erasure keeps. For a record without a `seal`, over `previous`, `sequence` and its canonical
+    /// JSON.
     pub hash: Hash,
     /// Its position among all records of the store that it was read from, for
     /// [`RecordFilter::after`](crate::store::RecordFilter::after). It is neither sealed nor serialized.

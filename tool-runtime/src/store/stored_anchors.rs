@@ -29,8 +29,8 @@ pub(super) struct StoredAnchors<'s> {
 }
 
 impl dyn Store + '_ {
-    /// Reads the anchors of the store, oldest first, and passes each on. An anchor that cannot be read is a [`Finding`] in
-    /// its place, and does not end the anchors.
+    /// Reads the anchors of the store, oldest first, and passes each of them to `each`. An anchor that cannot be read
+    /// is a [`Finding`] in its place, and does not end the anchors.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Sweeping: removes documents that have lost their meaning, so that a store does not grow with every caller it ever
-//! had.
+//! Sweeping: removes documents that have lost their meaning, so that a store does not grow with each caller that it has
+//! served.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
             if !wanted(&entry) {
                 continue;
             }
-            // A waiting call that cannot be read keeps no other call from its end.
+            // A waiting call that cannot be read does not prevent other calls from being closed.
             let is_orphan = search.noted(ledger::is_orphan(store, &key, &entry).await).unwrap_or_default();
             let keys = ledger::keys_of(&key, &entry);
             let (change, returned) = returning(move |transaction| ledger::close_left(transaction, &key, is_orphan));
@@ -48,18 +48,19 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
 }
 
 impl dyn Store + '_ {
-    /// Removes accounts whose window ended a week ago, grants that expired a week ago, marks of decided calls that would
-    /// have expired a week ago, effect keys whose time to keep (`once_for`) ended a week ago, the slots of tenants whose last
-    /// worker was lost a week ago, and notices that were delivered, given up or left unsent for a week. Returns how many it
-    /// removed.
+    /// Removes accounts whose window ended a week ago, grants that expired a week ago, marks of decided calls that
+    /// would have expired a week ago, effect keys whose time to keep (`once_for`) ended a week ago, the slots of
+    /// tenants whose last worker was lost a week ago, and notices that were delivered, given up or left unsent for a
+    /// week. Returns how many it removed.
     ///
     /// Calls that began and whose lease has ended are closed as `outcome_unknown`, with the cause `lost`, if no process
     /// continues their run: for example, a service without workers or an MCP server has died. A call whose tool may
     /// reconcile or repeat it is left for a week to [`ToolRunner::sweep`](crate::ToolRunner::sweep) of a process that
-    /// has the tool, and its outcome counts as unknown meanwhile. A run whose conversation the store keeps becomes due instead, so that the worker that takes it
-    /// lets the tools reconcile or repeat its calls. A run that a worker or an engine has is left to it. A service that
-    /// restores its runs itself must do so before their leases end, or before it calls this.
-    /// [`unfinished_calls`](trait@Store#method.unfinished_calls) lists the calls that are still open.
+    /// has the tool, and its outcome counts as unknown meanwhile. A run whose conversation the store keeps becomes due
+    /// instead, so that the worker that takes it lets the tools reconcile or repeat its calls. A run that a worker or
+    /// an engine has is left to it. A service that restores its runs itself must do so before their leases end, or
+    /// before it calls this. [`unfinished_calls`](trait@Store#method.unfinished_calls) lists the calls that are still
+    /// open.
     ///
     /// A worker calls it on a timer; a service without workers calls it itself, once an hour for example, in one
     /// process or in several. It removes up to 64 documents in a transaction and checks each again there. Everything

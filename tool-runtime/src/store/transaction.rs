@@ -119,7 +119,7 @@ impl Transaction {
         self.write(key, None)
     }
 
-    /// Adds a new document of a run, whose key the change did not name, so that its place is not read.
+    /// Adds a new document of a run under a key that the change did not name. The store does not read that key first.
     ///
     /// # Errors
     /// [`StoreError::NotLocked`] if the change named no key of the run.
@@ -134,8 +134,8 @@ impl Transaction {
     /// Appends a record to the chain of its run.
     ///
     /// # Errors
-    /// [`StoreError::NotLocked`] if the change named no key of the run; [`StoreError::RunPurged`] if it named the key of
-    /// the run, [`Key::run`], and the run was purged or erased. Only records of removals are appended to such a run.
+    /// [`StoreError::NotLocked`] if the change named no key of the run; [`StoreError::RunPurged`] if it named the key
+    /// of the run, [`Key::run`], and the run was purged or erased. Only records of removals are appended to such a run.
     pub fn append(&mut self, record: impl Into<AuditRecord>) -> Result<(), StoreError> {
         let record = record.into();
         if record.as_retention().is_none() {
@@ -162,8 +162,8 @@ impl Transaction {
         if is_closed { Err(StoreError::RunPurged) } else { Ok(()) }
     }
 
-    /// Closes a run: none of its calls may be open or wait. Its calls and its messages leave; with the end of its chain,
-    /// its records, too.
+    /// Closes a run: none of its calls may be open or wait. Its calls and its messages are removed; with the end of its
+    /// chain, so are its records.
     pub(crate) fn close(&mut self, run_id: Arc<str>, end: Option<Chain>) -> Result<(), StoreError> {
         self.locks(&run_id)?;
         self.closed.push((run_id, end));
@@ -210,11 +210,11 @@ impl Transaction {
     /// 1. The documents that changed; `None` removes one. Among them can be new ones whose keys the change did not
     ///    name; they have the lock of a key that it named.
     /// 2. The runs that are closed. Of each, no document of the kinds [`Call`](crate::store::DocumentKind::Call) and
-    ///    [`Waiting`](crate::store::DocumentKind::Waiting) may have a [due time](crate::store::StoredDocument::due). Its
-    ///    documents of the kinds `Call`, `Waiting`, [`Decided`](crate::store::DocumentKind::Decided),
-    ///    [`Post`](crate::store::DocumentKind::Post) and [`Notice`](crate::store::DocumentKind::Notice) leave. With a
-    ///    [`Chain`], the chain of the run must end there; all its records leave, too, and the next record of the run
-    ///    follows that end.
+    ///    [`Waiting`](crate::store::DocumentKind::Waiting) may have a [due time](crate::store::StoredDocument::due).
+    ///    Its documents of the kinds `Call`, `Waiting`, [`Decided`](crate::store::DocumentKind::Decided),
+    ///    [`Post`](crate::store::DocumentKind::Post) and [`Notice`](crate::store::DocumentKind::Notice) are removed.
+    ///    With a [`Chain`], the chain of the run must end there; all its records are removed, too, and the next record
+    ///    of the run follows that end.
     /// 3. The records whose contents are replaced. The run must have a record at the place and with the hash of the
     ///    [`SealedRecord`], whose place, hashes and position stay.
     /// 4. The records to append, each to the chain of its run.

@@ -49,8 +49,8 @@ pub struct UnfinishedCall {
 
 impl dyn Store + '_ {
     /// Returns the calls that began and have not ended, oldest first. The filter's run, call, tool, principal, tenant,
-    /// times of arrival and limit apply. A suspended call has not begun. Documents that cannot be read are errors at the
-    /// end; the limit does not count them.
+    /// times of arrival and limit apply. A suspended call has not begun. Documents that cannot be read are errors at
+    /// the end; the limit does not count them.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -103,11 +103,11 @@ impl dyn Store + '_ {
         Ok(found)
     }
 
-    /// Returns the records of the calls that ended as `outcome_unknown` and were not settled, oldest first. The filter's
-    /// run, call, tool, principal, tenant, times of arrival and limit apply. Calls of tools that may be repeated are
-    /// not among them, nor those of graphs and of tools that a client executes.
-    /// [`RunQueue::settle`](crate::agent::RunQueue::settle) settles one. Documents that cannot be read are errors at the
-    /// end; the limit does not count them.
+    /// Returns the records of the calls that ended as `outcome_unknown` and were not settled, oldest first. The
+    /// filter's run, call, tool, principal, tenant, times of arrival and limit apply. Calls of tools that may be
+    /// repeated are not among them, nor those of graphs and of tools that a client executes.
+    /// [`RunQueue::settle`](crate::agent::RunQueue::settle) settles one. Documents that cannot be read are errors at
+    /// the end; the limit does not count them.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Verification of all chains and the anchors over them, a page at a time.
 //!
-//! It remembers the head of each run, the anchored heads, the places of erased records and the findings, but no records.
-//! A finding does not stop the verification: otherwise one unreadable record would hide every other edit.
+//! It remembers the head of each run, the anchored heads, the places of erased records and the findings, but no
+//! records. A finding does not stop the verification: otherwise one unreadable record would hide every other edit.
 
 mod anchored;
 mod page;
@@ -42,7 +42,7 @@ const PAGE: usize = 500;
 pub struct Verification {
     /// How many records were checked.
     pub records: u64,
-    /// How many runs the records are of.
+    /// How many runs the records belong to.
     pub runs: u64,
     /// How many anchors were checked.
     pub anchors: u64,
@@ -52,10 +52,11 @@ pub struct Verification {
     pub purged: u64,
     /// How many of the records are erased, as signed records in the chains list them.
     pub erased: u64,
-    /// How many erased records no signed record lists, in a part of the records: the part can end before the record of
-    /// their erasure, so it does not show who erased them. Without `part`, each is a finding.
+    /// How many erased records no signed record lists, if only a part of the records was verified (`part` of
+    /// [`verify_lines`](Self::verify_lines)): the part can end before the record of their erasure. Without `part`, each
+    /// is a finding.
     pub erased_unlisted: u64,
-    /// The ids of keys that signed removals and that were not here, for example because the key was rotated or the
+    /// The ids of keys that signed removals and that were not available, for example because the key was rotated or the
     /// records are an export. These signatures could not be compared. Each such record is a finding, unless the id is
     /// [accepted](Self::accept_keys).
     pub unchecked_keys: BTreeSet<String>,
@@ -96,9 +97,9 @@ impl Verification {
         self
     }
 
-    /// Accepts removals that were signed with the keys of these ids, which are not here, without a comparison: a key was
-    /// rotated, or an export is verified without its key. Who can write records can forge such a removal, so pass only
-    /// ids that you know. Contents of records cannot be forged this way.
+    /// Accepts removals that were signed with the keys of these ids, which are not here, without a comparison: a key
+    /// was rotated, or an export is verified without its key. Anyone who can write records can forge such a removal, so
+    /// pass only ids that you know. Contents of records cannot be forged this way.
     #[must_use]
     pub fn accept_keys(mut self, ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.trust.accepted.extend(ids.into_iter().map(Into::into));

@@ -352,9 +352,9 @@ pub(crate) enum Renewed {
 /// Ends a suspension: records the decision, and begins or ends the call. Returns `None` if the call is no longer
 /// suspended, or another call is suspended under its id; a person's decision is then recorded as refused. If an account
 /// is exhausted, the call stays suspended. If earlier calls of the same effect are not as they were shown, it stays
-/// suspended with another question. If another call holds its effect key, it stays suspended, too. An approval of a call
-/// that has expired begins nothing, and an answer in its tool's place is recorded as refused. A result of the client is
-/// not taken either; the caller ends the call.
+/// suspended with another question. If another call holds its effect key, it stays suspended, too. An approval of a
+/// call that has expired begins nothing, and an answer in its tool's place is recorded as refused. A result of the
+/// client is not taken either; the caller ends the call.
 pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
     let key = Key::of_waiting(&taken.call);
     let noticed = match transaction.get(&key) {

@@ -1,4 +1,4 @@
-//! [`disagreements`]: whether schema, parser and allowlist of every tool say the same.
+//! [`disagreements`]: whether schema, parser and allowlist of every tool agree.
 
 mod fields;
 mod merged;
@@ -25,7 +25,7 @@ use crate::tool::Schema;
 /// The maximum number of values that are made for one schema.
 const CASES: usize = 48;
 
-/// The values that are made for all schemas of a catalog together, so that ten thousand tools end, too.
+/// The values that are made for all schemas of a catalog together, so that the check of ten thousand tools ends, too.
 const ALL_CASES: usize = 40_000;
 
 /// The minimum number of values of a schema, however large they are and however many tools there are.
@@ -34,13 +34,13 @@ const FEWEST: usize = 4;
 /// How many bytes of JSON all values of a schema may have together.
 const ALL_BYTES: usize = 200_000;
 
-/// One of so many values is changed in every way.
+/// One value in this many is changed in every way.
 const MUTATED: usize = 8;
 
-/// Returns every disagreement between schema, parser and allowlist of a catalog's tools, a line each: the tool, the place
-/// as a JSON Pointer, and what is wrong. [`assert_catalog_ok!`](crate::assert_catalog_ok) describes what is tried.
+/// Returns every disagreement between schema, parser and allowlist of a catalog's tools, a line each: the tool, the
+/// place as a JSON Pointer, and what is wrong. [`assert_catalog_ok!`](crate::assert_catalog_ok) describes the checks.
 ///
-/// `progress` is told after each tool how many are done, and how many there are.
+/// `progress` receives, after each tool, how many tools are done and how many there are.
 pub fn disagreements(catalog: &ToolCatalog, mut progress: impl FnMut(usize, usize)) -> Vec<String> {
     let entries: Vec<_> = catalog.entries().collect();
     let cases = (ALL_CASES / entries.len().max(1)).clamp(FEWEST, CASES);
@@ -123,7 +123,7 @@ impl Tool<'_> {
         }
     }
 
-    /// What the allowlist leaves of an output has to match the schema that is published for it.
+    /// The projected output has to match the schema that is published for it.
     fn output(&mut self, payload: &Schema, cases: usize) {
         let Some(compiled) = self.compiled("output", payload) else { return };
         let Some(projector) = self.entry.projector.clone() else { return };

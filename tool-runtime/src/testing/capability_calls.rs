@@ -1,4 +1,4 @@
-//! [`CapabilityCalls`]: what calls did with capabilities, as the harness recorded it.
+//! [`CapabilityCalls`]: the calls of capabilities' methods that a harness recorded.
 
 use std::any::{Any, TypeId};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +35,7 @@ impl CapabilityCalls {
         self.all().into_iter().filter(|(of, _)| of == call).map(|(_, text)| text).collect()
     }
 
-    /// Records everything that a call does with what it borrows.
+    /// Wraps the values that a call borrows in recording adapters.
     pub(super) fn around(&self, bindings: &Bindings<'_>) -> Recorded {
         let mut recorded = Recorded { capabilities: Capabilities::new(), connections: Vec::new() };
         for requirement in bindings.granted {

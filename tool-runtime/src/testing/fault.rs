@@ -1,4 +1,4 @@
-//! [`Fault`]: what a test lets happen in place of a tool.
+//! [`Fault`]: the fault that a test injects in place of a tool.
 
 #![allow(clippy::panic, reason = "a panic is one of the faults")]
 

@@ -94,9 +94,9 @@ const START: i64 = 1_767_225_600;
 ///
 /// # Panics
 ///
-/// It is for tests, so it panics where a runner cannot be built, with every problem, and where a setting comes too late.
+/// Panics with every problem if the runner cannot be built, and if a setting comes after the first call.
 pub struct Harness {
-    /// Until the gate is built.
+    /// The settings; `None` once the gate is built.
     parts: Mutex<Option<Parts>>,
     faults: Faults,
     capability_calls: CapabilityCalls,
@@ -163,7 +163,7 @@ impl Harness {
         self.set(|parts| parts.connections.push(Account { kind: C::KIND, open: Box::new(open) }))
     }
 
-    /// Sets what happens when a tool runs, from its next call on.
+    /// Sets the fault of a tool, from its next call on.
     #[must_use]
     pub fn fault(self, tool: &str, fault: Fault) -> Self {
         self.faults.set(tool, Some(fault));
@@ -180,13 +180,13 @@ impl Harness {
         self.faults.set(tool, Some(fault));
     }
 
-    /// Takes the fault of a tool away.
+    /// Removes the fault of a tool.
     pub fn heal(&self, tool: &str) {
         self.faults.set(tool, None);
     }
 
-    /// Adds the arguments to recorded capability calls, each as `Debug` prints it, and `_` for one without `Debug`. They
-    /// can hold personal data, and a failed assertion prints them.
+    /// Adds the arguments to recorded capability calls, each as `Debug` prints it, and `_` for one without `Debug`.
+    /// They can hold personal data, and a failed assertion prints them.
     ///
     /// ```
     /// use serde_json::json;
@@ -224,11 +224,11 @@ impl Harness {
         self
     }
 
-    /// Returns the methods of capabilities and connections that all calls so far used, in order: each with the call that
-    /// used it, as `Clock::now`, or `Clock::now("Oslo")` under [`record_arguments`](Self::record_arguments).
+    /// Returns the methods of capabilities and connections that all calls so far used, in order: each with the call
+    /// that used it, as `Clock::now`, or `Clock::now("Oslo")` under [`record_arguments`](Self::record_arguments).
     ///
-    /// Methods are recorded with the feature `testing`, for every `#[capability]` trait whose methods are all in its own
-    /// block. Of a trait that builds on another capability, or that an unknown attribute changes, only its name is
+    /// Methods are recorded with the feature `testing`, for every `#[capability]` trait whose methods are all in its
+    /// own block. Of a trait that builds on another capability, or that an unknown attribute changes, only its name is
     /// recorded: a call borrowed it.
     #[must_use]
     pub fn capability_calls(&self) -> Vec<(CallId, String)> {

@@ -11,7 +11,8 @@ use crate::call::{ToolExecResult, ToolInvocationRecord};
 
 /// A call that a test made: its result, to which it dereferences, and its record.
 ///
-/// Each assertion panics with the result and the record as JSON, so that a failed test shows which stage ended the call.
+/// Each assertion panics with the result and the record as JSON, so that a failed test shows which stage ended the
+/// call.
 ///
 /// ```
 /// use serde_json::json;
@@ -57,7 +58,7 @@ impl TestCall {
     /// `["Stock::take(\"P-10\", 2)"]` under [`Harness::record_arguments`](super::Harness::record_arguments).
     ///
     /// # Panics
-    /// They are others.
+    /// The call used other methods.
     #[track_caller]
     pub fn assert_capability_calls<const N: usize>(&self, expected: [&str; N]) -> &Self {
         assert!(self.capability_calls == expected, "expected the capability calls {expected:?}\n{self}");
@@ -68,7 +69,7 @@ impl TestCall {
     /// [`to_model`](ToolExecResult::to_model) has.
     ///
     /// # Panics
-    /// It did not.
+    /// The call ended otherwise.
     #[track_caller]
     #[allow(clippy::needless_pass_by_value, reason = "callers write `json!(..)`")]
     pub fn assert_value(&self, expected: Value) -> &Self {
@@ -80,17 +81,17 @@ impl TestCall {
     /// Asserts the [code](crate::Outcome::code) of the outcome.
     ///
     /// # Panics
-    /// It is another one.
+    /// The outcome has another code.
     #[track_caller]
     pub fn assert_outcome(&self, code: &str) -> &Self {
         assert!(self.result.outcome().code() == code, "expected the outcome {code}\n{self}");
         self
     }
 
-    /// Asserts that the arguments were refused because of what is at this JSON Pointer.
+    /// Asserts that the arguments were refused because of a violation at this JSON Pointer.
     ///
     /// # Panics
-    /// They were not.
+    /// There is no violation at the pointer.
     #[track_caller]
     pub fn assert_violation(&self, pointer: &str) -> &Self {
         let errors = self.result.error().map(|error| &error.errors);
@@ -114,7 +115,7 @@ impl fmt::Display for TestCall {
         if let Some(detail) = self.result.detail() {
             write!(f, "\nfor operators: {detail}")?;
         }
-        // What only the model sees is not part of the value.
+        // The value omits the fields that only the model sees.
         if let Some(value) = self.result.value().filter(|value| self.result.to_model() != value.get()) {
             write!(f, "\nthe value, which all readers see: {}", value.get())?;
         }

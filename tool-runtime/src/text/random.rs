@@ -1,4 +1,4 @@
-//! Random ids, many of which are made.
+//! Random ids, made in batches.
 
 use std::cell::RefCell;
 
@@ -11,7 +11,7 @@ const ID_BYTES: usize = 16;
 
 struct Pool {
     bytes: [u8; AT_ONCE * ID_BYTES],
-    /// The number of bytes that no id has.
+    /// The number of bytes that no id has used yet.
     left: usize,
 }
 

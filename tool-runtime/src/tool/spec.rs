@@ -98,9 +98,9 @@ impl ToolSpec {
         self.no_schema.map(NoSchemaMode::as_str)
     }
 
-    /// Returns the key of the effect that the tool has once, with the names of arguments in braces, the scope in which it
-    /// has it once (`tenant`, `principal` or `run`), and how long the key keeps the result, if not forever. `None` for a
-    /// tool without such a key.
+    /// Returns the key of the effect that the tool has once, with the names of arguments in braces, the scope in which
+    /// it has it once (`tenant`, `principal` or `run`), and how long the key keeps the result, if not forever. `None`
+    /// for a tool without such a key.
     ///
     /// ```
     /// use tool_runtime::{ToolError, definition, tool};

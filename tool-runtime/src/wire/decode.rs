@@ -60,7 +60,8 @@ pub(crate) enum Framing {
     Lines,
 }
 
-/// Decodes one response, streamed or whole, within limits. Created by [`Format::decoder`](crate::wire::Format::decoder).
+/// Decodes one response, streamed or whole, within limits. Created by
+/// [`Format::decoder`](crate::wire::Format::decoder).
 ///
 /// ```
 /// use tool_runtime::wire::Format;
@@ -168,7 +169,7 @@ impl Decoder {
         self
     }
 
-    /// Sets all at once.
+    /// Sets all limits, and the facts about the request, at once.
     #[cfg(feature = "http")]
     pub(crate) fn with_options(mut self, options: DecodeOptions) -> Self {
         self.turn.limit(&options);

@@ -64,8 +64,8 @@ pub(crate) trait Dialect {
         None
     }
 
-    /// Writes the provider's mode for a schema. Returns `None` if the format has none for such a request: it then offers
-    /// a tool in its place.
+    /// Writes the provider's mode for a schema. Returns `None` if the format has none for such a request: it then
+    /// offers a tool in its place.
     fn answer(&self, name: &str, schema: Value, with_tools: bool) -> Option<(&'static str, Value)>;
 
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]

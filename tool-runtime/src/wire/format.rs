@@ -41,7 +41,7 @@ impl Format {
     /// Every format.
     pub const ALL: &[Self] = &[Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Ollama, Self::Gemini];
 
-    /// The name that records and fixtures use.
+    /// Returns the name that records and fixtures use.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

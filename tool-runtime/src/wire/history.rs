@@ -2,9 +2,9 @@
 //! kept.
 //!
 //! A turn of a model is kept in order and without loss: data that only its provider understands, such as a signature or
-//! encrypted reasoning, is [`ProviderState`] with its part. The encoder of the same format writes it back unchanged, because
-//! providers refuse a request in which signed or encrypted reasoning is missing or altered; any other format leaves it
-//! out and reports the loss.
+//! encrypted reasoning, is [`ProviderState`] with its part. The encoder of the same format writes it back unchanged,
+//! because providers refuse a request in which signed or encrypted reasoning is missing or altered; any other format
+//! leaves it out and reports the loss.
 
 mod bounded;
 mod call;

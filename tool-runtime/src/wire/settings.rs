@@ -36,8 +36,8 @@ pub struct RequestSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// The maximum number of tokens of one turn, reasoning included. Left out, it is the model's own limit; Anthropic
-    /// requires one, for which the HTTP client sends 16,000, in addition to the tokens of [`ReasoningEffort::Tokens`], or 64,000
-    /// for the two highest levels of a stream.
+    /// requires one, for which the HTTP client sends 16,000, in addition to the tokens of [`ReasoningEffort::Tokens`],
+    /// or 64,000 for the two highest levels of a stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
     /// Whether Chat Completions carries that limit as `max_tokens`, the older name, which Mistral and many compatible
@@ -149,7 +149,7 @@ impl RequestSettings {
         self
     }
 
-    /// Sets the seed, which asks for the same answer to the same request.
+    /// Sets the seed, which requests the same answer to the same request.
     pub const fn seed(mut self, seed: i64) -> Self {
         self.seed = Some(seed);
         self
@@ -206,7 +206,8 @@ impl RequestSettings {
     /// Adds a field of the body that no setting names. A second value for one name replaces the first.
     ///
     /// Writing the request fails for a field that carries the conversation, its tools or the kind of stream, or that a
-    /// setting has a name for, also inside an object (`generationConfig`, `options`), and for more than 64 KiB of fields.
+    /// setting has a name for, also inside an object (`generationConfig`, `options`), and for more than 64 KiB of
+    /// fields.
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
         self

@@ -107,7 +107,7 @@ impl UiEncoder {
         Self::continued(protocol, message_id, calls.into_iter().map(|id| (id.into().to_string(), Earlier::Unknown)))
     }
 
-    /// Creates an encoder for a response that continues a message, when it is known whom each call waits for.
+    /// Creates an encoder for a response that continues a message, if the party that each call waits for is known.
     pub(crate) fn continuing(
         protocol: Protocol,
         message_id: &str,

@@ -144,7 +144,7 @@ fn a_client_at_a_pipe_calls_through_the_gate() {
     assert!(ended.stdout.is_empty());
 }
 
-/// A server runs for days, so it does not wait for its end with the report.
+/// A server runs for days, so it reports a lost record at once and not at its end.
 #[test]
 fn a_record_that_a_server_loses_is_reported_at_once() {
     let rig = Rig::new();
@@ -185,8 +185,8 @@ impl Mailer for Silent {
     }
 }
 
-/// Without `--store`, `approvals` does not read the store of the server. No rule asks for an approval, but the outcome of
-/// an equal call is unknown.
+/// Without `--store`, `approvals` does not read the store of the server. No rule asks for an approval, but the outcome
+/// of an equal call is unknown.
 #[tokio::test]
 async fn a_call_that_nobody_can_decide_on_does_not_wait() {
     const ALLOWED: &str = "allowed_tools = ['mail__send_email', 'core__get_current_time']\n";

@@ -413,7 +413,7 @@ async fn digests_of_a_lost_key_cannot_be_compared() {
 const ASKS: &str = "allowed_tools = ['mail__send_email']\nrequire_approval_for_tools = ['mail__send_email']\n\
     [approvals]\nroles = ['approver']\n";
 
-/// The mail server of an application that only asks.
+/// A mail server that is never called: the application only asks for approvals.
 struct Unused;
 
 #[async_trait]
@@ -542,7 +542,7 @@ fn killed(app: &Path, file: &Path) {
     assert_eq!(left.execute(ended, []).unwrap(), 1);
 }
 
-/// A call of a process that was killed is closed by both doors: at each command on the store of the data folder, and by
+/// A call of a process that was killed is closed in two ways: at each command on the store of the data folder, and by
 /// `store sweep` on a store of a service, which no other command sweeps.
 #[tokio::test]
 async fn a_call_of_a_killed_process_is_swept_through_both_doors() {

@@ -1,7 +1,7 @@
 //! This library in the comparison of crashes: a conversation that a worker continues, with its store in a file.
 //!
-//! `crash ask RUN TIMES`, `crash recover RUN`, `crash wait RUN`, `crash decide RUN`; the variables `WORLD` and `DATA` name
-//! the server of refunds and the folder. Each line of the output is JSON for the harness.
+//! `crash ask RUN TIMES`, `crash recover RUN`, `crash wait RUN`, `crash decide RUN`; the variables `WORLD` and `DATA`
+//! name the server of refunds and the folder. Each line of the output is JSON for the harness.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -235,7 +235,8 @@ impl ModelClient for Broken {
     }
 }
 
-/// A model whose client panics: when it is asked for its name, when it is called, while it is polled, when it is dropped.
+/// A model whose client panics: when it is asked for its name, when it is called, while it is polled, when it is
+/// dropped.
 struct Panics(&'static str);
 
 impl Panics {

@@ -200,8 +200,8 @@ async fn a_graph_that_nobody_decides_expires_with_its_call() {
     }
 }
 
-/// The call of a child needs two people. They are counted on the call of the graph, and each of their approvals is in the
-/// chain of the child, too.
+/// The call of a child needs two people. They are counted on the call of the graph, and each of their approvals is in
+/// the chain of the child, too.
 #[tokio::test]
 async fn a_childs_call_that_needs_two_people_waits_for_both() {
     let rules = "require_approval_for_tools = ['notes__count']\n[approvals.tools.notes__count]\nrequired = 2";

@@ -121,7 +121,7 @@ async fn a_graph_has_a_budget_of_its_own() {
     for (rules, expected, next) in [
         ("", vec![Ok, Ok, Ok], Ok),
         ("[budgets.graphs.researcher]\ncalls = 2", vec![Ok, Ok, No], Ok),
-        // The least of both counts.
+        // The lower of the two limits applies.
         ("[budgets.run]\ncalls = 2\n[budgets.graphs.researcher]\ncalls = 10", vec![Ok, No, No], No),
         ("[budgets.run]\ncalls = 10\n[budgets.graphs.researcher]\ncalls = 1", vec![Ok, No, No], Ok),
         // The calls of the last turn still run.

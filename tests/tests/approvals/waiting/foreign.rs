@@ -1,4 +1,5 @@
-//! A decider of another tenant, at every door: the answer is that for a call that does not exist, and operators are told.
+//! A decider of another tenant, at every door: the answer is that for a call that does not exist, and operators are
+//! told.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,5 @@
-//! A run that is restored under another policy is held to both: no verdict, budget, limit or label is wider than it was.
+//! A run that is restored under another policy is held to both: no verdict, budget, limit or label is wider than it
+//! was.
 
 use super::*;
 use tests::Shown as _;

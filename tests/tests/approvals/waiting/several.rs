@@ -121,7 +121,7 @@ async fn one_denial_ends_the_call() {
         let store = Arc::new(MemoryStore::new());
         let run = suspended(&runner(&two(), &store), ada()).await;
         assert!(approve(&run, &grace()).await.expect("it counts").approvals().is_some());
-        // A person who approved may think better of it.
+        // A person who approved may change their mind.
         let denied = run.resume_shown("person", ApprovalDecision::Deny(None), &by(denier)).await.expect("it waits");
         assert_eq!((denied.outcome(), denied.executed()), (Outcome::ApprovalDenied, false));
         let expected = [noted("grace", 1, 2), (denier.to_owned(), "denied", None, None)];

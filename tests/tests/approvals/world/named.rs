@@ -111,8 +111,8 @@ async fn a_name_that_cannot_be_looked_up_refuses_nothing() {
     }
 }
 
-/// An edit corrects arguments that have become wrong. The approver has seen no statement and no name for the new ones, so
-/// nothing is compared.
+/// An edit corrects arguments that have become wrong. The approver has seen no statement and no name for the new ones,
+/// so nothing is compared.
 #[tokio::test]
 async fn an_edit_that_repairs_a_call_counts() {
     let (rig, titles) = (Rig::new(), Titles::default());

@@ -218,7 +218,8 @@ async fn wire(
 
 const WIRES: &str = "require_approval_for_tools = ['world__wire']";
 
-/// A conversation whose call waits, and whose model then gives this answer. Meanwhile a call with the same arguments got an unknown outcome.
+/// A conversation whose call waits, and whose model then gives this answer. Meanwhile a call with the same arguments
+/// got an unknown outcome.
 async fn with_a_twin(rig: &Rig, then: Option<ScriptedTurn>) -> (Conversation, Question) {
     let wires = ScriptedTurn::call("c1", "world__wire", r#"{"account":"a-1"}"#);
     let turns: Vec<_> = [wires].into_iter().chain(then).collect();

@@ -131,8 +131,8 @@ impl DynamicHandler for Unlocks {
     }
 }
 
-/// No sentence can name a sensitive argument: `#[tool]` refuses it (`tests/ui/attribute`), and so does the catalog. A unit
-/// test of `redact` holds that it would be masked.
+/// No sentence can name a sensitive argument: `#[tool]` refuses it (`tests/ui/attribute`), and so does the catalog. A
+/// unit test of `redact` holds that it would be masked.
 #[test]
 fn a_sentence_with_a_sensitive_argument_is_refused() {
     let schema = json!({"type": "object", "properties": {"door": {"type": "string"}, "pin": {"type": "string"}}});

@@ -197,7 +197,7 @@ async fn drive(runner: ToolRunner) {
     drop(driven.await);
 }
 
-/// Every call that began to wait waits still, or its end was noticed. Every unknown outcome was noticed.
+/// Every call that began to wait still waits, or its end has a notice. Every unknown outcome has a notice.
 async fn is_whole(processes: &Processes, what: &str) {
     let store: &MemoryStore = &processes.store;
     let kinds = kinds(processes).await;
@@ -255,8 +255,8 @@ async fn no_door_leaves_a_change_without_its_notice() {
     }
 }
 
-/// The acknowledgement of a write is lost. If it is that of the suspension, the process withdraws it. The notice that the
-/// call waits was written.
+/// The acknowledgement of a write is lost. If it is that of the suspension, the process withdraws it. The notice that
+/// the call waits was written.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_withdrawn_does_not_wait_any_more() {
     let mut withdrawn = 0;

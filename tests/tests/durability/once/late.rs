@@ -12,7 +12,7 @@ use tool_runtime::{Outcome, Reconciled, Run, ToolCall, ToolCatalog};
 use super::{Rig, call, of};
 
 /// A person approved a second call although the first one's outcome is unknown, and states while it runs that the first
-/// one took effect. The second call fails: the effect stays had.
+/// one took effect. The second call fails: the effect still counts as done.
 #[tokio::test]
 async fn what_a_person_states_while_a_second_call_runs_is_kept() {
     let rig = Rig::new();
@@ -56,7 +56,7 @@ async fn a_failed_second_attempt_does_not_free_the_key() {
     assert_eq!(records.iter().map(|record| record.outcome).collect::<Vec<_>>(), [Outcome::OutcomeUnknown]);
     let third = rig.run("run-2", "ada").exec(send("c2")).await;
     assert_eq!((third.outcome(), rig.shared.effects()), (Outcome::ApprovalRequired, 2), "{}", third.to_model());
-    // A first attempt that fails frees it, as ever.
+    // A first attempt that fails frees it, as usual.
     let other = ToolCall::text("d1", "once__send", r#"{"payment":"p-2"}"#);
     assert_eq!(rig.run("run-2", "ada").exec(other).await.outcome(), Outcome::ExecutionError);
     assert_eq!(rig.effects().await, 1);

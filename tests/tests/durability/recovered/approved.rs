@@ -195,8 +195,8 @@ fn a_worker_that_takes_over() {
     });
 }
 
-/// A conversation that was saved while its call waited, and the question of the call. Another process let the call run, and
-/// died.
+/// A conversation that was saved while its call waited, and the question of the call. Another process let the call run,
+/// and died.
 fn decided_elsewhere(rig: &Rig) -> (SavedConversation, Question) {
     let saved = runtime().block_on(async {
         let mut conversation = rig.asked().await;

@@ -143,8 +143,8 @@ fn a_policy_that_denies_the_call_ends_it_as_unknown() {
     }
 }
 
-/// Another definition can give the call other effective arguments, so a sweep leaves the call. A run that makes its call
-/// again finds it by its key.
+/// Another definition can give the call other effective arguments, so a sweep leaves the call. A run that makes its
+/// call again finds it by its key.
 #[test]
 fn a_tool_of_another_definition_continues_its_own_call_only() {
     for tool in ["keyed", "again"] {

@@ -1,5 +1,5 @@
-//! Calls that borrow a connection of their run, and whose process died: a sweep has no connections, and a broker can fail
-//! for a moment.
+//! Calls that borrow a connection of their run, and whose process died: a sweep has no connections, and a broker can
+//! fail for a moment.
 
 use tool_runtime::agent::Graph;
 use tool_runtime::call::Decider;
@@ -273,8 +273,8 @@ fn a_call_that_is_left_gives_up_its_effect_key() {
     }
 }
 
-/// The broker of the worker is down when it finds that another process carried the decision out and died. The run goes
-/// on with an unknown outcome.
+/// The broker of the worker is down when it finds that another process carried the decision out and died. The run
+/// continues with an unknown outcome.
 #[test]
 fn a_run_does_not_wait_for_a_call_whose_process_is_gone() {
     let rig = Rig { asks: true, ..Rig::new("linked", Dies::After) };

@@ -62,8 +62,8 @@ async fn open(rig: &Rig) -> Vec<(String, bool)> {
     open
 }
 
-/// A worker has the run and is stopped inside the call of a graph, longer than the call's lease and shorter than its own.
-/// Sweeps of other processes leave the calls to it. The next worker closes both.
+/// A worker has the run and is stopped inside the call of a graph, longer than the call's lease and shorter than its
+/// own. Sweeps of other processes leave the calls to it. The next worker closes both.
 #[test]
 fn a_call_inside_a_graph_is_left_to_the_owner_of_the_run() {
     for tool in ["keyed", "plain"] {

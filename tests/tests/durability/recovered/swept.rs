@@ -245,7 +245,8 @@ fn a_call_of_a_run_in_the_queue_is_left_to_a_worker() {
     });
 }
 
-/// The run waits in the queue, and a service that let its call run died: the sweep wakes the run, and a worker continues it.
+/// The run waits in the queue, and a service that let its call run died: the sweep wakes the run, and a worker
+/// continues it.
 #[test]
 fn a_run_that_waits_is_woken_for_its_call() {
     every(|rig, dies| {

@@ -1,5 +1,5 @@
 //! A settlement by a person of another tenant, at every door: the answer is that for a call that does not exist, and
-//! operators read of it.
+//! the attempt is reported to operators.
 
 use std::sync::Mutex;
 
@@ -90,15 +90,15 @@ async fn a_settlement_of_another_tenant_is_reported_at_every_door() {
                 Ok(Outcome::Cancelled),
                 "{door}"
             );
-            // A settled outcome is none of a stranger's knowledge either, and is not reported any more.
+            // A stranger does not learn of a settled outcome either, and the attempt is not reported any more.
             assert_eq!(refusal(&runner, door, "c1", &stranger).await, unknown, "{door}");
             assert_eq!(told.lock().expect("a list").len(), 21, "{door}");
         }
     }
 }
 
-/// Two tenants have runs and calls of the same ids. A person who settles the call of their own tenant twice did not attempt
-/// to settle the other one.
+/// Two tenants have runs and calls of the same ids. A person who settles the call of their own tenant twice did not
+/// attempt to settle the other one.
 #[tokio::test]
 async fn equal_ids_of_two_tenants_are_not_mixed_up() {
     let rig = Rig::new();

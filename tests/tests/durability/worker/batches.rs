@@ -95,8 +95,8 @@ async fn a_refused_decision_leaves_all_calls_waiting() {
     assert_eq!(queue.decide_all(&all, &grace()).await.expect("still waiting").len(), 2);
 }
 
-/// Edited arguments and values are read when they are posted, if the process of the decider has the tool and the policy.
-/// The poster gets the violations, the refusal is recorded, and no other decision of the batch has an effect.
+/// Edited arguments and values are read when they are posted, if the process of the decider has the tool and the
+/// policy. The poster gets the violations, the refusal is recorded, and no other decision of the batch has an effect.
 #[tokio::test]
 async fn an_edit_that_does_not_fit_leaves_all_calls_waiting() {
     let (worlds, questions) = waiting(World::lasting, ["batch n", "batch o"]).await;

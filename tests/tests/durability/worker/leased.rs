@@ -1,5 +1,5 @@
-//! Runs that an application continues itself: strangers, a second process, an ended lease, runs of servers and engines, and
-//! the conversation of another run.
+//! Runs that an application continues itself: strangers, a second process, an ended lease, runs of servers and engines,
+//! and the conversation of another run.
 
 use std::sync::Mutex;
 
@@ -93,8 +93,8 @@ async fn strangers_take_and_find_no_run() {
     assert_eq!(world.run_document().await, before);
 }
 
-/// A run of a server or an engine is not a conversation: `RunQueue::take` refuses it, and messages that only a worker reads
-/// are not posted to it.
+/// A run of a server or an engine is not a conversation: `RunQueue::take` refuses it, and messages that only a worker
+/// reads are not posted to it.
 #[tokio::test]
 async fn what_is_no_conversation_is_not_taken() {
     for (what, member, value) in [("served", "state", "served"), ("driven", "document", "")] {

@@ -127,8 +127,8 @@ async fn an_edit_is_noted_by_the_worker() {
     assert_eq!(counted, expected.map(|(name, given)| (name.to_owned(), given)));
 }
 
-/// The process of the second decider loses its store at each of its operations, before the operation or after it. The first
-/// approval stays, and a repeated second one counts once.
+/// The process of the second decider loses its store at each of its operations, before the operation or after it. The
+/// first approval stays, and a repeated second one counts once.
 #[tokio::test]
 async fn an_approval_survives_the_end_of_the_next_deciders_process() {
     for happens in [false, true] {

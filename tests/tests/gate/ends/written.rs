@@ -1,5 +1,5 @@
-//! Arguments as the model wrote them: what records and approvals repeat, which calls are the same, and input that is made
-//! to be slow.
+//! Arguments as the model wrote them: what records and approvals repeat, which calls are the same, and input that is
+//! made to be slow.
 
 use std::collections::BTreeMap;
 use tests::Shown as _;

@@ -226,8 +226,8 @@ async fn a_request_that_is_held_over_http() {
     is_found_again("http").await;
 }
 
-/// A tool that can find its effect, or may have it again, is asked by the server that takes the call over. That server may
-/// have another policy.
+/// A tool that can find its effect, or may have it again, is asked by the server that takes the call over. That server
+/// may have another policy.
 async fn is_found_out(tool: &str, effect: &[&str], outcome: &str) {
     for way in ["stdio", "stdio asks"] {
         is_found_out_by(way, tool, effect, outcome).await;

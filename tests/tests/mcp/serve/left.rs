@@ -70,8 +70,8 @@ async fn a_run_that_cannot_be_read_stops_no_decision_of_another() {
     }
 }
 
-/// A server was killed while it stored two calls, so the document of the run lacks one of them. An approval of that call
-/// waits for its client like any other, and is carried out once the client repeats the call.
+/// A server was killed while it stored two calls, so the document of the run lacks one of them. An approval of that
+/// call waits for its client like any other, and is carried out once the client repeats the call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_no_document_names_runs_only_for_its_client() {
     let store = Arc::new(MemoryStore::new());
@@ -111,7 +111,8 @@ async fn a_call_that_no_document_names_runs_only_for_its_client() {
     assert_eq!((sent("lost from it"), waiting(&*store).await.len()), (1, 0));
 }
 
-/// Two servers have the run of a call, because its client came back to the second one. One of them carries a decision out.
+/// Two servers have the run of a call, because its client came back to the second one. One of them carries a decision
+/// out.
 #[tokio::test(start_paused = true)]
 async fn of_two_servers_one_carries_a_decision_out() {
     let store = Arc::new(MemoryStore::new());

@@ -229,7 +229,7 @@ fn is_repeated(result: &CallToolResult) -> bool {
     texts.next().is_some_and(|text| text.text.contains("did not run a second time"))
 }
 
-/// A client of an older revision can time out without a word, and ignore the answer.
+/// A client of an older revision can time out without notice, and ignore the answer.
 #[tokio::test(start_paused = true)]
 async fn a_late_answer_is_told_to_the_same_call_once_more() {
     let store = Arc::<MemoryStore>::default();

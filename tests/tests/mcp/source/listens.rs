@@ -45,8 +45,8 @@ async fn until(_what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// The list was read as often as it had to be, and how often the server was discovered and listened to. One further list
-/// belongs to a subscription that was acknowledged after the time that the first list waits for it.
+/// The list was read as often as it had to be, and how often the server was discovered and listened to. One further
+/// list belongs to a subscription that was acknowledged after the time that the first list waits for it.
 fn once_for_each(server: &Modern, needed: usize, others: [usize; 2]) {
     let [discovered, listed, opened] = server.counts();
     assert!((needed..=needed + 1).contains(&listed), "{listed} lists, and {needed} were needed");

@@ -147,7 +147,7 @@ fn a_server_call_waits_for_its_result_until_the_user_writes() {
     // Paused: back as it is.
     let history = [ask(), paused()];
     assert_eq!(sent(&history), json!([text, call("s"), call("r"), result("r")]));
-    // The provider went on, and brought the result.
+    // The provider continued, and delivered the result.
     let history = [ask(), paused(), turn(json!([result("s"), text]), "end_turn"), ask()];
     assert_eq!(sent(&history), json!([text, call("s"), call("r"), result("r"), result("s"), text]));
     assert_eq!(losses(Format::Anthropic, &history, Some("m")), [""; 0]);

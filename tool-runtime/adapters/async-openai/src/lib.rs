@@ -63,8 +63,8 @@ pub fn response_tools(run: &Run) -> Result<Vec<Tool>, EncodeError> {
     tools(Format::OpenAiResponses, run)
 }
 
-/// Reads a response of Chat Completions with the rules of tool-runtime's decoder: a response that was cut or filtered runs
-/// nothing.
+/// Reads a response of Chat Completions with the rules of tool-runtime's decoder: a response that was cut or filtered
+/// runs nothing.
 #[must_use]
 pub fn decode_chat(response: &CreateChatCompletionResponse) -> Decoded {
     decoded(Format::OpenAiChat, response)

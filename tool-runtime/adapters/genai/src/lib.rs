@@ -1,8 +1,8 @@
 //! The tools, calls and results of [tool-runtime](https://docs.rs/tool-runtime) in the types of
 //! [genai](https://docs.rs/genai).
 //!
-//! genai keeps the requests and the history: [`tools`] gives it the tools of a [`Run`], [`decode`] reads a response, and
-//! [`tool_response`] returns a result. The run's gate decides, runs, redacts and records each call.
+//! genai keeps the requests and the history: [`tools`] gives it the tools of a [`Run`], [`decode`] reads a response,
+//! and [`tool_response`] returns a result. The run's gate decides, runs, redacts and records each call.
 //!
 //! ```
 //! use genai::chat::{ChatMessage, ChatRequest, ChatResponse};
@@ -45,8 +45,8 @@ pub fn tools(run: &Run) -> Vec<Tool> {
     run.catalog().specs().map(tool).collect()
 }
 
-/// Reads the text, the reasoning and the calls of a response. If it was cut or filtered, none of its calls is complete: the
-/// gate refuses and records each.
+/// Reads the text, the reasoning and the calls of a response. If it was cut or filtered, none of its calls is complete:
+/// the gate refuses and records each.
 #[must_use]
 pub fn decode(response: &ChatResponse) -> Decoded {
     let part = |part: &ContentPart| match part {

@@ -221,7 +221,8 @@ impl Workflow for Engine<'_> {
         }
         let arrived = arriving.next().await;
         drop(arriving);
-        // No question is open while the input is applied, or once the workflow was cancelled: a second answer gets a 404.
+        // No question is open while the input is applied, or once the workflow was cancelled: a second answer gets a
+        // 404.
         context.set(WAITING, Json(Waiting::new()));
         let (at, brought) = arrived?.ok_or_else(|| terminal(500, "not_pending"))?;
         if let (Some(Json(Delivered { brought: Some(brought), .. })), Some((question, refused))) =

@@ -36,8 +36,8 @@ pub(crate) fn promise(question: &Question, refused: u32) -> String {
     }
 }
 
-/// The value of a promise: the answer to its question, and the invocation that brought it. Of two invocations at the same
-/// time, one resolves the promise, and the other one finds out that it did not.
+/// The value of a promise: the answer to its question, and the invocation that brought it. Of two invocations at the
+/// same time, one resolves the promise, and the other one finds out that it did not.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Delivered {
@@ -80,8 +80,8 @@ impl Brought {
 /// if it refuses the decision, the call keeps waiting for another one.
 ///
 /// A decision that comes too late, comes twice, or answers a question that was replaced is recorded in the store of the
-/// runner ([`ToolRunner::record_late`]). At the moment when the call expires, either the decision or the timer counts: a
-/// decision that was taken reaches the gate, which records it and decides by the time whether it still has an effect.
+/// runner ([`ToolRunner::record_late`]). At the moment when the call expires, either the decision or the timer counts:
+/// a decision that was taken reaches the gate, which records it and decides by the time whether it still has an effect.
 ///
 /// A call that needs several approvals gets one at a time: a second approval that is brought before the workflow has
 /// processed the first is refused with 409, and can be brought again.
@@ -172,7 +172,8 @@ pub(crate) async fn close(
     Ok(context.peek(&name).await?.and_then(|kept| kept.brought))
 }
 
-/// Closes questions at the end of a workflow. Returns the decisions that were brought to them before: they have no effect.
+/// Closes questions at the end of a workflow. Returns the decisions that were brought to them before: they have no
+/// effect.
 pub(crate) async fn without_effect(
     context: &impl Promises,
     open: &[(Question, u32)],

@@ -1,4 +1,5 @@
-//! Decisions on calls of the store: posted to the run and waited for, or carried out here if no other process has the run.
+//! Decisions on calls of the store: posted to the run and waited for, or carried out here if no other process has the
+//! run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -222,8 +223,8 @@ enum PostState {
     Posted,
     /// The call has begun.
     Running,
-    /// The call is that of a graph, which now waits with its next call; or its arguments were edited, and other deciders
-    /// have to approve it.
+    /// The call is that of a graph, which now waits with its next call; or its arguments were edited, and other
+    /// deciders have to approve it.
     Waits,
     /// It was invalid, and the call still waits.
     Refused(Box<DecisionRecord>),

@@ -52,7 +52,8 @@ impl LocatedCall {
     }
 }
 
-/// Returns the calls of the data folder, and those of the tenant in the store. Calls that cannot be read fail the command.
+/// Returns the calls of the data folder, and those of the tenant in the store. Calls that cannot be read fail the
+/// command.
 pub(super) async fn all(cli: &Cli<'_>) -> Result<(Vec<LocatedCall>, Exit), Failure> {
     let (mut found, mut exit) = (of_documents(cli)?, Exit::Done);
     if let Some(store) = cli.existing_store().await? {
@@ -62,7 +63,8 @@ pub(super) async fn all(cli: &Cli<'_>) -> Result<(Vec<LocatedCall>, Exit), Failu
     Ok((found, exit))
 }
 
-/// Returns the call that an id names: a call, its question, `PLACE/CALL`, or a conversation or run with one waiting call.
+/// Returns the call that an id names: a call, its question, `PLACE/CALL`, or a conversation or run with one waiting
+/// call.
 ///
 /// Reads the runs of the store that the id can name, and all waiting calls only if it names none of those runs.
 pub(crate) async fn find(cli: &Cli<'_>, id: &str) -> Result<LocatedCall, Failure> {

@@ -1,4 +1,4 @@
-//! Files of records, one a line.
+//! Files of records, one per line.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};

@@ -1,4 +1,4 @@
-//! `audit purge`, `audit erase` and `audit hold`: what leaves the store, and what may not.
+//! `audit purge`, `audit erase` and `audit hold`: removals from the store, and the holds that prevent them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,8 +48,8 @@ pub(crate) struct Purge {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Hold {
-    /// Put a legal hold on a run, on the runs of --principal (in --tenant, or in every tenant), or on all runs of --tenant:
-    /// they are neither purged nor erased
+    /// Put a legal hold on a run, on the runs of --principal (in --tenant, or in every tenant), or on all runs of
+    /// --tenant: they are neither purged nor erased
     Add {
         /// Hold this run
         #[arg(long, value_name = "ID")]
@@ -126,8 +126,8 @@ pub(super) async fn erase(cli: &Cli<'_>, no_tenant: bool, by: &By) -> Result<Exi
     Err(Failure::failed("some runs were kept: remove the reasons above, then erase again").code(why))
 }
 
-/// Returns the tenant whose data is erased. The command has to name it: an erasure in the wrong tenant would succeed and
-/// erase nothing.
+/// Returns the tenant whose data is erased. The command has to name it: an erasure in the wrong tenant would succeed
+/// and erase nothing.
 fn erased_tenant(tenant: Option<Arc<str>>, is_named: bool, no_tenant: bool) -> Result<Option<Arc<str>>, Failure> {
     match (tenant, no_tenant) {
         (_, true) if is_named => Err(Failure::usage("name --tenant ID or --no-tenant, and not both")),

@@ -9,7 +9,7 @@ use tool_runtime::wire::{Format, Message};
 use crate::exit::Failure;
 use crate::{input, terminal};
 
-/// The most bytes of all files together, as the library takes them.
+/// The maximum size of all files together, in bytes; the library has the same limit.
 const MAX_BYTES: usize = 20 * 1024 * 1024;
 
 /// The message for a file of a type that no provider reads.

@@ -36,8 +36,8 @@ impl Keyboard {
         terminal::end_line();
         let Some(mut editor) = self.editor.take().or_else(editor) else { return Line::End };
         let (question, initial) = (question.to_owned(), initial.to_owned());
-        // A terminal without editing leaves Ctrl-C to the signal. The editor replaces the handler of the signal while it
-        // reads, and puts back the one that it found. The first poll installs ours, so it comes before the editor:
+        // A terminal without editing leaves Ctrl-C to the signal. The editor replaces the handler of the signal while
+        // it reads, and puts back the one that it found. The first poll installs ours, so it comes before the editor:
         // otherwise the program could be without it after the first line.
         let mut interrupt = pin!(tokio::signal::ctrl_c());
         if poll_fn(|cx| Poll::Ready(interrupt.as_mut().poll(cx).is_ready())).await {

@@ -16,7 +16,7 @@ const HELP: &str = "\
    Ctrl-C  interrupts a turn, or the wait for a decision
 Every other line is a message for the model. A message that begins with a slash is typed with a space before it.";
 
-/// Says what answers, under which policy, and how to leave.
+/// Prints the model that answers, the policy, and how to leave.
 pub(super) fn greet(cli: &Cli<'_>, talk: &Talk<'_>, endpoint: &Endpoint) {
     let (app, settings) = (cli.app, &cli.settings);
     let model = endpoint.model.as_deref().unwrap_or_default();
@@ -55,7 +55,7 @@ enum Typed<'l> {
     Help,
     Tools,
     Quit,
-    /// It looks like a command, and is none.
+    /// It looks like a command, and is not one.
     Unknown(&'l str),
     Message(&'l str),
 }
@@ -76,7 +76,7 @@ impl<'l> Typed<'l> {
     }
 }
 
-/// Reads messages until the person leaves. Where a call waits for another decider or its client, it waits too.
+/// Reads messages until the person leaves. While a call waits for another decider or its client, the loop waits, too.
 pub(super) async fn prompt_loop(talk: &mut Talk<'_>) -> Result<(), Failure> {
     loop {
         if talk.is_waiting() && !talk.paused {

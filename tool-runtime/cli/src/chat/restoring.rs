@@ -38,7 +38,7 @@ enum News {
 
 impl Talk<'_> {
     /// Waits until a call is decided or answered elsewhere, or expires, and lets the conversation continue. Ctrl-C ends
-    /// the wait, and pauses.
+    /// the wait, and pauses the conversation.
     pub(super) async fn await_decision(&mut self) -> Result<(), Failure> {
         let Some(news) = interruptible(self.news()).await else {
             self.paused = true;

@@ -330,7 +330,7 @@ impl<'c> Talk<'c> {
     }
 }
 
-/// The failure for an invalid `--schema`.
+/// The failure for an invalid `--answer-schema`.
 pub(super) fn invalid_schema(problems: &[Problem]) -> Failure {
     let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
     Failure::usage(format!("this is not a schema for answers: {}", problems.join("; "))).code("schema")

@@ -1,5 +1,5 @@
-//! The accounts of the configuration file: `[mcp.connections.KIND]`. A token is read when a call needs it, from a variable
-//! of the environment or from a command, and is in no file.
+//! The accounts of the configuration file: `[mcp.connections.KIND]`. A token is read when a call needs it, from a
+//! variable of the environment or from a command, and is in no file.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;

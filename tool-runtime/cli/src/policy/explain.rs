@@ -40,7 +40,7 @@ struct Stage {
     name: &'static str,
     #[serde(flatten)]
     decided: Rule,
-    /// Other rules that deny the call or ask for an approval.
+    /// Other rules that deny the call or require an approval.
     also: Vec<Rule>,
 }
 
@@ -72,7 +72,7 @@ struct Explained<'a> {
     /// How many different deciders have to approve the call, if the policy requires several.
     #[serde(skip_serializing_if = "Option::is_none")]
     required_approvals: Option<u32>,
-    /// The notices about its calls, if the policy asks for them.
+    /// The notices about its calls, if the policy enables them.
     #[serde(skip_serializing_if = "Option::is_none")]
     notices: Option<Noticed>,
     /// The reason why no call can run, even if all stages allow it.

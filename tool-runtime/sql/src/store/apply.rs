@@ -108,8 +108,8 @@ pub(super) async fn apply(connection: &mut Connection, work: &mut Work, now: Tim
     Ok(written)
 }
 
-/// Runs a write over what its transaction read, and adds the rows to write. Without a connection, which a transaction of
-/// several writes does not give, it refuses what takes more statements.
+/// Runs a write over what its transaction read, and adds the rows to write. A transaction of several writes passes no
+/// connection; a change that needs further statements is then refused.
 pub(super) async fn change(
     connection: Option<&mut Connection>,
     work: &mut Work,
@@ -162,11 +162,11 @@ pub(super) async fn change(
     Ok(written)
 }
 
-/// The kinds of the documents of a run that leave when it is closed.
+/// The kinds of the documents of a run that are removed when the run is closed.
 const OF_RUN: &str = "('call', 'waiting', 'decided', 'post', 'notice')";
 
-/// Closes a run, if no call of it is open, and removes its calls. With the end of its chain, removes its records, if it ends
-/// there.
+/// Closes a run, if no call of it is open, and removes its calls. With `end`, it also removes the records of the run,
+/// if their chain ends there.
 async fn close(connection: &mut Connection, run: &str, end: Option<Chain>) -> Result<(), Failed> {
     let open = "SELECT number FROM tool_runtime_documents \
                 WHERE space IN ('call', 'waiting') AND scope = $1 AND due IS NOT NULL LIMIT 1";
@@ -240,8 +240,8 @@ pub(super) fn queued(document: &StoredDocument) -> [Value; 2] {
     [Value::Text(lane), Value::Int(document.leased_until().map(micros_from))]
 }
 
-/// Appends records, each to the chain of its run. `seen` has the ends of chains that were read, and `chains` those whose
-/// records were removed.
+/// Appends records, each to the chain of its run. `seen` has the ends of chains that were read, and `chains` those
+/// whose records were removed.
 async fn append(
     mut connection: Option<&mut Connection>,
     seen: &BTreeMap<String, Chain>,

@@ -118,8 +118,8 @@ impl From<&str> for Value {
     }
 }
 
-/// An argument that has the values of a column: for statements of PostgreSQL, whose text does not depend on the number of
-/// rows.
+/// An argument that has the values of a column: for statements of PostgreSQL, whose text does not depend on the number
+/// of rows.
 #[cfg(feature = "postgres")]
 pub(super) enum Array {
     Ints(Vec<Option<i64>>),

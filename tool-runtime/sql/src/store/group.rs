@@ -28,8 +28,8 @@ enum Fate {
     Apart,
 }
 
-/// Executes writes, no two of which need the same lock. `kept` is the connection of the worker's transaction before: each
-/// return to the pool costs a round trip.
+/// Executes writes, no two of which need the same lock. `kept` is the connection of the worker's transaction before:
+/// each return to the pool costs a round trip.
 pub(super) async fn write(shared: &Arc<Shared>, mut batch: Batch, kept: &mut Option<Connection>) {
     let end = Instant::now() + shared.patience;
     let mut fates: Vec<_> = batch.jobs.iter().map(|_| Fate::Apart).collect();
@@ -64,7 +64,7 @@ fn apart(shared: &Arc<Shared>, mut batch: Batch, end: Instant, mut unsure: Optio
     });
 }
 
-/// Executes writes in one transaction. After an error, `is_unsure` tells whether it may be committed all the same.
+/// Executes writes in one transaction. After an error, `is_unsure` is `true` if it may be committed nevertheless.
 async fn in_one(
     shared: &Arc<Shared>,
     jobs: &mut [Job],

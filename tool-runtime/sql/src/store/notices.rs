@@ -21,7 +21,7 @@ const WINDOW: Duration = Duration::from_millis(10);
 pub(super) struct Notices {
     /// A notice was sent less than [`WINDOW`] ago.
     is_open: AtomicBool,
-    /// There is something new since then.
+    /// A document has changed since then.
     is_due: AtomicBool,
 }
 
@@ -40,7 +40,7 @@ impl Notices {
     }
 }
 
-/// Sends what has come in since the last notice, until nothing has.
+/// Sends a notice for the changes since the last one, until there are none.
 async fn merged(shared: Arc<Shared>) {
     let notices = &shared.notices;
     loop {

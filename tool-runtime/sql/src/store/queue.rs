@@ -11,7 +11,7 @@ use crate::store::apply::Work;
 /// The maximum number of writes that wait or run.
 const MAX_OPEN: usize = 4096;
 
-/// So many waiting writes get another worker.
+/// The number of waiting writes from which another worker starts.
 const MANY: usize = 8;
 
 /// A queued write.
@@ -61,8 +61,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether there are writes for one more worker. That worker is counted from now on. Few writes wait for the workers
-    /// that there are, and share a transaction.
+    /// Whether there are writes for one more worker. That worker is counted from now on. A few writes start no worker:
+    /// they wait, and share a transaction.
     pub(super) fn hire(&self, most: usize) -> bool {
         let mut state = self.state();
         let least = if state.workers == 0 { 1 } else { MANY };

@@ -24,7 +24,7 @@ const MOST_ROWS: usize = 100;
 /// Rows to insert or to remove, of one table.
 struct Change {
     table: &'static str,
-    /// The columns that the rows have. Those of rows to remove name them.
+    /// The columns of the rows; for rows to remove, those of their key.
     columns: &'static str,
     /// The columns among them that are numbers.
     #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "the types of arrays"))]

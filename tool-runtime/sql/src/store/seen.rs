@@ -1,4 +1,4 @@
-//! [`Seen`]: what the writes of a transaction read before they run.
+//! [`Seen`]: the rows that the writes of a transaction read before they run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl Needs {
         self.documents.extend(keys);
     }
 
-    /// Adds what a write needs.
+    /// Adds the rows that a write needs.
     pub(super) fn add(&mut self, work: &Work) {
         match work {
             Work::Append(record) => drop(self.appended.insert(clipped(record.run_id()))),
@@ -36,7 +36,7 @@ impl Needs {
     }
 }
 
-/// The documents of the writes, and of their runs the ends of the chains.
+/// The documents of the writes, and the ends of the chains of their runs.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) found: Found,

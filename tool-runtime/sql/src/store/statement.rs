@@ -60,8 +60,8 @@ pub(super) const CHAIN: &str = "chain";
 pub(super) const MARK: &str = "mark";
 
 /// Reads documents by their keys, the parts of the runs among them, the ends of chains, and the marks of runs, in one
-/// statement for any number of them. Each row is found by its key, however small the table was when the plan was made: a
-/// limit and the offset rule out a join with the whole table, and the order an index that has only a part of the key.
+/// statement for any number of them. Each row is found by its key, however small the table was when the plan was made:
+/// a limit and the offset rule out a join with the whole table, and the order an index that has only a part of the key.
 #[cfg(feature = "postgres")]
 pub(super) const SEEN: &str = "\
     SELECT found.space, found.scope, found.id, found.body, found.parts, NULL::bigint \

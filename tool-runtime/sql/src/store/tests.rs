@@ -1,4 +1,5 @@
-//! SQLite, with real files and their failures. The tests with a PostgreSQL server are in `tests/tests/postgres/main.rs`.
+//! SQLite, with real files and their failures. The tests with a PostgreSQL server are in
+//! `tests/tests/postgres/main.rs`.
 
 #![cfg(feature = "sqlite")]
 

@@ -102,7 +102,7 @@ async fn together(shared: &Arc<Shared>, jobs: &mut [Job]) -> Option<Vec<Result<(
     let unsure = unsure?;
     match kept(shared, &unsure).await {
         Ok(true) => {
-            // Only SQLite takes several writes into one transaction, and it has nobody to notify.
+            // Only SQLite executes several writes in one transaction here, and it notifies no other process.
             if unsure.wakes {
                 shared.wake();
             }
@@ -170,8 +170,8 @@ async fn look(shared: &Shared, written: &WrittenRows) -> Result<bool, sqlx::Erro
     kept
 }
 
-/// Executes a write in its own transaction, and repeats it until `end` while the connection breaks. `unsure` is the write
-/// of an earlier attempt whose commit was not acknowledged.
+/// Executes a write in its own transaction, and repeats it until `end` while the connection breaks. `unsure` is the
+/// write of an earlier attempt whose commit was not acknowledged.
 pub(super) async fn alone(
     shared: &Arc<Shared>,
     work: &mut Work,
@@ -279,8 +279,8 @@ pub(super) async fn begin(
         }
     };
     // The server's own settings may be stricter, but not laxer. The server ends the transaction of a stopped worker, so
-    // that other transactions wait for it no longer than this. A plan that was made while a table was small must not scan
-    // it later.
+    // that other transactions wait for it no longer than this. A plan that was made while a table was small must not
+    // scan it later.
     let sql = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; \
          SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') \

@@ -5,7 +5,7 @@ use rhai::Dynamic;
 
 /// The maximum size of a variable, in bytes.
 const BYTES: usize = 1 << 20;
-/// The maximum length of a member's name, in bytes. Each copy of a map has the names again.
+/// The maximum length of a member's name, in bytes. Each copy of a map repeats the names.
 const NAME: usize = 256;
 /// The maximum nesting of a variable: comparing, printing and dropping it takes a stack as deep.
 const DEPTH: usize = 64;

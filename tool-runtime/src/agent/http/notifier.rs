@@ -52,7 +52,7 @@ const MOST_REPORTED: usize = 1024;
 /// Sends the notices of a store to a webhook, with the headers and signatures of
 /// [Standard Webhooks](https://www.standardwebhooks.com/).
 ///
-/// The policy's table `notices` asks for notices. Each is sent until it is answered with a 2xx status in time, at most
+/// The policy's table `notices` enables notices. Each is sent until it is answered with a 2xx status in time, at most
 /// ten times in about three days, with growing waits that a receiver can extend with `retry-after`. Every attempt has
 /// the same `webhook-id`: a receiver may get a notice more than once. Several processes may send the notices of one
 /// store; each notice is sent by one of them at a time. Redirects are not followed, and bodies of answers are not read.
@@ -206,7 +206,8 @@ impl Notifier {
     }
 }
 
-/// Keeps an error about one notice for the end of the round, so that the others are sent. Any other error ends the round.
+/// Keeps an error about one notice for the end of the round, so that the others are sent. Any other error ends the
+/// round.
 fn of_one<T>(search: &mut Search, result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match result {
         Err(error @ (StoreError::Corrupt(_) | StoreError::Panicked)) => {

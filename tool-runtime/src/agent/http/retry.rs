@@ -45,7 +45,8 @@ impl Retries {
     }
 }
 
-/// Returns a random part of a wait, between its half and all of it: attempts that failed together do not return together.
+/// Returns a random part of a wait, between its half and all of it: attempts that failed together do not return
+/// together.
 pub(super) fn spread(full: Duration) -> Duration {
     let random = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
     full.mul_f64(0.5 + random / 2.0)

@@ -221,8 +221,8 @@ pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut Conversatio
     }
 }
 
-/// Finds the queued calls of a restored conversation that wait in the store: the previous process was killed after a call
-/// was suspended and before it saved. A decision on it can have been posted since.
+/// Finds the queued calls of a restored conversation that wait in the store: the previous process was killed after a
+/// call was suspended and before it saved. A decision on it can have been posted since.
 pub(in crate::agent) async fn look_for_waiting(run: &Run, state: &mut ConversationState) -> Result<(), StoreError> {
     for at in 0..state.open.len() {
         let Some(slot) = state.open.get(at) else { break };

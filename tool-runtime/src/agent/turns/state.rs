@@ -245,7 +245,7 @@ impl Slot {
 
     /// Returns the kind of the placeholder result for a call without a result; the only place that decides it. Only a
     /// call that never reached the gate, or whose tool has no effect, can be called again without harm. A client may
-    /// have executed a call that it was asked for.
+    /// have executed a call that was sent to it.
     pub(in crate::agent) fn missing(&self) -> Missing {
         let begun = match &self.progress {
             CallState::Running => true,

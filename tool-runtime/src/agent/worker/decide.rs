@@ -79,10 +79,10 @@ impl RunQueue {
     /// ```
     ///
     /// # Errors
-    /// As [`decide`](Self::decide), with the question whose decision was refused, `None` if the store failed. A question
-    /// occurs twice ([`ResumeError::NotWaiting`]). No worker or server has the run of a call, because an application
-    /// continues it by itself ([`ResumeError::UnknownRun`]): decide that call alone. There are more than 256 decisions
-    /// ([`StoreError::Full`]). Nothing is posted or noted then.
+    /// As [`decide`](Self::decide), with the question whose decision was refused, `None` if the store failed. A
+    /// question occurs twice ([`ResumeError::NotWaiting`]). No worker or server has the run of a call, because an
+    /// application continues it by itself ([`ResumeError::UnknownRun`]): decide that call alone. There are more than
+    /// 256 decisions ([`StoreError::Full`]). Nothing is posted or noted then.
     pub async fn decide_all(
         &self,
         decisions: &[(Arc<str>, Question, ApprovalDecision)],
@@ -116,8 +116,8 @@ impl RunQueue {
         Ok(decisions.iter().map(of).collect())
     }
 
-    /// Whether a decider may answer a question of a run, by every policy that the run is held to. Nothing is recorded; a
-    /// decider of another tenant is reported to operators.
+    /// Whether a decider may answer a question of a run, by every policy that the run is held to. Nothing is recorded;
+    /// a decider of another tenant is reported to operators.
     ///
     /// # Errors
     /// As [`decide`](Self::decide), except that the posts are not checked.
@@ -222,7 +222,8 @@ impl RunQueue {
         let id = question.call_id();
         let filter = RecordFilter { run_id: Some(run_id.into()), call_id: Some(id.clone()), ..RecordFilter::default() };
         let mut found = self.store().pending_calls(&filter).await?;
-        // A refused decision is recorded with the call that it may have been about. Run ids can be equal in two tenants.
+        // A refused decision is recorded with the call that it may have been about. Run ids can be equal in two
+        // tenants.
         let place =
             |is_it: &dyn Fn(&PendingCall) -> bool| found.iter().position(|found| found.as_ref().is_ok_and(is_it));
         let asks = place(&|call| call.question() == *question);

@@ -22,10 +22,10 @@ const LEASE: Duration = Duration::from_secs(30);
 /// A run that this process continues in place of a worker, under a lease that is renewed until the value is dropped.
 ///
 /// [`RunQueue::take`] takes a run from the store, [`RunQueue::begin`] adds a new one.
-/// [`accept_posts`](Self::accept_posts) applies what other processes posted in the meantime, [`receive`](Self::receive)
-/// takes a request and saves the conversation after each step, [`release`](Self::release) gives the run back. If this
-/// process dies, another one takes the run once the lease has ended, and continues after the last step. A write of this
-/// process after that fails with [`StoreError::Fenced`].
+/// [`accept_posts`](Self::accept_posts) applies the posts of other processes, [`receive`](Self::receive) takes a
+/// request and saves the conversation after each step, [`release`](Self::release) gives the run back. If this process
+/// dies, another one takes the run once the lease has ended, and continues after the last step. A write of this process
+/// after that fails with [`StoreError::Fenced`].
 ///
 /// A service takes a run for each request, and has a [`Worker`](crate::agent::Worker) that continues runs without a
 /// request: after a decision that was posted, and when a process died during a request.
@@ -219,8 +219,8 @@ impl LeasedRun {
     /// Takes the content of one request, as [`Conversation::receive`] does, and saves the conversation before the model
     /// is asked and after each step. It emits one `done` event.
     ///
-    /// A decision that another process posted meanwhile is not part of the request: [`release`](Self::release) makes the
-    /// run due for it.
+    /// A decision that another process posted meanwhile is not part of the request: [`release`](Self::release) makes
+    /// the run due for it.
     ///
     /// # Errors
     /// The input does not fit ([`Conversation::accept`]); the conversation is unchanged. Another process has the run
@@ -294,8 +294,8 @@ impl LeasedRun {
     }
 
     /// Releases the run in the state of its last save. A worker takes it when its next call expires (`expires`), and as
-    /// soon as a message is posted to it; at once if there is a post that was not applied, or the request has not ended (the
-    /// state `running`). A run that is dropped and not released is free once its lease has ended.
+    /// soon as a message is posted to it; at once if there is a post that was not applied, or the request has not ended
+    /// (the state `running`). A run that is dropped and not released is free once its lease has ended.
     ///
     /// # Errors
     /// Another process has the run ([`StoreError::Fenced`]), or the store failed.

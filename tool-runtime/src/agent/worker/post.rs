@@ -37,8 +37,8 @@ struct Content {
 }
 
 /// A part of a message that the run takes as a whole or not at all. Each decision and each answer is one, so that one
-/// that does not fit any more does not take the others with it. A message of the user stays together with what came
-/// with it, because it abandons the calls that still wait.
+/// that does not fit any more does not take the others with it. A message of the user stays together with the decisions
+/// and answers of the same request, because it abandons the calls that still wait.
 #[derive(Clone)]
 struct Piece {
     key: Key,
@@ -173,8 +173,8 @@ pub(super) async fn all(queue: &RunQueue, messages: Vec<Message>) -> Result<Vec<
     }
 }
 
-/// Notes the approvals that do not suffice, and posts the rest of each message. Writes all of it, or only the records of
-/// the approval that does not count.
+/// Notes the approvals that do not suffice, and posts the rest of each message. Writes all of it, or only the records
+/// of the approval that does not count.
 fn write(contents: &[Content], transaction: &mut Transaction) -> Result<Posting, StoreError> {
     let mut planned = Vec::new();
     for (place, content) in contents.iter().enumerate() {

@@ -89,8 +89,8 @@ impl RunQueue {
         Ok(transact(self.store(), vec![key], change).await?)
     }
 
-    /// Counts the runs of all tenants that wait for workers. A worker emits the same numbers each minute as metrics, if a
-    /// subscriber records them.
+    /// Counts the runs of all tenants that wait for workers. A worker emits the same numbers each minute as metrics, if
+    /// a subscriber records them.
     ///
     /// # Errors
     /// The store failed.

@@ -1,9 +1,10 @@
 //! [`TenantRotation`]: the order in which a worker takes due runs: the tenants take turns.
 //!
-//! A poll lists the longest due runs, without their texts. If they fit into one page, they are all that is due. If there
-//! are more, the poll walks through the first runs of the tenants, from where the last poll ended: a tenant with many due
-//! runs holds no other one up. Each poll lists a bounded number of rows, also if it can take none of the runs. After a
-//! walk that took nothing, the next one comes after a second or when a run of this worker has ended.
+//! A poll lists the longest due runs, without their texts. If they fit into one page, they are all that is due. If
+//! there are more, the poll walks through the first runs of the tenants, beginning where the last poll ended, so that a
+//! tenant with many due runs does not delay the others. Each poll lists a bounded number of rows, also if it can take
+//! none of the runs. After a walk that took nothing, the next one comes after a second or when a run of this worker has
+//! ended.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -36,8 +37,8 @@ const SPREAD: usize = 8;
 
 /// The state of the rotation between the polls of a worker.
 pub(super) struct TenantRotation {
-    /// The lane behind which the next turns begin: the place at which the last walk ended, or the end of the lanes of the
-    /// tenant that had the last turn.
+    /// The lane behind which the next turns begin: the place at which the last walk ended, or the end of the lanes of
+    /// the tenant that had the last turn.
     last: Arc<str>,
     /// Whether operators know that runs of another version wait.
     is_reported: bool,
@@ -93,7 +94,7 @@ impl Unreadable {
         }
     }
 
-    /// Forgets them after a minute, because another process may have mended them.
+    /// Forgets them after a minute, because another process may have repaired them.
     fn forget(&mut self) {
         if self.since.is_some_and(|since| since.elapsed() >= TIDY_EVERY) {
             *self = Self::default();
@@ -126,7 +127,8 @@ impl Candidates {
     }
 }
 
-/// Returns a place behind all lanes of a tenant, before the next tenant: a character after the slash that ends its part.
+/// Returns a place behind all lanes of a tenant, before the next tenant: a character after the slash that ends its
+/// part.
 fn behind(tenant: &str) -> Arc<str> {
     format!("{tenant}0").into()
 }
@@ -159,7 +161,8 @@ struct Poll<'w> {
 }
 
 impl WorkerState {
-    /// Leases up to `free` runs that are due. After an error of the store, it returns the runs that it has leased already.
+    /// Leases up to `free` runs that are due. After an error of the store, it returns the runs that it has leased
+    /// already.
     pub(super) async fn take(
         &self,
         rotation: &mut TenantRotation,
@@ -238,7 +241,8 @@ impl Poll<'_> {
         None
     }
 
-    /// Gives the tenants turns, beginning after the one that had the last turn, until no place is free or no run is left.
+    /// Gives the tenants turns, beginning after the one that had the last turn, until no place is free or no run is
+    /// left.
     async fn offer(&mut self, mut tenants: Tenants) -> Result<(), StoreError> {
         self.find_full(&tenants).await?;
         tenants.values_mut().for_each(|candidates| candidates.add([]));
@@ -263,8 +267,8 @@ impl Poll<'_> {
         Ok(())
     }
 
-    /// Notes the tenants of which workers have as many runs as they may, so that their runs are not read. The transaction
-    /// that leases a run counts again.
+    /// Notes the tenants of which workers have as many runs as they may, so that their runs are not read. The
+    /// transaction that leases a run counts again.
     async fn find_full(&mut self, tenants: &Tenants) -> Result<(), StoreError> {
         let Some(most) = self.worker.taker.per_tenant else { return Ok(()) };
         let keys: Vec<_> = tenants.keys().map(|tenant| Key::slots_of(tenant)).collect();
@@ -302,13 +306,13 @@ impl Poll<'_> {
                 }
                 Ok(Leasing::Gone) => candidates.skip(),
                 Ok(Leasing::Full) => drop(self.full.insert(Arc::clone(tenant))),
-                // One run must not hold the others up.
+                // One run must not delay the others.
                 Err(error @ (StoreError::Corrupt(_) | StoreError::Newer { .. })) => {
                     tracing::warn!(run = &*run.run_id, error = error.code(), "a due run cannot be taken");
                     self.rotation.unreadable.add(run);
                 }
-                // A process that stands still may hold the slots of one tenant. A second lock that is not granted ends the
-                // poll, because each costs the whole patience of the store.
+                // A stopped process may hold the slots of one tenant. A second lock that is not granted ends the poll,
+                // because each takes the whole waiting time of the store.
                 Err(error @ StoreError::Locked(_)) if !self.is_locked => {
                     tracing::warn!(run = &*run.run_id, error = error.code(), "the runs of a tenant are locked");
                     self.is_locked = true;
@@ -320,7 +324,8 @@ impl Poll<'_> {
         Ok(false)
     }
 
-    /// Leases a run, if it is still due. `slots` is the document that counts the runs of its tenant, if there is a limit.
+    /// Leases a run, if it is still due. `slots` is the document that counts the runs of its tenant, if there is a
+    /// limit.
     async fn lease(&self, run_id: &Arc<str>, slots: Option<Key>) -> Result<Leasing, StoreError> {
         let (taker, run_id) = (self.worker.taker.clone(), Arc::clone(run_id));
         let keys = std::iter::once(Key::run(Arc::clone(&run_id))).chain(slots).collect();

@@ -66,9 +66,9 @@ impl LockChange {
         Self { pointer: pointer.into(), verdict, mark: mark.into(), message: message.into() }
     }
 
-    /// Returns the verdict by semantic versioning: `patch` if calls and results work as before; `minor` if the tool takes
-    /// or shows more than before; or `major` if valid calls are refused or mean something else, or shown values are
-    /// missing.
+    /// Returns the verdict by semantic versioning: `patch` if calls and results work as before; `minor` if the tool
+    /// takes or shows more than before; or `major` if valid calls are refused or mean something else, or shown values
+    /// are missing.
     #[must_use]
     pub const fn verdict(&self) -> &'static str {
         self.verdict.as_str()

@@ -122,7 +122,7 @@ fn shown_or_not(at: &str, verdict: LockVerdict, mark: Option<LockMark>, path: &s
     LockChange::new(at, verdict, mark, format!("`{}` {meaning}", plain(path, SHOWN)))
 }
 
-/// Whether an allowlist shows the leaf of a path. A member that it names is not looked for under `*`.
+/// Whether an allowlist shows the leaf of a path. A member that it names is not searched under `*`.
 fn shows(list: &[String], path: &str) -> bool {
     let mut left: Vec<std::str::Split<'_, char>> = list.iter().map(|path| path.split('.')).collect();
     for segment in path.split('.') {
@@ -213,7 +213,7 @@ fn reach(old: &Locked, new: &Locked, changes: &mut Changes) {
         changes.push(LockChange::new("/execution", Major, Review, message));
     }
     if old.once != new.once {
-        // Effects that were had under the old key are not known under the new one.
+        // Effects that happened under the old key are unknown under the new one.
         let told = |once: &Option<Once>| once.as_ref().map(|once| Value::from(told_once(once)));
         let message = shape::between(told(&old.once).as_ref(), told(&new.once).as_ref());
         changes.push(LockChange::new("/once", Minor, Review, message));

@@ -1,6 +1,6 @@
 //! Compares two schemas by the values that fit them, for values that are taken and for values that are shown.
 //!
-//! Bounded: a comparison looks at a number of places, and reports when there are more.
+//! The work is bounded: a comparison visits a limited number of places, and reports if there are more.
 
 mod members;
 mod shown;
@@ -95,7 +95,7 @@ pub(super) enum Use<'a> {
 enum Shift {
     Narrower,
     Wider,
-    /// Some no longer fit, and others do.
+    /// Some values no longer fit, and others fit now.
     Other,
     /// The change cannot be judged.
     Unknown,
@@ -106,7 +106,7 @@ enum Shift {
     Default,
     /// Titles, descriptions and examples.
     Text,
-    /// A keyword that no rule is known for.
+    /// An unknown keyword.
     Foreign,
     /// A difference without an effect.
     Same,

@@ -150,8 +150,8 @@ const fn plain(char: char) -> Option<&'static str> {
     })
 }
 
-/// Whether a word holds a sentence together. Such a word finds no tool, however rare it is in definitions: it only
-/// orders tools that other words found.
+/// Whether a word is a function word, such as `the`. Such a word finds no tool, however rare it is in definitions: it
+/// only orders tools that other words found.
 pub(super) fn is_function_word(word: &Word) -> bool {
     FUNCTION_WORDS.binary_search(&word.folded.as_str()).is_ok()
 }
@@ -165,8 +165,8 @@ pub(super) fn weight(word: &Word) -> f64 {
     }
 }
 
-/// Words that say a little about the wanted tool: verbs that address the assistant, questions for a person, a place or a
-/// time, and particles, as in `turn on`. Sorted.
+/// Words that say a little about the wanted tool: verbs that address the assistant, questions for a person, a place or
+/// a time, and particles, as in `turn on`. Sorted.
 const WEAK_WORDS: &[&str] = &[
     "get", "give", "help", "know", "let", "like", "look", "need", "on", "out", "please", "provide", "show", "tell",
     "use", "using", "want", "when", "where", "who",

@@ -12,7 +12,7 @@ use crate::text::pointer;
 /// Longer strings are texts that may mention ids, not ids.
 const LONGEST_ID: usize = 256;
 
-/// The most that one run keeps, in ids and in bytes of text. Later ids and texts are not evidence.
+/// The maximum that one run keeps, in ids and in bytes of text. Later ids and texts are not evidence.
 const MOST_IDS: usize = 100_000;
 const MOST_TEXT: usize = 4 << 20;
 

@@ -125,8 +125,8 @@ pub struct Authorization {
 impl Authorization {
     /// Protects the server that clients know under the address `resource`, such as `https://tools.example.org/mcp`.
     ///
-    /// `verify` returns the verified token; `None` if the token is unknown, was revoked, or has a wrong signature. It is
-    /// called for every request, so that a revoked token is refused from the next request on. A token is for this
+    /// `verify` returns the verified token; `None` if the token is unknown, was revoked, or has a wrong signature. It
+    /// is called for every request, so that a revoked token is refused from the next request on. A token is for this
     /// server alone: it is passed to no other service.
     ///
     /// # Errors

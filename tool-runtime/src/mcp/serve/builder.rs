@@ -143,22 +143,23 @@ impl McpServerBuilder {
     }
 
     /// States that no approver reaches the store of the runner: a call that would wait for a person is refused with the
-    /// error -32000 and `"code": "no_decider"`. A client that may be asked ([`ask_clients`](Self::ask_clients)) is asked.
-    /// By default, approvers are assumed to reach a store that was set, and [`build`](Self::build) refuses the default
-    /// store if calls can be suspended.
+    /// error -32000 and `"code": "no_decider"`. A client that may be asked ([`ask_clients`](Self::ask_clients)) is
+    /// asked. By default, approvers are assumed to reach a store that was set, and [`build`](Self::build) refuses the
+    /// default store if calls can be suspended.
     pub fn without_approvers(mut self) -> Self {
         self.has_approvers = false;
         self
     }
 
     /// Builds the server. Tools that the application's own clients execute are left out.
+    ///
     /// # Errors
     /// An exposed tool does not exist and no server may list it later, or a client executes it; an exposed name is one
-    /// that clients may reject; or two tools have one name. It is also an error if calls can be suspended for an approval that no person can give:
-    /// the runner has approvals and no store that was set, and the client is not asked
-    /// ([`ask_clients`](Self::ask_clients)) or the policy does not let its principal decide;
-    /// [`without_approvers`](Self::without_approvers) lifts this rule. A call can be suspended by a
-    /// rule of the policy, or because the outcome of an earlier call with the same arguments is unknown.
+    /// that clients may reject; or two tools have one name. It is also an error if calls can be suspended for an
+    /// approval that no person can give: the runner has approvals and no store that was set, and the client is not
+    /// asked ([`ask_clients`](Self::ask_clients)) or the policy does not let its principal decide;
+    /// [`without_approvers`](Self::without_approvers) lifts this rule. A call can be suspended by a rule of the policy,
+    /// or because the outcome of an earlier call with the same arguments is unknown.
     pub fn build(self) -> Result<McpServer, BuildError> {
         let Self { runner, authenticator, name: (name, version), instructions, exposed, .. } = self;
         let Self { max_calls, max_calls_each, max_tasks, max_tasks_each, ask_clients, has_approvers, .. } = self;

@@ -62,8 +62,8 @@ pub(super) enum Shape {
 impl Listing {
     /// Collects the tools of the catalog with their names and descriptions.
     pub(super) fn of(runner: &ToolRunner, exposed: BTreeMap<String, String>) -> Result<Self, McpServerError> {
-        // Names in a catalog are names that clients accept, and differ. The chosen ones are checked here, also for tools
-        // that their servers list later.
+        // Names in a catalog are names that clients accept, and differ. The chosen ones are checked here, also for
+        // tools that their servers list later.
         let (catalog, mut chosen) = (runner.catalog(), BTreeSet::new());
         for (tool, name) in &exposed {
             match catalog.get(tool) {

@@ -61,8 +61,8 @@ impl HttpOptions {
         self
     }
 
-    /// Accepts only requests with a bearer token; without it, any request that [`Authenticator`](crate::mcp::serve::Authenticator)
-    /// admits.
+    /// Accepts only requests with a bearer token; without it, any request that
+    /// [`Authenticator`](crate::mcp::serve::Authenticator) admits.
     pub fn authorization(mut self, authorization: Authorization) -> Self {
         self.authorization = Some(authorization);
         self

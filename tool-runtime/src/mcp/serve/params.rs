@@ -48,8 +48,8 @@ pub(super) fn without(schema: &mut Value) {
     }
 }
 
-/// Compares the headers of a request with the arguments of its call. A client of a revision before 2026-07-28, which does
-/// not have these headers, may omit them.
+/// Compares the headers of a request with the arguments of its call. A client of a revision before 2026-07-28, which
+/// does not have these headers, may omit them.
 pub(super) fn check(listing: &Listing, headers: &HeaderMap, body: &[u8]) -> Result<(), Box<Response<Body>>> {
     #[derive(Deserialize)]
     struct Message<'a> {

@@ -75,8 +75,8 @@ pub(super) fn is_too_long(method: &str) -> bool {
     method == KEY.as_str()
 }
 
-/// A stream of lines, each of which is [carried]. A request that is too long is replaced by one that
-/// [says so](is_too_long). Other lines that are too long are dropped.
+/// A stream of lines, each of which is [carried]. A request that is too long is replaced by one with a [special
+/// method](is_too_long). Other lines that are too long are dropped.
 pub(super) struct Lines<R> {
     stream: R,
     buffer: Box<[u8]>,

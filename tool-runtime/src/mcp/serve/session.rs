@@ -16,7 +16,7 @@ pub(super) struct Session {
     /// The run, and when it became that of the session.
     run: Mutex<Option<(Run, Instant)>>,
     level: AtomicU8,
-    /// Whether the client has asked for a list.
+    /// Whether the client has requested a list.
     has_listed: AtomicBool,
 }
 

@@ -122,8 +122,8 @@ impl RemoteServer {
 
     /// Sends a bearer token with each call: that of the account which the run maps to this kind of connection
     /// ([`RunOptions::connection`](crate::RunOptions::connection)), as the runner's broker returns it
-    /// ([`ConnectionHandle::bearer_token`](crate::capability::ConnectionHandle::bearer_token)). Listing tools does not use it, only the headers. Without
-    /// effect for a process.
+    /// ([`ConnectionHandle::bearer_token`](crate::capability::ConnectionHandle::bearer_token)). Listing tools does not
+    /// use it, only the headers. Without effect for a process.
     pub fn connection(mut self, kind: &'static str) -> Self {
         if let Reach::Url { connection, .. } = &mut self.reach {
             *connection = Some(kind);

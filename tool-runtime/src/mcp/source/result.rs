@@ -65,8 +65,8 @@ pub(super) fn read(text: &str, is_structured: bool) -> Result<WithMedia<Value>, 
         serde_json::from_str(text).map_err(|_| invalid("the response is not a result of `tools/call`"))?;
     let kind = raw.result_type.map(RawValue::get);
     if raw.task.is_some() || kind == Some("\"task\"") {
-        // `tasks.rs` polls tasks of SEP-2663 only. This is the older form `{task: ..}`, or a task as the result of a task;
-        // the server may still be working on it.
+        // `tasks.rs` polls tasks of SEP-2663 only. This is the older form `{task: ..}`, or a task as the result of a
+        // task; the server may still be working on it.
         let why = "the server made a task of the call in a way that is not supported";
         return Err(ToolError::of_source(ErrorKind::Lost, why));
     }

@@ -87,8 +87,8 @@ impl McpTool {
 
     /// Returns the state of the tool under this policy: `discovered` if no policy pins it, so that it is denied;
     /// `quarantined` if it is rejected, regardless of the policy; `enabled` if the policy allows it and pins this
-    /// definition, and calls can run; `unready` if no call can run nevertheless; or `drifted` if the policy pins another
-    /// definition, or the server switched between definitions: it is denied.
+    /// definition, and calls can run; `unready` if no call can run nevertheless; or `drifted` if the policy pins
+    /// another definition, or the server switched between definitions: it is denied.
     #[must_use]
     pub fn state(&self, policy: &ToolPolicy) -> &'static str {
         match self.look(policy) {

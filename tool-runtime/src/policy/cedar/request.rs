@@ -61,8 +61,8 @@ fn text(text: &str) -> RestrictedExpression {
 struct Undecided;
 
 impl CedarRules {
-    /// Returns the verdict that restricts a call, with every rule that gives it, in a fixed order. `arguments` is `None`
-    /// before they are read; policies that depend on them then do not count.
+    /// Returns the verdict that restricts a call, with every rule that gives it, in a fixed order. `arguments` is
+    /// `None` before they are read; policies that depend on them then do not count.
     pub(crate) fn say(
         &self,
         context: &PolicyContext<'_>,

@@ -14,7 +14,8 @@ use crate::runner::gate::draft::Draft;
 use crate::runner::gate::ending::Stop;
 use crate::tool::{ToolEffect, ToolSpec};
 
-/// The target of the events that are metrics: fields `histogram.*` and `gauge.*` are values, all others their attributes.
+/// The target of the events that are metrics: fields `histogram.*` and `gauge.*` are values, all others their
+/// attributes.
 pub(crate) const METRICS: &str = "tool_runtime::metrics";
 
 /// The parent of a call's span.

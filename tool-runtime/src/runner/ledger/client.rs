@@ -225,7 +225,8 @@ impl LedgerClient<'_> {
         self.0.shared().store.transact(keys, change).await
     }
 
-    /// Returns the reason for which a call would be blocked by others of its effect, before it suspends for an approval.
+    /// Returns the reason for which a call would be blocked by others of its effect, before it suspends for an
+    /// approval.
     pub(in crate::runner) async fn look_for_others(
         self,
         effect: EffectClaim,

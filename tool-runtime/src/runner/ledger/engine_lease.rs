@@ -14,9 +14,10 @@ impl ToolRunner {
     /// the options of the run in this attempt, for [`run`](Self::run), for
     /// [`Agent::restore`](crate::agent::Agent::restore) and for [`confirm_lease`](Self::confirm_lease).
     ///
-    /// An engine starts a step again as soon as its process is gone, or seems to be, so two attempts can run at once. Each
-    /// attempt first takes the lease of its run. The store then refuses the writes of earlier attempts: it compares the
-    /// lease in the transaction of each write. A lease has no end; it holds until the next attempt takes the run.
+    /// An engine starts a step again as soon as its process is gone, or seems to be, so two attempts can run at once.
+    /// Each attempt first takes the lease of its run. The store then refuses the writes of earlier attempts: it
+    /// compares the lease in the transaction of each write. A lease has no end; it holds until the next attempt takes
+    /// the run.
     ///
     /// `run_id` is the run's id in each attempt, whatever the options name: idempotency keys depend on it. If an
     /// earlier process may still execute a call of the run, this first waits until that call's lease ends, at most as
@@ -74,9 +75,9 @@ impl ToolRunner {
         Ok(options.held(lease))
     }
 
-    /// Checks that no later attempt has taken the run of options that [`engine_lease`](Self::engine_lease) returned. Call
-    /// it before you journal the result of a step, because a model request and a call that only reads write nothing that
-    /// the store could refuse.
+    /// Checks that no later attempt has taken the run of options that [`engine_lease`](Self::engine_lease) returned.
+    /// Call it before you journal the result of a step, because a model request and a call that only reads write
+    /// nothing that the store could refuse.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if a later attempt has the run, or if the options have no lease; otherwise the store

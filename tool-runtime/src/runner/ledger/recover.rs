@@ -113,8 +113,8 @@ pub(in crate::runner) async fn begun_as_another(
     Ok(ended.map(|record| is_same(&record).then(|| look_up::adopted(run, record))))
 }
 
-/// Takes over a call from a process that is gone. If this process cannot continue the call, its outcome is unknown: it is
-/// closed, or left open for another process or attempt.
+/// Takes over a call from a process that is gone. If this process cannot continue the call, its outcome is unknown: it
+/// is closed, or left open for another process or attempt.
 async fn take_over(run: &Run, call: Unfinished) -> Result<ToolExecResult, StoreError> {
     let (id, record) = (call.entry.record.tool_call_id.clone(), &call.entry.record);
     let outcome = Outcome::OutcomeUnknown;
@@ -164,8 +164,8 @@ pub(in crate::runner) async fn reconcile_recorded(
 
 /// Returns the arguments with which the call began. `None` if this process must not continue it.
 ///
-/// The policy and the rights of the run can differ from those under which the call began. A tool that reconciles does so
-/// all the same, because that has no effect. A call that may run again does so only if the present policy lets a new
+/// The policy and the rights of the run can differ from those under which the call began. A tool reconciles
+/// nevertheless, because that has no effect. A call that may run again does so only if the present policy lets a new
 /// call like this one run: an approval was for the earlier policy. Another definition can give the call other effective
 /// arguments, and so another idempotency key.
 fn read_again(run: &Run, waited: &PendingCall) -> Option<Hydrated> {
@@ -271,7 +271,7 @@ pub(in crate::runner) async fn take_over_left(
             if !can_take_over(runner, waited.tool.as_str()) {
                 continue;
             }
-            // A call that cannot be continued must not keep the next one from it.
+            // A call that cannot be continued must not prevent the continuation of the next one.
             search.note(take_over_if_left(runner, &entry, waited, &key).await);
         }
     }

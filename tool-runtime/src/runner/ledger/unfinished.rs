@@ -78,16 +78,16 @@ impl LedgerClient<'_> {
         self.end_abandoned(call, ledger::close_abandoned).await
     }
 
-    /// As [`close_abandoned`](Self::close_abandoned), for a call that this process does not take over: its policy or the
-    /// definition of the tool differs. If the tool can reconcile or repeat the call, the call is left open for a week for a
-    /// process that can.
+    /// As [`close_abandoned`](Self::close_abandoned), for a call that this process does not take over: its policy or
+    /// the definition of the tool differs. If the tool can reconcile or repeat the call, the call is left open for a
+    /// week for a process that can.
     pub(in crate::runner) async fn leave_abandoned(self, call: &Unfinished) -> Result<(), StoreError> {
         self.end_abandoned(call, ledger::leave_or_close).await
     }
 
-    /// As [`close_abandoned`](Self::close_abandoned), for a call that this process could not take over, with the reason,
-    /// which operators read. The call is left open for a while if another attempt can succeed: a server or a broker
-    /// failed, or this process stops.
+    /// As [`close_abandoned`](Self::close_abandoned), for a call that this process could not take over, with the
+    /// reason, which operators read. The call is left open for a while if another attempt can succeed: a server or a
+    /// broker failed, or this process stops.
     pub(in crate::runner) async fn give_up(
         self,
         call: &Unfinished,

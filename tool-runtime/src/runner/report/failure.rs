@@ -37,8 +37,8 @@ use crate::contain::{caught, discard};
 #[non_exhaustive]
 pub struct Failure<'a> {
     /// The stable code: an outcome's such as `execution_error`, a store's such as `store_unavailable`, a model's, or
-    /// `part_panicked` for a store, clock, validator, repairer, broker or sink of the application, or `other_version` for
-    /// runs that a worker leaves alone.
+    /// `part_panicked` for a store, clock, validator, repairer, broker or sink of the application, or `other_version`
+    /// for runs that a worker leaves alone.
     pub code: &'a str,
     /// The tool, if the failure belongs to a call.
     pub tool: Option<&'a str>,

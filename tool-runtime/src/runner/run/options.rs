@@ -63,7 +63,7 @@ impl RunOptions {
         Self::default()
     }
 
-    /// Sets the only tools of this run, by exact name. The runner refuses others, whichever executor asks.
+    /// Sets the only tools of this run, by exact name. The runner refuses calls of any other tool.
     pub fn tools(mut self, tools: impl ToolNames) -> Self {
         self.tools = Some(tools.into_names().into_iter().map(Into::into).collect());
         self

@@ -1,5 +1,5 @@
-//! The rules of a policy that can ask for an approval, so that a runner without a decision about approvals is refused
-//! early.
+//! The rules of a policy that can require an approval. With them, a runner whose builder did not call `approvals` is
+//! refused early.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::catalog::{Entry, ToolCatalog};
 use crate::policy::{RuleVerdict, ToolPolicy};
 use crate::tool::{NoSchemaMode, ToolEffect, ToolSpec};
 
-/// Returns every rule that can ask for an approval of a call of a tool that some run could execute. A tool of a server
+/// Returns every rule that can require an approval of a call of a tool that some run could execute. A tool of a server
 /// that has not connected yet is known by its name, because the policy has to name it.
 pub(in crate::runner) fn of_catalog(policy: &ToolPolicy, catalog: &ToolCatalog) -> Vec<String> {
     rules(policy, executable(policy, catalog))
@@ -21,8 +21,8 @@ fn executable<'e>(policy: &'e ToolPolicy, catalog: &'e ToolCatalog) -> impl Iter
 }
 
 /// Returns every rule under which a call of a server's client can wait for a person. With `own` set to `true`, only
-/// rules for calls that the policy does not let their own principal decide alone. The calls of a script wait whatever the
-/// policy decides.
+/// rules for calls that the policy does not let their own principal decide alone. The calls of a script wait whatever
+/// the policy decides.
 pub(in crate::runner) fn of_clients(policy: &ToolPolicy, catalog: &ToolCatalog, own: bool) -> Vec<String> {
     let decides = |name: &str, effect| own && decides_alone(policy, name, effect);
     let tools = executable(policy, catalog);
@@ -91,7 +91,7 @@ pub(in crate::runner) fn asks(policy: &ToolPolicy, entry: &Entry) -> bool {
     !rules(policy, std::iter::once(ToolProperties::of(entry))).is_empty()
 }
 
-/// Returns every rule that can ask for an approval of a call of one of these tools, in the policy's own terms, each
+/// Returns every rule that can require an approval of a call of one of these tools, in the policy's own terms, each
 /// once.
 fn rules<'e>(policy: &ToolPolicy, tools: impl Iterator<Item = ToolProperties<'e>>) -> Vec<String> {
     let (data, mut rules, mut any) = (policy.data(), BTreeSet::new(), false);

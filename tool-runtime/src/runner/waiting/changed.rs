@@ -11,8 +11,8 @@ use crate::store::{Key, PendingCall, StoreError};
 /// Returns what has changed since a call began to wait, so that this process refuses each approval of it. `None` if
 /// nothing has, or the process does not have the tool: a server may still list it.
 ///
-/// A graph is compared together with the call that it waits for, whose run has the same policy, or the one that a script
-/// derives from it.
+/// A graph is compared together with the call that it waits for, whose run has the same policy, or the one that a
+/// script derives from it.
 pub(in crate::runner) async fn change_since(
     run: &Run,
     call: &PendingCall,

@@ -37,7 +37,8 @@ pub(in crate::runner) fn is_theirs(run: &Run, pending: &PendingCall, purpose: Pu
         && run.owns(pending.principal.as_deref(), pending.tenant.as_deref())
 }
 
-/// Checks that the suspended call is the one that would run now, in a run no wider than the one that made the call.
+/// Checks that the suspended call is the one that would run now, in a run with no more rights than the one that made
+/// the call.
 ///
 /// Labels are not compared but added: the run carries those of the call from now on.
 pub(in crate::runner) fn compare(run: &Run, pending: &PendingCall) -> Result<(), Refused> {
@@ -80,8 +81,8 @@ pub(in crate::runner) fn bars(run: &Run, call: &PendingCall, decider: &Decider) 
     bars_from(run, call.decided_tool(), &call.call_id, decider)
 }
 
-/// Returns the reason why the decider may not decide on a call of a tool; `None` if they may. Every way of deciding uses
-/// this function.
+/// Returns the reason why the decider may not decide on a call of a tool; `None` if they may. Every way of deciding
+/// uses this function.
 ///
 /// A decider of another tenant is reported to operators. Their error reveals nothing, so without the report a service
 /// that omits the tenant would not find its mistake.
@@ -113,8 +114,8 @@ fn has_rules_of(run: &Run, call: &PendingCall) -> bool {
     run.effect_of(call.decided_tool()).is_some() && run.policy().revision() == call.policy_revision
 }
 
-/// Returns the rule for the deciders of a waiting call. `None` if this process cannot apply it: it does not have the tool
-/// that the decision is about, or not the policy under which the call waits.
+/// Returns the rule for the deciders of a waiting call. `None` if this process cannot apply it: it does not have the
+/// tool that the decision is about, or not the policy under which the call waits.
 pub(in crate::runner) fn judge(run: &Run, call: &PendingCall) -> Option<Bars> {
     has_rules_of(run, call).then(|| {
         let run = run.clone();

@@ -14,10 +14,10 @@ use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::waiting::{Approval, Counted, Uncounted};
 use crate::store::{Key, PendingCall, StoreError, Waiting};
 
-/// Returns how many deciders have to approve a waiting call at present. Its run gains labels while it waits, and they can
-/// meet a rule that requires more. A graph asks again about the call that it waits for.
+/// Returns how many deciders have to approve a waiting call at present. Its run gains labels while it waits, and they
+/// can meet a rule that requires more. A graph asks again about the call that it waits for.
 pub(in crate::runner) fn required_now(run: &Run, call: &PendingCall) -> u32 {
-    // Another process can have put them on the run.
+    // Another process can have put labels on the run.
     run.remembered().label(&call.gained);
     let entry = run.shared().catalog.entry(call.tool.as_str());
     let Some(entry) = entry.filter(|_| call.graph.is_none() && run.policy().can_require_several()) else {
@@ -33,8 +33,8 @@ pub(in crate::runner) fn required_now(run: &Run, call: &PendingCall) -> u32 {
     }
 }
 
-/// Reports an approval that was counted. `Ok` is the call as it waits, if the approval is the last one, which is carried
-/// out next. `Err` is the result of any other approval.
+/// Reports an approval that was counted. `Ok` is the call as it waits, if the approval is the last one, which is
+/// carried out next. `Err` is the result of any other approval.
 pub(crate) async fn report_counted(
     run: &Run,
     Approval { call, decision, .. }: Approval,

@@ -15,8 +15,8 @@ use crate::store::pages::Search;
 use crate::store::{Document, DocumentKind, KEPT, PendingCall, Query, StoreError, StoredDocument, StoredRun};
 
 /// Ends the waiting calls that have expired, if this runner has their tools, and after another week also those of other
-/// tools. A call in a conversation of the store is
-/// left to the worker that takes its run, and a call of an engine to the engine, for a week. Ends no further call once `stop` fires.
+/// tools. A call in a conversation of the store is left to the worker that takes its run, and a call of an engine to
+/// the engine, for a week. Ends no further call once `stop` fires.
 pub(in crate::runner) async fn expire_left(runner: &ToolRunner, stop: &CancellationToken) -> Result<(), StoreError> {
     let store = &runner.shared.store;
     let now = store.now().await?;
@@ -30,7 +30,7 @@ pub(in crate::runner) async fn expire_left(runner: &ToolRunner, stop: &Cancellat
             let call = &waiting.call;
             // Later, no process may have the tool any more.
             if runner.shared.catalog.entry(call.tool.as_str()).is_some() || now >= after(call.expires_at, KEPT) {
-                // A call that cannot be ended must not keep the next one from its end.
+                // A call that cannot be ended must not prevent the end of the next one.
                 search.note(expire_if_left(runner, call, now).await);
             }
         }
@@ -47,8 +47,8 @@ async fn expire_if_left(runner: &ToolRunner, call: &PendingCall, now: Timestamp)
     if has_owner { Ok(()) } else { expire(runner, call).await }
 }
 
-/// Whether a worker or an engine continues the run of a call. An engine has a week: one that was told to end a workflow
-/// never continues its run, and does not say so.
+/// Whether a worker or an engine continues the run of a call. An engine has a week: if its workflow was cancelled, it
+/// never continues the run, and does not report that.
 async fn has_owner(runner: &ToolRunner, call: &PendingCall, now: Timestamp) -> Result<bool, StoreError> {
     let query = Query { scope: Some(Arc::clone(&call.run_id)), limit: 1, ..Query::new(DocumentKind::Run) };
     let stored = runner.shared.store.list(&query).await?.pop();

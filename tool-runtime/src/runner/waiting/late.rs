@@ -7,11 +7,12 @@ use crate::runner::ledger::client::LedgerClient;
 use crate::runner::shared::Shared;
 use crate::store::{AuditRecord, DecisionKind, DecisionRecord, RecordFilter, StoreError};
 
-/// The maximum number of refused decisions of one decider that are recorded for a call. Ids can be guessed, and a sender of
-/// decisions must not be able to fill the store.
+/// The maximum number of refused decisions of one decider that are recorded for a call. Ids can be guessed, and a
+/// sender of decisions must not be able to fill the store.
 const MAX_REFUSALS_OF_DECIDER: usize = 16;
 
-/// The maximum number for all deciders of other tenants together. They must not keep those of the call's tenant out.
+/// The maximum number for all deciders of other tenants together. They must not prevent refusals by deciders of the
+/// call's tenant from being recorded.
 const MAX_REFUSALS_OF_STRANGERS: usize = 256;
 
 /// A principal and a tenant.
@@ -54,8 +55,8 @@ pub(in crate::runner) async fn append(
     write(shared, late).await.map(drop)
 }
 
-/// Records a settlement of a call of a principal and a tenant whose outcome is not unknown. Returns whether the call has
-/// a record.
+/// Records a settlement of a call of a principal and a tenant whose outcome is not unknown. Returns whether the call
+/// has a record.
 pub(in crate::runner) async fn append_settlement(
     shared: &Shared,
     run_id: &str,
@@ -75,11 +76,12 @@ async fn write(shared: &Shared, late: Late) -> Result<bool, StoreError> {
     }
 }
 
-/// Records a refused decision on a call of this run, unless the maximum number is recorded. The caller logs each of them.
+/// Records a refused decision on a call of this run, unless the maximum number is recorded. The caller logs each of
+/// them.
 pub(in crate::runner) async fn note_refused(run: &Run, decision: DecisionRecord) -> Result<(), StoreError> {
     let call = RecordFilter::call(&*decision.run_id, decision.call_id.clone());
     let records = run.shared().store.records(&RecordFilter { decisions: Some(true), ..call }).await;
-    // What cannot be counted is recorded.
+    // If the records cannot be counted, the refusal is recorded.
     let records = records.unwrap_or_else(|error| {
         discard(error);
         Vec::new()

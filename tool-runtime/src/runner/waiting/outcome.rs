@@ -85,8 +85,8 @@ fn listed(document: Option<Document>, run: &Run, call_id: &CallId) -> Option<Sto
     })
 }
 
-/// Returns the result of a settled call from the record of its settlement, as the settlement itself returned it, without
-/// files.
+/// Returns the result of a settled call from the record of its settlement, as the settlement itself returned it,
+/// without files.
 fn settled(run: &Run, settlement: &DecisionRecord) -> ToolExecResult {
     let call_id = settlement.call_id.clone();
     let Some(shown) = settlement.result.clone() else { return settle::without_effect(call_id) };

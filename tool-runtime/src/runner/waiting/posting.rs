@@ -48,7 +48,8 @@ pub(crate) async fn admits(run: &Run, question: &Question, by: By<'_>, with_mess
     }
 }
 
-/// Returns the error of a decision that does not fit its call, for the run that would carry it out. Nothing is recorded.
+/// Returns the error of a decision that does not fit its call, for the run that would carry it out. Nothing is
+/// recorded.
 pub(crate) fn fits(run: &Run, call: &PendingCall, by: By<'_>) -> Result<(), ResumeError> {
     let now = run.shared().clock.now();
     let mut record = DecisionRecord::new(call, ApprovalDecision::kind_of(by.0), by.1, now);
@@ -74,8 +75,8 @@ fn given<'a>(question: &'a Question, (decision, decider): By<'a>) -> Given<'a> {
     Given { purpose, kind: ApprovalDecision::kind_of(decision), decider, question: Some(question) }
 }
 
-/// Records the refusal of a person's decision that its call waits for: with the reason of the decision itself, or else as
-/// refused together with another one.
+/// Records the refusal of a person's decision that its call waits for: with the reason of the decision itself, or else
+/// as refused together with another one.
 pub(crate) async fn note_refused(run: &Run, question: &Question, by: By<'_>, with_message: bool) {
     if let Err(error) = refuse_each(run, question, by, with_message).await {
         discard(error);

@@ -100,9 +100,9 @@ async fn barred(
     Some(ResumeError::barred(call_id, mismatch))
 }
 
-/// Refuses a settlement that names a call of unknown outcome of another tenant than the decider's: it is recorded with the
-/// call, and reported to operators. To the decider the call does not exist, so an error is only reported. Every door of
-/// settling calls this function if the party that it names has no such call.
+/// Refuses a settlement that names a call of unknown outcome of another tenant than the decider's: it is recorded with
+/// the call, and reported to operators. To the decider the call does not exist, so an error is only reported. Every
+/// interface for settlements calls this function if the party that it names has no such call.
 pub(in crate::runner) async fn refuse_stranger(
     shared: &Arc<Shared>,
     run_id: &str,

@@ -289,7 +289,7 @@ pub(in crate::runner) async fn asked_of(
     };
     let is_other = given.question.is_some_and(|question| *question != waiting.call.question());
     let barred = given.decider.and_then(|decider| comparison::bars(run, &waiting.call, decider));
-    // A decider who answered another question did not attempt to decide on what the call asks now.
+    // A decider who answered another question did not attempt to answer the current one.
     if let Some(mismatch) = barred.filter(|mismatch| !is_other || *mismatch == DecisionError::DeciderTenant) {
         return Err(comparison::barred(run, &waiting, decision, mismatch).await);
     }

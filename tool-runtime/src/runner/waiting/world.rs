@@ -1,4 +1,5 @@
-//! Preconditions: what a waiting call depends on is read when the call is suspended, and again before it begins.
+//! Preconditions: a tool states the values on which a waiting call depends when the call is suspended, and again before
+//! it begins.
 //!
 //! Looked-up names are compared in the same way. A difference suspends the call again, and the decision does not count.
 
@@ -31,11 +32,11 @@ use crate::store::{PendingCall, Waiting};
 use crate::text::sentence;
 use crate::tool::{Digested, ToolEffect, ToolSpec};
 
-/// How many approvals of one call may not count. The next one that does not ends the call, so that a world that changes
-/// all the time does not ask forever.
+/// How many approvals of one call may fail to count. The next one that fails ends the call, so that a precondition that
+/// always changes does not cause questions forever.
 const MAX_RENEWED_QUESTIONS: u8 = 3;
 
-/// The code of a call that ends because what it depends on changed after each approval.
+/// The code of a call that ends because its precondition changed after each approval.
 const CHANGED: &str = "world_changed";
 
 /// The end of a call that is about to wait and whose precondition failed. A call that waits already keeps its question.
@@ -63,7 +64,7 @@ fn is_again(pending: &PendingCall, frozen: &Frozen) -> bool {
         && pending.of_model().as_str() == &**frozen.canonical()
 }
 
-/// Reports to operators why a world could not be read, where no record of the call does.
+/// Reports to operators why a precondition could not be read, if no record of the call has the reason.
 pub(in crate::runner) fn report(open: &OpenCall, unread: &Stop) {
     if unread.outcome != Outcome::Cancelled {
         telemetry::contained(open.run(), &open.draft, unread);
@@ -79,8 +80,8 @@ pub(in crate::runner) async fn shown(open: &OpenCall, frozen: &Frozen) -> Result
     stated(open, again, None).await
 }
 
-/// Compares the world with the one that the approver was shown, immediately before the approved call begins. `None` if
-/// it is the same; otherwise the call waits with another question, or ends.
+/// Compares the precondition with the one that the approver was shown, immediately before the approved call begins.
+/// `None` if it is the same; otherwise the call waits with another question, or ends.
 pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections) -> Result<Option<Ending>, Stop> {
     let Some(claim) = open.claim.as_deref() else { return Ok(None) };
     let run = open.run().clone();
@@ -90,8 +91,8 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
     if pending.graph.is_some() || !(states || pending.world.is_some() || !pending.names.is_empty()) {
         return Ok(None);
     }
-    // A person may have edited the arguments. The world is that of the arguments that were shown. They may be wrong by
-    // now, and corrected by the edit: then they have no names to compare.
+    // A person may have edited the arguments. The statements are about the arguments that were shown. If these have
+    // become invalid, and the edit corrects them, there are no names to compare.
     let asked = stages::read_again(&run, &entry, &pending.call_id, pending.arguments());
     let effective = asked.as_ref().ok().map(|asked| asked.frozen.effective().to_owned());
     let found = if states { stated(open, asked, Some(bound)).await } else { Ok(Vec::new()) };
@@ -137,7 +138,7 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
         (ended.tool_code, ended.reason) = (Some(CHANGED.to_owned()), stop.reason.take());
         return Err(ended);
     }
-    // A world that could not be read is still the one that was shown.
+    // If the precondition could not be read, the shown statements stay.
     let unread = found.is_err();
     let stated = found.unwrap_or_else(|_| was.to_vec());
     shown.update(names);
@@ -202,8 +203,8 @@ async fn renew(open: &mut OpenCall, renewed: PendingCall, stop: &Stop) -> Result
     Ok(Ending::Refused(Box::new(stop.result(id, false))))
 }
 
-/// Lets the tool state what a call depends on, from the arguments that were built for it. `bound` has the connections of
-/// a call that is about to begin.
+/// Lets the tool state what a call depends on, from the arguments that were built for it. `bound` has the connections
+/// of a call that is about to begin.
 async fn stated(
     open: &OpenCall,
     built: Result<Hydrated, Stop>,

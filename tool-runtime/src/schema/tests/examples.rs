@@ -1,7 +1,7 @@
 //! Six ordinary tools, and the schemas that models were shown to call well.
 //!
-//! The types differ from those schemas in two ways that are wanted: an optional argument may be null, and an integer
-//! ends where its type does.
+//! The types differ from those schemas in two intended ways: an optional argument may be null, and an integer ends
+//! where its type does.
 
 use schemars::JsonSchema;
 use serde_json::{Value, json};

@@ -84,8 +84,8 @@ pub(crate) struct UnknownCall {
 }
 
 impl UnknownCall {
-    /// Returns the members that a question about a later call is made of. The idempotency key is not among them: its hash
-    /// has no secret, so sensitive arguments could be guessed from the question.
+    /// Returns the members that a question about a later call is made of. The idempotency key is not among them: its
+    /// hash has no secret, so sensitive arguments could be guessed from the question.
     pub(crate) fn shown(&self) -> impl Serialize {
         (&self.run_id, &self.call_id, self.since, self.cause, self.is_once, self.known)
     }

@@ -17,9 +17,9 @@ use crate::tool::{Hash, ToolName};
 ///
 /// Made by [`Run::remember`](crate::Run::remember). It holds for the definition of the tool that was reviewed, for runs
 /// of the same tenant, and never for repaired arguments. An allowance holds for the caller of the reviewed call, never
-/// for a script, not in a run with a label that the reviewed call's run lacked, and only while its decider may decide on
-/// such a call under the policy of the run that uses it. A denial holds for every caller and under every label, until it
-/// is revoked or expires, and wins over any number of allowances. Its `Debug` shows no arguments.
+/// for a script, not in a run with a label that the reviewed call's run lacked, and only while its decider may decide
+/// on such a call under the policy of the run that uses it. A denial holds for every caller and under every label,
+/// until it is revoked or expires, and wins over any number of allowances. Its `Debug` shows no arguments.
 ///
 /// [`Grant`](crate::runner::Grant) has an example.
 #[derive(Clone, Serialize, Deserialize)]
@@ -64,9 +64,9 @@ pub struct StoredGrant {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GrantScope {
-    /// This run.
+    /// The run with this id.
     Run(Arc<str>),
-    /// Runs of this conversation.
+    /// Runs of the conversation with this id.
     Conversation(Arc<str>),
     /// Runs of the principal.
     Principal,

@@ -48,9 +48,9 @@ pub struct LegalHold {
     pub id: Arc<str>,
     /// The data that it covers.
     pub(crate) scope: HoldScope,
-    /// The person who put it, with the reason.
+    /// The person who placed it, with the reason.
     pub by: Decider,
-    /// When it was put, by the clock of the store.
+    /// When it was placed, by the clock of the store.
     pub since: Timestamp,
 }
 
@@ -67,8 +67,8 @@ impl LegalHold {
         if let HoldScope::Principal { principal, .. } = &self.scope { Some(principal) } else { None }
     }
 
-    /// Returns the tenant whose runs it covers, or those of its principal there; `None` for a hold on a run, and for one
-    /// on a principal in every tenant.
+    /// Returns the tenant whose runs it covers, or those of its principal there; `None` for a hold on a run, and for
+    /// one on a principal in every tenant.
     #[must_use]
     pub fn tenant(&self) -> Option<&Arc<str>> {
         match &self.scope {

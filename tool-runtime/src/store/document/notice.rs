@@ -12,7 +12,7 @@ use crate::store::document::Holder;
 
 /// A notice about a call, for a webhook: its payload, and the attempts to deliver it.
 ///
-/// The policy's table `notices` asks for them; the transaction that changes the call writes them. A
+/// The policy's table `notices` enables them; the transaction that changes the call writes them. A
 /// `tool_runtime::agent::http::Notifier` (feature `http`) sends them. The store's sweep removes a notice a week after
 /// it was delivered or given up, and one that no process sends a week after it was written or last tried.
 ///

@@ -26,13 +26,13 @@ pub struct StoredRun {
     pub(crate) document: Arc<str>,
     /// The result of its last step, as a stable code; empty before the first.
     pub state: Arc<str>,
-    /// When a worker should look at it; `None` if the run waits for a post.
+    /// When a worker should take it; `None` if the run waits for a post.
     pub due: Option<Timestamp>,
     /// The worker that has it.
     pub(crate) holder: Option<Holder>,
     /// How many times its lease was taken: by workers, applications and engines.
     pub(crate) epoch: u64,
-    /// How many events from outside it has had.
+    /// How many events from outside it has received.
     pub(crate) news: u64,
     /// How many posted messages are not taken yet.
     pub(crate) posts: u32,
@@ -49,8 +49,8 @@ pub struct StoredRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changed: Option<Timestamp>,
     /// The version of catalog, instructions and policy under which it began, see
-    /// [`Worker::leave_other_versions`](crate::agent::Worker::leave_other_versions). `None` before its first step, and for
-    /// runs of earlier releases.
+    /// [`Worker::leave_other_versions`](crate::agent::Worker::leave_other_versions). `None` before its first step, and
+    /// for runs of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Hash>,
 }
@@ -127,8 +127,8 @@ impl StoredRun {
         lane::lane(&self.slots(), self.version)
     }
 
-    /// Returns when a worker may take it: when it is due and no holder's lease is running. A run of an engine or a server,
-    /// whose lease never ends, is not in the queue, whatever was posted to it.
+    /// Returns when a worker may take it: when it is due and no holder's lease is running. A run of an engine or a
+    /// server, whose lease never ends, is not in the queue, whatever was posted to it.
     pub(in crate::store) fn due(&self) -> Option<Timestamp> {
         let until = self.holder.as_ref().map_or(Timestamp::MIN, |holder| holder.until);
         self.due.filter(|_| !self.held_back && until < Timestamp::MAX).map(|due| due.max(until))

@@ -33,8 +33,8 @@ impl StoredSlots {
         self.slots.push(Slot { run_id: Arc::clone(run_id), until });
     }
 
-    /// Removes a run, and the runs whose lease has ended: if they stayed, the document would be due in the past, and each
-    /// write of it would wake all workers.
+    /// Removes a run, and the runs whose lease has ended: if they stayed, the document would be due in the past, and
+    /// each write of it would wake all workers.
     pub(crate) fn leave(&mut self, run_id: &str, now: Timestamp) {
         self.slots.retain(|slot| *slot.run_id != *run_id && now < slot.until);
     }

@@ -53,7 +53,7 @@ fn close_if(
     if entry.is_finished() || !is_over(&entry) {
         return Ok(false);
     }
-    // The call has no owner now, so the attempt that began it cannot take this closing for its own.
+    // The call has no owner now, so the attempt that began it cannot mistake this closing for its own.
     (entry.owner, entry.epoch) = ("".into(), entry.epoch + 1);
     entry.record.ended_at = Some(transaction.now());
     let waited = entry.waited.take().filter(|_| entry.recoverable);

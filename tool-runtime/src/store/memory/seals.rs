@@ -1,6 +1,6 @@
 //! [`Seals`]: seals records outside the lock under which they are appended.
 //!
-//! Sealing a record takes longer than many a tool. Under the lock of the store, the first reader of a few thousand
+//! Sealing a record takes longer than many tools take. Under the lock of the store, the first reader of a few thousand
 //! records would hold up every call of the process.
 
 use std::collections::{HashMap, VecDeque};

@@ -23,9 +23,9 @@ impl Default for Limits {
     }
 }
 
-/// How many marks are stored for each open document that is allowed: marks of decided calls and of purged runs, effects,
-/// the runs of a tenant that workers have, and the key for digests. Nothing that happened later makes them meaningless,
-/// so none makes room for another document.
+/// How many marks are stored for each open document that is allowed: marks of decided calls and of purged runs,
+/// effects, the runs of a tenant that workers have, and the key for digests. Nothing that happened later makes them
+/// meaningless, so none makes room for another document.
 const MARKS: usize = 16;
 
 fn is_mark(document: &StoredDocument) -> bool {
@@ -163,8 +163,8 @@ impl MemoryContents {
         }
     }
 
-    /// Whether the run of a record takes no such record, as [`Transaction::append`] decides. It is asked only if any run
-    /// is closed: most stores have none, and this is on the way of every call.
+    /// Whether the run of a record refuses such a record, as [`Transaction::append`] decides. The runs are searched
+    /// only if any of them is closed: most stores have none, and every call takes this path.
     pub(super) fn refuses(&self, record: &AuditRecord) -> bool {
         let is_reserved = **record.run_id() == *RETENTION_RUN;
         if self.purged == 0 && !is_reserved {

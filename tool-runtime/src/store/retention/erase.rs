@@ -1,4 +1,4 @@
-//! Erasure: the values that came from a principal leave the records and documents of its runs, in place.
+//! Erasure: the values that came from a principal are removed from the records and documents of its runs, in place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,27 +41,27 @@ struct Open {
 
 impl Retention<'_> {
     /// Erases the data of a principal of a tenant, in place: the arguments, results, messages, roles, and the names and
-    /// reasons of deciders in the records of its runs, their calls in the ledger, conversations and messages, its grants and
-    /// notices, and the results that effect keys keep. Nothing begins or is recorded in these runs any more
+    /// reasons of deciders in the records of its runs, their calls in the ledger, conversations and messages, its
+    /// grants and notices, and the results that effect keys keep. Nothing begins or is recorded in these runs any more
     /// ([`StoreError::RunPurged`]); a run of an MCP server ends, too.
     ///
     /// The ids of runs and calls, the tools, outcomes, times and tenants stay, and so do rules that name no caller, and
-    /// decisions of the principal on calls of others. The chains verify as before: the hash of an erased record fits what is left of it,
-    /// and a signed record of the run lists it. Records that an earlier version sealed as one text stay, and their runs
-    /// are kept as `not_erasable`: [purge](Self::purge) them.
+    /// decisions of the principal on calls of others. The chains verify as before: the hash of an erased record matches
+    /// the rest of it, and a signed record of the run lists it. Records that an earlier version sealed as one text
+    /// stay, and their runs are kept as `not_erasable`: [purge](Self::purge) them.
     ///
     /// A run that others use under the same id stays open for them, with its calls in the ledger, unless its
     /// conversation is the principal's. Nothing is erased while a call of the principal is open or waits, an outcome is
     /// unsettled, or a process has one of its runs; the report names these runs as kept, and those of calls that began
     /// meanwhile. Each page of records is one transaction; an interrupted erasure is continued by the next one.
     ///
-    /// A record or a document that cannot be read stays, because its principal cannot be read either. The report names its
-    /// run as `broken`. All other data is erased. The request is fulfilled once an erasure keeps no run: restore the
-    /// document from a backup, and erase again.
+    /// A record or a document that cannot be read stays, because its principal cannot be read either. The report names
+    /// its run as `broken`. All other data is erased. The request is fulfilled once an erasure keeps no run: restore
+    /// the document from a backup, and erase again.
     ///
     /// # Errors
-    /// [`StoreError::OnHold`] if a [legal hold](crate::store::LegalHold) covers the principal or the tenant; a run with its own
-    /// hold is kept and reported. The store cannot be reached.
+    /// [`StoreError::OnHold`] if a [legal hold](crate::store::LegalHold) covers the principal or the tenant; a run with
+    /// its own hold is kept and reported. The store cannot be reached.
     pub async fn erase(&self, principal: &str, tenant: Option<&str>) -> Result<RetentionReport, StoreError> {
         self.named()?;
         let party: Party = (Some(principal.into()), tenant.map(Arc::from));
@@ -165,7 +165,7 @@ impl Retention<'_> {
         Ok(Open { is_any: !found.is_empty(), outcomes_are_hidden })
     }
 
-    /// Removes the document by which the same call of a client is found again. It is no run, so no mark replaces it.
+    /// Removes the document by which the same call of a client is found again. It is not a run, so no mark replaces it.
     async fn erase_name(
         &self,
         report: &mut RetentionReport,
@@ -230,8 +230,8 @@ impl Retention<'_> {
                 _ => return Ok(true),
             }
             transaction.set(&place, Document::Purged { at: now })?;
-            // Its calls leave the ledger, whose ids are digests of values, and the messages that no run takes any more. A call
-            // that began since its party was looked at keeps the run.
+            // Its calls leave the ledger, whose ids are digests of values, and the messages that no run takes any more.
+            // A call that began after the check of its party keeps the run.
             transaction.close(Arc::clone(place.scope()), None)?;
             Ok(true)
         });

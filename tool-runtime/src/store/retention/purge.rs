@@ -23,13 +23,13 @@ use crate::store::{
 /// How many records are read at a time.
 const PAGE: usize = 500;
 
-/// For how many different principals and tenants the records of a run that is purged may be. A run has one, unless
-/// several callers chose its id.
+/// The maximum number of different principals and tenants in the records of a purged run. A run has one, unless several
+/// callers chose its id.
 const MOST_PARTIES: usize = 64;
 
 /// Why a run is kept.
 enum Kept {
-    /// It is not old enough, was purged before, or is no run.
+    /// It is not old enough, was purged before, or is not a run.
     Recent,
     /// For a reason that the report names.
     Because(&'static str),
@@ -50,20 +50,21 @@ struct Read {
 
 impl Retention<'_> {
     /// Removes the runs whose records are all older than `kept_for`, by the store's time: their records, their calls in
-    /// the ledger, their conversation and their messages. The record of the removal stays, and a mark that nothing
+    /// the ledger, their conversation and their messages. The record of the removal stays, and so does a mark: nothing
     /// begins in a run with this id any more ([`StoreError::RunPurged`]). Effect keys stay, so that an effect that
     /// happened once does not happen again.
     ///
-    /// A run is kept while a call of it is open or waits, the outcome of a call is unsettled, a process has the run or it
-    /// is due, its conversation was written within `kept_for`, its chain does not verify, or a [legal hold](crate::store::LegalHold)
-    /// covers it. The report names those that are old enough. A conversation that a version before retention wrote
-    /// counts as written at the first purge that finds it.
+    /// A run is kept while a call of it is open or waits, the outcome of a call is unsettled, a process has the run or
+    /// it is due, its conversation was written within `kept_for`, its chain does not verify, or a [legal
+    /// hold](crate::store::LegalHold) covers it. The report names those that are old enough. A conversation that a
+    /// version before retention wrote counts as written at the first purge that finds it.
     ///
-    /// A document that cannot be read keeps its run, as `broken`. Each run is one transaction, and the runs are read a page
-    /// at a time: memory use is bounded, and an interrupted purge is continued by the next one.
+    /// A document that cannot be read keeps its run, as `broken`. Each run is one transaction, and the runs are read a
+    /// page at a time: memory use is bounded, and an interrupted purge is continued by the next one.
     ///
     /// # Errors
-    /// The store cannot be reached, or its documents cannot be read. Runs that were purged before the error stay purged.
+    /// The store cannot be reached, or its documents cannot be read. Runs that were purged before the error stay
+    /// purged.
     pub async fn purge(&self, kept_for: Duration) -> Result<RetentionReport, StoreError> {
         self.named()?;
         let key = self.key().await?;

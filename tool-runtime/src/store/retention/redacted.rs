@@ -56,11 +56,11 @@ pub(super) fn without(document: &Document, party: &Party) -> Option<Without> {
             Some(Without::Changed(Document::Call(entry)))
         }
         Document::Grant(grant) if (&grant.principal, &grant.tenant) == (&party.0, &party.1) => {
-            // Also one that covers calls of others: its conditions come from arguments of the principal. Later calls need
-            // an approval again.
+            // Also one that covers calls of others: its conditions come from arguments of the principal. Later calls
+            // need an approval again.
             Some(Without::Nothing)
         }
-        // Its sentence can contain arguments. One that is being delivered now arrives.
+        // Its sentence can contain arguments. One that is being delivered now still arrives.
         Document::Notice(notice) if (&notice.principal, &notice.tenant) == (&party.0, &party.1) => {
             Some(Without::Nothing)
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::store::Finding;
 
-/// How many runs that were kept a report names.
+/// The maximum number of kept runs that a report names.
 const MOST_KEPT: usize = 1000;
 
 /// The result of a purge or an erasure: counts of removed data, and the runs that were kept.
@@ -21,17 +21,17 @@ pub struct RetentionReport {
     pub documents: u64,
     /// The first 1,000 runs that were old enough and were kept, each with the reason: `legal_hold`; `in_progress` (a
     /// call is open or waits, or a process has the run); `unsettled` (the outcome of a call is unknown); `broken` (its
-    /// chain does not verify, which a removal would hide, or a document of it cannot be read); `many_parties` (its records
-    /// belong to more than 64 principals or tenants); `not_erasable` (an earlier
-    /// version sealed records of it as one text, which only a purge can remove). An effect or a grant that cannot be read
-    /// is named by the [owner](crate::store::Key::scope) of the document, because its run is in the document.
+    /// chain does not verify, which a removal would hide, or a document of it cannot be read); `many_parties` (its
+    /// records belong to more than 64 principals or tenants); `not_erasable` (an earlier version sealed records of it
+    /// as one text, which only a purge can remove). An effect or a grant that cannot be read is named by the
+    /// [owner](crate::store::Key::scope) of the document, because its run is in the document.
     pub kept: Vec<(Arc<str>, &'static str)>,
     /// How many runs were kept for one of these reasons.
     pub kept_runs: u64,
 }
 
 impl RetentionReport {
-    /// Keeps the run of a defect, whose removal would hide it.
+    /// Keeps the run that has a defect, because its removal would hide the defect.
     pub(super) fn keep_broken(&mut self, finding: &Finding) {
         if let Some(run_id) = finding.scope() {
             self.keep(run_id, "broken");

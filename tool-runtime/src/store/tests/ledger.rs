@@ -60,7 +60,6 @@ impl Entry {
     }
 }
 
-/// A clock that jumped back lets no other attempt take a call over early.
 /// A server that takes over a call of a killed server can be killed, too. Other servers still look for the call.
 #[test]
 fn a_call_that_a_server_took_over_is_still_a_servers() {
@@ -73,6 +72,7 @@ fn a_call_that_a_server_took_over_is_still_a_servers() {
     assert!(call.ends_with_process && *call.owner == *"two");
 }
 
+/// A clock that jumped back lets no other attempt take a call over early.
 #[test]
 fn a_lease_is_never_shortened() {
     let mut entry = Entry::default();

@@ -276,7 +276,7 @@ async fn keep(store: &MemoryStore, anchor: &Anchor) {
     store.update(keys, Box::new(change)).await.unwrap();
 }
 
-/// Anchors that no store made: each ends, hides no other, and is named.
+/// Anchors that no store made do not stop the verification, hide no other anchor, and are named.
 #[tokio::test]
 async fn forged_anchors_end_nothing_and_are_named() {
     let forge = |last: Option<&Anchor>, position, number| {

@@ -11,7 +11,7 @@ use crate::store::retention_record::{Act, RetentionRecord, Signed};
 pub(crate) struct Trust {
     /// The key to compare them with.
     pub(crate) key: Option<DigestKey>,
-    /// The ids of keys that are not here and whose signatures count without a comparison.
+    /// The ids of absent keys whose signatures are accepted without a comparison.
     pub(crate) accepted: BTreeSet<String>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Checked {
     pub(super) broken: Option<Broken>,
     /// How many erased records it lists.
     pub(super) erased: u64,
-    /// The id of its key, if that is not here.
+    /// The id of its key, if that key is absent.
     pub(super) unchecked: Option<String>,
 }
 
@@ -68,7 +68,8 @@ impl Trust {
             Signed::Fits => {}
         }
         if let Act::Erased(listed) = &record.act {
-            // The record is a finding itself if its signature is not accepted, so each that it lists need not be one, too.
+            // The record is a finding itself if its signature is not accepted, so the records that it lists need no
+            // findings of their own.
             let is_signed = checked.broken.is_none();
             let struck = listed.iter().filter(|place| erased.list(**place, is_signed)).count();
             checked.erased = if is_signed { struck as u64 } else { 0 };

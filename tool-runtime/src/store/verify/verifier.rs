@@ -246,8 +246,8 @@ impl Verifier {
         Ok(())
     }
 
-    /// Reads the key of the store, unless there is a key. The first removal makes it, also while a store is verified, so it
-    /// is read after each page until there is one.
+    /// Reads the key of the store, unless there is a key. The first removal makes it, also while a store is verified,
+    /// so it is read after each page until there is one.
     pub(super) async fn find_key(&mut self, store: &dyn Store) -> Result<(), StoreError> {
         if self.trust.key.is_none() {
             self.trust.key = digest_key::read(store.read(&[Key::digest_key()]).await?.pop().flatten());

@@ -177,7 +177,7 @@ pub struct DecodedCall {
     /// The call, as it goes to the runner.
     pub call: ToolCall,
     pub(crate) status: CallStatus,
-    /// Whether the request offered a tool of this name; `true` if the decoder was not given the names.
+    /// Whether the request offered a tool of this name; `true` if the decoder does not know the names.
     pub offered: bool,
 }
 

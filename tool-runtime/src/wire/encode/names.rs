@@ -1,7 +1,7 @@
 //! Ids and names of calls, as providers take them in a history.
 //!
-//! Models invent names, and ids of one server break the rules of another. A provider that finds either refuses the whole
-//! conversation, in every request that follows.
+//! Models invent names, and ids of one server break the rules of another. A provider that finds either refuses the
+//! whole conversation, in every request that follows.
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ use crate::wire::Format;
 use crate::wire::encode::Messages;
 use crate::wire::history::CallMessage;
 
-/// The longest name of a tool, in bytes: `^[a-zA-Z0-9_-]{1,64}$` for Anthropic ("Define tools"), the same letters and length
-/// for OpenAI (`FunctionDefinition.name` in its SDKs).
+/// The longest name of a tool, in bytes: `^[a-zA-Z0-9_-]{1,64}$` for Anthropic ("Define tools"), the same letters and
+/// length for OpenAI (`FunctionDefinition.name` in its SDKs).
 pub(crate) const MAX_NAME_BYTES: usize = 64;
 
 /// The longest id that Responses takes, in bytes. Undocumented: the provider answers 400 `string_above_max_length` for
 /// `call_id`, "Expected a string with maximum length 64".
 const MAX_ID_BYTES: usize = 64;
 
-/// The longest id that Chat Completions of OpenAI takes from every model, in bytes. Undocumented: the provider answers 400
-/// `string_above_max_length` for `tool_calls[].id`, "Expected a string with maximum length 40".
+/// The longest id that Chat Completions of OpenAI takes from every model, in bytes. Undocumented: the provider answers
+/// 400 `string_above_max_length` for `tool_calls[].id`, "Expected a string with maximum length 40".
 const MAX_CHAT_ID_BYTES: usize = 40;
 
 /// The name of a call, for providers that check it. Offered tools always have a plain name, so theirs is never changed.

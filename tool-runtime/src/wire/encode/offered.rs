@@ -30,8 +30,8 @@ pub(crate) struct OfferedTools {
 }
 
 impl OfferedTools {
-    /// Encodes the tools. Uses `strict`, `leave_out_unsupported` and `provider_limits` of the options, and the choice only
-    /// if it [narrows](crate::wire::encode::FormatFeatures::narrows) the tools.
+    /// Encodes the tools. Uses `strict`, `leave_out_unsupported` and `provider_limits` of the options, and the choice
+    /// only if it [narrows](crate::wire::encode::FormatFeatures::narrows) the tools.
     pub(crate) fn new<'a, T: Into<WireTool<'a>>>(
         dialect: &dyn Dialect,
         tools: impl IntoIterator<Item = T>,
@@ -85,7 +85,7 @@ impl OfferedTools {
         &self.checked.losses
     }
 
-    /// The bytes of memory that it takes, about.
+    /// The approximate number of bytes of memory that it takes.
     pub(crate) const fn size(&self) -> usize {
         self.size
     }

@@ -136,7 +136,7 @@ pub struct EncodeOptions {
     /// [`Loss`](crate::wire::Loss) names the tool; a schema that cannot be closed is sent as it is, and a description
     /// that is too long is cut.
     pub leave_out_unsupported: bool,
-    /// Whether the limits of the provider's own API hold: 1,024 characters of a description (OpenAI), and 128 tools of
+    /// Whether the limits of the provider's own API apply: 1,024 characters of a description (OpenAI), and 128 tools of
     /// one request (OpenAI, Gemini); more are the error `too_many_tools`. `true` by default; compatible servers may
     /// take more.
     pub provider_limits: bool,
@@ -168,7 +168,7 @@ impl EncodeOptions {
         self
     }
 
-    /// Sets whether the limits of the provider's own API hold; `true` by default.
+    /// Sets whether the limits of the provider's own API apply; `true` by default.
     #[must_use]
     pub const fn with_provider_limits(mut self, hold: bool) -> Self {
         self.provider_limits = hold;

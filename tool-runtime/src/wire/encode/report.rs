@@ -31,8 +31,8 @@ pub struct Encoded<Body = Map<String, Value>> {
 }
 
 impl<Body> Encoded<Body> {
-    /// Returns the offered tools by name, and which schema of each was sent: `authoritative`; `closed` for a closed copy
-    /// in which optional properties stay optional; or `closed_with_nulls` for one in which they are required and
+    /// Returns the offered tools by name, and which schema of each was sent: `authoritative`; `closed` for a closed
+    /// copy in which optional properties stay optional; or `closed_with_nulls` for one in which they are required and
     /// nullable, so that arguments go through [`WireTool::remove_nulls`](crate::wire::WireTool::remove_nulls) before
     /// they are validated. [`Decoder::with_offered`](crate::wire::Decoder::with_offered) takes the names.
     #[must_use]
@@ -175,7 +175,7 @@ pub(super) enum EncodeErrorKind {
     UnsupportedToolChoice,
     /// A setting has a value that no provider takes; the path names the setting.
     InvalidSetting,
-    /// An extra field of the body would override what the request or a setting writes; the path names it.
+    /// An extra field of the body would override a field that the request or a setting writes; the path names it.
     ReservedField,
     /// The extra fields of the body have more than 64 KiB.
     ExtraTooLarge,

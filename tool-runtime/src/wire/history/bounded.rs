@@ -11,8 +11,9 @@ pub(crate) struct Bounded {
     pub(crate) left_out: Vec<(usize, usize)>,
 }
 
-/// Leaves out the oldest files, so that the rest has at most 20 MiB together; `None` if all of them fit. A sentence takes
-/// the place of those of users and tools. A turn of the model gets none: the model would read it as its own words.
+/// Leaves out the oldest files, so that the rest has at most 20 MiB together; `None` if all of them fit. A sentence
+/// takes the place of those of users and tools. A turn of the model gets none: the model would read it as its own
+/// words.
 pub(crate) fn bounded(history: &[Message]) -> Option<Bounded> {
     let bytes = history.iter().map(bytes_of).fold(0, usize::saturating_add);
     let mut excess = bytes.checked_sub(MAX_BYTES).filter(|excess| *excess > 0)?;

@@ -18,8 +18,8 @@ const NOT_AN_OBJECT: ParseError =
 ///
 /// It is replayed byte for byte to the format that it came from, and left out for any other. If it names a model, it is
 /// bound to that model, as signed reasoning is. The calls of a provider's own tools, such as a web search, and their
-/// results name none: every model of the format reads them. It is never executed and never shown: `Debug` gives its size
-/// only.
+/// results name none: every model of the format reads them. It is never executed and never shown: `Debug` gives its
+/// size only.
 ///
 /// ```
 /// use tool_runtime::wire::Format;

@@ -158,7 +158,7 @@ impl Call {
 
     pub(super) fn hand_over(&mut self, write: Write<'_>) {
         self.close(write);
-        // Its client gets it because a person let it run.
+        // Its client receives the call because a person approved it.
         self.answer(true, None, write);
         self.wait = Wait::Client;
     }
@@ -186,7 +186,7 @@ impl Call {
 
     pub(super) fn result(&mut self, json: &str, is_error: bool, artifact: Option<&str>, write: Write<'_>) {
         self.close(write);
-        // It has a result, so it was let run: the decision came from elsewhere.
+        // It has a result, so it was allowed to run: the decision came from elsewhere.
         self.answer(true, None, write);
         let result = &*keys::whole(json);
         if is_error && matches!(self.wait, Wait::Answered(false)) {

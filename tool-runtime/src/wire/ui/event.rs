@@ -7,7 +7,8 @@ use serde::Deserialize;
 use crate::call::JsonText;
 use crate::wire::Usage;
 
-/// An event for a chat UI. It deserialises from JSON with the name in `type`, such as `{"type":"text_delta","text":"Hi"}`.
+/// An event for a chat UI. It deserialises from JSON with the name in `type`, such as
+/// `{"type":"text_delta","text":"Hi"}`.
 ///
 /// Any order is accepted: events that a protocol would refuse are left out, and missing ones are added.
 ///
@@ -62,7 +63,8 @@ pub enum UiEvent {
     Data {
         /// The kind of the data.
         name: String,
-        /// Data with the same name and id replaces what was shown before, where the protocol can; `None` for data that replaces nothing.
+        /// Data with the same name and id replaces what was shown before, where the protocol can; `None` for data that
+        /// replaces nothing.
         id: Option<String>,
         /// The data.
         value: JsonText,

@@ -138,7 +138,7 @@ pub(super) enum Frame<'a> {
         usage: Usage,
         continued: bool,
     },
-    /// `code` is the reason as it was given, `reason` the protocols' word for it.
+    /// `code` is the original reason, `reason` the protocols' word for it.
     Finish {
         reason: &'a str,
         code: &'a str,

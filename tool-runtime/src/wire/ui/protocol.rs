@@ -35,7 +35,7 @@ impl Protocol {
     /// Every protocol.
     pub const ALL: &[Self] = &[Self::DataStream, Self::AssistantTransport, Self::UiMessageStream, Self::AgUi];
 
-    /// The name that fixtures and the command line use.
+    /// Returns the name that fixtures and the command line use.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Protocol {
         }
     }
 
-    /// The content type of the response.
+    /// Returns the content type of the response.
     #[must_use]
     pub const fn content_type(self) -> &'static str {
         match self {
@@ -55,8 +55,8 @@ impl Protocol {
         }
     }
 
-    /// The headers of the response in addition to the content type: clients recognise the protocol by them, and proxies
-    /// do not buffer it.
+    /// Returns the headers of the response in addition to the content type: clients recognise the protocol by them, and
+    /// proxies do not buffer it.
     #[must_use]
     pub const fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self {

@@ -102,8 +102,8 @@ impl ChatReader {
     /// ```
     ///
     /// # Errors
-    /// The history is too large, holds a result without its call, a call or a result twice, or one that was not issued
-    /// or given here. The code begins with `history_`; [`read`](Self::read) lists these codes. The
+    /// The history is too large, holds a result without its call, a call or a result twice, or one that this side did
+    /// not issue. The code begins with `history_`; [`read`](Self::read) lists these codes. The
     /// [pointer](ParseError::pointer) names the message, such as `/3`. It is empty if the history is too large.
     pub fn check(
         own: &[Message],
@@ -137,8 +137,8 @@ impl ChatReader {
     /// # Errors
     /// The body is too large, is not of the form that `useChat` posts, or makes a claim that cannot be true: a call
     /// that was never issued, a result of a call that this side executes, an answer without a question, two parts of
-    /// one call. Do not act on any part of a refused body. The error has the [place](ParseError::pointer) in the body, and
-    /// the code `chat_too_large`, `chat_malformed`, `chat_role`, `chat_part`, `chat_file`, `chat_trigger`,
+    /// one call. Do not act on any part of a refused body. The error has the [place](ParseError::pointer) in the body,
+    /// and the code `chat_too_large`, `chat_malformed`, `chat_role`, `chat_part`, `chat_file`, `chat_trigger`,
     /// `chat_interrupts` or `chat_empty`; or, for messages that claim calls or results that were not issued here,
     /// `history_orphan`, `history_duplicate`, `history_forged` or `history_too_large`.
     pub fn read(&self, body: &[u8]) -> Result<ChatRequest, ParseError> {
@@ -161,9 +161,9 @@ impl ChatReader {
     /// which tools there are.
     ///
     /// # Errors
-    /// As [`read`](Self::read); also where approvals wait and `resume` does not answer each of them. The protocol wants
-    /// a refused request answered with a run that failed, not with a status: [`UiEvent::Error`](super::UiEvent::Error)
-    /// with the [code](ParseError::code) alone in an encoder.
+    /// As [`read`](Self::read); also where approvals wait and `resume` does not answer each of them. The protocol
+    /// requires a failed run as the answer to a refused request, not an HTTP status:
+    /// [`UiEvent::Error`](super::UiEvent::Error) with the [code](ParseError::code) alone in an encoder.
     ///
     /// ```
     /// use tool_runtime::wire::ui::ChatReader;

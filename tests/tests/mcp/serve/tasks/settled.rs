@@ -418,7 +418,7 @@ async fn an_answer_settles_once() {
             assert_eq!(code(stranger.update_task(update).await.unwrap_err()).0, -32602);
         }
     }
-    // The run records the answers of the other tenant, of which operators read.
+    // The run records the answers of the other tenant, which are reported to operators.
     let refused = (DecisionKind::DidNotHappen, "eve".to_owned(), true);
     assert_eq!((rig.settlements().await, rig.unsettled().await), (vec![refused.clone(), refused], 1));
     // The question is found and answered at another server, as after a restart. The first server learns it.

@@ -1,4 +1,5 @@
-//! How the files of a library depend on each other, where the methods of a type are, and where folders have their files.
+//! How the files of a library depend on each other, where the methods of a type are, and where folders have their
+//! files.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -106,7 +106,7 @@ impl<'a> Comparison<'a, '_> {
         true
     }
 
-    /// Whether two schemas have the same rules, whatever they are described as.
+    /// Whether two schemas have the same rules, regardless of their descriptions.
     fn has_rules_of(&mut self, one: &View<'a>, other: &View<'a>) -> bool {
         let rules = one.rules();
         let is_same =

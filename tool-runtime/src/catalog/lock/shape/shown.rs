@@ -18,7 +18,7 @@ pub(in crate::catalog::lock) fn between(old: Option<&Value>, new: Option<&Value>
     }
 }
 
-/// Two texts in one line, from a little before the first difference on.
+/// Two texts in one line, starting shortly before the first difference.
 pub(in crate::catalog::lock) fn texts(old: &str, new: &str) -> String {
     let same = old.char_indices().zip(new.chars()).take_while(|((_, one), other)| one == other);
     let (chars, bytes) = same.fold((0, 0), |(chars, _), ((at, one), _)| (chars + 1, at + one.len_utf8()));

@@ -10,7 +10,8 @@ use crate::catalog::lock::shape::{Comparison, RULES, Shift, WHOLE, between};
 use crate::json::canonical;
 use crate::text::plain;
 
-/// Least and most, with the keyword that excludes the bound, and the types that they are rules for.
+/// The keywords of bounds: the bound, its excluding form, whether it is a lower bound, and the types to which it
+/// applies.
 const BOUNDS: [(&str, &str, bool, u8); 8] = [
     ("minimum", "exclusiveMinimum", true, NUMBER),
     ("maximum", "exclusiveMaximum", false, NUMBER),

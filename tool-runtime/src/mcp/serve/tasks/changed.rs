@@ -1,10 +1,10 @@
-//! Calls that wait under another policy, or with another definition of their tool, than this server has. It refuses each
-//! approval of such a call, so it ends the call when the client asks for it, and the client calls again.
+//! Calls that wait under another policy, or with another definition of their tool, than this server has. It refuses
+//! each approval of such a call, so it ends the call when the client asks for it, and the client calls again.
 //!
-//! Another server over the store may still have that policy, for example during a rolling update. The lease of a run that
-//! a server keeps never ends, so the store does not show whether that server lives. A call that was made after this server
-//! began was made by a server that lived then, and is left to it for an hour. Since each server ends calls that are older
-//! than itself, two servers do not end each other's calls in turns.
+//! Another server over the store may still have that policy, for example during a rolling update. The lease of a run
+//! that a server keeps never ends, so the store does not show whether that server lives. A call that was made after
+//! this server began was made by a server that lived then, and is left to it for an hour. Since each server ends calls
+//! that are older than itself, two servers do not end each other's calls in turns.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::call::DecisionError;
 use crate::runner::{ApprovalDecision, Run, ServedRun, ServedRuns, ToolRunner};
 use crate::store::{PendingCall, Store as _, StoreError};
 
-/// How long a call is left to another server. A rolling update takes less, and a person decides in less.
+/// How long a call is left to another server. A rolling update and the decision of a person take less time.
 const LEFT: Duration = Duration::from_secs(60 * 60);
 
 /// The rules under which a server continues a run.
@@ -48,8 +48,8 @@ impl Rules<'_> {
         Ok(call.created_at >= began.max(now.saturating_sub(LEFT).unwrap_or(Timestamp::MIN)))
     }
 
-    /// Whether a server has a decision on a waiting call under its lease, or a person has denied the call: a denial needs
-    /// no policy.
+    /// Whether a server has a decision on a waiting call under its lease, or a person has denied the call: a denial
+    /// needs no policy.
     async fn is_being_decided(&self, call: &PendingCall) -> Result<bool, StoreError> {
         let (now, question) = (ServedRuns(self.runner).now(), call.question());
         let denies = |input: Input| {

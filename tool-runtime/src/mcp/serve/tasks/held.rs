@@ -4,7 +4,7 @@
 //! The store also finds a suspended call by its party, its tool and its arguments, so that a client finds it after a
 //! disconnection and after a restart of the server. An approval is carried out while a request for its call is held: at
 //! once, or when the client repeats the request. The end of a call is delivered once; after that, the same call is a
-//! new one. If the answer was not sent completely, or so late that its client may have timed out without a word, the
+//! new one. If the answer was not sent completely, or so late that its client may have timed out without notice, the
 //! same call gets it again.
 
 use std::collections::HashSet;
@@ -244,8 +244,8 @@ impl Tasks {
                     if let State::Unsettled(result, _) = look.state {
                         return Ok(HeldAnswer::Ended(Box::new(result), look.saved.answered));
                     }
-                    // Without `asked_as` no later request can find this call, so it is cancelled, unless another request
-                    // found it by its state.
+                    // Without `asked_as` no later request can find this call, so it is cancelled, unless another
+                    // request found it by its state.
                     if look.saved.asked_as.is_none() && !run_tasks.is_shared(call) {
                         run_tasks.cancel(&server.0.runner, call).await.map_err(|error| failed(&error))?;
                     } else if matches!(look.state, State::Works) {

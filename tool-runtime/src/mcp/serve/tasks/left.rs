@@ -38,7 +38,7 @@ const MAX_REMEMBERED: usize = 1024;
 
 /// The searches of a server.
 pub(in crate::mcp::serve) struct Left {
-    /// The decisions that the last search found in vain.
+    /// The decisions that the last search found and did not take. The next search takes those that are still there.
     seen: HashSet<Key>,
     /// The name under which the server claims them.
     owner: Option<Arc<str>>,
@@ -72,8 +72,7 @@ impl Left {
         searched
     }
 
-    /// Gives each decision on a call that is over its record, and removes it. It must have been there in the search
-    /// before, too.
+    /// Records and removes each decision on a call that is over, if the search before found it, too.
     async fn take_posts(&mut self, served: &Served) -> Result<(), StoreError> {
         let mut found = HashSet::new();
         let taken = self.take_found(served, &mut found).await;

@@ -175,8 +175,8 @@ impl EndedUnknown {
     }
 }
 
-/// Returns the outcome in the first answer to a question about an outcome that states one, for a client that is not asked.
-/// The result of a call that took effect is left out, because nothing is settled.
+/// Returns the outcome in the first answer to a question about an outcome that states one, for a client that is not
+/// asked. The result of a call that took effect is left out, because nothing is settled.
 pub(super) fn stated(answers: &InputResponses) -> Option<Reconciled<String>> {
     let of_questions = answers.iter().filter(|(key, _)| is_key(key));
     let filled = of_questions.filter(|(_, answer)| answer.get("action").and_then(Value::as_str) == Some("accept"));

@@ -1,5 +1,5 @@
-//! The requests of clients about a task: its state, its cancellation, and answers to its questions, also to the question
-//! whether its call may run.
+//! The requests of clients about a task: its state, its cancellation, and answers to its questions, also to the
+//! question whether its call may run.
 
 use std::sync::Arc;
 
@@ -122,8 +122,8 @@ impl Tasks {
         Ok(())
     }
 
-    /// Reports decisions and settlements of a client of another tenant to operators. The client learns nothing: to it, the
-    /// task does not exist.
+    /// Reports decisions and settlements of a client of another tenant to operators. The client learns nothing: to it,
+    /// the task does not exist.
     pub(in crate::mcp::serve) async fn refuse_of_stranger(
         &self,
         server: &McpServer,
@@ -141,8 +141,8 @@ impl Tasks {
         }
     }
 
-    /// Decides on a call on behalf of its principal. The gate refuses and records the decision of a principal who may not
-    /// decide on their own calls.
+    /// Decides on a call on behalf of its principal. The gate refuses and records the decision of a principal who may
+    /// not decide on their own calls.
     pub(super) async fn decide(
         &self,
         server: &McpServer,

@@ -126,8 +126,8 @@ impl RunTasks {
         self.calls().insert(id, Entry::new(saved, questions, running));
     }
 
-    /// Adds a call that another process stored. Another request may have added it already; then its client is asked only
-    /// if it declined nowhere.
+    /// Adds a call that another process stored. If another request has added it already, its client is asked only if
+    /// both entries allow that.
     pub(super) fn add_stored(&self, id: CallId, saved: SavedTask) {
         let mut calls = self.calls();
         let SavedTask { asks, answered, .. } = saved;

@@ -1,5 +1,5 @@
-//! Calls of tasks that ended with an unknown outcome: the result of a settlement, by whichever way, and the settlement
-//! by the client of the task.
+//! Calls of tasks that ended with an unknown outcome: the result of a settlement of any kind, and the settlement by the
+//! client of the task.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ pub(super) async fn look_again(
 }
 
 /// Keeps the settled result of a call for its client. The result of a settlement here has the files of the call, which
-/// the store has not, so it replaces one from the store.
+/// the store does not have, so it replaces one from the store.
 fn keep(
     run_tasks: &RunTasks,
     id: &CallId,

@@ -59,7 +59,7 @@ fn runner(cedar: &str) -> Result<ToolRunner, String> {
     runner.map_err(|error| error.to_string())
 }
 
-/// A rule of Cedar that asks for an approval needs a person like any other.
+/// A rule of Cedar that requires an approval needs an approver, like any other rule.
 #[test]
 fn a_runner_says_whether_somebody_can_approve() {
     let catalog = || {

@@ -30,8 +30,8 @@ pub(super) fn has_none(open: &OpenCall, frozen: &Frozen) -> bool {
 }
 
 /// Returns the key under which calls of this effect exclude each other, with the earlier calls that were shown to the
-/// person who approved this one. `None` for a call without an effect, for one that may run again, and for a graph, whose
-/// inner calls have their own keys.
+/// person who approved this one. `None` for a call without an effect, for one that may run again, and for a graph,
+/// whose inner calls have their own keys.
 pub(super) fn claim(open: &mut OpenCall, frozen: &Frozen, shown: Vec<UnknownCall>) -> Option<EffectClaim> {
     let spec = &frozen.entry.spec;
     let name = spec.name.as_str();
@@ -64,7 +64,7 @@ fn outermost(run: &Run) -> &str {
     }
 }
 
-/// What other calls of its effect mean for a call before it suspends.
+/// The consequence of other calls of the same effect for a call that is about to suspend.
 pub(in crate::runner) enum Looked {
     /// It ends with the result of an earlier call.
     Ends(Ending),
@@ -72,9 +72,9 @@ pub(in crate::runner) enum Looked {
     Asks(Vec<UnknownCall>),
 }
 
-/// Looks for other calls of the effect before a call suspends for an approval, so that no person is asked about an effect
-/// that happened or happens now. Returns the end of the call, or the earlier calls of unknown outcome that its question
-/// names.
+/// Looks for other calls of the effect before a call suspends for an approval, so that no person is asked about an
+/// effect that happened or happens now. Returns the end of the call, or the earlier calls of unknown outcome that its
+/// question names.
 ///
 /// Only an effect key makes this look necessary: without one, a call that ended or that runs blocks no other.
 pub(in crate::runner) async fn look(open: &mut OpenCall, frozen: &Frozen) -> Result<Looked, Stop> {

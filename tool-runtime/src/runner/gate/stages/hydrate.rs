@@ -25,7 +25,8 @@ pub(in crate::runner) fn hydrate(
     let Admitted { entry, limits, .. } = match admitted {
         Ok(admitted) => admitted,
         Err(stop) => {
-            // A refused call is recorded by a hash: only the tool's definition tells which arguments are sensitive.
+            // A refused call is recorded by a hash: only the tool's definition determines which arguments are
+            // sensitive.
             let shown = Shown::unread(call.arguments());
             return Err(Refused { stop, shown });
         }
@@ -154,7 +155,7 @@ impl<L: Fn(&str) -> bool, R: Fn(&str) -> bool> Hydrator<'_, L, R> {
 }
 
 /// Converts a failed hydration to the model's message, with firmer wording for a repeated mistake. If a tool lists the
-/// missing values, the message does not send the model to the user.
+/// missing values, the message does not tell the model to ask the user.
 #[cold]
 fn refused(run: &Run, tool: &str, error: HydrationError) -> Stop {
     let mut stop = Stop::new(error.outcome).errors(error.violations);

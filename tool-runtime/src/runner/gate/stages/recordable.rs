@@ -11,7 +11,7 @@ use crate::store::RecordFilter;
 /// still fail to write; then the result is withheld.
 pub(in crate::runner) async fn recordable(open: &OpenCall) -> Result<(), Stop> {
     let run = open.run();
-    // A read stands for a test write, which would leave a record.
+    // A read replaces a test write, which would leave a record.
     let filter = RecordFilter { limit: Some(1), ..RecordFilter::call(run.id(), open.draft.id.clone()) };
     match run.shared().store.records(&filter).await {
         Ok(_) => Ok(()),

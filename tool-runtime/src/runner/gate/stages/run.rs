@@ -176,7 +176,7 @@ fn ended_by_itself(
         RunFailure::Waits(pending) => return Ok(Left::Waits(pending)),
         RunFailure::Prevented => prevented(),
         RunFailure::Unknown => outcome_unknown("the end of an earlier attempt is unknown"),
-        // A reconciliation that fails tells nothing about the earlier attempt.
+        // A failed reconciliation gives no information about the earlier attempt.
         RunFailure::Tool(error) | RunFailure::Lost(error) | RunFailure::Unauthorized(error)
             if purpose == Purpose::Reconcile =>
         {

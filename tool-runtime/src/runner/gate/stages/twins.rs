@@ -27,7 +27,7 @@ pub(in crate::runner) async fn reconcile_twin(
     unknown: &[StoredUnknown],
 ) -> Result<Option<Left>, Stop> {
     let frozen = Arc::clone(&bound.reserved.hydrated.frozen);
-    // The typed arguments are used up by one reconciliation; several unknown outcomes are a person's to judge.
+    // The typed arguments are used up by one reconciliation; a person decides on several unknown outcomes.
     let [earlier] = unknown else { return Ok(None) };
     if !frozen.entry.behaviour.may_reconcile() {
         return Ok(None);
@@ -50,7 +50,7 @@ pub(in crate::runner) async fn reconcile_twin(
                            again.";
             Err(stop.message(message))
         }
-        // Only a graph waits, and a graph is no twin.
+        // Only a graph waits, and a graph is never a twin.
         Ok(Left::Waits(_)) => Ok(None),
         Err(stop) => {
             discard(stop);
@@ -81,7 +81,7 @@ async fn settle(run: &Run, key: &Key, call: &UnknownCall, result: Option<JsonTex
     }
 }
 
-/// Returns the decision that a person is asked, or the end of the call where no person can decide.
+/// Returns the decision behind the question to a person, or the end of the call if no person can decide.
 pub(in crate::runner) fn ask_about_twins(open: &OpenCall) -> Result<Decision, Stop> {
     let shared = open.run().shared();
     if shared.effective(Verdict::RequireApproval) == Verdict::Deny {

@@ -41,8 +41,8 @@ impl Writer<'_> {
         self.turn.layout.replace_text(part, text, &mut self.turn.text);
     }
 
-    /// Adds reasoning that the provider shows to the last part if that is reasoning. Otherwise starts a part and returns
-    /// it.
+    /// Adds reasoning that the provider shows to the last part if that is reasoning. Otherwise starts a part and
+    /// returns it.
     pub(crate) fn reasoning(&mut self, text: &str) -> Option<usize> {
         if text.is_empty() {
             return None;

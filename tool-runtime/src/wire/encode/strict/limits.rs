@@ -1,4 +1,4 @@
-//! Limits of providers on schemas: the size of strict requests, names of properties, circles.
+//! Limits of providers on schemas: the size of strict requests, the names of properties, and circular references.
 
 use std::collections::BTreeSet;
 

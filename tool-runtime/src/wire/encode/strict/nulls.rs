@@ -2,7 +2,7 @@
 
 use crate::wire::encode::strict::node::Node;
 
-/// References are followed this often before they count as a circle.
+/// The maximum number of references that are followed before they count as circular.
 const MAX_HOPS: usize = 32;
 
 /// Whether null is valid under the schema. If undecidable, null counts as allowed, so that it is not removed.

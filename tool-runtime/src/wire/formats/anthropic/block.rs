@@ -99,7 +99,7 @@ impl Block {
                 turn.append_text(*call, delta.partial_json.get());
             }
             (Kind::Call(..), _) => {}
-            // ProviderState JSON was put together at the end of the block (A4).
+            // The JSON of the provider state was put together at the end of the block (A4).
             _ if !self.open => turn.fail_with(WireErrorKind::ProtocolViolation),
             (Kind::Thinking { part, .. }, "thinking_delta") => turn.reasoning_at(*part, delta.thinking.get()),
             (Kind::Thinking { signature, .. }, "signature_delta") => delta.signature.get().clone_into(signature),

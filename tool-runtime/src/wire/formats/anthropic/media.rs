@@ -4,9 +4,9 @@ use crate::media::Media;
 use crate::wire::Format;
 use crate::wire::encode::{Node, Object};
 
-/// The largest image in Base64 that the provider's own endpoint takes ("Vision", request limits: 10 MB), in bytes. Bedrock
-/// and Google Cloud take half of that, and refuse a larger one themselves. The limit of a request, 32 MB ("Errors"), is
-/// above that of the files of one request (20 MiB, 27 MiB in Base64).
+/// The largest image in Base64 that the provider's own endpoint takes ("Vision", request limits: 10 MB), in bytes.
+/// Bedrock and Google Cloud take half of that, and refuse a larger one themselves. The limit of a request, 32 MB
+/// ("Errors"), is above that of the files of one request (20 MiB, 27 MiB in Base64).
 const MAX_IMAGE_BYTES: usize = 10_000_000;
 
 /// A block of a user's message or of a result: images of four types, PDFs, and text.

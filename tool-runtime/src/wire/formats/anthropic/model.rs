@@ -1,8 +1,8 @@
 //! [`Model`]: the settings of thinking and sampling that a model takes, by its name.
 //!
 //! The rules are those of Anthropic's documentation: "Troubleshooting thinking" (configurations each model rejects),
-//! "Errors" (extended thinking not supported, thinking cannot be disabled), "Thinking" (sampling parameters) and "What's
-//! new in Claude Sonnet 5.5" (`between_tools`).
+//! "Errors" (extended thinking not supported, thinking cannot be disabled), "Thinking" (sampling parameters) and
+//! "What's new in Claude Sonnet 5.5" (`between_tools`).
 
 /// A model, identified by its name.
 #[derive(Clone, Copy)]

@@ -122,8 +122,9 @@ impl<'a> Turn<'_, 'a> {
         }
     }
 
-    // Thinking goes back unmodified, to the model that signed it (A5): the documentation asks for all of it within a turn
-    // with calls and recommends it across turns ("Thinking", preserving thinking blocks); another model ignores it.
+    // Thinking goes back unmodified, to the model that signed it (A5): the documentation asks for all of it within a
+    // turn with calls and recommends it across turns ("Thinking", preserving thinking blocks); another model ignores
+    // it.
     fn reasoning(&mut self, text: &'a str, part: &'a Part) {
         let sealed = self.out.fits(part.provider_state());
         let kind = sealed.and_then(block);
@@ -154,8 +155,8 @@ impl<'a> Turn<'_, 'a> {
             return self.out.lose_part(part);
         };
         match (block.kind.get(), &block.container.0) {
-            // An expired one is refused, but when it expires is not known: `expires_at` is a shorter rolling value ("Code
-            // execution tool", container reuse). So it is always named, as the provider of the AI SDK does.
+            // An expired one is refused, but when it expires is not known: `expires_at` is a shorter rolling value
+            // ("Code execution tool", container reuse). So it is always named, as the provider of the AI SDK does.
             ("", Some(container)) => self.out.field("container", container.id.get().to_owned()),
             ("", None) => self.out.lose_part(part),
             // The input is not an object if the turn was cut within it.
@@ -191,8 +192,8 @@ fn block(json: &str) -> Option<Block<'_>> {
     read(json).ok()
 }
 
-/// The ids of the calls of server tools in a turn that will never have a result. The provider completes such a call in a
-/// later response, for instance after a pause, and refuses it once the user has written (A5).
+/// The ids of the calls of server tools in a turn that will never have a result. The provider completes such a call in
+/// a later response, for instance after a pause, and refuses it once the user has written (A5).
 fn unanswered(parts: &[&Part], out: &Messages<'_>) -> Vec<String> {
     let mut open = Vec::new();
     answer(parts, true, &mut open, out);

@@ -48,8 +48,8 @@ pub(super) fn settings(settings: &RequestSettings, model: Option<&str>, out: &mu
     }
 }
 
-/// Writes how much the model thinks: Gemini 2.5 takes tokens, later models a level, and tokens too. Levels in tokens, and
-/// which models always think, are as in Google's documentation of its OpenAI compatibility; the levels are those of
+/// Writes how much the model thinks: Gemini 2.5 takes tokens, later models a level, and tokens too. Levels in tokens,
+/// and which models always think, are as in Google's documentation of its OpenAI compatibility; the levels are those of
 /// `ThinkingLevel` in its SDKs.
 fn thinking(reasoning: ReasoningEffort, model: Option<&str>, out: &mut Fields) {
     let (older, newer) = match generation(model) {

@@ -1,7 +1,7 @@
 //! A turn of the model, written back: each part as Gemini sent it, in its place.
 //!
-//! Parts with a signature are neither joined with others nor moved. Gemini 3 refuses a request in which the first call of
-//! a turn has no signature; later calls of the turn have none ("Thought signatures").
+//! Parts with a signature are neither joined with others nor moved. Gemini 3 refuses a request in which the first call
+//! of a turn has no signature; later calls of the turn have none ("Thought signatures").
 
 use std::borrow::Cow;
 

@@ -65,7 +65,7 @@ impl Dialect for Chat {
         if let Some(message) = choice.message.object() {
             self.message(&message, turn);
         }
-        // Snowflake Cortex sends `"finish_reason": ""` in a document that is whole.
+        // Snowflake Cortex sends `"finish_reason": ""` in a complete document.
         if choice.finish_reason.came() && choice.finish_reason.get().is_empty() {
             turn.provider_finish("");
             return turn.end_well();

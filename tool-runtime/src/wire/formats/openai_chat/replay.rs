@@ -1,7 +1,8 @@
 //! A turn of the model as the one message that it came as, with the data that its server wants back.
 //!
-//! `DeepSeek` refuses a turn with calls whose `reasoning_content` is missing, in every later request, and ignores that of
-//! other turns; `OpenRouter`, vLLM and the others take all of it back. So all of it goes back to the model that sent it.
+//! `DeepSeek` refuses a turn with calls whose `reasoning_content` is missing, in every later request, and ignores that
+//! of other turns; `OpenRouter`, vLLM and the others take all of it back. So all of it goes back to the model that sent
+//! it.
 
 use std::borrow::Cow;
 

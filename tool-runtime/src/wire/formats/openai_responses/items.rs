@@ -1,4 +1,4 @@
-//! The items of a response, whichever of their events come (S1, S2).
+//! The items of a response, regardless of which of their events arrive (S1, S2).
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,6 +1,7 @@
 //! A turn of the model as items: those that came from the provider as they came, others written again.
 //!
-//! The provider refuses reasoning without an item after it, and an item that came with reasoning without that reasoning.
+//! The provider refuses reasoning without an item after it, and an item that came with reasoning without that
+//! reasoning.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

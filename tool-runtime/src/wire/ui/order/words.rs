@@ -96,7 +96,7 @@ impl Order {
     }
 }
 
-/// Whether a browser fetches the address and runs nothing of it.
+/// Whether a browser only fetches the address, and executes nothing from it.
 fn is_web(url: &str) -> bool {
     has_scheme(url, "https:") || has_scheme(url, "http:")
 }

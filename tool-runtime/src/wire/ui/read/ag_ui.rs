@@ -108,7 +108,8 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// The ids that the client names, in the order of the calls; interrupts of calls that it no longer shows at the end.
+    /// The ids that the client names, in the order of the calls; interrupts of calls that it no longer shows at the
+    /// end.
     fn named(&self) -> Vec<CallId> {
         let calls = self.history.iter().flat_map(|(_, message)| message.calls());
         let mut ids: Vec<CallId> = calls.map(|call| call.id.clone()).collect();
@@ -180,7 +181,7 @@ impl Resume<'_> {
     fn decision(&self, at: usize) -> Result<(Question, bool, Option<String>), ParseError> {
         let Some(payload) = self.payload else { return Ok((self.asked(at)?, false, None)) };
         let path = format!("/resume/{at}/payload");
-        // Other arguments were not offered, so that none is taken for approved.
+        // Other arguments were not offered, so that none counts as approved.
         if payload.get("editedArgs").is_some() {
             return Err(malformed(format!("{path}/editedArgs")));
         }

@@ -22,8 +22,8 @@ pub struct ChatRequest {
     /// [`UiEncoder::resuming`](crate::wire::ui::UiEncoder::resuming); `None` if it begins another message.
     pub message_id: Option<String>,
     /// The person's decisions, in the order of the calls: each with the question that they were shown, whether the call
-    /// may run, and the reason, if they gave one. A body that brings nothing else keeps its decisions on calls that have
-    /// ended: [`Conversation::check`](crate::agent::Conversation::check) refuses and records them.
+    /// may run, and the reason, if they gave one. A body that brings nothing else keeps its decisions on calls that
+    /// have ended: [`Conversation::check`](crate::agent::Conversation::check) refuses and records them.
     pub decisions: Vec<(Question, bool, Option<String>)>,
     /// The client's answers to calls that it executes, in the order of the calls.
     pub answers: Vec<ClientAnswer>,

@@ -61,8 +61,8 @@ async fn one_update_is_recorded_once() {
         client.update_task(many(&id, &|number| format!("outcome-{number}"), &no)).await.unwrap();
         assert_eq!(rig.settlements().await.len(), before + 1, "{policy}");
     }
-    // The same for the question whether the call may run, which its principal may not answer, and a client of another
-    // tenant neither.
+    // The same for the question whether the call may run, which neither its principal nor a client of another tenant
+    // may answer.
     let rig = Rig::new();
     let party = |peer: &Peer<'_>| {
         let tenant = if peer.header("x-user") == Some("eve") { "other" } else { "acme" };
@@ -162,8 +162,8 @@ async fn a_tool_that_fails_to_reconcile_settles_nothing() {
     assert_eq!(said(&get(&client, &id).await.unwrap()), (false, r#"{"number":5}"#.to_owned()));
 }
 
-/// An approval of arguments that do not fit any more is refused and recorded, and the call still waits. For the client it
-/// is no failure of the server, with a task and without.
+/// An approval of arguments that do not fit any more is refused and recorded, and the call still waits. For the client
+/// it is not a failure of the server, with a task and without.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_that_does_not_fit_any_more_is_refused() {
     let rig = Rig::new();
@@ -191,7 +191,7 @@ async fn an_approval_that_does_not_fit_any_more_is_refused() {
     approve().await;
     asked(&client, &id).await;
     assert_eq!(rig.shared.effects(), 1);
-    // The client of a held request approves after the arguments have stopped to fit.
+    // The client of a held request approves when its arguments no longer fit.
     for (modern, bill) in [(false, "b-2"), (true, "b-3")] {
         let answers = Some(json!({"approve": true}));
         let client =

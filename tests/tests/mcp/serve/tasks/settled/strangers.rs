@@ -1,4 +1,5 @@
-//! The client of another tenant answers the question about an outcome: it learns nothing, and operators read of it.
+//! The client of another tenant answers the question about an outcome: it learns nothing, and the attempt is reported
+//! to operators.
 
 use std::sync::Mutex;
 
