@@ -59,7 +59,6 @@ Commands sweep the store of the data folder by themselves, but never one that --
 
 /// The longest time for which a command sweeps the store of its data folder before its own work. The next command
 /// continues.
-#[cfg(feature = "sqlite")]
 const TIDY: Duration = Duration::from_secs(5);
 
 /// A command's reaction to a store that does not exist or has an older version.
@@ -106,10 +105,23 @@ impl Cli<'_> {
     pub(super) async fn store(&self) -> Result<Arc<dyn Store>, Failure> {
         let opened = self.opened.get_or_try_init(async || match &self.settings.store {
             Some(url) => open(self, url, Missing::Made).await.map_err(Failure::from),
-            None if self.settings.keeps_records => self.records().await,
+            None if self.settings.keeps_records => {
+                let store = self.records().await?;
+                // No worker does this here: calls of processes that died get their records.
+                sweep(&*store, TIDY).await?;
+                Ok(store)
+            }
             None => Ok(Arc::new(MemoryStore::new()) as Arc<dyn Store>),
         });
         opened.await.map(Arc::clone)
+    }
+
+    /// Opens the store of the data folder without a sweep, if it exists and this command uses it.
+    async fn open_unswept(&self) -> Result<(), Failure> {
+        if self.settings.store.is_none() && self.store_url().is_some() {
+            self.opened.get_or_try_init(|| self.records()).await?;
+        }
+        Ok(())
     }
 
     /// Opens the store of the data folder, and creates it. If neither exists and cannot be created, as on a read-only
@@ -131,10 +143,7 @@ impl Cli<'_> {
             return Ok(Arc::new(MemoryStore::new()));
         }
         // Only processes of this machine use it, so each may migrate it.
-        let store = sqlite(&path, self.sql_options(Missing::Made).migrate(true)).await?;
-        // No worker does this here: calls of processes that died get their records.
-        sweep(&*store, TIDY).await?;
-        Ok(store)
+        Ok(sqlite(&path, self.sql_options(Missing::Made).migrate(true)).await?)
     }
 
     #[cfg(not(feature = "sqlite"))]
@@ -217,6 +226,10 @@ pub(super) async fn command(cli: &Cli<'_>, action: &StoreAction) -> Result<Exit,
         StoreAction::Migrate => migrate(cli, url).await,
         StoreAction::Restored { anchors } => restored(cli, url, anchors).await,
         StoreAction::Sweep { time, tools } => {
+            if *tools {
+                // A sweep without tools would close calls that have waited for a tool for a week.
+                cli.open_unswept().await?;
+            }
             let store = cli.existing_records("`--store URL`").await?;
             let removed =
                 if *tools { Some(cli.open().await?.runner.sweep().await?) } else { sweep(&*store, *time).await? };

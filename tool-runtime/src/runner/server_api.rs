@@ -160,10 +160,10 @@ impl ServedRuns<'_> {
     /// others. Ends calls that waited for too long. Returns how many it closed. Takes over no further call once `stop`
     /// fires.
     pub(crate) async fn close_abandoned(self, stop: &CancellationToken) -> Result<u64, StoreError> {
+        let taken_over = recover::take_over_left(self.0, stop, LedgerEntry::ends_with_process).await;
         let closed = close_abandoned(&**self.0.store(), LedgerEntry::ends_with_process).await;
         let expired = expired::expire_left(self.0, stop).await;
-        let taken_over = recover::take_over_left(self.0, stop, LedgerEntry::ends_with_process).await;
-        expired.and(taken_over).and(closed)
+        taken_over.and(expired).and(closed)
     }
 
     /// Returns the time by the runner's clock.

@@ -49,7 +49,8 @@ impl Newer {
         }
         let is_plain = tool == "plain";
         let (name, handler) = (format!("recovered__{tool}"), Arc::new(Older(Arc::clone(there))));
-        let tool = DynamicTool::new(name, "An earlier version.", schema, ToolEffect::StateChange, handler).redact(["$"]);
+        let tool =
+            DynamicTool::new(name, "An earlier version.", schema, ToolEffect::StateChange, handler).redact(["$"]);
         if is_plain { tool } else { tool.idempotent() }
     }
 
@@ -57,7 +58,9 @@ impl Newer {
         let tools = "['recovered__keyed', 'recovered__again', 'recovered__plain']";
         match self {
             Self::Policy if is_later => format!("{policy}\n[approvals]\nown_calls = true"),
-            Self::Asks | Self::DefaultAsks if is_later => format!("allowed_tools = {tools}\nrequire_approval_for_tools = {tools}"),
+            Self::Asks | Self::DefaultAsks if is_later => {
+                format!("allowed_tools = {tools}\nrequire_approval_for_tools = {tools}")
+            }
             Self::Denies if is_later => "allowed_tools = ['recovered__proven']".to_owned(),
             _ => policy.to_owned(),
         }

@@ -20,8 +20,8 @@ use tool_runtime::testing::ManualClock;
 use tool_runtime_sql::{SqlOptions, SqlStore};
 
 use crate::serve::held::{
-    Client, NOBODY, builder, letter, one_waiting, piped, piped_since_2026, post, posting, recorded, runner, sent, try_post,
-    waiting, waits,
+    Client, NOBODY, builder, letter, one_waiting, piped, piped_since_2026, post, posting, recorded, runner, sent,
+    try_post, waiting, waits,
 };
 use crate::serve::http::{initialize, listening};
 use crate::serve::rig::{admitted, request, text};

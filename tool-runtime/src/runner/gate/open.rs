@@ -63,6 +63,8 @@ pub(in crate::runner) struct OpenCall {
     pub(in crate::runner) is_new: bool,
     /// Set if another process began the call and is gone: its ledger entry is open.
     pub(in crate::runner) is_taken_over: bool,
+    /// Set if its tool may only reconcile it.
+    pub(in crate::runner) only_reconciles: bool,
     /// Set if the caller dropped the future; a background task then finishes the call.
     is_left: bool,
     phase: Phase,
@@ -161,6 +163,7 @@ impl OpenCall {
             client: None,
             is_new: false,
             is_taken_over: false,
+            only_reconciles: false,
             is_left: false,
             phase,
         }

@@ -123,13 +123,14 @@ async fn take_over(run: &Run, call: Unfinished) -> Result<ToolExecResult, StoreE
         let unknown = ToolExecResult::unfinished(id.clone(), outcome, true, outcome.safe_message());
         unknown.with_intervention(record.intervention.clone())
     };
-    let hydrated = call.entry.waited.as_deref().and_then(|waited| read_again(run, waited));
-    let Some(hydrated) = hydrated else {
+    let read = call.entry.waited.as_deref().and_then(|waited| read_again(run, waited));
+    let Some((read, only_reconciles)) = read.and_then(|read| read.only_reconciles().map(|only| (read, only))) else {
         LedgerClient(run).leave_abandoned(&call).await?;
         return Ok(unknown());
     };
     let mut open = OpenCall::taken_over(run.clone(), (**record).clone());
-    let ended = run_approved(&mut open, hydrated).await;
+    open.only_reconciles = only_reconciles;
+    let ended = run_approved(&mut open, read.hydrated).await;
     if let Err(stop) = &ended
         && open.attempt.is_none()
     {
@@ -146,7 +147,8 @@ pub(in crate::runner) async fn reconcile_recorded(
     record: &ToolInvocationRecord,
     waited: Option<&PendingCall>,
 ) -> Option<Result<Projected, ()>> {
-    let hydrated = read_again(run, waited?)?;
+    // The call does not run again, whether the policy would let it or not.
+    let ReadAgain { hydrated, .. } = read_again(run, waited?)?;
     if !hydrated.frozen.entry.behaviour.may_reconcile() {
         return None;
     }
@@ -168,7 +170,7 @@ pub(in crate::runner) async fn reconcile_recorded(
 /// nevertheless, because that has no effect. A call that may run again does so only if the present policy lets a new
 /// call like this one run: an approval was for the earlier policy. Another definition can give the call other effective
 /// arguments, and so another idempotency key.
-fn read_again(run: &Run, waited: &PendingCall) -> Option<Hydrated> {
+fn read_again(run: &Run, waited: &PendingCall) -> Option<ReadAgain> {
     let entry = run.shared().catalog.entry(waited.tool.as_str())?;
     let repeats = entry.spec.idempotent || run.effect_of(waited.tool.as_str()) == Some(ToolEffect::ReadOnly);
     let is_recoverable = repeats || entry.behaviour.may_reconcile();
@@ -188,7 +190,27 @@ fn read_again(run: &Run, waited: &PendingCall) -> Option<Hydrated> {
     run.remembered().label(waited.all_labels());
     let call = ToolCall::text(waited.call_id.clone(), waited.tool.as_str(), waited.arguments.as_str());
     let hydrated = stages::hydrate_waiting(run, waited, call, Reader::Other).map_err(|refused| discard(refused.stop));
-    hydrated.ok().filter(|hydrated| is_same || !repeats || !stages::asks(run, hydrated))
+    let hydrated = hydrated.ok()?;
+    let may_repeat = is_same || !stages::asks(run, &hydrated);
+    Some(ReadAgain { may_repeat, repeats, hydrated })
+}
+
+/// A call that another process began, as this process reads it.
+struct ReadAgain {
+    hydrated: Hydrated,
+    /// Its tool may run it again.
+    repeats: bool,
+    /// The present policy lets it run again.
+    may_repeat: bool,
+}
+
+impl ReadAgain {
+    /// Whether this process can only let the tool reconcile the call. `None` if it can do neither.
+    fn only_reconciles(&self) -> Option<bool> {
+        let reconciles = self.hydrated.frozen.entry.behaviour.may_reconcile();
+        let is_barred = self.repeats && !self.may_repeat;
+        (!is_barred || reconciles).then_some(is_barred)
+    }
 }
 
 /// Returns the result of a call that another process may have handed to the gate, if the gate is not needed: the call

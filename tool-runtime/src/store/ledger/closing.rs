@@ -1,6 +1,7 @@
 //! Abandoned calls: which process may close them, and when.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -11,7 +12,12 @@ use crate::store::notices;
 use crate::store::pages::Search;
 use crate::store::runs::{self, RunLease};
 use crate::store::sweep::KEPT;
-use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredDocument, Transaction, UnknownCall};
+use crate::store::{
+    Document, DocumentKind, Key, Query, Store, StoreError, StoredDocument, StoredRun, Transaction, UnknownCall,
+};
+
+/// How often a call that was left open wakes the worker of its run at most, once it is old.
+const AGAIN: Duration = Duration::from_hours(1);
 
 /// Whether a call began, has not ended, and its owner can no longer write.
 ///
@@ -146,10 +152,20 @@ pub(crate) fn is_left(transaction: &mut Transaction, key: &Key, is_orphan: bool)
         return Ok(true);
     }
     let is_idle = !run.is_held(now) && run.due.is_none_or(|due| now < due);
-    if is_idle && !is_orphan {
+    if is_idle && !is_orphan && may_wake(entry, run, now) {
         runs::wake(transaction, &continued)?;
     }
     Ok(is_idle && is_orphan)
+}
+
+/// Whether a call wakes its run. A call that a worker left open wakes it again after twice the time, and then each hour:
+/// the next worker may not be able to continue it either.
+fn may_wake(entry: &LedgerEntry, run: &StoredRun, now: Timestamp) -> bool {
+    let was_left = run.changed.filter(|changed| entry.owner.is_empty() && *changed >= entry.until);
+    was_left.is_none_or(|changed| {
+        let open: Duration = changed.duration_since(entry.until).unsigned_abs();
+        now >= after(changed, open.min(AGAIN))
+    })
 }
 
 /// Closes a call that [is left](is_left), or [leaves](leave_or_close) it. Returns whether it closed it.

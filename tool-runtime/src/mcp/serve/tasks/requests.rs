@@ -133,8 +133,10 @@ impl Tasks {
     ) {
         let Some(((run_id, call), decider)) = id.rsplit_once('.').zip(party.as_decider()) else { return };
         let decided = answers.iter().filter_map(|(key, answer)| Some((question_of(key)?, question::decision(answer)?)));
-        let input =
-            decided.fold(Input::new(), |input, (question, decision)| input.decide(&question, decision, &decider));
+        // Each question costs a read of the store, and one message decides on one call.
+        let input = decided
+            .take(1)
+            .fold(Input::new(), |input, (question, decision)| input.decide(&question, decision, &decider));
         RunQueue::new(&server.0.runner).refuse_of_stranger(run_id, &input).await;
         if let Some(outcome) = outcome::stated(answers) {
             server.0.runner.refuse_settlement(run_id, &CallId::new(call), &outcome, &decider).await;

@@ -191,6 +191,7 @@ impl OpenCall {
             client: None,
             is_new: self.is_new,
             is_taken_over: self.is_taken_over,
+            only_reconciles: self.only_reconciles,
             phase: std::mem::replace(&mut self.phase, Phase::Announced),
             is_left: true,
         };

@@ -113,7 +113,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         lease: run.shared().lease,
         lost_record,
         grant: grant.as_deref().map(|(key, _)| key.clone()),
-        repeatable: harmless || spec.idempotent,
+        repeatable: (harmless || spec.idempotent) && !open.only_reconciles,
         reconciles,
         worker: run.lease().map(|lease| lease.epoch),
         ends_with_process: run.options().ends_with_process,

@@ -56,9 +56,9 @@ pub(in crate::runner) fn is_denied(run: &Run, hydrated: &Hydrated) -> bool {
     judge(run, hydrated).verdict == Verdict::Deny
 }
 
-/// Whether the policy requires an approval for a call with these arguments.
+/// Whether the policy requires an approval for a call with these arguments, also if this process asks nobody.
 pub(in crate::runner) fn asks(run: &Run, hydrated: &Hydrated) -> bool {
-    run.shared().effective(judge(run, hydrated).verdict) == Verdict::RequireApproval
+    judge(run, hydrated).verdict == Verdict::RequireApproval
 }
 
 /// Returns how many different deciders have to approve a call with these arguments.
