@@ -55,7 +55,7 @@ run. `audit open` lists it before, and `outcomes list` after. A queued run is ma
 Without --tools, no tool runs: a call that its tool may reconcile or repeat is left open for a week, for a program that \
 has the tool.
 A service that restores its runs itself must do so first: it could have continued such a call.
-Commands sweep the store of the data folder by themselves, but never one that --store names.";
+Commands sweep the store of the data folder by themselves. Only `worker` also sweeps a store that --store names.";
 
 /// The longest time for which a command sweeps the store of its data folder before its own work. The next command
 /// continues.

@@ -380,8 +380,8 @@ impl ToolRunner {
     /// was replaced. Use it in a program that delivers decisions by its own means, such as the handler of an engine;
     /// [`Run::resume`], [`RunQueue`](crate::agent::RunQueue) and tokens record such decisions themselves.
     ///
-    /// Pass the decider that the application authenticated. For each call, at most 16 refusals of a decider, and 256 of
-    /// all deciders of other tenants, are recorded, and none for a call without a record in the store or of another
+    /// Pass the decider that the application authenticated. For each call, at most 16 refusals of a decider and 256 of
+    /// all deciders of other tenants are recorded, and none for a call without a record in the store or of another
     /// tenant than the decider's.
     ///
     /// ```

@@ -116,8 +116,8 @@ impl RunQueue {
     /// Every decision is checked first, and again when it is taken: the call asks the question that it answers, the
     /// decider may decide, and edited arguments or a value fit the tool and the policy. A process without the tool, or
     /// with another policy than the call has, does not check the arguments and the value. If one decision is refused,
-    /// the refusal is recorded and nothing is posted. For each call, at most 16 refusals of a decider, and 256 of all
-    /// deciders of other tenants, are recorded, and none for a call without a record in the store. A decider of another
+    /// the refusal is recorded and nothing is posted. For each call, at most 16 refusals of a decider and 256 of all
+    /// deciders of other tenants are recorded, and none for a call without a record in the store. A decider of another
     /// tenant is reported to operators, also if the run belongs to another tenant than the post.
     ///
     /// # Errors
