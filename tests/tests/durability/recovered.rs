@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 use tool_runtime::agent::{
     Agent, Conversation, DisplayFn, Input, ModelClient, ModelError, ModelRequest, RunQueue, Step, Worker,
 };
+use tool_runtime::runner::RunnerBuilder;
 use tool_runtime::store::{Chain, MemoryStore, RecordFilter, Store};
 use tool_runtime::testing::ManualClock;
 use tool_runtime::wire::history::{CallMessage, Part};
@@ -195,6 +196,35 @@ impl ToolComponent for Keyed {
     }
 }
 
+/// Pays; the bank knows the key, and can say whether it paid.
+#[tool(name = "recovered__both", effect = state_change, idempotent, redact = ["$"])]
+struct Both {
+    /// The purpose of the payment.
+    what: String,
+}
+
+impl ToolComponent for Both {
+    type Capabilities = (Cap<dyn Outside>,);
+    type Output = String;
+
+    async fn run(self, (outside,): Self::Capabilities, call: &Call<Self>) -> Result<String, ToolError> {
+        act(&*outside, &call.idempotency_key()).await
+    }
+
+    async fn reconcile(
+        self,
+        (outside,): Self::Capabilities,
+        call: &Call<Self>,
+    ) -> Result<Reconciled<String>, ToolError> {
+        let key = call.idempotency_key();
+        if outside.has(&key) {
+            return Ok(Reconciled::TookEffect(format!("found {}", self.what)));
+        }
+        outside.refuse(&key);
+        Ok(Reconciled::Prevented)
+    }
+}
+
 /// Sends; the receiver knows the key.
 #[tool(name = "recovered__again", effect = state_change, idempotent, redact = ["$"])]
 async fn again(
@@ -312,9 +342,14 @@ impl Rig {
     }
 
     fn runner_of(&self, clock: Arc<ManualClock>, store: Arc<dyn Store>) -> ToolRunner {
+        self.builder().clock(clock).store(store).build().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn builder(&self) -> RunnerBuilder {
         let asked = if self.asks { format!("'recovered__{}'", self.tool) } else { String::new() };
         let policy = format!(
-            "allowed_tools = ['recovered__keyed', 'recovered__again', 'recovered__plain', 'recovered__proven']\n\
+            "allowed_tools = ['recovered__keyed', 'recovered__again', 'recovered__plain', 'recovered__proven', \
+             'recovered__both']\n\
              require_approval_for_tools = [{asked}]"
         );
         let is_later = self.is_later.load(Ordering::Relaxed);
@@ -323,10 +358,8 @@ impl Rig {
             .capabilities(Capabilities::new().with(Arc::clone(&self.there) as Arc<dyn Outside>))
             .approvals(true)
             .lease(LEASE)
-            .clock(clock)
-            .store(store)
-            .build()
-            .unwrap_or_else(|error| panic!("{error}"))
+            .clock(Arc::clone(&self.clock))
+            .store(Arc::clone(&self.store))
     }
 
     fn agent(&self) -> Agent {

@@ -30,7 +30,7 @@ pub(super) enum Newer {
 
 impl Newer {
     pub(super) fn catalog(self, is_later: bool, there: &Arc<There>) -> ToolCatalog {
-        let builder = ToolCatalog::builder().tool::<proven>();
+        let builder = ToolCatalog::builder().tool::<proven>().tool::<Both>();
         let builder = match self {
             Self::Definition | Self::Arguments | Self::Default | Self::DefaultAsks if !is_later => {
                 TOOLS.into_iter().fold(builder, |builder, tool| builder.dynamic(self.older(tool, there)))
@@ -55,7 +55,7 @@ impl Newer {
     }
 
     pub(super) fn policy(self, is_later: bool, policy: &str) -> String {
-        let tools = "['recovered__keyed', 'recovered__again', 'recovered__plain']";
+        let tools = "['recovered__keyed', 'recovered__again', 'recovered__plain', 'recovered__both']";
         match self {
             Self::Policy if is_later => format!("{policy}\n[approvals]\nown_calls = true"),
             Self::Asks | Self::DefaultAsks if is_later => {
@@ -214,6 +214,64 @@ fn a_call_that_ended_under_another_default_keeps_its_result() {
         assert_eq!(run.exec(call).await.to_model(), "done");
     });
     assert_eq!(rig.effects(), [1]);
+}
+
+/// A tool that may run again and can also find out what happened. Under a policy that asks about its calls, it only finds
+/// out.
+#[test]
+fn a_tool_that_may_run_again_reconciles_where_it_may_not() {
+    for (dies, expected) in [
+        (Dies::After, (Outcome::Ok, None, Some(r#""found rent""#.to_owned()))),
+        (Dies::Before, (Outcome::Cancelled, Some("prevented"), None)),
+    ] {
+        each("both", dies, Newer::Asks, |rig, door| {
+            assert_eq!(rig.ended(), expected, "{door}");
+            assert_eq!(rig.effects(), if dies == Dies::After { vec![1] } else { vec![] }, "{door}");
+        });
+    }
+    each("both", Dies::After, Newer::Policy, |rig, door| assert_eq!(rig.effects(), [2], "{door}: it may run again"));
+}
+
+/// A process without approvals denies calls that need one. It leaves a call that was approved to a process with approvals.
+#[test]
+fn a_process_without_approvals_leaves_an_approved_call() {
+    let rig = deserted("keyed", Dies::After);
+    rig.later(async {
+        let silent = rig.builder().approvals(false).build().unwrap_or_else(|error| panic!("{error}"));
+        silent.sweep().await.expect("swept");
+        assert_eq!(open(&rig).await, [("c".to_owned(), true)]);
+        rig.runner().sweep().await.expect("swept");
+    });
+    rig.holds("swept", Dies::After);
+}
+
+/// Nobody knows which worker can continue the call, so that each is asked, but seldom.
+#[test]
+fn a_call_that_is_left_open_wakes_its_worker_seldom() {
+    let rig = Rig { newer: Newer::Asks, ..Rig::new("again", Dies::After) };
+    DOORS[1].1(&rig);
+    let woken = runtime().block_on(async {
+        let is_due = async || rig.queue().find("run", Some("acme")).await.expect("it is there").0.due.is_some();
+        let mut woken = Vec::new();
+        for minute in 1..=300 {
+            rig.clock.advance(Duration::from_mins(1));
+            rig.dyn_store().sweep().await.expect("swept");
+            if !is_due().await {
+                continue;
+            }
+            woken.push(minute);
+            let (stop, mut stopped) = tokio::sync::watch::channel(false);
+            let worker = tokio::spawn(rig.worker().run(async move { drop(stopped.wait_for(|stop| *stop).await) }));
+            while is_due().await {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            stop.send_replace(true);
+            worker.await.expect("no panic").expect("the store is there");
+        }
+        woken
+    });
+    assert_eq!(woken, [1, 2, 4, 8, 16, 32, 64, 124, 184, 244], "after twice the time, and then each hour");
+    assert_eq!(runtime().block_on(open(&rig)), [("c".to_owned(), true)]);
 }
 
 /// The call waits for a process that can read its arguments, and is closed after a week without one.

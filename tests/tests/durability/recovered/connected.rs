@@ -141,6 +141,26 @@ async fn is_open(rig: &Rig) -> bool {
     !rig.dyn_store().unfinished_calls(&RecordFilter::default()).await.expect("a store").is_empty()
 }
 
+/// Attempts to take a call over are not calls of the model: neither the loop guard nor the budget of the run ends them.
+#[test]
+fn attempts_that_fail_in_passing_are_not_counted() {
+    let (rig, broker) = died();
+    rig.later(async {
+        let run = restored(&rig, &broker).await;
+        *of(&broker.is_down) = true;
+        for _ in 0..8 {
+            let result = run.recover(&"c".into()).await.expect("a store").expect("it began");
+            assert_eq!(result.outcome(), Outcome::OutcomeUnknown);
+            assert!(is_open(&rig).await, "it waits for its broker");
+        }
+        *of(&broker.is_down) = false;
+        let result = run.recover(&"c".into()).await.expect("a store").expect("it began");
+        assert_eq!((result.outcome(), result.to_model()), (Outcome::Ok, "found rent".into()));
+        // The model's next call is the first one that counts.
+        assert!(!run.exec(ToolCall::text("c2", rig.name(), ARGUMENTS)).await.to_model().contains("same call"));
+    });
+}
+
 /// A sweep leaves the call to the owner of its run, which has the connection.
 #[test]
 fn a_sweep_leaves_a_call_that_borrows_a_connection() {

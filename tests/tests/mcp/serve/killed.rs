@@ -229,12 +229,13 @@ async fn a_request_that_is_held_over_http() {
 /// A tool that can find its effect, or may have it again, is asked by the server that takes the call over. That server
 /// may have another policy.
 async fn is_found_out(tool: &str, effect: &[&str], outcome: &str) {
-    for way in ["stdio", "stdio asks"] {
-        is_found_out_by(way, tool, effect, outcome).await;
+    for (way, ended_at) in [("stdio", None), ("stdio asks", None), ("stdio", Some("-8 days"))] {
+        is_found_out_by((way, ended_at), tool, effect, outcome).await;
     }
 }
 
-async fn is_found_out_by(way: &str, tool: &str, effect: &[&str], outcome: &str) {
+/// `ended_at`: the time at which its lease ended, as if no server had begun since.
+async fn is_found_out_by((way, ended_at): (&str, Option<&str>), tool: &str, effect: &[&str], outcome: &str) {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut served = Served::start(folder, "stdio").await;
@@ -248,6 +249,13 @@ async fn is_found_out_by(way: &str, tool: &str, effect: &[&str], outcome: &str) 
         () = begun => {}
     }
     served.process.kill().await.unwrap();
+    if let Some(ended_at) = ended_at {
+        let file = rusqlite::Connection::open(folder.join("store.db")).unwrap();
+        let ended = "UPDATE tool_runtime_documents SET due = 0, body = json_set(body, (SELECT fullkey FROM \
+                     json_tree(body) WHERE key = 'until'), strftime('%Y-%m-%dT%H:%M:%SZ', 'now', ?1)) \
+                     WHERE space = 'call'";
+        assert_eq!(file.execute(ended, [ended_at]).unwrap(), 1);
+    }
 
     // The server looks for such calls once it has had a request.
     let mut served = Served::start(folder, way).await;

@@ -191,7 +191,12 @@ fn read_again(run: &Run, waited: &PendingCall) -> Option<ReadAgain> {
     let call = ToolCall::text(waited.call_id.clone(), waited.tool.as_str(), waited.arguments.as_str());
     let hydrated = stages::hydrate_waiting(run, waited, call, Reader::Other).map_err(|refused| discard(refused.stop));
     let hydrated = hydrated.ok()?;
-    let may_repeat = is_same || !stages::asks(run, &hydrated);
+    let asks = stages::asks(run, &hydrated);
+    if asks && !run.shared().approvals {
+        // A process without approvals denies such a call, and leaves it to one with approvals.
+        return None;
+    }
+    let may_repeat = is_same || !asks;
     Some(ReadAgain { may_repeat, repeats, hydrated })
 }
 
