@@ -89,17 +89,10 @@ fn run_to_end(
         if open.run().shared().is_undated() {
             Box::pin(open.date()).await;
         }
-        let mut judged = judge(&mut open).map_err(Err);
-        if open.may_be_of_another_definition()
-            && let Ok(call) = &judged
-            && let Some(ended) = Box::pin(open.begun_as_another(call.frozen())).await
-        {
-            judged = Err(ended);
-        }
-        let permit = match judged {
+        let permit = match judge(&mut open) {
             Ok(Judged::Permitted(permit)) => Ok(permit),
             Ok(Judged::NeedsApproval(hydrated)) => Box::pin(resolve_approval(&mut open, hydrated)).await,
-            Err(ended) => Err(ended),
+            Err(stop) => Err(Err(stop)),
         };
         let ended = match permit {
             Ok(permit) => from_permit(&mut open, permit).await,

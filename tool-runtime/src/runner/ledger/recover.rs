@@ -102,6 +102,9 @@ pub(in crate::runner) async fn begun_as_another(
     (is_it, is_same): (impl Fn(&ToolInvocationRecord) -> bool, impl Fn(&ToolInvocationRecord) -> bool),
     key: &Key,
 ) -> Result<Known, StoreError> {
+    if !has_earlier(run).await? {
+        return Ok(None);
+    }
     let open = LedgerClient(run).all_unfinished(|record| record.tool_call_id == *call_id && is_it(record)).await?;
     if open.iter().any(|call| call.key == *key) {
         return Ok(None);
@@ -111,6 +114,17 @@ pub(in crate::runner) async fn begun_as_another(
     }
     let ended = LedgerClient(run).own_record(call_id, is_it).await?;
     Ok(ended.map(|record| is_same(&record).then(|| look_up::adopted(run, record))))
+}
+
+/// Whether the store had calls of the run before this process made its first one with an effect. The store is read once.
+async fn has_earlier(run: &Run) -> Result<bool, StoreError> {
+    if let Some(has_earlier) = run.remembered().has_earlier() {
+        return Ok(has_earlier);
+    }
+    let first = RecordFilter { limit: Some(1), ..RecordFilter::run(run.id()) };
+    let has_earlier = !run.shared().store.records(&first).await?.is_empty()
+        || !LedgerClient(run).all_unfinished(|_| true).await?.is_empty();
+    Ok(run.remembered().set_earlier(has_earlier))
 }
 
 /// Takes over a call from a process that is gone. If this process cannot continue the call, its outcome is unknown: it

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,7 @@ use crate::runner::run::offer::Offered;
 pub(in crate::runner) struct Remembered {
     state: Mutex<RunState>,
     flags: AtomicU8,
+    has_earlier: OnceLock<bool>,
 }
 
 /// The flags: the run has labels; a tool's arguments were wrong; the model was offered a subset of its tools. A flag is
@@ -30,12 +31,22 @@ const OFFERED: u8 = 4;
 impl Remembered {
     pub(in crate::runner) fn new(state: RunState) -> Self {
         let flags = AtomicU8::new(state.flags());
-        Self { state: Mutex::new(state), flags }
+        Self { state: Mutex::new(state), flags, has_earlier: OnceLock::new() }
     }
 
     /// Returns the state. Change parts that have a flag through the methods below instead.
     pub(in crate::runner) fn lock(&self) -> MutexGuard<'_, RunState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether an earlier process had calls of the run, once that is known.
+    pub(in crate::runner) fn has_earlier(&self) -> Option<bool> {
+        self.has_earlier.get().copied()
+    }
+
+    /// Sets whether an earlier process had calls of the run, unless it is set. Returns the value that is set.
+    pub(in crate::runner) fn set_earlier(&self, has_earlier: bool) -> bool {
+        *self.has_earlier.get_or_init(|| has_earlier)
     }
 
     /// Returns the locked state; `None` if the flag is not set, because there is nothing to read.

@@ -68,6 +68,13 @@ pub(in crate::runner) async fn suspend(
     let (shared, key) = (run.shared(), open.ledger_key(&frozen));
     // Before a call waits for the first time, another process may have run it without an approval, or ended it.
     let is_new = graph.is_none() && open.attempt.is_none() && run.state().is_continued();
+    if is_new {
+        match Box::pin(open.begun_as_another(&frozen)).await {
+            Ok(None) => {}
+            Ok(Some(known)) => return Ok(Ending::Elsewhere(Box::new(known))),
+            Err(error) => return Err(stages::ledger_failure(open, error)),
+        }
+    }
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
     // Only approvals show names, and the inner call of a graph has its own.
     let is_named = suspension == Suspension::Approval && graph.is_none();

@@ -58,31 +58,25 @@ impl OpenCall {
             && self.run.state().is_continued()
     }
 
-    /// Whether an earlier process may have begun the call under another definition of its tool.
-    pub(in crate::runner) fn may_be_of_another_definition(&self) -> bool {
-        !self.is_new && self.known.is_none() && self.may_be_elsewhere()
-    }
-
-    /// Returns the end of a call that an earlier process began under another definition of its tool. With other defaults
-    /// the call has another key in the ledger, so that the gate would not find it and would begin it a second time.
-    pub(in crate::runner) async fn begun_as_another(&self, frozen: &Arc<Frozen>) -> Option<Result<Ending, Stop>> {
-        let (key, definition) = (self.ledger_key(frozen), frozen.entry.spec.definition_hash);
-        let key = Key::call(Arc::clone(self.run.identity()), key);
-        // Other arguments can be arguments that the earlier definition masked. Their result is not read.
-        let is_same = |record: &ToolInvocationRecord| self.has_same_arguments(record) == Some(true);
+    /// Returns the result of a call that an earlier process began under another definition of its tool. With other
+    /// defaults the call has another key in the ledger, so that the gate would not find it and would begin it a second
+    /// time.
+    pub(in crate::runner) async fn begun_as_another(
+        &self,
+        frozen: &Frozen,
+    ) -> Result<Option<ToolExecResult>, StoreError> {
+        if self.is_new || self.is_taken_over || !self.may_be_elsewhere() {
+            return Ok(None);
+        }
+        let key = Key::call(Arc::clone(self.run.identity()), self.ledger_key(frozen));
+        let definition = frozen.entry.spec.definition_hash;
         let is_it = |record: &ToolInvocationRecord| {
             *record.name == *self.draft.name() && record.executed && record.definition_hash != Some(definition)
         };
-        match recover::begun_as_another(&self.run, &self.draft.id, (is_it, is_same), &key).await {
-            Ok(known) => known.map(|ended| Ok(Ending::Elsewhere(Box::new(ended.unwrap_or_else(|| self.unknown()))))),
-            Err(error) => {
-                // Only the store knows whether another process began it.
-                discard(self.run.store_unread(error));
-                let mut stop = Stop::new(Outcome::OutcomeUnknown);
-                stop.cause = Some(Cause::Lost);
-                Some(Err(stop))
-            }
-        }
+        // Other arguments can be arguments that the earlier definition masked. Their result is not read.
+        let is_same = |record: &ToolInvocationRecord| self.has_same_arguments(record) == Some(true);
+        let known = recover::begun_as_another(&self.run, &self.draft.id, (is_it, is_same), &key).await?;
+        Ok(known.map(|ended| ended.unwrap_or_else(|| self.unknown())))
     }
 
     /// Returns the end of a call that stopped. If the call is refused before the ledger is read, another process may

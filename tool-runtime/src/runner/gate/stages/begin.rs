@@ -126,6 +126,16 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     };
     // From here on the ledger may know the attempt, so the record of the call closes it there too.
     open.attempt = Some(Box::new(attempt.clone()));
+    if claim.is_none() {
+        match Box::pin(open.begun_as_another(&bound.reserved.hydrated.frozen)).await {
+            Ok(None) => {}
+            Ok(Some(known)) => {
+                open.attempt = None;
+                return Ok(Beginning::End(Ending::Elsewhere(Box::new(known))));
+            }
+            Err(error) => return Err(ledger_failure(open, error)),
+        }
+    }
     let (requested_at, key) = (Instant::now(), attempt.key.clone());
     let begun = match claim {
         None => LedgerClient(&run).enter(intent, attempt).await,
@@ -348,7 +358,8 @@ pub(in crate::runner) async fn replaced(open: &OpenCall) -> ToolExecResult {
     }
 }
 
-fn ledger_failure(open: &OpenCall, error: StoreError) -> Stop {
+/// Returns the stop of a call about which the store could not be asked.
+pub(in crate::runner) fn ledger_failure(open: &OpenCall, error: StoreError) -> Stop {
     telemetry::not_entered(open.run(), &open.draft, &error);
     discard(error);
     if open.run().state().is_continued() {

@@ -1,9 +1,7 @@
 //! Decide: asks the policy again, now with the arguments.
 
-use std::sync::Arc;
-
 use crate::call::{Decision, Outcome, Verdict};
-use crate::hydrate::{Frozen, Hydrated};
+use crate::hydrate::Hydrated;
 use crate::runner::Run;
 use crate::runner::gate::ending::Stop;
 use crate::runner::gate::open::OpenCall;
@@ -20,14 +18,6 @@ pub(in crate::runner) struct Permit {
 pub(in crate::runner) enum Judged {
     Permitted(Permit),
     NeedsApproval(Hydrated),
-}
-
-impl Judged {
-    pub(in crate::runner) const fn frozen(&self) -> &Arc<Frozen> {
-        match self {
-            Self::Permitted(Permit { hydrated }) | Self::NeedsApproval(hydrated) => &hydrated.frozen,
-        }
-    }
 }
 
 /// Asks the policy about frozen arguments, unless the decision at admission is final. Most policies have no rules for
