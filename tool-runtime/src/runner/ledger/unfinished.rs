@@ -35,7 +35,7 @@ impl LedgerClient<'_> {
         let is_it = |record: &ToolInvocationRecord| {
             record.tool_call_id == *call_id && tool.is_none_or(|tool| *record.name == *tool)
         };
-        Ok(self.all_unfinished(|record| is_it(record)).await?.into_iter().next())
+        Ok(self.all_unfinished(is_it).await?.into_iter().next())
     }
 
     /// Returns the open entries of this run that `wanted` accepts by their records.
