@@ -9,7 +9,6 @@ use crate::call::{
 };
 use crate::component::Reconciled;
 use crate::contain::discard;
-use crate::policy::RunPolicy;
 use crate::redact::Projected;
 use crate::runner::gate::deliver;
 use crate::runner::ledger::client::LedgerClient;
@@ -203,10 +202,6 @@ pub(in crate::runner) fn run_of(
     kept: Option<RunSnapshot>,
     options: &RunOptions,
 ) -> Option<Run> {
-    let policy = match kept {
-        Some(kept) => RunPolicy::restored(runner.policy().clone(), kept.policies, Vec::new())?,
-        None => RunPolicy::new(runner.policy().clone()),
-    };
     let record = &unknown.record;
     let options = RunOptions {
         run_id: Some(unknown.call.run_id.clone()),
@@ -223,5 +218,5 @@ pub(in crate::runner) fn run_of(
         lease: None,
         ..options.clone()
     };
-    Some(Run::start(runner.shared.clone(), policy, options))
+    recover::start(runner, kept, options)
 }
