@@ -347,9 +347,9 @@ impl ToolRunner {
         outcome: &Reconciled<String>,
         decider: &Decider,
     ) -> Result<(), StoreError> {
-        let by = (settle::kind(outcome), decider);
-        if !late::append_settlement(&self.shared, run_id, party, call_id, by).await? {
-            settle::refuse_stranger(&self.shared, run_id, call_id, by).await;
+        let kind = settle::kind(outcome);
+        if !late::append(&self.shared, run_id, Some(party), (call_id, None), (kind, Some(decider))).await? {
+            settle::refuse_stranger(&self.shared, run_id, call_id, (kind, decider)).await;
         }
         Ok(())
     }
@@ -417,6 +417,7 @@ impl ToolRunner {
         question: &Question,
         (kind, decider): (DecisionKind, Option<&Decider>),
     ) -> Result<(), StoreError> {
-        late::append(&self.shared, run_id, party, question, (kind, decider)).await
+        let asked = (question.call_id(), Some(question));
+        late::append(&self.shared, run_id, party, asked, (kind, decider)).await.map(drop)
     }
 }

@@ -40,36 +40,19 @@ pub(in crate::runner) async fn note_late(
     is_recorded
 }
 
-/// See [`ToolRunner::note_late`](crate::runner::ToolRunner::note_late).
+/// As [`note_late`], for a run that this process does not have. `party` is the run's principal and tenant, if they are
+/// known.
 pub(in crate::runner) async fn append(
     shared: &Shared,
     run_id: &str,
     party: Option<Party<'_>>,
-    question: &Question,
+    (id, question): (&CallId, Option<&Question>),
     (kind, decider): (DecisionKind, Option<&Decider>),
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     // Run ids can be equal in two tenants, so without a party the decider's tenant selects the call.
     let tenant = decider.and_then(Decider::tenant_id);
     let theirs = |found: Party<'_>| party.map_or(found.1 == tenant, |party| party == found);
-    let late = late(shared, (run_id, question.call_id(), Some(question)), theirs, (kind, decider)).await?;
-    write(shared, late).await.map(drop)
-}
-
-/// Records a settlement of a call of a principal and a tenant whose outcome is not unknown. Returns whether the call
-/// has a record.
-pub(in crate::runner) async fn append_settlement(
-    shared: &Shared,
-    run_id: &str,
-    party: Party<'_>,
-    id: &CallId,
-    (kind, decider): (DecisionKind, &Decider),
-) -> Result<bool, StoreError> {
-    let theirs = |found: Party<'_>| found == party;
-    write(shared, late(shared, (run_id, id, None), theirs, (kind, Some(decider))).await?).await
-}
-
-async fn write(shared: &Shared, late: Late) -> Result<bool, StoreError> {
-    match late {
+    match late(shared, (run_id, id, question), theirs, (kind, decider)).await? {
         Late::Record(record) => shared.store.append(AuditRecord::from(*record)).await.map(|()| true),
         Late::Enough => Ok(true),
         Late::Unknown => Ok(false),
