@@ -15,6 +15,7 @@ use crate::mcp::serve::tasks::outcome::{self, OutcomeQuestion};
 use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
 use crate::mcp::serve::tasks::status::{MAX_ID_BYTES, described, failed, object, task_id, unknown};
 use crate::mcp::serve::tasks::{Tasks, Ticket, question, task_runner};
+use crate::runner::waiting::settle;
 use crate::runner::{ApprovalDecision, ResumeError, Run, RunOptions, ServedRun, ServedRuns};
 use crate::store::{PendingCall, StoreError};
 
@@ -139,7 +140,8 @@ impl Tasks {
             .fold(Input::new(), |input, (question, decision)| input.decide(&question, decision, &decider));
         RunQueue::new(&server.0.runner).refuse_of_stranger(run_id, &input).await;
         if let Some(outcome) = outcome::stated(answers) {
-            server.0.runner.refuse_settlement(run_id, &CallId::new(call), &outcome, &decider).await;
+            let by = (settle::kind(&outcome), &decider);
+            settle::refuse_stranger(&server.0.runner, run_id, &CallId::new(call), by).await;
         }
     }
 
