@@ -37,12 +37,11 @@ impl Tasks {
         id: &str,
         objects_only: bool,
     ) -> Result<(DetailedTask, Run), ErrorData> {
-        let (run_tasks, call) = self.find(server, party, id).await?;
-        let look =
-            run_tasks.look(&server.0.runner, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let ticket = self.find(server, party, id).await?;
+        let look = ticket.look(server).await?.ok_or_else(unknown)?;
         let payload = match &look.state {
             State::Waits(pending) => TaskPayload::InputRequired {
-                input_requests: match self.own_question(&run_tasks, &look) {
+                input_requests: match self.own_question(&ticket.run_tasks, &look) {
                     Some(key) => {
                         question::approval(&look.saved.name, pending).map(|asked| (key, asked)).into_iter().collect()
                     }
@@ -67,7 +66,7 @@ impl Tasks {
                 }
             }
         };
-        Ok((DetailedTask::new(described(id.to_owned(), &look), payload), run_tasks.run.clone()))
+        Ok((DetailedTask::new(described(id.to_owned(), &look), payload), ticket.run().clone()))
     }
 
     /// Ends the call of a task, if it has not ended.
@@ -77,8 +76,9 @@ impl Tasks {
         party: RunOptions,
         id: &str,
     ) -> Result<(), ErrorData> {
-        let (run_tasks, call) = self.find(server, party, id).await?;
-        run_tasks.look(&server.0.runner, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let ticket = self.find(server, party, id).await?;
+        ticket.look(server).await?.ok_or_else(unknown)?;
+        let Ticket { run_tasks, call } = ticket;
         run_tasks.cancel(&server.0.runner, &call).await.map_err(|error| failed(&error))
     }
 
@@ -93,12 +93,12 @@ impl Tasks {
         answers: InputResponses,
     ) -> Result<(), ErrorData> {
         let found = self.found(server, party.clone(), id).await.map_err(|error| failed(&error))?;
-        let Some((run_tasks, call)) = found else {
+        let Some(ticket) = found else {
             self.refuse_of_stranger(server, &party, id, &answers).await;
             return Err(unknown());
         };
-        let look =
-            run_tasks.look(&server.0.runner, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let look = ticket.look(server).await?.ok_or_else(unknown)?;
+        let Ticket { run_tasks, call } = ticket;
         let own = self.own_question(&run_tasks, &look);
         let (outcomes, answers): (InputResponses, InputResponses) =
             answers.into_iter().partition(|(key, _)| outcome::is_key(key));
@@ -202,12 +202,7 @@ impl Tasks {
     }
 
     /// Finds a task of a party: here, or in the store, where an earlier process may have left it.
-    pub(super) async fn find(
-        &self,
-        server: &McpServer,
-        party: RunOptions,
-        id: &str,
-    ) -> Result<(Arc<RunTasks>, CallId), ErrorData> {
+    pub(super) async fn find(&self, server: &McpServer, party: RunOptions, id: &str) -> Result<Ticket, ErrorData> {
         self.found(server, party, id).await.map_err(|error| failed(&error))?.ok_or_else(unknown)
     }
 
@@ -217,7 +212,7 @@ impl Tasks {
         server: &McpServer,
         party: RunOptions,
         id: &str,
-    ) -> Result<Option<(Arc<RunTasks>, CallId)>, StoreError> {
+    ) -> Result<Option<Ticket>, StoreError> {
         let is_id = id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
         let Some((run_id, call)) = id.rsplit_once('.').filter(|_| is_id) else { return Ok(None) };
         let call = CallId::new(call);
@@ -230,7 +225,7 @@ impl Tasks {
             if !run_tasks.has(&call) {
                 run_tasks.learn(runner).await?;
             }
-            return Ok(Some((run_tasks, call)));
+            return Ok(Some(Ticket { run_tasks, call }));
         }
         let Some(document) = ServedRuns(runner).document(run_id, &party).await? else { return Ok(None) };
         let saved = SavedRunTasks::parse(&document)?;
@@ -247,12 +242,15 @@ impl Tasks {
         run_tasks.restored(document);
         let mut by_run = self.by_run();
         if let Some(faster) = by_run.get(run_id) {
-            return Ok(faster.party.has_rights_of(&run_tasks.party).then(|| (Arc::clone(faster), call)));
+            return Ok(faster
+                .party
+                .has_rights_of(&run_tasks.party)
+                .then(|| Ticket { run_tasks: Arc::clone(faster), call }));
         }
         by_run.insert(run_id.to_owned(), Arc::clone(&run_tasks));
         drop(by_run);
         task_runner::start(server, &run_tasks);
-        Ok(Some((run_tasks, call)))
+        Ok(Some(Ticket { run_tasks, call }))
     }
 }
 
