@@ -4,7 +4,7 @@ pub(super) mod abandon;
 pub(super) mod approval;
 pub(super) mod approval_rules;
 #[cfg(feature = "mcp-server")]
-pub(super) mod changed;
+pub(crate) mod changed;
 pub(super) mod client;
 pub(super) mod comparison;
 pub(crate) mod counting;
@@ -18,7 +18,7 @@ pub(crate) mod late;
 pub(super) mod names;
 pub(super) mod notices;
 #[cfg(feature = "mcp-server")]
-pub(super) mod outcome;
+pub(crate) mod outcome;
 pub(crate) mod posting;
 pub(super) mod resume_error;
 pub(crate) mod settle;
