@@ -120,14 +120,10 @@ fn list(cli: &Cli<'_>, calls: &[ToolInvocationRecord]) -> Result<(), Failure> {
 async fn note_open(store: &dyn Store, tenant: Option<&str>) -> Result<(), Failure> {
     let open = store.unfinished_calls(&RecordFilter::default()).await?;
     let theirs = open.iter().flatten().filter(|call| call.is_abandoned && call.tenant.as_deref() == tenant);
-    match theirs.count() {
-        0 => {}
-        1 => terminal::note("1 call of a process that died has no end yet; see `audit open` and `store sweep`"),
-        count => {
-            terminal::note(&format!(
-                "{count} calls of processes that died have no end yet; see `audit open` and `store sweep`"
-            ));
-        }
+    let count = theirs.count();
+    if count > 0 {
+        let what = "calls whose process died before they ended";
+        terminal::note(&format!("{what}: {count}; see `audit open` and `store sweep`"));
     }
     Ok(())
 }
