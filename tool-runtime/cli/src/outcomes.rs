@@ -105,15 +105,8 @@ pub(super) async fn outcomes(cli: &Cli<'_>, action: Outcomes) -> Result<Exit, Fa
 
 fn list(cli: &Cli<'_>, calls: &[ToolInvocationRecord]) -> Result<(), Failure> {
     let rows: Vec<_> = calls.iter().map(OutcomeRow::of).collect();
-    if cli.settings.json {
-        terminal::line(&json(&rows)?);
-    } else if rows.is_empty() {
-        terminal::note("the outcome of every call is known or settled");
-    } else {
-        let cells: Vec<_> = rows.iter().map(OutcomeRow::cells).collect();
-        table::print(["SINCE", "TOOL", "CAUSE", "PRINCIPAL", "RUN", "ARGUMENTS", "CALL"], &cells);
-    }
-    Ok(())
+    let heading = ["SINCE", "TOOL", "CAUSE", "PRINCIPAL", "RUN", "ARGUMENTS", "CALL"];
+    table::list(cli, &rows, "the outcome of every call is known or settled", heading, OutcomeRow::cells)
 }
 
 /// Notes that calls of processes that died are not in the list, because they have no end yet.
