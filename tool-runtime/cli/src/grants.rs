@@ -166,15 +166,8 @@ impl<'a> GrantRow<'a> {
 
 fn list(cli: &Cli<'_>, found: &[StoredGrant]) -> Result<(), Failure> {
     let rows: Vec<_> = found.iter().map(GrantRow::of).collect();
-    if cli.settings.json {
-        terminal::line(&json(&rows)?);
-    } else if rows.is_empty() {
-        terminal::note("no grant is active");
-    } else {
-        let cells: Vec<_> = rows.iter().map(GrantRow::cells).collect();
-        table::print(["GRANT", "TOOL", "VERDICT", "FOR", "USES", "EXPIRES", "DECIDED BY"], &cells);
-    }
-    Ok(())
+    let heading = ["GRANT", "TOOL", "VERDICT", "FOR", "USES", "EXPIRES", "DECIDED BY"];
+    table::list(cli, &rows, "no grant is active", heading, GrantRow::cells)
 }
 
 async fn revoke(cli: &Cli<'_>, store: &dyn Store, found: &[StoredGrant], asked: &Revoke) -> Result<Exit, Failure> {

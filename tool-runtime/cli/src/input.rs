@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use tool_runtime::call::DigestKey;
+use tool_runtime::tool::Hash;
 
 use crate::exit::{Exit, Failure};
 
@@ -101,14 +102,9 @@ pub(super) fn unquoted(message: &str) -> String {
 
 /// Reads a key for digests, written as 64 hexadecimal digits.
 pub(crate) fn digest_key(text: &str) -> Option<DigestKey> {
-    let (mut bytes, text) = ([0; 32], text.trim());
-    if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    }
-    Some(DigestKey::new(bytes))
+    // A hash is written in the same way.
+    let bytes: Hash = text.trim().parse().ok()?;
+    bytes.as_ref().first_chunk().copied().map(DigestKey::new)
 }
 
 #[cfg(test)]

@@ -97,14 +97,9 @@ pub(super) async fn notices(cli: &Cli<'_>, action: Notices) -> Result<Exit, Fail
 async fn list(cli: &Cli<'_>, store: &dyn Store) -> Result<Exit, Failure> {
     let (notices, exit) = terminal::readable(StoredNotice::all(store, cli.party().tenant.as_deref()).await?);
     let rows: Vec<_> = notices.iter().map(NoticeRow::of).collect();
-    if cli.settings.json {
-        terminal::line(&json(&rows)?);
-    } else if rows.is_empty() {
-        terminal::note("the store has no notices; the table `notices` of a policy enables them");
-    } else {
-        let cells: Vec<_> = rows.iter().map(NoticeRow::cells).collect();
-        table::print(["CREATED", "EVENT", "TOOL", "RUN", "CALL", "STATE", "LAST", "NEXT", "ID"], &cells);
-    }
+    let none = "the store has no notices; the table `notices` of a policy enables them";
+    let heading = ["CREATED", "EVENT", "TOOL", "RUN", "CALL", "STATE", "LAST", "NEXT", "ID"];
+    table::list(cli, &rows, none, heading, NoticeRow::cells)?;
     Ok(exit)
 }
 

@@ -105,29 +105,18 @@ pub(super) async fn outcomes(cli: &Cli<'_>, action: Outcomes) -> Result<Exit, Fa
 
 fn list(cli: &Cli<'_>, calls: &[ToolInvocationRecord]) -> Result<(), Failure> {
     let rows: Vec<_> = calls.iter().map(OutcomeRow::of).collect();
-    if cli.settings.json {
-        terminal::line(&json(&rows)?);
-    } else if rows.is_empty() {
-        terminal::note("the outcome of every call is known or settled");
-    } else {
-        let cells: Vec<_> = rows.iter().map(OutcomeRow::cells).collect();
-        table::print(["SINCE", "TOOL", "CAUSE", "PRINCIPAL", "RUN", "ARGUMENTS", "CALL"], &cells);
-    }
-    Ok(())
+    let heading = ["SINCE", "TOOL", "CAUSE", "PRINCIPAL", "RUN", "ARGUMENTS", "CALL"];
+    table::list(cli, &rows, "the outcome of every call is known or settled", heading, OutcomeRow::cells)
 }
 
 /// Notes that calls of processes that died are not in the list, because they have no end yet.
 async fn note_open(store: &dyn Store, tenant: Option<&str>) -> Result<(), Failure> {
     let open = store.unfinished_calls(&RecordFilter::default()).await?;
     let theirs = open.iter().flatten().filter(|call| call.is_abandoned && call.tenant.as_deref() == tenant);
-    match theirs.count() {
-        0 => {}
-        1 => terminal::note("1 call of a process that died has no end yet; see `audit open` and `store sweep`"),
-        count => {
-            terminal::note(&format!(
-                "{count} calls of processes that died have no end yet; see `audit open` and `store sweep`"
-            ));
-        }
+    let count = theirs.count();
+    if count > 0 {
+        let what = "calls whose process died before they ended";
+        terminal::note(&format!("{what}: {count}; see `audit open` and `store sweep`"));
     }
     Ok(())
 }

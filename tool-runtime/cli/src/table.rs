@@ -1,7 +1,11 @@
 //! Tables that fit the terminal and lose nothing.
 
+use serde::Serialize;
+
+use crate::exit::Failure;
 use crate::fold::folded;
-use crate::terminal;
+use crate::session::Cli;
+use crate::terminal::{self, json};
 
 /// The space between two columns.
 const GAP: usize = 2;
@@ -14,6 +18,24 @@ pub(super) fn print<const N: usize>(heading: [&str; N], rows: &[[String; N]]) {
     let (heading, rows) = fit(heading, rows, terminal::columns());
     heading.iter().for_each(|line| terminal::line(&terminal::bold(line)));
     rows.iter().for_each(|line| terminal::line(line));
+}
+
+/// Prints rows as JSON, or under a heading with these cells; `none` is the note in place of an empty table.
+pub(super) fn list<R: Serialize, const N: usize>(
+    cli: &Cli<'_>,
+    rows: &[R],
+    none: &str,
+    heading: [&str; N],
+    cells: impl Fn(&R) -> [String; N],
+) -> Result<(), Failure> {
+    if cli.settings.json {
+        terminal::line(&json(&rows)?);
+    } else if rows.is_empty() {
+        terminal::note(none);
+    } else {
+        print(heading, &rows.iter().map(cells).collect::<Vec<_>>());
+    }
+    Ok(())
 }
 
 /// Prints rows under a heading as messages for the person at the keyboard.

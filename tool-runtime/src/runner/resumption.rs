@@ -22,7 +22,7 @@ use crate::runner::waiting::late::Party;
 use crate::runner::waiting::tokens;
 use crate::runner::waiting::{abandon, approval, client, expired, grant, grants, late, posting, settle};
 use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
-use crate::store::{DecisionKind, StoreError, StoredGrant, StoredUnknown};
+use crate::store::{StoreError, StoredGrant, StoredUnknown};
 
 impl Run {
     /// Finishes a call that waits for an approval, once: a second decision is refused.
@@ -347,33 +347,11 @@ impl ToolRunner {
         outcome: &Reconciled<String>,
         decider: &Decider,
     ) -> Result<(), StoreError> {
-        let by = (settle::kind(outcome), decider);
-        if !late::append_settlement(&self.shared, run_id, party, call_id, by).await? {
-            settle::refuse_stranger(&self.shared, run_id, call_id, by).await;
+        let kind = settle::kind(outcome);
+        if !late::append(self, run_id, Some(party), (call_id, None), (kind, Some(decider))).await? {
+            settle::refuse_stranger(self, run_id, call_id, (kind, decider)).await;
         }
         Ok(())
-    }
-
-    /// Refuses a settlement by a person to whom its call does not exist. A call of the person's own tenant is ignored.
-    #[cfg(feature = "mcp-server")]
-    pub(crate) async fn refuse_settlement(
-        &self,
-        run_id: &str,
-        call_id: &CallId,
-        outcome: &Reconciled<String>,
-        decider: &Decider,
-    ) {
-        settle::refuse_stranger(&self.shared, run_id, call_id, (settle::kind(outcome), decider)).await;
-    }
-
-    /// Returns the run that made a call of unknown outcome. `None` if it is held to too many policies.
-    pub(crate) fn run_that_made(
-        &self,
-        unknown: &StoredUnknown,
-        kept: Option<RunSnapshot>,
-        options: &RunOptions,
-    ) -> Option<Run> {
-        settle::run_of(self, unknown, kept, options)
     }
 
     /// Records a decision on a question that no call of the run asks now: it came too late, came twice, or its question
@@ -405,18 +383,7 @@ impl ToolRunner {
         decision: &ApprovalDecision,
         decider: &Decider,
     ) -> Result<(), StoreError> {
-        self.note_late(run_id, None, question, (decision.kind(), Some(decider))).await
-    }
-
-    /// As [`late::note_late`], for a run that this process does not have. `party` is the run's principal and tenant, if
-    /// they are known.
-    pub(crate) async fn note_late(
-        &self,
-        run_id: &str,
-        party: Option<Party<'_>>,
-        question: &Question,
-        (kind, decider): (DecisionKind, Option<&Decider>),
-    ) -> Result<(), StoreError> {
-        late::append(&self.shared, run_id, party, question, (kind, decider)).await
+        let (asked, by) = ((question.call_id(), Some(question)), (decision.kind(), Some(decider)));
+        late::append(self, run_id, None, asked, by).await.map(drop)
     }
 }

@@ -7,19 +7,18 @@ use jiff::Timestamp;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{CallId, Decider, DecisionError, Question, ToolExecResult};
+use crate::call::Decider;
 use crate::catalog::{CatalogView, Entry};
 use crate::json::{self, Limits};
 use crate::policy::Allowance;
 use crate::runner::ledger::recover;
 use crate::runner::run::call_ids::MAX_CALLS;
-use crate::runner::waiting::{approval_rules, changed, expired, outcome};
-use crate::runner::{LaterOutcome, ResumeError, Run, RunOptions, ServerEntry, ToolRunner};
+use crate::runner::waiting::{approval_rules, expired};
+use crate::runner::{Run, RunOptions, ServerEntry, ToolRunner};
 use crate::store::ledger::after;
 use crate::store::pages::Search;
 use crate::store::{
-    Document, DocumentKind, Key, LedgerEntry, PendingCall, Post, Query, StoreError, StoredRun, Transaction,
-    close_abandoned, served,
+    Document, DocumentKind, Key, LedgerEntry, Post, Query, StoreError, StoredRun, Transaction, close_abandoned, served,
 };
 
 /// A run, with the methods that only a server uses.
@@ -54,27 +53,6 @@ impl<'r> ServedRun<'r> {
     pub(crate) fn own_decider(self, tool: &str) -> Option<Decider> {
         let decider = self.decider()?;
         self.0.bars(tool, &decider).is_none().then_some(decider)
-    }
-
-    /// Reads the present state of a call that ended as `outcome_unknown`. `place` is the document of its effect, if an
-    /// earlier look found it.
-    pub(crate) async fn outcome_of(self, call: &CallId, place: Option<&Key>) -> Result<LaterOutcome, StoreError> {
-        outcome::outcome_of(self.0, call, place).await
-    }
-
-    /// Returns what has changed since a call of this run began to wait, so that this process refuses each approval of
-    /// it.
-    pub(crate) async fn change_since(self, call: &PendingCall) -> Result<Option<DecisionError>, StoreError> {
-        changed::change_since(self.0, call).await
-    }
-
-    /// Ends a waiting call because of such a change.
-    pub(crate) async fn expire_changed(
-        self,
-        question: &Question,
-        change: DecisionError,
-    ) -> Result<ToolExecResult, ResumeError> {
-        changed::expire(self.0, question, change).await
     }
 
     /// Puts the labels of another run on this one, because the principal reads a result of that run here.

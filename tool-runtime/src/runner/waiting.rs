@@ -4,7 +4,7 @@ pub(super) mod abandon;
 pub(super) mod approval;
 pub(super) mod approval_rules;
 #[cfg(feature = "mcp-server")]
-pub(super) mod changed;
+pub(crate) mod changed;
 pub(super) mod client;
 pub(super) mod comparison;
 pub(crate) mod counting;
@@ -14,14 +14,14 @@ pub(super) mod expired;
 pub(super) mod grant;
 pub(super) mod grants;
 pub(super) mod labels;
-pub(super) mod late;
+pub(crate) mod late;
 pub(super) mod names;
 pub(super) mod notices;
 #[cfg(feature = "mcp-server")]
-pub(super) mod outcome;
+pub(crate) mod outcome;
 pub(crate) mod posting;
 pub(super) mod resume_error;
-pub(super) mod settle;
+pub(crate) mod settle;
 pub(super) mod suspend;
 #[cfg(feature = "tokens")]
 pub(super) mod tokens;

@@ -258,7 +258,12 @@ impl Key {
     /// have one lock; so do the accounts of one holder.
     #[must_use]
     pub fn lock(&self) -> String {
-        let kind = match self.kind {
+        format!("{}/{}", self.lock_kind(), self.scope)
+    }
+
+    /// The first part of the name of the lock.
+    const fn lock_kind(&self) -> &'static str {
+        match self.kind {
             DocumentKind::Call
             | DocumentKind::Waiting
             | DocumentKind::Decided
@@ -272,22 +277,12 @@ impl Key {
             DocumentKind::Effect => "effect",
             DocumentKind::Hold => "hold",
             DocumentKind::Slots => "slots",
-        };
-        format!("{kind}/{}", self.scope)
+        }
     }
 
     /// Whether the key locks this run.
     pub(super) fn locks_run(&self, run_id: &str) -> bool {
-        let is_of_runs = matches!(
-            self.kind,
-            DocumentKind::Call
-                | DocumentKind::Waiting
-                | DocumentKind::Decided
-                | DocumentKind::Run
-                | DocumentKind::Post
-                | DocumentKind::Notice
-        );
-        is_of_runs && *self.scope == *run_id
+        self.lock_kind() == "run" && *self.scope == *run_id
     }
 }
 

@@ -18,7 +18,9 @@ use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 
+use crate::wire::decode::fields::{Field, fill};
 use crate::wire::decode::framing::{EventStream, Frame, JsonLines, ObjectArray};
+use crate::wire::decode::provider_error::{CodeIn, event_error};
 use crate::wire::decode::turn::{Turn, Writer};
 use crate::wire::{Format, ToolChoice};
 
@@ -298,6 +300,26 @@ impl Decoder {
 /// Whether JSON text breaks off: that is an early end rather than a malformed document.
 fn is_cut(json: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(json).is_err_and(|error| error.is_eof())
+}
+
+/// Reads the data of a frame into an object. `false` if the frame ends the turn: it is the mark that ends a stream, it
+/// is an error event, or it cannot be read.
+pub(crate) fn fill_frame<'a, T: Field<'a>>(
+    object: &mut T,
+    (event, data): (&[u8], &'a str),
+    code_in: CodeIn,
+    turn: &mut Writer<'_>,
+) -> bool {
+    if is_done(data) {
+        turn.close();
+    } else if event == b"error" {
+        turn.fail(event_error(data, code_in));
+    } else if fill(object, data).is_err() {
+        turn.fail_with(WireErrorKind::MalformedFrame);
+    } else {
+        return true;
+    }
+    false
 }
 
 /// Whether a frame is the mark that ends a stream. Nearly all frames begin with a brace, and need not be trimmed.

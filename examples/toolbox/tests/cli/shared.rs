@@ -646,7 +646,7 @@ async fn a_call_of_a_killed_process_is_repeated_on_request() {
     assert!(late.run(&["call", "tasks__list_tasks"]).code(0).stdout.contains("Canary"));
 
     let outcomes = rig.run(&["outcomes", "list"]).code(0);
-    assert!(outcomes.stderr.contains("1 call of a process that died has no end yet"), "{outcomes:?}");
+    assert!(outcomes.stderr.contains("calls whose process died before they ended: 1;"), "{outcomes:?}");
     assert!(rig.run(&["audit", "open"]).code(0).stdout.contains("abandoned"));
     assert!(!rig.run(&["call", "tasks__list_tasks"]).code(0).stdout.contains("Canary"), "it did not run again");
     rig.run(&["store", "sweep", "--tools", "--for", "1s"]).code(2);

@@ -128,22 +128,13 @@ pub(super) async fn list(cli: &Cli<'_>) -> Result<Exit, Failure> {
     let (found, exit) = waiting::all(cli).await?;
     let mut rows: Vec<_> = found.iter().map(WaitingRow::of).collect();
     rows.sort_by(|one, other| one.created_at.cmp(&other.created_at));
-    if cli.settings.json {
-        terminal::line(&json(&rows)?);
-    } else if rows.is_empty() {
-        terminal::note("no call waits");
-    } else {
-        let cells: Vec<_> = rows
-            .iter()
-            .map(|row| {
-                let waits_for = row.waits_for();
-                let expires = if row.expired { "expired" } else { &row.expires_at };
-                let what = on_one_line(row.summary.unwrap_or_default());
-                [row.id, row.tool, &waits_for, expires, row.conversation.unwrap_or(row.run), &what].map(terminal::safe)
-            })
-            .collect();
-        table::print(["CALL", "TOOL", "WAITS FOR", "EXPIRES", "CONVERSATION", "WHAT"], &cells);
-    }
+    let heading = ["CALL", "TOOL", "WAITS FOR", "EXPIRES", "CONVERSATION", "WHAT"];
+    table::list(cli, &rows, "no call waits", heading, |row| {
+        let waits_for = row.waits_for();
+        let expires = if row.expired { "expired" } else { &row.expires_at };
+        let what = on_one_line(row.summary.unwrap_or_default());
+        [row.id, row.tool, &waits_for, expires, row.conversation.unwrap_or(row.run), &what].map(terminal::safe)
+    })?;
     Ok(exit)
 }
 

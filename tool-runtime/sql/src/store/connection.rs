@@ -213,14 +213,7 @@ impl Connection {
         sql: impl Into<String>,
         arguments: impl IntoIterator<Item = Value>,
     ) -> Result<Vec<T>, sqlx::Error> {
-        let sql = self.prefix.named(sql.into());
-        on!(&mut self.of, of => {
-            let query = arguments.into_iter().fold(sqlx::query_as(sql), |query, value| match value {
-                Value::Int(value) => query.bind(value),
-                Value::Text(value) => query.bind(value),
-            });
-            query.fetch_all(&mut **of).await
-        })
+        self.page(sql, arguments, (usize::MAX, |_: &T| 0)).await.map(|(rows, _)| rows)
     }
 
     /// Runs a statement of PostgreSQL over arrays and returns its rows.
@@ -248,11 +241,11 @@ impl Connection {
     /// Also returns whether rows may be left; in that case the connection has to be discarded.
     pub(super) async fn page<T: Row>(
         &mut self,
-        sql: String,
-        arguments: Vec<Value>,
+        sql: impl Into<String>,
+        arguments: impl IntoIterator<Item = Value>,
         (most, bytes): (usize, impl Fn(&T) -> usize),
     ) -> Result<(Vec<T>, bool), sqlx::Error> {
-        let sql = self.prefix.named(sql);
+        let sql = self.prefix.named(sql.into());
         on!(&mut self.of, of => {
             let query = arguments.into_iter().fold(sqlx::query_as(sql), |query, value| match value {
                 Value::Int(value) => query.bind(value),

@@ -93,7 +93,7 @@ async fn attempt(
     fates: &mut [Fate],
     is_unsure: &mut bool,
 ) -> Result<(), sqlx::Error> {
-    let locks: Vec<_> = jobs.iter().map(|job| numbers(&job.work)).collect();
+    let locks: Vec<_> = jobs.iter().map(|job| numbers(&job.locks)).collect();
     let all: BTreeSet<_> = locks.iter().flatten().copied().collect();
     let (now, held) = match begin(shared, connection, Locks::Free(&all)).await {
         Ok(begun) => begun,

@@ -125,7 +125,8 @@ async fn in_one(
     unsure: &mut Option<WrittenRows>,
 ) -> Result<(), Failed> {
     let mut all = WrittenRows::default();
-    let (now, _) = begin(shared, connection, Locks::None).await?;
+    // Only SQLite comes here, and it takes no lock by name.
+    let (now, _) = begin(shared, connection, Locks::Each(&BTreeSet::new())).await?;
     for job in jobs {
         connection.run("SAVEPOINT one").await?;
         results.push(match apply(connection, &mut job.work, now).await {
@@ -208,7 +209,7 @@ async fn attempt(
     work: &mut Work,
     unsure: &mut Option<WrittenRows>,
 ) -> Result<(), Failed> {
-    let (now, _) = begin(shared, connection, Locks::Each(&numbers(work))).await?;
+    let (now, _) = begin(shared, connection, Locks::Each(&work.locks())).await?;
     if let Some(written) = unsure
         && written.is_kept(connection).await?
     {
@@ -229,10 +230,8 @@ async fn attempt(
 /// The locks of PostgreSQL that a transaction takes. SQLite has one lock, which its transactions take at their
 /// beginning.
 pub(super) enum Locks<'l> {
-    /// None.
-    None,
     /// Each of them, in the order of their numbers, which all processes keep: that prevents deadlocks.
-    Each(&'l BTreeSet<i64>),
+    Each(&'l BTreeSet<String>),
     /// Those that no transaction holds. It waits for none, so it cannot be part of a deadlock.
     #[cfg(feature = "postgres")]
     Free(&'l BTreeSet<i64>),
@@ -259,11 +258,10 @@ pub(super) async fn begin(
         numbers.join(",")
     };
     let (wait, held, plans) = match locks {
-        Locks::None => (String::new(), "NULL".to_owned(), "auto"),
-        Locks::Each(numbers) => {
+        Locks::Each(locks) => {
             let wait = format!(
                 "SELECT count(pg_advisory_xact_lock(number)) FROM unnest('{{{}}}'::bigint[]) AS number; ",
-                list(numbers)
+                list(&numbers(locks))
             );
             (wait, "NULL".to_owned(), "auto")
         }
@@ -330,8 +328,8 @@ async fn announce(shared: &Arc<Shared>, connection: &mut Connection, wakes: bool
 }
 
 /// Returns the numbers of a write's locks.
-pub(super) fn numbers(work: &Work) -> BTreeSet<i64> {
-    work.locks().iter().map(|lock| number(lock)).collect()
+pub(super) fn numbers(locks: &BTreeSet<String>) -> BTreeSet<i64> {
+    locks.iter().map(|lock| number(lock)).collect()
 }
 
 /// Returns the number of an advisory lock.

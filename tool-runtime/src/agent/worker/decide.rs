@@ -10,7 +10,7 @@ use super::queue::corrupt;
 use crate::agent::Input;
 use crate::call::{CallId, Caller, Decider, Question, ToolExecResult};
 use crate::component::Reconciled;
-use crate::runner::waiting::posting;
+use crate::runner::waiting::{late, posting, settle};
 use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunSnapshot};
 use crate::store::{DecisionKind, Key, PendingCall, RecordFilter, StoreError, StoredGrant, StoredRun};
 
@@ -192,7 +192,7 @@ impl RunQueue {
         let is_its =
             |stored: &StoredRun| stored.tenant == unknown.record.tenant && stored.principal == unknown.record.principal;
         let kept = kept(stored.filter(is_its).as_ref())?;
-        let run = self.runner.run_that_made(&unknown, kept, &self.options).ok_or_else(not_waiting)?;
+        let run = settle::run_of(&self.runner, &unknown, kept, &self.options).ok_or_else(not_waiting)?;
         Box::pin(run.settle(call_id, outcome, decider)).await
     }
 
@@ -205,7 +205,8 @@ impl RunQueue {
     ) -> Result<(Run, Option<StoredRun>), ResumeError> {
         match self.asking_run(run_id, question, decider).await {
             Err(ResumeError::NotWaiting(id)) => {
-                self.runner.note_late(run_id, None, question, (kind, Some(decider))).await?;
+                let asked = (question.call_id(), Some(question));
+                late::append(&self.runner, run_id, None, asked, (kind, Some(decider))).await?;
                 Err(ResumeError::NotWaiting(id))
             }
             asking => asking,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::post::{self, Message};
 use crate::agent::{Input, SavedConversation};
 use crate::call::{Question, ToolExecResult};
-use crate::runner::waiting::posting;
+use crate::runner::waiting::{late, posting};
 use crate::runner::{ApprovalDecision, By, ResumeError, RunOptions, ToolRunner};
 use crate::store::transaction::returning;
 use crate::store::{Document, Key, QueueDepth, Store, StoreError, StoredRun, Transaction, runs};
@@ -158,7 +158,8 @@ impl RunQueue {
     ) -> Result<(), StoreError> {
         let party = (stored.principal.as_deref(), stored.tenant.as_deref());
         let by = (ApprovalDecision::kind_of(decision), decider);
-        self.runner.note_late(&stored.run_id, Some(party), question, by).await
+        let asked = (question.call_id(), Some(question));
+        late::append(&self.runner, &stored.run_id, Some(party), asked, by).await.map(drop)
     }
 
     /// Refuses decisions that were sent to a run in another tenant: the first on the question of each waiting call is

@@ -33,7 +33,7 @@ pub(in crate::runner) use hydrate::{Reader, hydrate, hydrate_only, hydrate_waiti
 pub(in crate::runner) use reach::reach;
 pub(in crate::runner) use recordable::recordable;
 pub(in crate::runner) use reserve::reserve;
-pub(in crate::runner) use run::{Left, run, unprojected};
+pub(in crate::runner) use run::{Left, failed, run, unprojected};
 pub(in crate::runner) use twins::{ask_about_twins, reconcile, reconcile_twin};
 
 use std::future::Future;

@@ -10,9 +10,7 @@ use crate::contain::discard;
 use crate::runner::gate::graph::{self, SEPARATOR};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::{Run, RunOptions};
-use crate::store::LedgerEntry;
-use crate::store::pages::Search;
-use crate::store::{Document, DocumentKind, Key, Query, StoreError, Transaction, ledger};
+use crate::store::{Key, LedgerEntry, StoreError, ledger};
 use crate::tool::{self, graph_of, is_graph};
 
 /// The run of a graph, as the run that calls it sees it. If it is dropped before
@@ -96,26 +94,12 @@ async fn close(left: &Orphans, kept: &[CallId]) {
 
 /// Closes calls that began: the graph's call has ended, so no process may continue a call that the graph made.
 async fn close_begun(child: &Run) -> Result<(), StoreError> {
-    let ours = |document: &Document| match document {
-        Document::Call(entry) => {
-            entry.open_record().is_some_and(|record| child.owns(record.principal.as_deref(), record.tenant.as_deref()))
-        }
-        _ => false,
-    };
-    let (scope, due) = (Some(child.identity().clone()), Some(jiff::Timestamp::MAX));
-    let mut search = Search::of(Query { scope, due, ..Query::new(DocumentKind::Call) });
+    let client = LedgerClient(child);
+    let mut search = client.begun_calls();
     while let Some(page) = child.shared().store.next(&mut search).await? {
-        for listed in page.into_iter().filter(|listed| ours(&listed.document)) {
-            let (lease, mut keys) = (child.lease(), child.keys());
-            keys.push(listed.key.clone());
-            if let Document::Call(entry) = &listed.document {
-                keys.extend(entry.effect_key());
-            }
-            let change = move |transaction: &mut Transaction| {
-                ledger::check(transaction, lease.as_ref())?;
-                ledger::close_orphan(transaction, &listed.key, lease.as_ref())
-            };
-            search.note(child.shared().store.transact(keys, change).await.map(drop));
+        for call in page.into_iter().filter_map(|listed| client.open_call(listed, |_| true)) {
+            // A call that cannot be closed must not prevent the end of the next one.
+            search.note(client.end(&call, ledger::close_orphan).await.map(drop));
         }
     }
     search.end()

@@ -15,6 +15,7 @@ use crate::capability::Requirement;
 use crate::contain::discard;
 use crate::hydrate::Hydrated;
 use crate::json::{self, Limits, Tree};
+use crate::policy::RunPolicy;
 use crate::redact::Projected;
 use crate::runner::gate::ending::{Ending, Stop};
 use crate::runner::gate::exec;
@@ -23,6 +24,7 @@ use crate::runner::gate::stages::{self, Reader};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::look_up;
 use crate::runner::ledger::unfinished::Unfinished;
+use crate::runner::run::snapshot::RunSnapshot;
 use crate::runner::waiting::comparison;
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::store::pages::Search;
@@ -340,7 +342,7 @@ async fn take_over_if_left(
     let is_orphan = ledger::is_orphan(&**runner.store(), key, entry).await?;
     let (keys, left) = (ledger::keys_of(key, entry), key.clone());
     if store.transact(keys, move |transaction| ledger::is_left(transaction, &left, is_orphan)).await? {
-        let run = runner.run(options_of(waited));
+        let run = runner.run(options_of(waited, &RunOptions::new()));
         // A call that is dropped ends as `outcome_unknown`.
         if let Ok(taken_over) = timeout(MOST_TIME, go_on_begun(&run, &waited.call_id, key)).await {
             taken_over?;
@@ -349,9 +351,19 @@ async fn take_over_if_left(
     Ok(())
 }
 
-/// Returns the options of the run that made the call.
-pub(in crate::runner) fn options_of(waited: &PendingCall) -> RunOptions {
+/// Starts the run of a call, with the policies of its stored document. `None` if there are too many policies.
+pub(in crate::runner) fn start(runner: &ToolRunner, kept: Option<RunSnapshot>, options: RunOptions) -> Option<Run> {
+    let policy = match kept {
+        Some(kept) => RunPolicy::restored(runner.policy().clone(), kept.policies, Vec::new())?,
+        None => RunPolicy::new(runner.policy().clone()),
+    };
+    Some(Run::start(runner.shared.clone(), policy, options))
+}
+
+/// Returns the options of the run that made the call, with the connections and the sink of `base`.
+pub(in crate::runner) fn options_of(waited: &PendingCall, base: &RunOptions) -> RunOptions {
     RunOptions {
+        run_id: Some(Arc::clone(&waited.run_id)),
         principal: waited.principal.clone(),
         tenant: waited.tenant.clone(),
         roles: waited.roles.clone(),
@@ -360,9 +372,11 @@ pub(in crate::runner) fn options_of(waited: &PendingCall) -> RunOptions {
         session: waited.session_id.clone(),
         conversation: waited.conversation_id.clone(),
         caller: waited.caller.clone(),
-        ..RunOptions::new()
+        user_text: Vec::new(),
+        parent: None,
+        lease: None,
+        ..base.clone()
     }
-    .run_id(Arc::clone(&waited.run_id))
 }
 
 /// Whether a record shows these arguments. A store may order the members of an object differently, and a model may

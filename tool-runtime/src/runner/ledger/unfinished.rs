@@ -35,7 +35,7 @@ impl LedgerClient<'_> {
         let is_it = |record: &ToolInvocationRecord| {
             record.tool_call_id == *call_id && tool.is_none_or(|tool| *record.name == *tool)
         };
-        Ok(self.all_unfinished(|record| is_it(record)).await?.into_iter().next())
+        Ok(self.all_unfinished(is_it).await?.into_iter().next())
     }
 
     /// Returns the open entries of this run that `wanted` accepts by their records.
@@ -43,22 +43,30 @@ impl LedgerClient<'_> {
         self,
         wanted: impl Fn(&ToolInvocationRecord) -> bool,
     ) -> Result<Vec<Unfinished>, StoreError> {
-        let ours = |entry: &LedgerEntry| {
-            entry.open_record().is_some_and(|record| {
-                wanted(record) && self.0.owns(record.principal.as_deref(), record.tenant.as_deref())
-            })
-        };
-        let scope = Some(self.0.identity().clone());
-        let mut search = Search::of(Query { scope, due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) });
-        let mut found = Vec::new();
+        let (mut search, mut found) = (self.begun_calls(), Vec::new());
         while let Some(page) = self.0.shared().store.next(&mut search).await? {
-            found.extend(page.into_iter().filter_map(|StoredDocument { key, document, .. }| match document {
-                Document::Call(entry) if ours(&entry) => Some(Unfinished { key, entry }),
-                _ => None,
-            }));
+            found.extend(page.into_iter().filter_map(|listed| self.open_call(listed, &wanted)));
         }
         search.end()?;
         Ok(found)
+    }
+
+    /// Returns a search through the calls of this run in the ledger.
+    pub(super) fn begun_calls(self) -> Search {
+        let scope = Some(self.0.identity().clone());
+        Search::of(Query { scope, due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) })
+    }
+
+    /// Returns the open entry in a document, if it is one of this run's party and `wanted` accepts its record.
+    pub(super) fn open_call(
+        self,
+        StoredDocument { key, document, .. }: StoredDocument,
+        wanted: impl Fn(&ToolInvocationRecord) -> bool,
+    ) -> Option<Unfinished> {
+        let Document::Call(entry) = document else { return None };
+        let record = entry.open_record()?;
+        let is_ours = wanted(record) && self.0.owns(record.principal.as_deref(), record.tenant.as_deref());
+        is_ours.then_some(Unfinished { key, entry })
     }
 
     /// Whether the process that began the call can no longer write, by the store's time.
@@ -99,8 +107,8 @@ impl LedgerClient<'_> {
         self.end_abandoned(call, if is_passing { ledger::leave_or_close } else { ledger::close_abandoned }).await
     }
 
-    /// Closes the call, or leaves it, in one transaction with the document of its effect.
-    async fn end_abandoned(self, call: &Unfinished, end: EndAbandoned) -> Result<(), StoreError> {
+    /// Closes the call, or leaves it, in one transaction with the document of its effect. Returns whether it closed it.
+    pub(super) async fn end(self, call: &Unfinished, end: EndAbandoned) -> Result<bool, StoreError> {
         let (lease, key) = (self.0.lease(), call.key.clone());
         let mut keys = self.0.keys();
         keys.extend([key.clone()].into_iter().chain(call.entry.effect_key()));
@@ -108,7 +116,12 @@ impl LedgerClient<'_> {
             ledger::check(transaction, lease.as_ref())?;
             end(transaction, &key, lease.as_ref())
         };
-        let closed = self.0.shared().store.transact(keys, change).await?;
+        self.0.shared().store.transact(keys, change).await
+    }
+
+    /// As [`end`](Self::end), and closes the open calls of a graph whose call it closed.
+    async fn end_abandoned(self, call: &Unfinished, end: EndAbandoned) -> Result<(), StoreError> {
+        let closed = self.end(call, end).await?;
         // An entry of an older version has no id of the graph's run, so the id is derived with the key.
         self.0.digests().await;
         if let Some(left) = Orphans::of_closed(self.0, &call.key, &call.entry).filter(|_| closed) {

@@ -13,10 +13,7 @@ use crate::store::{Key, PendingCall, StoreError};
 ///
 /// A graph is compared together with the call that it waits for, whose run has the same policy, or the one that a
 /// script derives from it.
-pub(in crate::runner) async fn change_since(
-    run: &Run,
-    call: &PendingCall,
-) -> Result<Option<DecisionError>, StoreError> {
+pub(crate) async fn change_since(run: &Run, call: &PendingCall) -> Result<Option<DecisionError>, StoreError> {
     let change = comparison::differs(run, call);
     let change = change.filter(|why| matches!(why, DecisionError::Definition | DecisionError::Policy));
     match &call.graph {
@@ -38,7 +35,7 @@ fn has_tool(run: &Run, call: &PendingCall) -> bool {
 }
 
 /// Ends such a call as if the time for its approval were over. Its caller can make it again.
-pub(in crate::runner) async fn expire(
+pub(crate) async fn expire(
     run: &Run,
     question: &Question,
     change: DecisionError,

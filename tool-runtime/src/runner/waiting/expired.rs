@@ -60,7 +60,7 @@ async fn has_owner(runner: &ToolRunner, call: &PendingCall, now: Timestamp) -> R
 
 async fn expire(runner: &ToolRunner, call: &PendingCall) -> Result<(), StoreError> {
     let run = match call.caller {
-        Caller::Graph { .. } => Some(runner.run(recover::options_of(call))),
+        Caller::Graph { .. } => Some(runner.run(recover::options_of(call, &RunOptions::new()))),
         Caller::Direct => posting::run_of(runner, call, None, &RunOptions::new()),
     };
     let Some(run) = run else { return Ok(()) };

@@ -2,9 +2,9 @@
 
 use crate::call::{CallId, Decider, Question};
 use crate::contain::discard;
-use crate::runner::Run;
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::shared::Shared;
+use crate::runner::{Run, ToolRunner};
 use crate::store::{AuditRecord, DecisionKind, DecisionRecord, RecordFilter, StoreError};
 
 /// The maximum number of refused decisions of one decider that are recorded for a call. Ids can be guessed, and a
@@ -16,7 +16,7 @@ const MAX_REFUSALS_OF_DECIDER: usize = 16;
 const MAX_REFUSALS_OF_STRANGERS: usize = 256;
 
 /// A principal and a tenant.
-pub(in crate::runner) type Party<'a> = (Option<&'a str>, Option<&'a str>);
+pub(crate) type Party<'a> = (Option<&'a str>, Option<&'a str>);
 
 /// Records a decision on a call of this run that does not wait. A call without a record leaves nothing. Returns whether
 /// the call has one.
@@ -40,36 +40,20 @@ pub(in crate::runner) async fn note_late(
     is_recorded
 }
 
-/// See [`ToolRunner::note_late`](crate::runner::ToolRunner::note_late).
-pub(in crate::runner) async fn append(
-    shared: &Shared,
+/// As [`note_late`], for a run that this process does not have. `party` is the run's principal and tenant, if they are
+/// known.
+pub(crate) async fn append(
+    runner: &ToolRunner,
     run_id: &str,
     party: Option<Party<'_>>,
-    question: &Question,
+    (id, question): (&CallId, Option<&Question>),
     (kind, decider): (DecisionKind, Option<&Decider>),
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     // Run ids can be equal in two tenants, so without a party the decider's tenant selects the call.
     let tenant = decider.and_then(Decider::tenant_id);
     let theirs = |found: Party<'_>| party.map_or(found.1 == tenant, |party| party == found);
-    let late = late(shared, (run_id, question.call_id(), Some(question)), theirs, (kind, decider)).await?;
-    write(shared, late).await.map(drop)
-}
-
-/// Records a settlement of a call of a principal and a tenant whose outcome is not unknown. Returns whether the call
-/// has a record.
-pub(in crate::runner) async fn append_settlement(
-    shared: &Shared,
-    run_id: &str,
-    party: Party<'_>,
-    id: &CallId,
-    (kind, decider): (DecisionKind, &Decider),
-) -> Result<bool, StoreError> {
-    let theirs = |found: Party<'_>| found == party;
-    write(shared, late(shared, (run_id, id, None), theirs, (kind, Some(decider))).await?).await
-}
-
-async fn write(shared: &Shared, late: Late) -> Result<bool, StoreError> {
-    match late {
+    let shared = &runner.shared;
+    match late(shared, (run_id, id, question), theirs, (kind, decider)).await? {
         Late::Record(record) => shared.store.append(AuditRecord::from(*record)).await.map(|()| true),
         Late::Enough => Ok(true),
         Late::Unknown => Ok(false),

@@ -29,11 +29,7 @@ pub(crate) struct UnsettledCall {
 
 /// Reads the state of a call of this run that ended as `outcome_unknown`. `place` is the document of its effect, if an
 /// earlier look found it; without it, all unsettled outcomes of the store are read.
-pub(in crate::runner) async fn outcome_of(
-    run: &Run,
-    call_id: &CallId,
-    place: Option<&Key>,
-) -> Result<LaterOutcome, StoreError> {
+pub(crate) async fn outcome_of(run: &Run, call_id: &CallId, place: Option<&Key>) -> Result<LaterOutcome, StoreError> {
     let unread = |error| run.store_unread(error);
     let theirs = |record: &ToolInvocationRecord| run.owns(record.principal.as_deref(), record.tenant.as_deref());
     let found = match place {

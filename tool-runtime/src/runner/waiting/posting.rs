@@ -2,9 +2,9 @@
 
 use crate::call::{Caller, Decider, DecisionError, Question, Suspension};
 use crate::contain::discard;
-use crate::policy::RunPolicy;
 use crate::runner::gate::draft::Refused;
 use crate::runner::gate::stages::Reader;
+use crate::runner::ledger::recover;
 use crate::runner::run::snapshot::RunSnapshot;
 use crate::runner::waiting::approval;
 use crate::runner::waiting::comparison::{self, Purpose};
@@ -127,25 +127,6 @@ pub(crate) fn run_of(
     if matches!(call.caller, Caller::Graph { .. }) {
         return None;
     }
-    let policy = match kept {
-        Some(kept) => RunPolicy::restored(runner.policy().clone(), kept.policies, Vec::new())?,
-        None => RunPolicy::new(runner.policy().clone()),
-    };
-    let options = RunOptions {
-        run_id: Some(call.run_id.clone()),
-        tools: call.tools.clone(),
-        session: call.session_id.clone(),
-        conversation: call.conversation_id.clone(),
-        tenant: call.tenant.clone(),
-        principal: call.principal.clone(),
-        roles: call.roles.clone(),
-        attributes: call.attributes.clone(),
-        labels: call.all_labels().cloned().collect(),
-        caller: call.caller.clone(),
-        user_text: Vec::new(),
-        parent: None,
-        lease: None,
-        ..options.clone()
-    };
-    Some(Run::start(runner.shared.clone(), policy, options))
+    let labels = call.all_labels().cloned().collect();
+    recover::start(runner, kept, RunOptions { labels, ..recover::options_of(call, options) })
 }

@@ -9,7 +9,6 @@ use crate::call::{
 };
 use crate::component::Reconciled;
 use crate::contain::discard;
-use crate::policy::RunPolicy;
 use crate::redact::Projected;
 use crate::runner::gate::deliver;
 use crate::runner::ledger::client::LedgerClient;
@@ -37,7 +36,8 @@ pub(in crate::runner) async fn settle(
     let found = find(run.shared(), run.id(), call_id, theirs).await.map_err(|error| run.store_failed(error))?;
     let Some((key, unknown)) = found else {
         if !late::note_late(run, (call_id, None), kind, Some(decider)).await {
-            refuse_stranger(run.shared(), run.id(), call_id, (kind, decider)).await;
+            let runner = ToolRunner { shared: Arc::clone(run.shared()) };
+            refuse_stranger(&runner, run.id(), call_id, (kind, decider)).await;
         }
         return Err(ResumeError::NotWaiting(call_id.clone()));
     };
@@ -103,17 +103,16 @@ async fn barred(
 /// Refuses a settlement that names a call of unknown outcome of another tenant than the decider's: it is recorded with
 /// the call, and reported to operators. To the decider the call does not exist, so an error is only reported. Every
 /// interface for settlements calls this function if the party that it names has no such call.
-pub(in crate::runner) async fn refuse_stranger(
-    shared: &Arc<Shared>,
+pub(crate) async fn refuse_stranger(
+    runner: &ToolRunner,
     run_id: &str,
     call_id: &CallId,
     (kind, decider): (DecisionKind, &Decider),
 ) {
     let is_foreign = |record: &ToolInvocationRecord| record.tenant.as_deref() != decider.tenant_id();
-    let runner = ToolRunner { shared: Arc::clone(shared) };
-    match find(shared, run_id, call_id, is_foreign).await {
+    match find(&runner.shared, run_id, call_id, is_foreign).await {
         Ok(Some((_, unknown))) => {
-            if let Some(run) = run_of(&runner, &unknown, None, &RunOptions::new()) {
+            if let Some(run) = run_of(runner, &unknown, None, &RunOptions::new()) {
                 discard(barred(&run, &unknown.record, kind, decider).await);
             }
         }
@@ -123,7 +122,7 @@ pub(in crate::runner) async fn refuse_stranger(
 }
 
 /// Returns the kind of the decision that states this outcome.
-pub(in crate::runner) const fn kind(outcome: &Reconciled<String>) -> DecisionKind {
+pub(crate) const fn kind(outcome: &Reconciled<String>) -> DecisionKind {
     match outcome {
         Reconciled::TookEffect(_) => DecisionKind::Happened,
         Reconciled::Prevented => DecisionKind::DidNotHappen,
@@ -197,16 +196,12 @@ pub(in crate::runner) async fn find(
 
 /// Returns the run of a call of unknown outcome, with the policies of its stored document. `None` if there are too many
 /// policies.
-pub(in crate::runner) fn run_of(
+pub(crate) fn run_of(
     runner: &ToolRunner,
     unknown: &StoredUnknown,
     kept: Option<RunSnapshot>,
     options: &RunOptions,
 ) -> Option<Run> {
-    let policy = match kept {
-        Some(kept) => RunPolicy::restored(runner.policy().clone(), kept.policies, Vec::new())?,
-        None => RunPolicy::new(runner.policy().clone()),
-    };
     let record = &unknown.record;
     let options = RunOptions {
         run_id: Some(unknown.call.run_id.clone()),
@@ -223,5 +218,5 @@ pub(in crate::runner) fn run_of(
         lease: None,
         ..options.clone()
     };
-    Some(Run::start(runner.shared.clone(), policy, options))
+    recover::start(runner, kept, options)
 }

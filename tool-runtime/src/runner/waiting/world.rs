@@ -15,13 +15,12 @@ use crate::call::{
 };
 use crate::capability::InjectedFrom;
 use crate::component::{Bindings, Precondition};
-use crate::contain::{attempted, caught, discard};
-use crate::error::ToolError;
+use crate::contain::{attempted, discard};
 use crate::hydrate::{Frozen, Hydrated};
 use crate::json::{self, Limits, Tree};
 use crate::redact::{MASK, summary};
 use crate::runner::ResumeError;
-use crate::runner::gate::ending::{Ending, MAX_CODE_BYTES, MAX_MESSAGE_BYTES, Stop, Suspended};
+use crate::runner::gate::ending::{Ending, Stop, Suspended};
 use crate::runner::gate::invoke;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages::{self, Connections};
@@ -29,7 +28,6 @@ use crate::runner::ledger::client::LedgerClient;
 use crate::runner::report::telemetry;
 use crate::runner::waiting::names;
 use crate::store::{PendingCall, Waiting};
-use crate::text::sentence;
 use crate::tool::{Digested, ToolEffect, ToolSpec};
 
 /// How many approvals of one call may fail to count. The next one that fails ends the call, so that a precondition that
@@ -241,7 +239,7 @@ async fn stated(
     let bounds = Bounds::new(Some(timeout), open.cancellation(), &frozen.ends);
     match invoke::contained(future, bounds).await {
         Ok(Ok(precondition)) => statements(open, frozen, &precondition).await,
-        Ok(Err(error)) => Err(failed(error)),
+        Ok(Err(error)) => Err(stages::failed(error)),
         Err(interrupted) if interrupted.cause == Cause::Cancelled => Err(Stop::new(Outcome::Cancelled)),
         Err(interrupted) => Err(unread(interrupted.cause.outcome(ToolEffect::ReadOnly), interrupted.to_string())),
     }
@@ -347,15 +345,4 @@ fn collect(value: &Tree<'_>, named: &BTreeSet<&str>, found: &mut Vec<String>) {
 fn unread(outcome: Outcome, why: String) -> Stop {
     let message = "The precondition of the call could not be read. The call did not run.";
     Stop::new(outcome).message(message).reason(why, None)
-}
-
-/// The stop for the precondition's own error.
-fn failed(error: ToolError) -> Stop {
-    // Formatting the error runs the author's code again.
-    let text = caught(|| error.detail()).unwrap_or_default();
-    let message = sentence(error.safe_message(), MAX_MESSAGE_BYTES);
-    let mut stop = Stop::new(Outcome::ExecutionError).message(message).reason(text, error.source_type());
-    stop.tool_code = error.author_code().map(|code| sentence(code, MAX_CODE_BYTES));
-    discard(error);
-    stop
 }

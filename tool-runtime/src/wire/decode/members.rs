@@ -36,15 +36,20 @@ pub(crate) fn add(members: &mut Members, name: &str, value: &str) {
 pub(crate) fn object(members: &Members) -> String {
     let mut out = String::from("{");
     for (name, json) in members {
-        if out.len() > 1 {
-            out.push(',');
-        }
-        quote(&mut out, name);
-        out.push(':');
+        write_key(&mut out, name);
         out.push_str(json);
     }
     out.push('}');
     out
+}
+
+/// Writes the key of the next member of an object. Its text begins with its brace.
+pub(crate) fn write_key(object: &mut String, key: &str) {
+    if object.len() > 1 {
+        object.push(',');
+    }
+    quote(object, key);
+    object.push(':');
 }
 
 fn select(object: &str, wanted: impl Fn(&str) -> bool) -> String {
@@ -52,11 +57,7 @@ fn select(object: &str, wanted: impl Fn(&str) -> bool) -> String {
     let read = Json::new(object).object(|json, key| {
         let value = json.raw()?;
         if wanted(key) {
-            if out.len() > 1 {
-                out.push(',');
-            }
-            quote(&mut out, key);
-            out.push(':');
+            write_key(&mut out, key);
             out.push_str(value);
         }
         Ok(())

@@ -13,7 +13,8 @@ use jiff::Timestamp;
 
 use crate::agent::Input;
 use crate::call::DecisionError;
-use crate::runner::{ApprovalDecision, Run, ServedRun, ServedRuns, ToolRunner};
+use crate::runner::waiting::changed;
+use crate::runner::{ApprovalDecision, Run, ServedRuns, ToolRunner};
 use crate::store::{PendingCall, Store as _, StoreError};
 
 /// How long a call is left to another server. A rolling update and the decision of a person take less time.
@@ -31,14 +32,14 @@ impl Rules<'_> {
     /// Returns why this server ends a waiting call. `None` if the call stays: nothing has changed, another server may
     /// carry its approval out, or a decision on it is being carried out.
     pub(super) async fn change_since(&self, call: &PendingCall) -> Result<Option<DecisionError>, StoreError> {
-        let change = ServedRun(self.run).change_since(call).await?;
+        let change = changed::change_since(self.run, call).await?;
         let is_over = change.is_some() && !self.is_others(call).await? && !self.is_being_decided(call).await?;
         Ok(change.filter(|_| is_over))
     }
 
     /// Whether an approval of a waiting call is left to another server, because this one would refuse it.
     pub(super) async fn leave_to_others(&self, call: &PendingCall) -> Result<bool, StoreError> {
-        Ok(ServedRun(self.run).change_since(call).await?.is_some() && self.is_others(call).await?)
+        Ok(changed::change_since(self.run, call).await?.is_some() && self.is_others(call).await?)
     }
 
     /// Whether the server that made a call may live.

@@ -114,8 +114,7 @@ impl Tasks {
         party: RunOptions,
         (state, name): (&str, &str),
     ) -> Result<Ticket, ErrorData> {
-        let (run_tasks, call) = self.find(server, party, state).await?;
-        let ticket = Ticket { run_tasks, call };
+        let ticket = self.find(server, party, state).await?;
         let look = ticket.look(server).await?.filter(|look| look.saved.name == name);
         look.map(|_| ticket).ok_or_else(unknown)
     }
@@ -132,22 +131,22 @@ impl Tasks {
         let Some(known) = known else { return Ok(None) };
         // A store that cannot be read says nothing about the call, which must not be made a second time.
         let found = self.found(server, party.clone(), &known).await.map_err(|error| failed(&error))?;
-        if let Some((run_tasks, call)) = found {
+        if let Some(ticket) = found {
+            let Ticket { run_tasks, call } = &ticket;
             // Its server was killed before it could store the description of the call.
-            if !run_tasks.has(&call)
+            if !run_tasks.has(call)
                 && let Some((created, expires)) =
-                    times_of(runner, &run_tasks, &call).await.map_err(|error| failed(&error))?
+                    times_of(runner, run_tasks, call).await.map_err(|error| failed(&error))?
             {
                 let (name, asked_as) = (waiting.name.clone(), Some(Arc::clone(asked_as)));
                 let saved = SavedTask { name, created, expires, asks: waiting.asks, asked_as, answered: None };
                 run_tasks.add_stored(call.clone(), saved);
             }
-            let ticket = Ticket { run_tasks, call };
-            if !ticket.run_tasks.is_delivered(&ticket.call).await && ticket.look(server).await?.is_some() {
-                if !ticket.run_tasks.is_made_anew(&ticket.call) {
+            if !run_tasks.is_delivered(call).await && ticket.look(server).await?.is_some() {
+                if !run_tasks.is_made_anew(call) {
                     return Ok(Some(ticket));
                 }
-                ticket.run_tasks.mark_delivered(&ticket.call, true);
+                run_tasks.mark_delivered(call, true);
             }
         }
         // The call is over, or its party has other rights, or the call was made under other rules.

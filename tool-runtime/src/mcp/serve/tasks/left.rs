@@ -13,6 +13,7 @@ use crate::mcp::serve::Served;
 use crate::mcp::serve::tasks::kept::SavedRunTasks;
 use crate::mcp::serve::tasks::status::task_id;
 use crate::runner::ServedRuns;
+use crate::runner::waiting::late;
 use crate::store::ledger::after;
 use crate::store::pages::Search;
 use crate::store::{
@@ -169,8 +170,8 @@ async fn take(
     if let Ok(input) = serde_json::from_str::<Input>(&post.body) {
         for (question, decision, decider) in input.into_decisions() {
             if !is_recorded(served, key.scope(), &question, &decider, post).await? {
-                let by = (decision.kind(), Some(&decider));
-                served.runner.note_late(key.scope(), party, &question, by).await?;
+                let (asked, by) = ((question.call_id(), Some(&question)), (decision.kind(), Some(&decider)));
+                late::append(&served.runner, key.scope(), party, asked, by).await?;
             }
         }
     }

@@ -116,12 +116,7 @@ impl OutcomeQuestion {
             Err(ClientError::Declined) => return Some(Statement::Declines),
             Err(_) => return None,
         };
-        let outcome = match filled.get("outcome")?.as_str()? {
-            HAPPENED => Reconciled::TookEffect(self.value.result(filled.get("result"))),
-            DID_NOT_HAPPEN => Reconciled::Prevented,
-            RECONCILE => Reconciled::Unknown,
-            _ => return None,
-        };
+        let outcome = outcome_in(&filled, || self.value.result(filled.get("result")))?;
         let reason = filled.get("reason").and_then(Value::as_str).filter(|reason| !reason.is_empty());
         Some(Statement::Settles(outcome, reason.map(str::to_owned)))
     }
@@ -179,14 +174,18 @@ impl EndedUnknown {
 /// asked. The result of a call that took effect is left out, because nothing is settled.
 pub(super) fn stated(answers: &InputResponses) -> Option<Reconciled<String>> {
     let of_questions = answers.iter().filter(|(key, _)| is_key(key));
-    let filled = of_questions.filter(|(_, answer)| answer.get("action").and_then(Value::as_str) == Some("accept"));
-    let mut outcomes = filled.filter_map(|(_, answer)| match answer.get("content")?.get("outcome")?.as_str()? {
-        HAPPENED => Some(Reconciled::TookEffect(String::new())),
+    let mut filled = of_questions.filter(|(_, answer)| answer.get("action").and_then(Value::as_str) == Some("accept"));
+    filled.find_map(|(_, answer)| outcome_in(answer.get("content")?, String::new))
+}
+
+/// Returns the outcome that a filled form states, with this result if the call took effect.
+fn outcome_in(filled: &Value, result: impl FnOnce() -> String) -> Option<Reconciled<String>> {
+    match filled.get("outcome")?.as_str()? {
+        HAPPENED => Some(Reconciled::TookEffect(result())),
         DID_NOT_HAPPEN => Some(Reconciled::Prevented),
         RECONCILE => Some(Reconciled::Unknown),
         _ => None,
-    });
-    outcomes.next()
+    }
 }
 
 /// Whether a key is that of a question about an outcome.

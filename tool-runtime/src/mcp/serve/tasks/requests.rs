@@ -15,6 +15,7 @@ use crate::mcp::serve::tasks::outcome::{self, OutcomeQuestion};
 use crate::mcp::serve::tasks::run_tasks::{Look, RunTasks, State};
 use crate::mcp::serve::tasks::status::{MAX_ID_BYTES, described, failed, object, task_id, unknown};
 use crate::mcp::serve::tasks::{Tasks, Ticket, question, task_runner};
+use crate::runner::waiting::settle;
 use crate::runner::{ApprovalDecision, ResumeError, Run, RunOptions, ServedRun, ServedRuns};
 use crate::store::{PendingCall, StoreError};
 
@@ -36,12 +37,11 @@ impl Tasks {
         id: &str,
         objects_only: bool,
     ) -> Result<(DetailedTask, Run), ErrorData> {
-        let (run_tasks, call) = self.find(server, party, id).await?;
-        let look =
-            run_tasks.look(&server.0.runner, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let ticket = self.find(server, party, id).await?;
+        let look = ticket.look(server).await?.ok_or_else(unknown)?;
         let payload = match &look.state {
             State::Waits(pending) => TaskPayload::InputRequired {
-                input_requests: match self.own_question(&run_tasks, &look) {
+                input_requests: match self.own_question(&ticket.run_tasks, &look) {
                     Some(key) => {
                         question::approval(&look.saved.name, pending).map(|asked| (key, asked)).into_iter().collect()
                     }
@@ -66,7 +66,7 @@ impl Tasks {
                 }
             }
         };
-        Ok((DetailedTask::new(described(id.to_owned(), &look), payload), run_tasks.run.clone()))
+        Ok((DetailedTask::new(described(id.to_owned(), &look), payload), ticket.run().clone()))
     }
 
     /// Ends the call of a task, if it has not ended.
@@ -76,8 +76,9 @@ impl Tasks {
         party: RunOptions,
         id: &str,
     ) -> Result<(), ErrorData> {
-        let (run_tasks, call) = self.find(server, party, id).await?;
-        run_tasks.look(&server.0.runner, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let ticket = self.find(server, party, id).await?;
+        ticket.look(server).await?.ok_or_else(unknown)?;
+        let Ticket { run_tasks, call } = ticket;
         run_tasks.cancel(&server.0.runner, &call).await.map_err(|error| failed(&error))
     }
 
@@ -92,12 +93,12 @@ impl Tasks {
         answers: InputResponses,
     ) -> Result<(), ErrorData> {
         let found = self.found(server, party.clone(), id).await.map_err(|error| failed(&error))?;
-        let Some((run_tasks, call)) = found else {
+        let Some(ticket) = found else {
             self.refuse_of_stranger(server, &party, id, &answers).await;
             return Err(unknown());
         };
-        let look =
-            run_tasks.look(&server.0.runner, &call).await.map_err(|error| failed(&error))?.ok_or_else(unknown)?;
+        let look = ticket.look(server).await?.ok_or_else(unknown)?;
+        let Ticket { run_tasks, call } = ticket;
         let own = self.own_question(&run_tasks, &look);
         let (outcomes, answers): (InputResponses, InputResponses) =
             answers.into_iter().partition(|(key, _)| outcome::is_key(key));
@@ -139,7 +140,8 @@ impl Tasks {
             .fold(Input::new(), |input, (question, decision)| input.decide(&question, decision, &decider));
         RunQueue::new(&server.0.runner).refuse_of_stranger(run_id, &input).await;
         if let Some(outcome) = outcome::stated(answers) {
-            server.0.runner.refuse_settlement(run_id, &CallId::new(call), &outcome, &decider).await;
+            let by = (settle::kind(&outcome), &decider);
+            settle::refuse_stranger(&server.0.runner, run_id, &CallId::new(call), by).await;
         }
     }
 
@@ -200,12 +202,7 @@ impl Tasks {
     }
 
     /// Finds a task of a party: here, or in the store, where an earlier process may have left it.
-    pub(super) async fn find(
-        &self,
-        server: &McpServer,
-        party: RunOptions,
-        id: &str,
-    ) -> Result<(Arc<RunTasks>, CallId), ErrorData> {
+    pub(super) async fn find(&self, server: &McpServer, party: RunOptions, id: &str) -> Result<Ticket, ErrorData> {
         self.found(server, party, id).await.map_err(|error| failed(&error))?.ok_or_else(unknown)
     }
 
@@ -215,7 +212,7 @@ impl Tasks {
         server: &McpServer,
         party: RunOptions,
         id: &str,
-    ) -> Result<Option<(Arc<RunTasks>, CallId)>, StoreError> {
+    ) -> Result<Option<Ticket>, StoreError> {
         let is_id = id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic());
         let Some((run_id, call)) = id.rsplit_once('.').filter(|_| is_id) else { return Ok(None) };
         let call = CallId::new(call);
@@ -228,7 +225,7 @@ impl Tasks {
             if !run_tasks.has(&call) {
                 run_tasks.learn(runner).await?;
             }
-            return Ok(Some((run_tasks, call)));
+            return Ok(Some(Ticket { run_tasks, call }));
         }
         let Some(document) = ServedRuns(runner).document(run_id, &party).await? else { return Ok(None) };
         let saved = SavedRunTasks::parse(&document)?;
@@ -245,12 +242,15 @@ impl Tasks {
         run_tasks.restored(document);
         let mut by_run = self.by_run();
         if let Some(faster) = by_run.get(run_id) {
-            return Ok(faster.party.has_rights_of(&run_tasks.party).then(|| (Arc::clone(faster), call)));
+            return Ok(faster
+                .party
+                .has_rights_of(&run_tasks.party)
+                .then(|| Ticket { run_tasks: Arc::clone(faster), call }));
         }
         by_run.insert(run_id.to_owned(), Arc::clone(&run_tasks));
         drop(by_run);
         task_runner::start(server, &run_tasks);
-        Ok(Some((run_tasks, call)))
+        Ok(Some(Ticket { run_tasks, call }))
     }
 }
 

@@ -17,8 +17,9 @@ use crate::mcp::serve::tasks::kept::SavedTask;
 use crate::mcp::serve::tasks::question::{Asks, Questions};
 use crate::mcp::serve::tasks::unsettled::{self, UnknownOutcome};
 use crate::runner::ledger::recover;
+use crate::runner::waiting::changed;
 use crate::runner::{
-    ApprovalDecision, CallClient, ResumeError, Run, RunOptions, ServedRun, ServedRuns, ToolRunner, UnsettledCall,
+    ApprovalDecision, CallClient, ResumeError, Run, RunOptions, ServedRuns, ToolRunner, UnsettledCall,
 };
 use crate::store::{PendingCall, StoreError};
 
@@ -220,7 +221,7 @@ impl RunTasks {
             let ended = if pending.is_expired(now) {
                 self.run.expire(&pending.question()).await
             } else if let Some(change) = self.rules(runner).change_since(&pending).await? {
-                let ended = ServedRun(&self.run).expire_changed(&pending.question(), change).await;
+                let ended = changed::expire(&self.run, &pending.question(), change).await;
                 if let (Ok(result), Some(entry)) = (&ended, self.calls().get_mut(id)) {
                     entry.is_changed = result.outcome() == Outcome::ApprovalExpired;
                 }

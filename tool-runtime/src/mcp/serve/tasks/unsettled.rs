@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::call::{CallId, Decider, Outcome, ToolExecResult};
 use crate::component::Reconciled;
 use crate::mcp::serve::tasks::run_tasks::{Look, MOST_REFUSED, RunTasks, State};
+use crate::runner::waiting::outcome::outcome_of;
 use crate::runner::{LaterOutcome, ResumeError, ServedRun, ServedRuns, ToolRunner};
 use crate::store::{Key, StoreError};
 
@@ -36,7 +37,7 @@ pub(super) async fn look_again(
     result: ToolExecResult,
 ) -> Result<Option<Look>, StoreError> {
     let (run, place) = (&run_tasks.run, run_tasks.calls().get(id).and_then(|entry| entry.outcome.place.clone()));
-    let outcome = ServedRun(run).outcome_of(id, place.as_ref()).await?;
+    let outcome = outcome_of(run, id, place.as_ref()).await?;
     let now = ServedRuns(runner).now();
     Ok(match outcome {
         LaterOutcome::Settled(settled) => keep(run_tasks, id, (settled, false), now),

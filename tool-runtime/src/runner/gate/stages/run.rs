@@ -243,7 +243,8 @@ fn broken_off(error: ToolError, effect: ToolEffect) -> Stop {
     stop
 }
 
-fn failed(error: ToolError) -> Stop {
+/// The stop for an error of the tool or of its precondition.
+pub(in crate::runner) fn failed(error: ToolError) -> Stop {
     let text = text_of(&error);
     let message = sentence(error.safe_message(), MAX_MESSAGE_BYTES);
     let mut stop = Stop::new(Outcome::ExecutionError).message(message).reason(text, error.source_type());

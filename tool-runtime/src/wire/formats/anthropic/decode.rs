@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::wire::decode::fields::{Object, Raw, fill, read};
+use crate::wire::decode::fields::{Object, Raw, read};
 use crate::wire::decode::provider_error::{CodeIn, event_error};
 use crate::wire::decode::turn::{BoundTo, Writer};
-use crate::wire::decode::{Dialect, is_done, unreadable};
+use crate::wire::decode::{Dialect, fill_frame, unreadable};
 use crate::wire::formats::anthropic::block::Block;
 use crate::wire::formats::anthropic::shape::{Event, Message};
 use crate::wire::formats::anthropic::usage::{Counts, Tokens};
@@ -30,16 +30,9 @@ impl Dialect for Messages {
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
-        if is_done(data) {
-            return turn.close();
-        }
-        if event == b"error" {
-            return turn.fail(event_error(data, CodeIn::CodeOrType));
-        }
-        let mut event = Event::default();
-        match fill(&mut event, data) {
-            Ok(()) => self.event(&event, data, turn),
-            Err(_) => turn.fail_with(WireErrorKind::MalformedFrame),
+        let mut parsed = Event::default();
+        if fill_frame(&mut parsed, (event, data), CodeIn::CodeOrType, turn) {
+            self.event(&parsed, data, turn);
         }
     }
 

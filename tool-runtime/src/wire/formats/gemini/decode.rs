@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use crate::wire::decode::ErrorCode;
-use crate::wire::decode::fields::{fill, read};
-use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
+use crate::wire::decode::fields::read;
+use crate::wire::decode::provider_error::{CodeIn, provider_error};
 use crate::wire::decode::turn::Writer;
-use crate::wire::decode::{Dialect, Framing, is_done, unreadable};
+use crate::wire::decode::{Dialect, Framing, fill_frame, unreadable};
 use crate::wire::formats::gemini::part::Parts;
 use crate::wire::formats::gemini::shape::{Candidate, Chunk, GroundingSource, Response, Tokens};
 use crate::wire::history::Citation;
@@ -61,17 +61,10 @@ impl Dialect for Gemini {
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
-        // Gateways end every stream with it; it has no meaning here (G4).
-        if is_done(data) {
-            return turn.close();
-        }
-        if event == b"error" {
-            return turn.fail(event_error(data, CodeIn::Code));
-        }
+        // Gateways end every stream with `[DONE]`; it has no meaning here (G4).
         let mut response = Response::default();
-        match fill(&mut response, data) {
-            Ok(()) => self.response(&response, turn),
-            Err(_) => turn.fail_with(WireErrorKind::MalformedFrame),
+        if fill_frame(&mut response, (event, data), CodeIn::Code, turn) {
+            self.response(&response, turn);
         }
     }
 

@@ -1,9 +1,9 @@
 //! Frames and whole bodies of Chat Completions, read as borrowed types.
 
-use crate::wire::decode::fields::{fill, read};
+use crate::wire::decode::fields::read;
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
-use crate::wire::decode::{Dialect, is_done, unreadable};
+use crate::wire::decode::{Dialect, fill_frame, is_done, unreadable};
 use crate::wire::formats::openai_chat::chunk::{Choice, Chunk, Delta, Function, ToolDelta};
 use crate::wire::formats::openai_chat::message_members::MessageMembers;
 use crate::wire::formats::openai_chat::select::Selector;
@@ -32,16 +32,9 @@ impl Dialect for Chat {
         // The mark alone ends a turn well; bytes after it are ignored (R5).
         if is_done(data) {
             turn.end_well();
-            turn.close();
-            return;
-        }
-        if event == b"error" {
-            turn.fail(event_error(data, CodeIn::Code));
-            return;
         }
         let mut chunk = Chunk::default();
-        if fill(&mut chunk, data).is_err() {
-            turn.fail_with(WireErrorKind::MalformedFrame);
+        if !fill_frame(&mut chunk, (event, data), CodeIn::Code, turn) {
             return;
         }
         self.beside(&chunk);

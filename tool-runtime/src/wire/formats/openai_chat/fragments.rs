@@ -3,6 +3,7 @@
 use crate::json::quote;
 use crate::wire::decode::cursor::Json;
 use crate::wire::decode::fields::{Integer, List, Text, Whole, read, shape};
+use crate::wire::decode::members::write_key;
 
 shape! {
     struct Fragment<'a> {
@@ -96,11 +97,7 @@ impl Entry {
         }
         let mut out = String::from("{");
         for (key, value) in &self.members {
-            if out.len() > 1 {
-                out.push(',');
-            }
-            quote(&mut out, key);
-            out.push(':');
+            write_key(&mut out, key);
             if JOINED.contains(&key.as_str()) {
                 quote(&mut out, &self.joined);
             } else {

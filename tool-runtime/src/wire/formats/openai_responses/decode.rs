@@ -1,10 +1,10 @@
 //! Events and whole bodies of Responses, read as borrowed types.
 
 use crate::wire::decode::arguments::Piece;
-use crate::wire::decode::fields::{Count, Integer, List, Object, Raw, Text, Whole, fill, read, shape};
+use crate::wire::decode::fields::{Count, Integer, List, Object, Raw, Text, Whole, read, shape};
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
 use crate::wire::decode::turn::Writer;
-use crate::wire::decode::{Dialect, is_done, unreadable};
+use crate::wire::decode::{Dialect, fill_frame, unreadable};
 use crate::wire::formats::openai::{OutputDetails, Read};
 use crate::wire::formats::openai_responses::item::Item;
 use crate::wire::formats::openai_responses::items::{Form, Items};
@@ -87,16 +87,9 @@ impl Dialect for Responses {
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
-        if is_done(data) {
-            return turn.close();
-        }
-        if event == b"error" {
-            return turn.fail(event_error(data, CodeIn::Code));
-        }
-        let mut event = Event::default();
-        match fill(&mut event, data) {
-            Ok(()) => self.event(&event, data, turn),
-            Err(_) => turn.fail_with(WireErrorKind::MalformedFrame),
+        let mut parsed = Event::default();
+        if fill_frame(&mut parsed, (event, data), CodeIn::Code, turn) {
+            self.event(&parsed, data, turn);
         }
     }
 
