@@ -104,3 +104,12 @@ pub(crate) enum RunFailure {
     /// A call of a graph waits for a person, and so does the graph.
     Waits(Box<PendingGraph>),
 }
+
+impl RunFailure {
+    /// Returns the failure of the library after which a graph cannot continue. If its calls may have had effects, its
+    /// outcome is unknown: the model must not make its call again.
+    pub(crate) fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>, begun: bool) -> Self {
+        let error = ToolError::internal(error);
+        if begun { Self::Lost(error) } else { Self::Tool(error) }
+    }
+}

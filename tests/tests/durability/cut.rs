@@ -158,7 +158,7 @@ fn client_call(id: &str) -> ToolCall {
 }
 
 /// Polls a future this many times, and drops it. Returns whether it ended.
-async fn polled(times: usize, future: impl Future) -> bool {
+pub(crate) async fn polled(times: usize, future: impl Future) -> bool {
     let mut future = pin!(future);
     for _ in 0..times {
         let ready = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await;
@@ -171,7 +171,7 @@ async fn polled(times: usize, future: impl Future) -> bool {
 }
 
 /// Waits until everything that was handed to the store has arrived.
-async fn settle() {
+pub(crate) async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }

@@ -1,6 +1,7 @@
 //! A call whose process died is reconciled or repeated by the process that continues its run, in each way to continue
 //! one.
 
+mod acted;
 mod approved;
 mod changed;
 mod connected;

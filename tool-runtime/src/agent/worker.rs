@@ -179,6 +179,7 @@ impl Worker {
         let worker = Arc::new(WorkerState { agent, runner, taker, prepare, stop: CancellationToken::new() });
         tracing::info!(owner = &*worker.taker.owner, version = %version, "the worker starts");
         let mut tidying = JoinSet::new();
+        tidying.spawn(keep_anchored(worker.runner.clone(), worker.stop.clone()));
         tidying.spawn(keep_tidy(worker.runner.clone(), worker.stop.clone()));
         let mut shutdown = pin!(shutdown);
         let mut running = JoinSet::new();
@@ -242,12 +243,17 @@ async fn writable(store: &dyn Store, owner: &Arc<str>) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Counts the due runs, anchors the records of all runs and sweeps the store, repeatedly. Several workers may do so at
-/// the same time.
-async fn keep_tidy(runner: ToolRunner, stop: CancellationToken) {
+/// Counts the due runs and anchors the records of all runs, repeatedly. Several workers may do so at the same time.
+async fn keep_anchored(runner: ToolRunner, stop: CancellationToken) {
     while stop.run_until_cancelled(tokio::time::sleep(TIDY_EVERY)).await.is_some() {
         measure(&runner).await;
         anchor_now(&**runner.store()).await;
+    }
+}
+
+/// Sweeps the store, repeatedly. A sweep can take long, because it waits for tools.
+async fn keep_tidy(runner: ToolRunner, stop: CancellationToken) {
+    while stop.run_until_cancelled(tokio::time::sleep(TIDY_EVERY)).await.is_some() {
         if let Err(error) = runner.sweep_until(&stop).await {
             tracing::warn!(error = error.code(), "expired documents could not be removed");
         }

@@ -25,6 +25,8 @@ pub(crate) fn seize(
         Some(Document::Run(run)) if run.principal != party.principal || run.tenant != party.tenant => {
             return Err(StoreError::Duplicate);
         }
+        // The engine tries again until a person has released the run.
+        Some(Document::Run(run)) if run.held_back => return Err(StoreError::Fenced),
         Some(Document::Run(run)) => (**run).clone(),
         _ => StoredRun { state: "engine".into(), ..party.clone() },
     };

@@ -15,6 +15,7 @@ use crate::store::grants;
 use crate::store::notices;
 use crate::store::runs::{self, RunLease};
 use crate::store::{Document, Key, LedgerEntry, PendingCall, StoreError, Transaction};
+use crate::tool::Hash;
 
 pub(crate) use closing::{
     close_abandoned, close_left, close_orphan, has_graph, is_abandoned, is_left, is_orphan, keys_of, leave_or_close,
@@ -49,9 +50,9 @@ pub(crate) struct Intent {
     pub(crate) graph: Option<Arc<str>>,
     /// The amounts to book on the accounts of its principal and tenant. `None` if there are none.
     pub(crate) bill: Option<Bill>,
-    /// The key under which another process may have suspended the call for an approval. `None` if it was approved, or
-    /// no other process can have had it.
-    pub(crate) waits: Option<Key>,
+    /// The key under which another process may have suspended the call for an approval, with the digest of the arguments
+    /// as the model wrote them. `None` if it was approved, or no other process can have had it.
+    pub(crate) waits: Option<(Key, Hash)>,
     /// The effect of the call. `None` if no other call of it has to wait.
     pub(crate) effect: Option<EffectClaim>,
     /// The contents of the notice if its outcome is unknown. `None` if there is none.
@@ -62,7 +63,7 @@ impl Intent {
     /// Returns the keys that have to be locked in addition to the run's.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let accounts = self.bill.iter().flat_map(|bill| Account::keys(&bill.accounts));
-        let waits = self.waits.iter().flat_map(|key| [key.clone(), Key::replaced(&self.key)]);
+        let waits = self.waits.iter().flat_map(|(key, _)| [key.clone(), Key::replaced(&self.key)]);
         let effect = self.effect.iter().flat_map(EffectClaim::keys);
         std::iter::once(self.key.clone()).chain(self.grant.clone()).chain(waits).chain(accounts).chain(effect)
     }
@@ -108,10 +109,12 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     {
         return Ok(Begun::Ungranted);
     }
-    if let Some(key) = &intent.waits
+    if let Some((key, arguments)) = &intent.waits
         && transaction.get(&intent.key).is_none()
         && let Some(Document::Waiting(waiting)) = transaction.get(key)
-        && waiting.idempotency_key.is_some_and(|key| **intent.key.id() == *key.to_string())
+        && (waiting.idempotency_key.is_some_and(|key| **intent.key.id() == *key.to_string())
+            // Under another definition, the call can have other defaults, and so another key.
+            || *waiting.call.tool.as_str() == *intent.lost_record.name && waiting.call.is_of(*arguments))
     {
         return Ok(Begun::Waits(Box::new(waiting.call.clone())));
     }
@@ -149,7 +152,9 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     let notices = earlier.map_or_else(|| intent.notices.clone(), |entry| entry.notices.clone());
     // A server that takes over a call of another server may die, too.
     let ends_with_process = intent.ends_with_process || earlier.is_some_and(|entry| entry.ends_with_process);
-    let bill = intent.bill.as_ref().filter(|_| anew);
+    // What an attempt of another process has booked stays booked.
+    let is_own = earlier.is_none_or(|entry| entry.owner == intent.owner);
+    let bill = intent.bill.as_ref().filter(|_| anew && is_own);
     let begun = match bill.map(|bill| accounts::reserve(transaction, bill)).transpose()? {
         Some(Ok(booked)) => Begun::Now { booked: Some(booked), graph: graph.clone(), is_again },
         None if anew => Begun::Now { booked: None, graph: graph.clone(), is_again },

@@ -210,6 +210,16 @@ impl PendingCall {
         self.replaced.as_ref().map_or(&self.arguments, |replaced| &replaced.arguments)
     }
 
+    /// Whether the model wrote these arguments, by their digest.
+    pub(crate) fn is_of(&self, arguments: Hash) -> bool {
+        Hash::sha256(self.of_model().as_str()) == arguments
+    }
+
+    /// Whether both are the same call of the model, under any definition and policy.
+    pub(crate) fn is_same_call(&self, other: &Self) -> bool {
+        self.tool == other.tool && self.suspension == other.suspension && self.of_model() == other.of_model()
+    }
+
     /// Whether both are the same call of the model, suspended for the same reason, at any time.
     pub(crate) fn repeats(&self, earlier: &Self) -> bool {
         // A decider may have replaced the arguments.

@@ -36,6 +36,8 @@ pub(crate) fn suspend(transaction: &mut Transaction, waiting: &Waiting) -> Resul
             }
             Ok(false)
         }
+        // It keeps the question that it asks, under the definition and the policy with which it was suspended.
+        Some(Document::Waiting(kept)) if kept.call.is_same_call(&waiting.call) => Ok(false),
         Some(_) => Err(StoreError::Duplicate),
     }
 }

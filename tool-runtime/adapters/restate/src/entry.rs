@@ -54,7 +54,7 @@ pub(crate) fn store(error: StoreError) -> HandlerError {
 
 /// Whether a store's error is damage or a mistake of the program, so that another attempt fails, too.
 pub(crate) const fn is_terminal(error: &StoreError) -> bool {
-    matches!(error, StoreError::Corrupt(_) | StoreError::NotLocked | StoreError::Duplicate)
+    matches!(error, StoreError::Corrupt(_) | StoreError::NotLocked | StoreError::Duplicate | StoreError::RunPurged)
 }
 
 /// Returns an error that Restate does not retry.

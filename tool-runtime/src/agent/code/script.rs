@@ -10,7 +10,6 @@ use crate::agent::code::paused::{Entry, Paused, asked};
 use crate::agent::code::script_error::ScriptError;
 use crate::call::{CallId, DecisionError, Outcome, PendingGraph, SafeError, ToolCall, ToolContext, ToolExecResult};
 use crate::component::Bindings;
-use crate::error::ToolError;
 use crate::json;
 use crate::redact::{ProjectError, Projector};
 use crate::registration::{Instance, Purpose, RunFailure, Running};
@@ -109,19 +108,22 @@ impl Script {
                 Going { settings, context, work, journal: Vec::new() }
             }
             Some(continued) => {
-                let paused: Paused = serde_json::from_str(&continued.pending.document).map_err(broken)?;
+                let begun = continued.pending.begun;
+                let paused: Paused = serde_json::from_str(&continued.pending.document)
+                    .map_err(|error| RunFailure::broken(error, begun))?;
                 let (runner, options) = host.again(context, &identity, &continued.pending);
-                let run = runner.restore(paused.run, options).await.map_err(broken)?;
+                let run =
+                    runner.restore(paused.run, options).await.map_err(|error| RunFailure::broken(error, begun))?;
                 let mut going = Going { settings, context, work: host.work(run), journal: paused.journal };
                 going.decide(continued, paused.asked).await?;
                 going
             }
         };
-        let permit = Arc::clone(&SLOTS).acquire_owned().await.map_err(broken)?;
+        let permit = Arc::clone(&SLOTS).acquire_owned().await.map_err(|error| going.broken(error))?;
         let view = going.work.run.catalog();
         let tools = settings.tools.iter().filter(|name| view.get(name).is_some()).cloned().collect();
         let source = ScriptInput { text: self.source, tools, operations: settings.operations };
-        let mut interpreter = Interpreter::start(source, permit).map_err(broken)?;
+        let mut interpreter = Interpreter::start(source, permit).map_err(|error| going.broken(error))?;
         let (mut at, mut returned) = (0, 0);
         while let Some(call) = interpreter.asked.recv().await {
             let reply = going.reply(at, &call).await?;
@@ -146,13 +148,14 @@ impl Going<'_> {
     /// Applies the decision on the call that waited.
     async fn decide(&mut self, continued: Continued, asked: Hash) -> Result<(), RunFailure> {
         let Continued { pending, decision, decider, earlier } = continued;
-        counting::note_earlier(&self.work.run, &pending.question, &earlier).await.map_err(broken)?;
+        let noted = counting::note_earlier(&self.work.run, &pending.question, &earlier).await;
+        noted.map_err(|error| self.broken(error))?;
         let id = pending.call_id;
         let result = match Box::pin(self.work.run.resume(&pending.question, decision, &decider)).await {
             Ok(result) => result,
             // It was decided before: this is its result.
             Err(ResumeError::NotWaiting(_)) => {
-                let recorded = self.work.run.recorded(&id).await.map_err(broken)?;
+                let recorded = self.work.run.recorded(&id).await.map_err(|error| self.broken(error))?;
                 recorded.ok_or(RunFailure::Unknown)?
             }
             // The person was not shown that an earlier call may have had the effect: the call asks another question.
@@ -160,7 +163,7 @@ impl Going<'_> {
                 let refused = SafeError::mismatched(DecisionError::Question);
                 return Err(self.waits(id, asked, Some(refused)).await);
             }
-            Err(error) => return Err(broken(error)),
+            Err(error) => return Err(self.broken(error)),
         };
         // The decision did not match, or other deciders have to approve the call, too.
         if result.outcome() == Outcome::ApprovalMismatch || result.outcome().is_suspension() {
@@ -222,6 +225,10 @@ impl Going<'_> {
         }
     }
 
+    fn broken(&self, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> RunFailure {
+        RunFailure::broken(error, self.work.begun(self.context))
+    }
+
     fn failed(&self, failure: ScriptError) -> RunFailure {
         RunFailure::Tool(failure.into_error(self.work.begun(self.context)))
     }
@@ -231,13 +238,13 @@ impl Going<'_> {
         let run = &self.work.run;
         let (pending, snapshot) = match (run.pending(&call).await, run.snapshot().await) {
             (Ok(Some(pending)), Ok(snapshot)) => (pending, snapshot),
-            (Ok(None), _) => return broken("the call of a script does not wait"),
-            (Err(error), _) | (_, Err(error)) => return broken(error),
+            (Ok(None), _) => return self.broken("the call of a script does not wait"),
+            (Err(error), _) | (_, Err(error)) => return self.broken(error),
         };
         let paused = Paused { run: snapshot, journal: self.journal.clone(), asked };
         let document = match serde_json::to_string(&paused) {
             Ok(document) => document.into(),
-            Err(error) => return broken(error),
+            Err(error) => return self.broken(error),
         };
         RunFailure::Waits(Box::new(PendingGraph {
             path: format!("{}{SEPARATOR}{}", self.settings.name, pending.tool),
@@ -258,8 +265,4 @@ impl Going<'_> {
             document,
         }))
     }
-}
-
-fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> RunFailure {
-    RunFailure::Tool(ToolError::internal(error))
 }

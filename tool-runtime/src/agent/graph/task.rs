@@ -85,12 +85,16 @@ impl Task {
                 (work, conversation, Input::new().text(self.task))
             }
             Some(continued) => {
-                let saved: SavedConversation = serde_json::from_str(&continued.pending.document).map_err(broken)?;
+                let begun = continued.pending.begun;
+                let saved: SavedConversation = serde_json::from_str(&continued.pending.document)
+                    .map_err(|error| RunFailure::broken(error, begun))?;
                 let (runner, options) = host.again(context, &identity, &continued.pending);
-                let conversation = agent.restore(&runner, options, saved).await.map_err(broken)?;
+                let conversation =
+                    agent.restore(&runner, options, saved).await.map_err(|error| RunFailure::broken(error, begun))?;
                 let work = host.work(conversation.run().clone());
                 let (question, earlier) = (&continued.pending.question, &continued.earlier);
-                counting::note_earlier(&work.run, question, earlier).await.map_err(broken)?;
+                let noted = counting::note_earlier(&work.run, question, earlier).await;
+                noted.map_err(|error| RunFailure::broken(error, begun))?;
                 let input = Input::new().decide(&continued.pending.question, continued.decision, &continued.decider);
                 (work, conversation, input)
             }
@@ -101,7 +105,9 @@ impl Task {
             // The gate ends the call as cancelled.
             Err(AnswerError::Stopped { reason: StopReason::Cancelled, .. }) => std::future::pending().await,
             Err(AnswerError::Stopped { reason, .. }) => Err(stopped(&reason, work.begun(context))),
-            Err(error @ (AnswerError::NotWaiting(_) | AnswerError::Schema(_))) => Err(broken(error)),
+            Err(error @ (AnswerError::NotWaiting(_) | AnswerError::Schema(_))) => {
+                Err(RunFailure::broken(error, work.begun(context)))
+            }
         }
     }
 }
@@ -115,15 +121,15 @@ async fn waits(
     context: &ToolContext,
 ) -> RunFailure {
     let Some(call) = calls.iter().find(|call| call.suspension == Suspension::Approval) else {
-        return broken("a graph waits for a client");
+        return RunFailure::broken("a graph waits for a client", work.begun(context));
     };
     let document = match conversation.save().await {
         Ok(saved) => serde_json::to_string(&saved),
-        Err(error) => return broken(error),
+        Err(error) => return RunFailure::broken(error, work.begun(context)),
     };
     let document = match document {
         Ok(document) => document.into(),
-        Err(error) => return broken(error),
+        Err(error) => return RunFailure::broken(error, work.begun(context)),
     };
     RunFailure::Waits(Box::new(PendingGraph {
         path: format!("{name}{SEPARATOR}{}", call.name),
@@ -150,8 +156,4 @@ fn stopped(reason: &StopReason, begun: bool) -> RunFailure {
     let done = if begun { " Part of its task may be done." } else { "" };
     let message = format!("The graph stopped before it was done: {reason}.{done}");
     RunFailure::Tool(ToolError::code(reason.code()).with_safe(message))
-}
-
-fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> RunFailure {
-    RunFailure::Tool(ToolError::internal(error))
 }

@@ -63,6 +63,8 @@ pub(in crate::runner) struct OpenCall {
     pub(in crate::runner) is_new: bool,
     /// Set if another process began the call and is gone: its ledger entry is open.
     pub(in crate::runner) is_taken_over: bool,
+    /// Set if calls of its graph may have had effects, although the call itself waited and did not end.
+    pub(in crate::runner) has_acted: bool,
     /// Set if its tool may only reconcile it.
     pub(in crate::runner) only_reconciles: bool,
     /// Set if the caller dropped the future; a background task then finishes the call.
@@ -163,6 +165,7 @@ impl OpenCall {
             client: None,
             is_new: false,
             is_taken_over: false,
+            has_acted: false,
             only_reconciles: false,
             is_left: false,
             phase,
@@ -244,6 +247,17 @@ impl OpenCall {
         self.run.state().hand_out(&self.draft.id);
     }
 
+    /// Returns the stop of a call that cannot wait or continue: its outcome is unknown if calls of its graph may have had
+    /// effects.
+    pub(super) fn own_up(&mut self, stop: Stop) -> Stop {
+        if !self.has_acted || self.draft.executed() {
+            return stop;
+        }
+        self.draft.set_executed(true);
+        self.run.state().begin(&self.draft.id);
+        stop.unknown()
+    }
+
     /// Returns the key of this call in the ledger, before it has a context.
     pub(in crate::runner) fn ledger_key(&self, frozen: &Frozen) -> Hash {
         let options = self.run.options();
@@ -279,6 +293,7 @@ impl OpenCall {
             None => match ended {
                 Err(stop) if self.may_be_known(&stop) => Box::pin(self.look(stop)).await,
                 Err(stop) if self.leaves_unknown(&stop) => Err(stop.unknown()),
+                Err(stop) => Err(self.own_up(stop)),
                 ended => ended,
             },
         };

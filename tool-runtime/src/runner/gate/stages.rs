@@ -21,7 +21,7 @@ mod run;
 mod twins;
 
 pub(in crate::runner) use admit::{admit, admit_hydrated};
-pub(in crate::runner) use begin::{Beginning, begin, enter, ledger_failure, replaced};
+pub(in crate::runner) use begin::{Beginning, begin, enter, replaced};
 pub(in crate::runner) use bind::{Bound, Connections, bind, connect, resolve as resolve_connection};
 pub(in crate::runner) use conclude::{Concluded, conclude};
 pub(in crate::runner) use decide::{

@@ -30,6 +30,29 @@ struct PendingCharge {
     receipt: WriteHandle,
 }
 
+/// A turn whose write is awaited. Unless it is acknowledged, the turn stays to be awaited.
+struct Awaited<'a> {
+    accounts: &'a Accounts,
+    turn: Option<PendingCharge>,
+}
+
+impl Awaited<'_> {
+    async fn acknowledged(&mut self) -> Result<(), StoreError> {
+        match &mut self.turn {
+            Some(turn) => (&mut turn.receipt).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        if let Some(turn) = self.turn.take() {
+            self.accounts.turns().push_front(turn);
+        }
+    }
+}
+
 impl Accounts {
     pub(in crate::runner) fn of(policy: &RunPolicy, tenant: Option<&Arc<str>>, principal: Option<&Arc<str>>) -> Self {
         Self { all: Account::of(policy, tenant, principal), turns: Mutex::default() }
@@ -63,16 +86,19 @@ impl Accounts {
         loop {
             // Bound first, so that the lock is not held while it waits.
             let next = self.turns().pop_front();
-            let Some(PendingCharge { used, receipt }) = next else { break };
-            if receipt.await.is_err() {
+            let Some(turn) = next else { break };
+            // If this future is dropped, the turn is awaited later.
+            let mut turn = Awaited { accounts: self, turn: Some(turn) };
+            if turn.acknowledged().await.is_err() {
                 // The turn is booked again: charging it twice is better than not charging it.
-                let receipt = self.charge(store, used);
-                if let Err(error) = receipt.await {
-                    let receipt = WriteHandle::ready(Err(StoreError::Lost));
-                    self.turns().push_front(PendingCharge { used, receipt });
+                let used = turn.turn.as_ref().map(|turn| turn.used).unwrap_or_default();
+                turn.turn = Some(PendingCharge { used, receipt: self.charge(store, used) });
+                if let Err(error) = turn.acknowledged().await {
+                    turn.turn = Some(PendingCharge { used, receipt: WriteHandle::ready(Err(StoreError::Lost)) });
                     return Err(error);
                 }
             }
+            turn.turn = None;
         }
         let accounts = Arc::clone(&self.all);
         let keys = Account::keys(&accounts).collect();

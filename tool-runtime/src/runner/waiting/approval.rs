@@ -365,6 +365,7 @@ async fn carry_out(open: &mut OpenCall, decided: Decided) -> Result<Ending, Stop
             Ok(Ending::Delivered(delivered(projected)))
         }
         Decided::Run(hydrated, continued, edited) => {
+            open.has_acted = continued.as_ref().is_some_and(|continued| continued.pending.begun);
             open.continued = continued;
             edited.into_iter().for_each(|edited| open.draft.intervened(edited));
             run_approved(open, *hydrated).await

@@ -16,7 +16,7 @@ use crate::runner::gate::pending::frozen_call;
 use crate::runner::gate::stages;
 use crate::runner::ledger::accounts::Settled;
 use crate::runner::ledger::client::{Claim, LedgerClient, SuspendOutcome, Suspending};
-use crate::runner::ledger::{look_up, recover};
+use crate::runner::ledger::{look_up, orphans, recover};
 use crate::runner::report::telemetry;
 use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::late;
@@ -72,7 +72,11 @@ pub(in crate::runner) async fn suspend(
         match Box::pin(open.begun_as_another(&frozen)).await {
             Ok(None) => {}
             Ok(Some(known)) => return Ok(Ending::Elsewhere(Box::new(known))),
-            Err(error) => return Err(stages::ledger_failure(open, error)),
+            Err(error) => {
+                // The store cannot tell whether the call has a record, so none is written.
+                discard(run.store_unread(error));
+                return Ok(Ending::Elsewhere(Box::new(open.unknown())));
+            }
         }
     }
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
@@ -150,14 +154,22 @@ pub(in crate::runner) async fn suspend(
         }
         // The booking of the suspension is made with the call's record instead.
         (Ok(SuspendOutcome::Refused), _) => {
+            leave_graph(open).await;
             Err(Stop::new(Outcome::Cancelled).message("The call could not wait for an approval. It did not run."))
         }
         (Err(error), _) => {
             telemetry::not_suspended(open.run(), &open.draft, &error);
             discard(error);
+            leave_graph(open).await;
             Err(Stop::new(Outcome::Cancelled).message("The call could not be kept for later. It did not run."))
         }
     }
+}
+
+/// Closes the calls of a graph that cannot wait, so that no person is asked about them.
+async fn leave_graph(open: &OpenCall) {
+    let graph = open.suspending.as_ref().and_then(|suspending| suspending.call.graph.clone());
+    Box::pin(orphans::leave(open.run(), &open.draft.id, graph)).await;
 }
 
 /// The texts that explain a call to a person.

@@ -108,7 +108,8 @@ impl OpenCall {
         Ok(known.map(|ended| ended.unwrap_or_else(|| self.unknown())))
     }
 
-    fn unknown(&self) -> ToolExecResult {
+    /// Returns the result of a call that may run, or have run, in another process.
+    pub(in crate::runner) fn unknown(&self) -> ToolExecResult {
         let outcome = Outcome::OutcomeUnknown;
         ToolExecResult::unfinished(self.draft.id.clone(), outcome, true, outcome.safe_message())
     }

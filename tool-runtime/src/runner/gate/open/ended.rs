@@ -129,8 +129,8 @@ impl OpenCall {
             Phase::Announced | Phase::Waiting => {}
             Phase::Claiming => {
                 // The tool did not run and will not. If the claim was taken, this is the call's end.
-                let stop = cancelled(Outcome::Cancelled);
-                let result = stop.result(self.id().clone(), false);
+                let stop = self.own_up(cancelled(Outcome::Cancelled));
+                let result = stop.result(self.id().clone(), self.draft.executed());
                 if let Some(attempt) = self.attempt.take()
                     && let Some(record) = self.record(&result, Some(&stop))
                 {
@@ -161,7 +161,8 @@ impl OpenCall {
             _ if self.may_be_elsewhere() => Outcome::OutcomeUnknown,
             _ => Outcome::Cancelled,
         };
-        let (result, stop) = self.result(Err(cancelled(outcome)));
+        let stop = self.own_up(cancelled(outcome));
+        let (result, stop) = self.result(Err(stop));
         let receipt = self.write(&result, stop.as_ref());
         self.close(&result, stop.as_ref());
         telemetry::await_receipt(&self.run, &self.draft, receipt);
@@ -191,6 +192,7 @@ impl OpenCall {
             client: None,
             is_new: self.is_new,
             is_taken_over: self.is_taken_over,
+            has_acted: self.has_acted,
             only_reconciles: self.only_reconciles,
             phase: std::mem::replace(&mut self.phase, Phase::Announced),
             is_left: true,

@@ -122,7 +122,8 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         bill: bill.map(|bill| *bill),
         effect: claimed,
         notices: attempt.notices.clone(),
-        waits: (claim.is_none() && run.state().is_continued()).then(|| run.waiting_key(&open.draft.id)),
+        waits: (claim.is_none() && run.state().is_continued())
+            .then(|| (run.waiting_key(&open.draft.id), bound.reserved.hydrated.frozen.argument_digest())),
     };
     // From here on the ledger may know the attempt, so the record of the call closes it there too.
     open.attempt = Some(Box::new(attempt.clone()));
@@ -358,8 +359,7 @@ pub(in crate::runner) async fn replaced(open: &OpenCall) -> ToolExecResult {
     }
 }
 
-/// Returns the stop of a call about which the store could not be asked.
-pub(in crate::runner) fn ledger_failure(open: &OpenCall, error: StoreError) -> Stop {
+fn ledger_failure(open: &OpenCall, error: StoreError) -> Stop {
     telemetry::not_entered(open.run(), &open.draft, &error);
     discard(error);
     if open.run().state().is_continued() {

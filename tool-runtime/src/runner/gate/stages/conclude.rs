@@ -25,6 +25,8 @@ pub(in crate::runner) fn conclude(open: &mut OpenCall, bound: Bound, left: Left)
     let projected = match left {
         Left::Output(projected) => projected,
         Left::Waits(pending) => {
+            // If the call then cannot wait, calls of the graph may have had effects.
+            open.has_acted = pending.begun;
             open.had_no_effect();
             return Ok(Concluded::GraphWaits(Box::new(hydrated), pending));
         }

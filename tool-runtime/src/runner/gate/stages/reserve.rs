@@ -7,6 +7,7 @@ use crate::call::Outcome;
 use crate::catalog::Entry;
 use crate::hydrate::Hydrated;
 use crate::policy::{BudgetExceeded, LoopVerdict, Reservation, Spend};
+use crate::runner::Run;
 use crate::runner::gate::ending::Stop;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages::Permit;
@@ -91,7 +92,10 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
         Some(parent) if !open.is_taken_over => parent.spending().carve(bytes).map_err(exhausted)?.map(Box::new),
         _ => None,
     };
-    let left = reservation.as_ref().and_then(|reservation| reservation.time());
+    let left = match open.is_taken_over {
+        true => rest_of_run(run, wanted, bytes),
+        false => reservation.as_ref().and_then(|reservation| reservation.time()),
+    };
     let timeout = wanted.into_iter().chain(left).min();
     let bill = Bill::call(run.accounts().all(), timeout, bytes);
     // The accounts book the time of a graph once, so the bill of an inner call has none.
@@ -100,6 +104,19 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     let mut reserved = Reserved { hydrated, reservation, carved, bill, timeout, max_bytes: bytes, warning };
     reserved.set_used(open, !waits);
     Ok(reserved)
+}
+
+/// Returns the time that a call which is taken over may take of its run's budget. It holds nothing: it was counted when it
+/// began. If the budget is used up, the call has the time of a lease.
+#[cold]
+fn rest_of_run(run: &Run, wanted: Option<Duration>, bytes: usize) -> Option<Duration> {
+    match run.spending().reserve(Spend::call(wanted, bytes)) {
+        Ok(mut held) => {
+            held.iter_mut().for_each(|held| held.is_used = false);
+            held.and_then(|held| held.time())
+        }
+        Err(_) => Some(run.shared().lease),
+    }
 }
 
 /// Returns the stop for a budget that is used up.
