@@ -354,8 +354,12 @@ impl Rig {
              require_approval_for_tools = [{asked}]"
         );
         let is_later = self.is_later.load(Ordering::Relaxed);
-        let (catalog, policy) = (self.newer.catalog(is_later, &self.there), self.newer.policy(is_later, &policy));
-        ToolRunner::builder(catalog, ToolPolicy::from_toml(&policy).expect("a policy"))
+        self.builder_of(ToolPolicy::from_toml(&self.newer.policy(is_later, &policy)).expect("a policy"))
+    }
+
+    fn builder_of(&self, policy: ToolPolicy) -> RunnerBuilder {
+        let catalog = self.newer.catalog(self.is_later.load(Ordering::Relaxed), &self.there);
+        ToolRunner::builder(catalog, policy)
             .capabilities(Capabilities::new().with(Arc::clone(&self.there) as Arc<dyn Outside>))
             .approvals(true)
             .lease(LEASE)

@@ -55,6 +55,12 @@ mod tests {
         runs::check(&transaction, &second).unwrap();
         assert!(matches!(runs::check(&transaction, &first), Err(StoreError::Fenced)));
         assert_ne!(first.epoch, second.epoch);
+        // A restored store lacks a part of the run.
+        let Some(Document::Run(kept)) = transaction.get(&key()) else { panic!("it is there") };
+        let held = StoredRun { held_back: true, ..(**kept).clone() };
+        transaction.set(&key(), Document::Run(Box::new(held))).unwrap();
+        assert!(matches!(seize(&mut transaction, &party, &"three".into()), Err(StoreError::Fenced)));
+        runs::check(&transaction, &second).unwrap();
         // The wake-up must not make the run due for a worker.
         runs::wake(&mut transaction, &run).unwrap();
         let worker = runs::Taker::any("worker", std::time::Duration::from_secs(1));

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
+use tool_runtime::runner::ApprovalDecision;
 use tool_runtime::{ToolCall, ToolEffect};
 
 use super::doors::DOORS;
@@ -214,6 +215,36 @@ fn a_call_that_ended_under_another_default_keeps_its_result() {
         assert_eq!(run.exec(call).await.to_model(), "done");
     });
     assert_eq!(rig.effects(), [1]);
+}
+
+/// A call waits for a person. A process with another default neither begins it nor loses its question.
+#[test]
+fn a_waiting_call_whose_default_changed_still_waits() {
+    for asks in [true, false] {
+        let first = Rig { asks: true, newer: Newer::Default, ..Rig::new("plain", Dies::After) };
+        let call = ToolCall::text("c", first.name(), ARGUMENTS);
+        let (snapshot, question) = runtime().block_on(async {
+            let run = first.runner().run(ada());
+            let snapshot = run.snapshot().await.expect("taken");
+            assert_eq!(run.exec(call.clone()).await.outcome(), Outcome::ApprovalRequired);
+            (snapshot, run.pending(&"c".into()).await.expect("a store").expect("it waits").question())
+        });
+        let later = Rig { asks, newer: Newer::Default, ..first_of(&first) };
+        later.later(async {
+            let options = RunOptions::new().principal("ada").tenant("acme");
+            let run = later.runner().restore(snapshot, options).await.expect("restored");
+            let result = run.exec(call).await;
+            assert_eq!((result.outcome(), result.question()), (Outcome::ApprovalRequired, Some(&question)), "{asks}");
+        });
+        assert_eq!(first.effects(), Vec::<u32>::new());
+        // A process of the first version carries the decision out.
+        runtime().block_on(async {
+            *of(&first.there.fate) = None;
+            let done = first.runner().run(ada()).resume(&question, ApprovalDecision::Approve, &grace()).await;
+            assert_eq!(done.expect("it waits").outcome(), Outcome::Ok);
+        });
+        assert_eq!(first.effects(), [1]);
+    }
 }
 
 /// A tool that may run again and can also find out what happened. Under a policy that asks about its calls, it only finds

@@ -102,6 +102,22 @@ fn a_call_that_nobody_approved_is_reconciled_or_repeated() {
     });
 }
 
+/// A budget of time that the first attempt has booked does not keep the tool from running again.
+#[test]
+fn a_repeated_call_is_not_charged_a_second_time() {
+    let rig = Rig::new("again", Dies::After);
+    let policy = "allowed_tools = ['recovered__again']\n[budgets.principal]\nwindow = '1d'\ncalls = 1\ntime_ms = 60000\n\
+                  [budgets.run]\ncalls = 1\ntime_ms = 60000\n[budgets.default]\nmax_runtime_ms = 1000";
+    let runner = || {
+        let policy = ToolPolicy::from_toml(policy).expect("a policy");
+        rig.builder_of(policy).build().unwrap_or_else(|error| panic!("{error}"))
+    };
+    let doomed = runner().run(ada()).exec(ToolCall::text("c", rig.name(), ARGUMENTS));
+    rig.dies(async move { drop(doomed.await) });
+    rig.later(async { runner().sweep().await.expect("swept") });
+    rig.holds("charged", Dies::After);
+}
+
 /// The ids in its arguments were proven when it began; the run of the sweep has seen none of them.
 #[test]
 fn evidence_is_not_asked_for_again() {

@@ -50,7 +50,8 @@ impl ToolRunner {
     /// ```
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] if another process still executes a call after the wait: try again later.
+    /// [`StoreError::Fenced`] if another process still executes a call after the wait, or if the store was restored
+    /// without a part of the run and no person has released it: try again later.
     /// [`StoreError::Duplicate`] if workers share the run, or if it belongs to another principal or tenant than the
     /// options name. Otherwise the store failed.
     pub async fn engine_lease(
