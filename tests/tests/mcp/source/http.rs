@@ -20,6 +20,8 @@ pub(crate) enum Way {
     Broken,
     Html,
     Silent,
+    /// Answers requests with this method with this HTTP status.
+    Refuses(&'static str, &'static str),
     /// Works, but for requests with the token of an account.
     RedirectsAccounts,
     /// Ends the stream of a call before its answer (SEP-1699), and is down for one request after that.
@@ -57,6 +59,15 @@ pub(crate) async fn endpoint(scenario: &str, way: Way) -> Endpoint {
     Endpoint { url, requests, task }
 }
 
+fn json() -> String {
+    "content-type: application/json\r\n".to_owned()
+}
+
+/// The body of a refusal that the SDKs send for an unknown session.
+fn no_session() -> String {
+    r#"{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}"#.to_owned()
+}
+
 async fn answer(
     mut stream: TcpStream,
     server: Arc<Mutex<Hostile>>,
@@ -85,6 +96,7 @@ async fn answer(
         Way::Broken => ("500 Internal Server Error", String::new(), CANARY.to_owned()),
         Way::Html => ("200 OK", "content-type: text/html\r\n".to_owned(), "<h1>hello</h1>".to_owned()),
         Way::Silent => return std::future::pending().await,
+        Way::Refuses(method, status) if body.contains(&format!("\"{method}\"")) => (status, json(), no_session()),
         _ if head.starts_with("get ") => {
             let again = seen.lock().await.iter().filter(|request| request.contains("last-event-id: ")).count();
             let events = "content-type: text/event-stream\r\n".to_owned();
@@ -122,7 +134,7 @@ async fn answer(
                     let events = events.concat();
                     ("200 OK", "content-type: text/event-stream\r\n".to_owned(), format!(": hello\n\n{events}"))
                 }
-                lines => ("200 OK", "content-type: application/json\r\n".to_owned(), lines[0].clone()),
+                lines => ("200 OK", json(), lines[0].clone()),
             }
         }
     };

@@ -28,6 +28,8 @@ pub(super) enum RequestError {
     Status(u16),
     /// The server violated the protocol.
     Protocol(&'static str),
+    /// A poll of a call's task failed. The failure concerns the poll; the call may already have had its effect.
+    Poll(Box<RequestError>),
 }
 
 impl RequestError {
@@ -64,6 +66,7 @@ impl fmt::Display for RequestError {
             }
             Self::Status(status) => write!(f, "the server answered with HTTP {status}"),
             Self::Protocol(what) => f.write_str(what),
+            Self::Poll(failure) => write!(f, "the task of the call could not be polled: {failure}"),
         }
     }
 }
