@@ -24,6 +24,8 @@ pub(crate) enum Way {
     Refuses(&'static str, &'static str),
     /// Works, but for requests with the token of an account.
     RedirectsAccounts,
+    /// As `Refuses`, but only for requests with the token of an account.
+    RefusesAccounts(&'static str, &'static str),
     /// Ends the stream of a call before its answer (SEP-1699), and is down for one request after that.
     Early,
     /// As `Early`, but each resumed stream has no event.
@@ -92,6 +94,9 @@ async fn answer(
     let is_of_account = head.contains("authorization: bearer account-");
     let (status, kind, body) = match way {
         Way::RedirectsAccounts if is_of_account => ("307 Temporary Redirect", elsewhere, String::new()),
+        Way::RefusesAccounts(method, status) if is_of_account && body.contains(&format!("\"{method}\"")) => {
+            (status, json(), no_session())
+        }
         Way::Redirect => ("307 Temporary Redirect", elsewhere, String::new()),
         Way::Broken => ("500 Internal Server Error", String::new(), CANARY.to_owned()),
         Way::Html => ("200 OK", "content-type: text/html\r\n".to_owned(), "<h1>hello</h1>".to_owned()),

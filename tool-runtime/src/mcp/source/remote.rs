@@ -72,7 +72,11 @@ impl Remote {
     async fn on_account(&self, arguments: &Value, token: &Secret<String>) -> Result<Box<str>, RequestError> {
         let ServerState { http, limits, accounts, .. } = &*self.server.state;
         let Some(http) = http else { return Err(RequestError::NotSent("the URL cannot be used".to_owned())) };
-        let connection = accounts.of(http, limits, token).await?;
+        // Whatever ended the handshake, the call itself was not sent.
+        let connection = accounts.of(http, limits, token).await.map_err(|failure| match failure {
+            RequestError::Unauthorized => failure,
+            failure => RequestError::NotSent(format!("the connection of the account did not open: {failure}")),
+        })?;
         tasks::call(&connection, &self.raw, arguments, limits.call).await
     }
 
