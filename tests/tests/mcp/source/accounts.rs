@@ -174,6 +174,26 @@ async fn a_handshake_that_fails_is_no_call() {
     }
 }
 
+/// A restarted server knows none of its sessions. The call that finds out is not repeated; the next one works.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stale_session_is_replaced_at_the_next_call() {
+    let endpoint = endpoint("well-behaved", Way::StaleAccounts).await;
+    let (servers, runner, vault) = with_accounts(&endpoint, &[ECHO]).await;
+    vault.set("ada", "account-ada");
+    let ada = run(&runner, "ada", "ada");
+    for outcome in [Outcome::ExecutionError, Outcome::Ok, Outcome::Ok] {
+        let result = call(&ada, ECHO, r#"{"text":"x"}"#).await;
+        assert_eq!(result.outcome(), outcome, "{:?}", result.detail());
+    }
+    let requests = endpoint.requests.lock().await.clone();
+    let sent = |method: &str| {
+        let requests = requests.iter().filter(|one| one.contains("bearer account-ada"));
+        requests.filter(|one| one.contains(method)).count()
+    };
+    assert_eq!((sent("\"initialize\""), sent("\"tools/call\"")), (2, 3));
+    servers.shutdown().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_goes_to_its_server_alone() {
     let endpoint = endpoint("well-behaved", Way::RedirectsAccounts).await;

@@ -26,6 +26,8 @@ pub(crate) enum Way {
     RedirectsAccounts,
     /// As `Refuses`, but only for requests with the token of an account.
     RefusesAccounts(&'static str, &'static str),
+    /// Answers HTTP 400 to calls in the first session of an account, as servers do that were restarted.
+    StaleAccounts,
     /// Ends the stream of a call before its answer (SEP-1699), and is down for one request after that.
     Early,
     /// As `Early`, but each resumed stream has no event.
@@ -92,7 +94,12 @@ async fn answer(
     seen.lock().await.push(format!("{head}\n\n{body}"));
     let elsewhere = format!("location: http://127.0.0.1:1/{CANARY}\r\n");
     let is_of_account = head.contains("authorization: bearer account-");
+    let is_first = is_of_account && {
+        let seen = seen.lock().await;
+        seen.iter().filter(|one| one.contains("bearer account-") && one.contains("\"initialize\"")).count() < 2
+    };
     let (status, kind, body) = match way {
+        Way::StaleAccounts if is_first && body.contains("\"tools/call\"") => ("400 Bad Request", json(), no_session()),
         Way::RedirectsAccounts if is_of_account => ("307 Temporary Redirect", elsewhere, String::new()),
         Way::RefusesAccounts(method, status) if is_of_account && body.contains(&format!("\"{method}\"")) => {
             (status, json(), no_session())

@@ -45,6 +45,16 @@ impl RequestError {
                 | Self::Status(300..=499)
         )
     }
+
+    /// Whether the session may be gone at the server. Many servers do not answer HTTP 404 for an unknown session, as
+    /// the protocol demands, but another status.
+    pub(super) fn is_of_session(&self) -> bool {
+        match self {
+            Self::Closed | Self::Unreadable | Self::Status(400..=499) => true,
+            Self::Poll(failure) => failure.is_of_session(),
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for RequestError {

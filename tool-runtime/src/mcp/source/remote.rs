@@ -77,7 +77,12 @@ impl Remote {
             RequestError::Unauthorized => failure,
             failure => RequestError::NotSent(format!("the connection of the account did not open: {failure}")),
         })?;
-        tasks::call(&connection, &self.raw, arguments, limits.call).await
+        let answered = tasks::call(&connection, &self.raw, arguments, limits.call).await;
+        // The next call opens another session. This one is not repeated.
+        if answered.as_ref().is_err_and(RequestError::is_of_session) {
+            accounts.discard(&connection);
+        }
+        answered
     }
 
     /// Returns the error for rejected credentials, and whose they are. The call had no effect.
