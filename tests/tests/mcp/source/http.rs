@@ -1,6 +1,7 @@
 //! Servers behind a URL.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tests::hostile::{Act, CANARY, Hostile};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -28,6 +29,8 @@ pub(crate) enum Way {
     RefusesAccounts(&'static str, &'static str),
     /// Answers HTTP 400 to calls in the first session of an account, as servers do that were restarted.
     StaleAccounts,
+    /// Sends pings over the `GET` stream, and never answers the POST with an answer to one.
+    Pings,
     /// Ends the stream of a call before its answer (SEP-1699), and is down for one request after that.
     Early,
     /// As `Early`, but each resumed stream has no event.
@@ -72,6 +75,18 @@ fn no_session() -> String {
     r#"{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}"#.to_owned()
 }
 
+/// Sends many pings, and then a change of the tools. Each is a chunk of its own.
+async fn ping(mut stream: TcpStream) {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n".to_owned();
+    let pings = (0..100).map(|id| format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n\n"));
+    let changed = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n".to_owned();
+    for text in std::iter::once(head).chain(pings).chain([changed]) {
+        let _ = stream.write_all(text.as_bytes()).await;
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    std::future::pending().await
+}
+
 async fn answer(
     mut stream: TcpStream,
     server: Arc<Mutex<Hostile>>,
@@ -92,6 +107,11 @@ async fn answer(
         }
     };
     seen.lock().await.push(format!("{head}\n\n{body}"));
+    match way {
+        Way::Pings if head.starts_with("get ") => return ping(stream).await,
+        Way::Pings if body.contains(r#""result":{}"#) => return std::future::pending().await,
+        _ => {}
+    }
     let elsewhere = format!("location: http://127.0.0.1:1/{CANARY}\r\n");
     let is_of_account = head.contains("authorization: bearer account-");
     let is_first = is_of_account && {
@@ -272,4 +292,26 @@ async fn a_stream_that_ends_early_is_taken_up_again() {
         );
         servers.shutdown().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_takes_no_answer_gets_few() {
+    let begun = Instant::now();
+    let endpoint = endpoint("well-behaved", Way::Pings).await;
+    let servers = ToolSource::connect([source(&endpoint)]).await.unwrap();
+    let answers = loop {
+        let requests = endpoint.requests.lock().await.clone();
+        let count = |part: &str| requests.iter().filter(|request| request.contains(part)).count();
+        let answers = count(r#""result":{}"#);
+        // The second list follows the last ping.
+        if answers > 0 && count("\"tools/list\"") > 1 {
+            break answers;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    // The client gives up an answer after five seconds and sends another one in its place.
+    let rounds = usize::try_from(begun.elapsed().as_secs() / 5).unwrap() + 1;
+    assert!(answers <= 16 * rounds, "{answers} in {rounds} rounds");
+    echoes(&servers).await;
+    servers.shutdown().await;
 }
