@@ -144,7 +144,8 @@ async fn each_principal_calls_on_an_account_of_their_own() {
 
 /// A runner that may call these tools of an endpoint with an account, and the tokens of the accounts.
 async fn with_accounts(endpoint: &Endpoint, names: &[&str]) -> (ToolSource, ToolRunner, Issuer) {
-    let servers = ToolSource::connect([source(endpoint).connection("tickets")]).await.unwrap();
+    let server = source(endpoint).connection("tickets").header("x-api-key", "key-of-operator-77");
+    let servers = ToolSource::connect([server]).await.unwrap();
     assert!(servers.notes().is_empty(), "{:?}", servers.notes());
     let vault = Issuer::default();
     let mut policy = format!("allowed_tools = {names:?}\n{LOOPS}\n");
@@ -191,6 +192,24 @@ async fn a_stale_session_is_replaced_at_the_next_call() {
         requests.filter(|one| one.contains(method)).count()
     };
     assert_eq!((sent("\"initialize\""), sent("\"tools/call\"")), (2, 3));
+    servers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_repeats_a_token_shows_it_to_nobody() {
+    let endpoint = endpoint("well-behaved", Way::Repeats).await;
+    let names = ["mcp__s__refuse", "mcp__s__report", ECHO];
+    let (servers, runner, vault) = with_accounts(&endpoint, &names).await;
+    vault.set("ada", "account-ada-0123456789");
+    for name in names {
+        let result = call(&run(&runner, "ada", "ada"), name, r#"{"text":"x"}"#).await;
+        let (shown, detail) = (result.to_model(), result.detail().unwrap_or_default());
+        assert!(shown.contains("rejected: ") && shown.contains("[token]"), "{name}: {shown}");
+        assert!(!format!("{result:?}{shown}{detail}").contains("0123456789"), "{name}: {shown} {detail}");
+        // A result may contain the value of a header, such as the name of a team.
+        assert_eq!(shown.contains("key-of-operator"), name == ECHO, "{name}: {shown}");
+        assert_eq!(shown.contains("[header]"), name != ECHO, "{name}: {shown}");
+    }
     servers.shutdown().await;
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use tests::hostile::{Act, CANARY, Hostile};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -29,6 +30,8 @@ pub(crate) enum Way {
     RefusesAccounts(&'static str, &'static str),
     /// Answers HTTP 400 to calls in the first session of an account, as servers do that were restarted.
     StaleAccounts,
+    /// Repeats the headers of a call in its answer.
+    Repeats,
     /// Sends pings over the `GET` stream, and never answers the POST with an answer to one.
     Pings,
     /// Ends the stream of a call before its answer (SEP-1699), and is down for one request after that.
@@ -66,13 +69,26 @@ pub(crate) async fn endpoint(scenario: &str, way: Way) -> Endpoint {
     Endpoint { url, requests, task }
 }
 
-fn json() -> String {
+fn json_header() -> String {
     "content-type: application/json\r\n".to_owned()
 }
 
 /// The body of a refusal that the SDKs send for an unknown session.
 fn no_session() -> String {
     r#"{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}"#.to_owned()
+}
+
+/// The answer of a tool that repeats the headers of its request, each tool in another form.
+fn repeated(head: &str, body: &str) -> String {
+    let request: Value = serde_json::from_str(body).unwrap();
+    let content = json!([{"type": "text", "text": format!("rejected: {head}")}]);
+    let mut answer = json!({"jsonrpc": "2.0", "id": request["id"]});
+    match request["params"]["name"].as_str().unwrap() {
+        "refuse" => answer["error"] = json!({"code": -32001, "message": content[0]["text"]}),
+        "report" => answer["result"] = json!({"content": content, "isError": true}),
+        _ => answer["result"] = json!({"content": content}),
+    }
+    answer.to_string()
 }
 
 /// Sends many pings, and then a change of the tools. Each is a chunk of its own.
@@ -119,16 +135,21 @@ async fn answer(
         seen.iter().filter(|one| one.contains("bearer account-") && one.contains("\"initialize\"")).count() < 2
     };
     let (status, kind, body) = match way {
-        Way::StaleAccounts if is_first && body.contains("\"tools/call\"") => ("400 Bad Request", json(), no_session()),
+        Way::StaleAccounts if is_first && body.contains("\"tools/call\"") => {
+            ("400 Bad Request", json_header(), no_session())
+        }
         Way::RedirectsAccounts if is_of_account => ("307 Temporary Redirect", elsewhere, String::new()),
         Way::RefusesAccounts(method, status) if is_of_account && body.contains(&format!("\"{method}\"")) => {
-            (status, json(), no_session())
+            (status, json_header(), no_session())
         }
+        Way::Repeats if body.contains("\"tools/call\"") => ("200 OK", json_header(), repeated(&head, &body)),
         Way::Redirect => ("307 Temporary Redirect", elsewhere, String::new()),
         Way::Broken => ("500 Internal Server Error", String::new(), CANARY.to_owned()),
         Way::Html => ("200 OK", "content-type: text/html\r\n".to_owned(), "<h1>hello</h1>".to_owned()),
         Way::Silent => return std::future::pending().await,
-        Way::Refuses(method, status) if body.contains(&format!("\"{method}\"")) => (status, json(), no_session()),
+        Way::Refuses(method, status) if body.contains(&format!("\"{method}\"")) => {
+            (status, json_header(), no_session())
+        }
         _ if head.starts_with("get ") => {
             let again = seen.lock().await.iter().filter(|request| request.contains("last-event-id: ")).count();
             let events = "content-type: text/event-stream\r\n".to_owned();
@@ -166,7 +187,7 @@ async fn answer(
                     let events = events.concat();
                     ("200 OK", "content-type: text/event-stream\r\n".to_owned(), format!(": hello\n\n{events}"))
                 }
-                lines => ("200 OK", json(), lines[0].clone()),
+                lines => ("200 OK", json_header(), lines[0].clone()),
             }
         }
     };

@@ -11,7 +11,7 @@ use crate::capability::Secret;
 use crate::component::WithMedia;
 use crate::error::{ErrorKind, ToolError};
 use crate::mcp::source::error::RequestError;
-use crate::mcp::source::result;
+use crate::mcp::source::result::{self, Secrets};
 use crate::mcp::source::server::{Need, Server};
 use crate::mcp::source::state::ServerState;
 use crate::mcp::source::tasks;
@@ -61,10 +61,11 @@ impl Remote {
             None => tasks::call(&connection, &self.raw, arguments, self.server.state.limits.call).await,
             Some(token) => self.on_account(arguments, token).await,
         };
+        let secrets = Secrets::of(&self.server.state.reach, token);
         match answered {
-            Ok(text) => result::read(&text, self.is_structured),
+            Ok(text) => result::read(&text, self.is_structured, &secrets),
             Err(RequestError::Unauthorized) => Err(self.unauthorized(token)),
-            Err(failure) => Err(result::failed(&failure)),
+            Err(failure) => Err(result::failed(&failure, &secrets)),
         }
     }
 
