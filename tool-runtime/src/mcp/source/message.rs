@@ -1,6 +1,6 @@
 //! JSON-RPC messages: writes requests, and reads the envelope of a line or an event without parsing its contents.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -129,6 +129,11 @@ pub(super) fn refused(error: &str) -> RequestError {
     let Ok(refusal) = serde_json::from_str::<JsonRpcError<'_>>(error) else { return RequestError::Unreadable };
     let message = refusal.message.and_then(|text| string(text.get())).unwrap_or_default();
     RequestError::Refused { code: refusal.code, message: sentence(&message, MAX_ERROR_BYTES) }
+}
+
+/// Reads a list, or `null` as an empty one: servers in Go write an empty list so.
+pub(super) fn list<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<&'de RawValue>, D::Error> {
+    Ok(Option::deserialize(input)?.unwrap_or_default())
 }
 
 /// Returns the value of a JSON string; `None` for other JSON.

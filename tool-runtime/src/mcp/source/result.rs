@@ -11,6 +11,7 @@ use crate::error::{ErrorKind, ToolError};
 use crate::json::{self, Limits};
 use crate::mcp::source::config::Reach;
 use crate::mcp::source::error::RequestError;
+use crate::mcp::source::message;
 use crate::media::Media;
 use crate::text::{cut, strip_invisible};
 
@@ -63,7 +64,7 @@ impl<'a> Secrets<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Raw<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "message::list")]
     content: Vec<&'a RawValue>,
     #[serde(borrow)]
     structured_content: Option<&'a RawValue>,
@@ -253,7 +254,6 @@ pub(super) fn failed(failure: &RequestError, secrets: &Secrets<'_>) -> ToolError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::source::message;
 
     #[test]
     fn a_result_has_no_invisible_characters() {
