@@ -198,8 +198,8 @@ async fn a_stale_session_is_replaced_at_the_next_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_repeats_a_token_shows_it_to_nobody() {
     let endpoint = endpoint("well-behaved", Way::Repeats).await;
-    let names = ["mcp__s__refuse", "mcp__s__report", ECHO];
-    let (servers, runner, vault) = with_accounts(&endpoint, &names).await;
+    let (names, silent) = (["mcp__s__refuse", "mcp__s__report", ECHO], "mcp__s__silent");
+    let (servers, runner, vault) = with_accounts(&endpoint, &[&names[..], &[silent]].concat()).await;
     vault.set("ada", "account-ada-0123456789");
     for name in names {
         let result = call(&run(&runner, "ada", "ada"), name, r#"{"text":"x"}"#).await;
@@ -210,6 +210,15 @@ async fn a_server_that_repeats_a_token_shows_it_to_nobody() {
         assert_eq!(shown.contains("key-of-operator"), name == ECHO, "{name}: {shown}");
         assert_eq!(shown.contains("[header]"), name != ECHO, "{name}: {shown}");
     }
+    // The reason of an HTTP status is for operators.
+    let result = call(&run(&runner, "ada", "ada"), silent, "{}").await;
+    let (shown, detail) = (result.to_model(), result.detail().unwrap_or_default());
+    assert_eq!(result.outcome(), Outcome::ExecutionError, "{detail}");
+    assert!(detail.contains("HTTP 400: rejected: ") && detail.contains("[token]"), "{detail}");
+    assert!(
+        !shown.contains("rejected") && !detail.contains("0123456789") && !detail.contains("operator-77"),
+        "{detail}"
+    );
     servers.shutdown().await;
 }
 

@@ -84,6 +84,7 @@ fn repeated(head: &str, body: &str) -> String {
     let content = json!([{"type": "text", "text": format!("rejected: {head}")}]);
     let mut answer = json!({"jsonrpc": "2.0", "id": request["id"]});
     match request["params"]["name"].as_str().unwrap() {
+        "silent" => answer = json!({"id": null, "error": {"code": -32001, "message": content[0]["text"]}}),
         "refuse" => answer["error"] = json!({"code": -32001, "message": content[0]["text"]}),
         "report" => answer["result"] = json!({"content": content, "isError": true}),
         _ => answer["result"] = json!({"content": content}),
@@ -142,7 +143,10 @@ async fn answer(
         Way::RefusesAccounts(method, status) if is_of_account && body.contains(&format!("\"{method}\"")) => {
             (status, json_header(), no_session())
         }
-        Way::Repeats if body.contains("\"tools/call\"") => ("200 OK", json_header(), repeated(&head, &body)),
+        Way::Repeats if body.contains("\"tools/call\"") => {
+            let status = if body.contains("\"silent\"") { "400 Bad Request" } else { "200 OK" };
+            (status, json_header(), repeated(&head, &body))
+        }
         Way::Redirect => ("307 Temporary Redirect", elsewhere, String::new()),
         Way::Broken => ("500 Internal Server Error", String::new(), CANARY.to_owned()),
         Way::Html => ("200 OK", "content-type: text/html\r\n".to_owned(), "<h1>hello</h1>".to_owned()),
@@ -253,6 +257,7 @@ async fn a_url_that_is_not_a_server_is_down() {
         (Way::Redirect, "redirects are not followed"),
         (Way::Broken, "HTTP 500"),
         (Way::Html, "cannot be read"),
+        (Way::Refuses("initialize", "404 Not Found"), "HTTP 404: Session not found"),
         (Way::Silent, "did not answer in time"),
     ] {
         let endpoint = endpoint("well-behaved", way).await;

@@ -182,10 +182,10 @@ impl Http {
             return match message::read(&body) {
                 Some(Incoming::Answer(answered, result)) if answered == id => result,
                 _ if status == 200 => Err(RequestError::Unreadable),
-                _ => Err(RequestError::Status(status)),
+                _ => Err(RequestError::Status(status, message::reason(&body))),
             };
         }
-        Err(if status == 200 { RequestError::Unreadable } else { RequestError::Status(status) })
+        Err(if status == 200 { RequestError::Unreadable } else { RequestError::Status(status, None) })
     }
 
     async fn body(&self, response: &mut Response) -> Result<String, RequestError> {
@@ -234,7 +234,11 @@ impl Http {
     /// Sends a message that has no answer, and waits until the server has received it.
     pub(super) async fn tell(&self, text: String) -> Result<(), RequestError> {
         let response = self.post(text).timeout(NOTIFY).send().await.map_err(|_| RequestError::Closed)?;
-        if response.status().is_success() { Ok(()) } else { Err(RequestError::Status(response.status().as_u16())) }
+        if response.status().is_success() {
+            Ok(())
+        } else {
+            Err(RequestError::Status(response.status().as_u16(), None))
+        }
     }
 
     /// Answers a request of the server in a separate task, unless too many answers are under way.

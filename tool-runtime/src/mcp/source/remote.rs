@@ -76,7 +76,7 @@ impl Remote {
         // Whatever ended the handshake, the call itself was not sent.
         let connection = accounts.of(http, limits, token).await.map_err(|failure| match failure {
             RequestError::Unauthorized => failure,
-            failure => RequestError::NotSent(format!("the connection of the account did not open: {failure}")),
+            failure => RequestError::Account(Box::new(failure)),
         })?;
         let answered = tasks::call(&connection, &self.raw, arguments, limits.call).await;
         // The next call opens another session. This one is not repeated.

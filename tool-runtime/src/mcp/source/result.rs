@@ -237,6 +237,10 @@ fn with_strings(value: Value, change: &impl Fn(&str) -> String) -> Value {
 
 /// Returns the tool error for a request that has no result.
 pub(super) fn failed(failure: &RequestError, secrets: &Secrets<'_>) -> ToolError {
+    let detail = || match failure.message() {
+        Some(message) => format!("{failure}: {}", secrets.masked(message)),
+        None => failure.to_string(),
+    };
     match failure {
         RequestError::Refused { message, .. } => {
             ToolError::of_source(ErrorKind::Reported, secrets.masked(message)).with_code("server_refused")
@@ -245,9 +249,9 @@ pub(super) fn failed(failure: &RequestError, secrets: &Secrets<'_>) -> ToolError
         RequestError::Unreadable => ToolError::of_source(ErrorKind::Invalid, failure.to_string()),
         RequestError::Timeout => ToolError::of_source(ErrorKind::TimedOut, failure.to_string()),
         failure if failure.had_no_effect() => {
-            ToolError::of_source(ErrorKind::Tool, failure.to_string()).with_code("server_unavailable")
+            ToolError::of_source(ErrorKind::Tool, detail()).with_code("server_unavailable")
         }
-        failure => ToolError::of_source(ErrorKind::Lost, failure.to_string()),
+        _ => ToolError::of_source(ErrorKind::Lost, detail()),
     }
 }
 

@@ -121,7 +121,7 @@ impl Task {
             let text = match self.connection.request("tasks/get", Some(&self.id), asked, left).await {
                 Ok(text) => text,
                 // A temporary failure of the server, which still has the task.
-                Err(RequestError::Status(429 | 500..=599) | RequestError::NotSent(_)) => continue,
+                Err(RequestError::Status(429 | 500..=599, _) | RequestError::NotSent(_)) => continue,
                 Err(RequestError::Unauthorized) => {
                     return Err(RequestError::Protocol(
                         "the server refused the credentials before the task of the call ended",
