@@ -209,6 +209,7 @@ impl Hostile {
                     echo(),
                 ])
             }
+            "null-tools" => vec![answer(id, &json!({"tools": null}))],
             "duplicate-names" => {
                 list(vec![tool("twice"), with(tool("twice"), "description", "Another.".into()), echo()])
             }
@@ -257,6 +258,7 @@ impl Hostile {
                     "late",
                     "flood",
                     "empty",
+                    "nothing",
                 ];
                 list(names.into_iter().map(tool).chain([echo()]).collect())
             }
@@ -334,6 +336,7 @@ impl Hostile {
             "right" => said(&json!({"content": [], "structuredContent": {"id": 7, "secret": CANARY}})),
             "wrong" => said(&json!({"content": [], "structuredContent": {"id": CANARY}})),
             "empty" => said(&json!({"content": []})),
+            "nothing" => said(&json!({"content": null})),
             _ => said(&text("fine")),
         }
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Act, CANARY, answer, refuse};
 
 /// The tools of the server. Each creates a task, except the last, which lists the cancelled tasks.
-pub(super) const NAMES: [&str; 13] = [
+pub(super) const NAMES: [&str; 14] = [
     "done",
     "failed",
     "given_up",
@@ -15,6 +15,7 @@ pub(super) const NAMES: [&str; 13] = [
     "lazy",
     "changed",
     "asks",
+    "asked",
     "large",
     "garbage",
     "forgotten",
@@ -82,6 +83,7 @@ impl Tasks {
             "given_up" => with("cancelled", "x", json!(1)),
             "changed" => vec![answer(id, &task("another", "completed", "complete", 60))],
             "asks" => with("input_required", "inputRequests", json!({"a": {"method": "elicitation/create"}})),
+            "asked" => with("completed", "result", json!({"resultType": "input_required", "inputRequests": {}})),
             "large" => vec![Act::Say(format!(
                 r#"{{"result":{{"taskId":"large","status":"completed","result":{{"content":[{{"type":"text","text":"{}"}}]}}}},"jsonrpc":"2.0","id":{id}}}"#,
                 "x".repeat(50 << 20)

@@ -46,7 +46,8 @@ pub use notifier::Notifier;
 #[cfg(feature = "mcp-client")]
 pub(crate) use tls::client as http_client;
 
-use hidden::Hidden;
+pub(crate) use hidden::Hidden;
+
 use settings::Settings;
 use texts::Texts;
 

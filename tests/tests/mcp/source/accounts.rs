@@ -13,7 +13,7 @@ use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
 use tool_runtime::{Outcome, Run, RunOptions, Secret, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 use crate::source::call;
-use crate::source::http::{Way, endpoint, source};
+use crate::source::http::{Endpoint, Way, endpoint, source};
 
 const NAME: &str = "mcp__s__tickets__count";
 /// One call is made again and again.
@@ -142,21 +142,93 @@ async fn each_principal_calls_on_an_account_of_their_own() {
     servers.shutdown().await;
 }
 
+/// A runner that may call these tools of an endpoint with an account, and the tokens of the accounts.
+async fn with_accounts(endpoint: &Endpoint, names: &[&str]) -> (ToolSource, ToolRunner, Issuer) {
+    let server = source(endpoint).connection("tickets").header("x-api-key", "key-of-operator-77");
+    let servers = ToolSource::connect([server]).await.unwrap();
+    assert!(servers.notes().is_empty(), "{:?}", servers.notes());
+    let vault = Issuer::default();
+    let mut policy = format!("allowed_tools = {names:?}\n{LOOPS}\n");
+    for name in names {
+        let pin = servers.tools().iter().find(|tool| tool.name() == Some(name)).and_then(McpTool::pin).unwrap();
+        let _ = write!(policy, "[tools.{name}]\npin = '{pin}'\nredact = ['text', '$error']\n");
+    }
+    let catalog = ToolCatalog::builder().source(&servers).build().unwrap();
+    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(&policy).unwrap()).broker(Vault(vault.clone()));
+    (servers, runner.build().unwrap(), vault)
+}
+
+const ECHO: &str = "mcp__s__echo";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handshake_that_fails_is_no_call() {
+    for status in ["500 Internal Server Error", "200 OK"] {
+        let endpoint = endpoint("well-behaved", Way::RefusesAccounts("initialize", status)).await;
+        let (servers, runner, vault) = with_accounts(&endpoint, &[ECHO]).await;
+        vault.set("ada", "account-ada");
+        let result = call(&run(&runner, "ada", "ada"), ECHO, r#"{"text":"x"}"#).await;
+        assert_eq!(result.outcome(), Outcome::ExecutionError, "{status}: {:?}", result.detail());
+        assert!(result.detail().unwrap().contains("the connection of the account did not open"));
+        let requests = endpoint.requests.lock().await.join("\n");
+        assert!(requests.contains("account-ada") && !requests.contains("\"tools/call\""), "{requests}");
+        servers.shutdown().await;
+    }
+}
+
+/// A restarted server knows none of its sessions. The call that finds out is not repeated; the next one works.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stale_session_is_replaced_at_the_next_call() {
+    let endpoint = endpoint("well-behaved", Way::StaleAccounts).await;
+    let (servers, runner, vault) = with_accounts(&endpoint, &[ECHO]).await;
+    vault.set("ada", "account-ada");
+    let ada = run(&runner, "ada", "ada");
+    for outcome in [Outcome::ExecutionError, Outcome::Ok, Outcome::Ok] {
+        let result = call(&ada, ECHO, r#"{"text":"x"}"#).await;
+        assert_eq!(result.outcome(), outcome, "{:?}", result.detail());
+    }
+    let requests = endpoint.requests.lock().await.clone();
+    let sent = |method: &str| {
+        let requests = requests.iter().filter(|one| one.contains("bearer account-ada"));
+        requests.filter(|one| one.contains(method)).count()
+    };
+    assert_eq!((sent("\"initialize\""), sent("\"tools/call\"")), (2, 3));
+    servers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_repeats_a_token_shows_it_to_nobody() {
+    let endpoint = endpoint("well-behaved", Way::Repeats).await;
+    let (names, silent) = (["mcp__s__refuse", "mcp__s__report", ECHO], "mcp__s__silent");
+    let (servers, runner, vault) = with_accounts(&endpoint, &[&names[..], &[silent]].concat()).await;
+    vault.set("ada", "account-ada-0123456789");
+    for name in names {
+        let result = call(&run(&runner, "ada", "ada"), name, r#"{"text":"x"}"#).await;
+        let (shown, detail) = (result.to_model(), result.detail().unwrap_or_default());
+        assert!(shown.contains("rejected: ") && shown.contains("[token]"), "{name}: {shown}");
+        assert!(!format!("{result:?}{shown}{detail}").contains("0123456789"), "{name}: {shown} {detail}");
+        // A result may contain the value of a header, such as the name of a team.
+        assert_eq!(shown.contains("key-of-operator"), name == ECHO, "{name}: {shown}");
+        assert_eq!(shown.contains("[header]"), name != ECHO, "{name}: {shown}");
+    }
+    // The reason of an HTTP status is for operators.
+    let result = call(&run(&runner, "ada", "ada"), silent, "{}").await;
+    let (shown, detail) = (result.to_model(), result.detail().unwrap_or_default());
+    assert_eq!(result.outcome(), Outcome::ExecutionError, "{detail}");
+    assert!(detail.contains("HTTP 400: rejected: ") && detail.contains("[token]"), "{detail}");
+    assert!(
+        !shown.contains("rejected") && !detail.contains("0123456789") && !detail.contains("operator-77"),
+        "{detail}"
+    );
+    servers.shutdown().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_goes_to_its_server_alone() {
     let endpoint = endpoint("well-behaved", Way::RedirectsAccounts).await;
-    let server = source(&endpoint).connection("tickets");
-    let servers = ToolSource::connect([server]).await.unwrap();
-    assert!(servers.notes().is_empty(), "{:?}", servers.notes());
-    let (name, vault) = ("mcp__s__echo", Issuer::default());
-    let pin = servers.tools().iter().find(|tool| tool.name() == Some(name)).and_then(McpTool::pin).unwrap();
-    let policy = format!("allowed_tools = ['{name}']\n[tools.{name}]\npin = '{pin}'\nredact = ['text']");
-    let catalog = ToolCatalog::builder().source(&servers).build().unwrap();
-    let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(&policy).unwrap()).broker(Vault(vault.clone()));
-    let runner = runner.build().unwrap();
+    let (_servers, runner, vault) = with_accounts(&endpoint, &[ECHO]).await;
     for token in ["account-CANARY-5f1d", "account-CANARY-5f1d\nx: y"] {
         vault.set("ada", token);
-        let result = call(&run(&runner, "ada", "ada"), name, r#"{"text":"x"}"#).await;
+        let result = call(&run(&runner, "ada", "ada"), ECHO, r#"{"text":"x"}"#).await;
         assert_eq!(result.outcome(), Outcome::ExecutionError, "{:?}", result.detail());
         assert!(!result.detail().unwrap().contains("CANARY"), "{:?}", result.detail());
     }

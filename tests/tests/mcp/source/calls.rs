@@ -48,6 +48,7 @@ async fn a_hostile_answer_ends_its_call_only() {
             ("task", Outcome::OutcomeUnknown, ""),
             ("flood", Outcome::Ok, "fine"),
             ("empty", Outcome::Ok, r#"{"text":""}"#),
+            ("nothing", Outcome::Ok, r#"{"text":""}"#),
             ("big", Outcome::ResultTooLarge, ""),
             ("hang", Outcome::OutcomeUnknown, ""),
             ("die", Outcome::OutcomeUnknown, ""),

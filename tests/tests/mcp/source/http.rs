@@ -1,7 +1,9 @@
 //! Servers behind a URL.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use tests::hostile::{Act, CANARY, Hostile};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -20,8 +22,18 @@ pub(crate) enum Way {
     Broken,
     Html,
     Silent,
+    /// Answers requests with this method with this HTTP status.
+    Refuses(&'static str, &'static str),
     /// Works, but for requests with the token of an account.
     RedirectsAccounts,
+    /// As `Refuses`, but only for requests with the token of an account.
+    RefusesAccounts(&'static str, &'static str),
+    /// Answers HTTP 400 to calls in the first session of an account, as servers do that were restarted.
+    StaleAccounts,
+    /// Repeats the headers of a call in its answer.
+    Repeats,
+    /// Sends pings over the `GET` stream, and never answers the POST with an answer to one.
+    Pings,
     /// Ends the stream of a call before its answer (SEP-1699), and is down for one request after that.
     Early,
     /// As `Early`, but each resumed stream has no event.
@@ -57,6 +69,41 @@ pub(crate) async fn endpoint(scenario: &str, way: Way) -> Endpoint {
     Endpoint { url, requests, task }
 }
 
+fn json_header() -> String {
+    "content-type: application/json\r\n".to_owned()
+}
+
+/// The body of a refusal that the SDKs send for an unknown session.
+fn no_session() -> String {
+    r#"{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}"#.to_owned()
+}
+
+/// The answer of a tool that repeats the headers of its request, each tool in another form.
+fn repeated(head: &str, body: &str) -> String {
+    let request: Value = serde_json::from_str(body).unwrap();
+    let content = json!([{"type": "text", "text": format!("rejected: {head}")}]);
+    let mut answer = json!({"jsonrpc": "2.0", "id": request["id"]});
+    match request["params"]["name"].as_str().unwrap() {
+        "silent" => answer = json!({"id": null, "error": {"code": -32001, "message": content[0]["text"]}}),
+        "refuse" => answer["error"] = json!({"code": -32001, "message": content[0]["text"]}),
+        "report" => answer["result"] = json!({"content": content, "isError": true}),
+        _ => answer["result"] = json!({"content": content}),
+    }
+    answer.to_string()
+}
+
+/// Sends many pings, and then a change of the tools. Each is a chunk of its own.
+async fn ping(mut stream: TcpStream) {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n".to_owned();
+    let pings = (0..100).map(|id| format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n\n"));
+    let changed = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n".to_owned();
+    for text in std::iter::once(head).chain(pings).chain([changed]) {
+        let _ = stream.write_all(text.as_bytes()).await;
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    std::future::pending().await
+}
+
 async fn answer(
     mut stream: TcpStream,
     server: Arc<Mutex<Hostile>>,
@@ -77,14 +124,36 @@ async fn answer(
         }
     };
     seen.lock().await.push(format!("{head}\n\n{body}"));
+    match way {
+        Way::Pings if head.starts_with("get ") => return ping(stream).await,
+        Way::Pings if body.contains(r#""result":{}"#) => return std::future::pending().await,
+        _ => {}
+    }
     let elsewhere = format!("location: http://127.0.0.1:1/{CANARY}\r\n");
     let is_of_account = head.contains("authorization: bearer account-");
+    let is_first = is_of_account && {
+        let seen = seen.lock().await;
+        seen.iter().filter(|one| one.contains("bearer account-") && one.contains("\"initialize\"")).count() < 2
+    };
     let (status, kind, body) = match way {
+        Way::StaleAccounts if is_first && body.contains("\"tools/call\"") => {
+            ("400 Bad Request", json_header(), no_session())
+        }
         Way::RedirectsAccounts if is_of_account => ("307 Temporary Redirect", elsewhere, String::new()),
+        Way::RefusesAccounts(method, status) if is_of_account && body.contains(&format!("\"{method}\"")) => {
+            (status, json_header(), no_session())
+        }
+        Way::Repeats if body.contains("\"tools/call\"") => {
+            let status = if body.contains("\"silent\"") { "400 Bad Request" } else { "200 OK" };
+            (status, json_header(), repeated(&head, &body))
+        }
         Way::Redirect => ("307 Temporary Redirect", elsewhere, String::new()),
         Way::Broken => ("500 Internal Server Error", String::new(), CANARY.to_owned()),
         Way::Html => ("200 OK", "content-type: text/html\r\n".to_owned(), "<h1>hello</h1>".to_owned()),
         Way::Silent => return std::future::pending().await,
+        Way::Refuses(method, status) if body.contains(&format!("\"{method}\"")) => {
+            (status, json_header(), no_session())
+        }
         _ if head.starts_with("get ") => {
             let again = seen.lock().await.iter().filter(|request| request.contains("last-event-id: ")).count();
             let events = "content-type: text/event-stream\r\n".to_owned();
@@ -122,7 +191,7 @@ async fn answer(
                     let events = events.concat();
                     ("200 OK", "content-type: text/event-stream\r\n".to_owned(), format!(": hello\n\n{events}"))
                 }
-                lines => ("200 OK", "content-type: application/json\r\n".to_owned(), lines[0].clone()),
+                lines => ("200 OK", json_header(), lines[0].clone()),
             }
         }
     };
@@ -188,6 +257,7 @@ async fn a_url_that_is_not_a_server_is_down() {
         (Way::Redirect, "redirects are not followed"),
         (Way::Broken, "HTTP 500"),
         (Way::Html, "cannot be read"),
+        (Way::Refuses("initialize", "404 Not Found"), "HTTP 404: Session not found"),
         (Way::Silent, "did not answer in time"),
     ] {
         let endpoint = endpoint("well-behaved", way).await;
@@ -248,4 +318,26 @@ async fn a_stream_that_ends_early_is_taken_up_again() {
         );
         servers.shutdown().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_takes_no_answer_gets_few() {
+    let begun = Instant::now();
+    let endpoint = endpoint("well-behaved", Way::Pings).await;
+    let servers = ToolSource::connect([source(&endpoint)]).await.unwrap();
+    let answers = loop {
+        let requests = endpoint.requests.lock().await.clone();
+        let count = |part: &str| requests.iter().filter(|request| request.contains(part)).count();
+        let answers = count(r#""result":{}"#);
+        // The second list follows the last ping.
+        if answers > 0 && count("\"tools/list\"") > 1 {
+            break answers;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    // The client gives up an answer after five seconds and sends another one in its place.
+    let rounds = usize::try_from(begun.elapsed().as_secs() / 5).unwrap() + 1;
+    assert!(answers <= 16 * rounds, "{answers} in {rounds} rounds");
+    echoes(&servers).await;
+    servers.shutdown().await;
 }

@@ -58,6 +58,13 @@ async fn bad_definitions_are_kept_out_and_the_good_tool_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_is_null_is_empty() {
+    let servers = connect("null-tools").await;
+    assert!(servers.tools().is_empty() && servers.notes().is_empty(), "{:?}", servers.notes());
+    servers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_list_has_an_end() {
     for (scenario, note) in [
         ("endless-cursor", "more than 100 pages"),

@@ -71,6 +71,7 @@ async fn a_task_is_awaited_to_whatever_end_it_has() {
         ("given_up", Outcome::OutcomeUnknown, Outcome::Cancelled, false),
         ("changed", Outcome::OutcomeUnknown, Outcome::Cancelled, true),
         ("asks", Outcome::OutcomeUnknown, Outcome::Cancelled, true),
+        ("asked", Outcome::OutcomeUnknown, Outcome::Cancelled, false),
         ("large", Outcome::ResultTooLarge, Outcome::ResultTooLarge, true),
         ("garbage", Outcome::OutputInvalid, Outcome::OutputInvalid, true),
         ("forgotten", Outcome::OutcomeUnknown, Outcome::Cancelled, true),
@@ -91,6 +92,27 @@ async fn a_task_is_awaited_to_whatever_end_it_has() {
     }
     endless(|| server("s", "tasks"), "", Outcome::OutcomeUnknown).await;
     endless(|| server("s", "tasks"), READ_ONLY, Outcome::Timeout).await;
+}
+
+/// The effect may exist before the poll that fails, so the same call does not start again by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_poll_says_nothing_about_the_effect() {
+    for status in ["404 Not Found", "400 Bad Request", "307 Temporary Redirect"] {
+        let endpoint = endpoint("tasks", Way::Refuses("tasks/get", status)).await;
+        for (more, outcome, calls) in [("", Outcome::OutcomeUnknown, 1), (READ_ONLY, Outcome::Cancelled, 2)] {
+            endpoint.requests.lock().await.clear();
+            let servers = ToolSource::connect([source(&endpoint)]).await.unwrap();
+            let run = run_of(&servers, &["mcp__s__done"], more);
+            let first = call(&run, "mcp__s__done", "{}").await;
+            assert_eq!(first.outcome(), outcome, "{status}: {:?}", first.detail());
+            let why = first.detail().unwrap_or_default();
+            assert!(why.contains("could not be polled") && why.contains(&status[..3]), "{why}");
+            let _ = call(&run, "mcp__s__done", "{}").await;
+            let requests = endpoint.requests.lock().await.clone();
+            assert_eq!(requests.iter().filter(|request| request.contains("\"tools/call\"")).count(), calls, "{status}");
+            servers.shutdown().await;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! [`Hidden`]: the secrets of a request, which are masked in errors.
+//! [`Hidden`]: the secrets of a request, which are masked in errors. MCP servers use it, too.
 
 use reqwest::Url;
 
@@ -14,40 +14,43 @@ const PIECE: usize = 8;
 
 /// The secrets that the application set: the key, the values of headers, and those in the base URL. Some servers repeat
 /// them in their errors.
-pub(super) struct Hidden(Vec<(Secret<String>, &'static str)>);
+#[derive(Default)]
+pub(crate) struct Hidden(Vec<(Secret<String>, &'static str)>);
 
 impl Hidden {
     pub(super) fn of(settings: &Settings, url: &Url) -> Self {
-        let mut hidden = Vec::new();
-        let mut hide = |text: &str, word| {
-            // A server may repeat only the token of `Bearer ..`, and may escape it as JSON.
-            let pieces = text.split([' ', ';', ',', '=', ':']).filter(|piece| piece.len() >= PIECE);
-            for text in [text].into_iter().chain(pieces).filter(|text| text.len() >= SHORTEST) {
-                let quoted = serde_json::to_string(text).unwrap_or_default();
-                let escaped = quoted.trim_matches('"');
-                for text in [text, escaped] {
-                    hidden.push((Secret::new(text.to_owned()), word));
-                }
-            }
-        };
+        let mut hidden = Self::default();
         if let Some(key) = &settings.key {
-            hide(key.expose(), "[key]");
+            hidden.hide(key.expose(), "[key]");
         }
         for (_, value) in &settings.headers {
-            hide(value.expose(), "[header]");
+            hidden.hide(value.expose(), "[header]");
         }
-        url.query_pairs().for_each(|(_, value)| hide(&value, "[url]"));
+        url.query_pairs().for_each(|(_, value)| hidden.hide(&value, "[url]"));
         let raw = url.query().into_iter().flat_map(|query| query.split('&')).filter_map(|pair| pair.split_once('='));
-        raw.for_each(|(_, value)| hide(value, "[url]"));
-        [url.username(), url.password().unwrap_or_default()].into_iter().for_each(|text| hide(text, "[url]"));
+        raw.for_each(|(_, value)| hidden.hide(value, "[url]"));
+        [url.username(), url.password().unwrap_or_default()].into_iter().for_each(|text| hidden.hide(text, "[url]"));
+        hidden
+    }
+
+    /// Adds a secret and its longer parts, which the word replaces.
+    pub(crate) fn hide(&mut self, text: &str, word: &'static str) {
+        // A server may repeat only the token of `Bearer ..`, and may escape it as JSON.
+        let pieces = text.split([' ', ';', ',', '=', ':']).filter(|piece| piece.len() >= PIECE);
+        for text in [text].into_iter().chain(pieces).filter(|text| text.len() >= SHORTEST) {
+            let quoted = serde_json::to_string(text).unwrap_or_default();
+            let escaped = quoted.trim_matches('"');
+            for text in [text, escaped] {
+                self.0.push((Secret::new(text.to_owned()), word));
+            }
+        }
         // The longest first, so that no rest of a longer one remains.
-        hidden.sort_by_key(|(text, _)| std::cmp::Reverse(text.expose().len()));
-        hidden.dedup_by(|one, other| one.0.expose() == other.0.expose());
-        Self(hidden)
+        self.0.sort_by_key(|(text, _)| std::cmp::Reverse(text.expose().len()));
+        self.0.dedup_by(|one, other| one.0.expose() == other.0.expose());
     }
 
     /// Returns the text with the secrets masked. A string that was cut may end within a secret.
-    pub(super) fn mask(&self, mut text: String) -> String {
+    pub(crate) fn mask(&self, mut text: String) -> String {
         for (secret, word) in &self.0 {
             let secret = secret.expose().as_str();
             if text.contains(secret) {

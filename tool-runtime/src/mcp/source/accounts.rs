@@ -54,6 +54,11 @@ impl Accounts {
         self.open().retain(|(of, _)| *of != hash);
     }
 
+    /// Removes this connection, and none that another call has opened with the token meanwhile.
+    pub(super) fn discard(&self, connection: &Arc<Connection>) {
+        self.open().retain(|(_, known)| !Arc::ptr_eq(known, connection));
+    }
+
     /// Closes all connections gracefully.
     pub(super) async fn shutdown(&self) {
         let open = std::mem::take(&mut *self.open());

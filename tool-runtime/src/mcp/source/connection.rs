@@ -106,7 +106,7 @@ impl Connection {
                 Ok(())
             }
             // A server of the revision without a handshake rejects the unknown request.
-            Err(first @ (RequestError::Refused { .. } | RequestError::Status(400 | 405 | 422))) => {
+            Err(first @ (RequestError::Refused { .. } | RequestError::Status(400 | 405 | 422, _))) => {
                 match self.discover().await {
                     // The server rejects both requests; its first error names the cause.
                     Err(RequestError::Refused { .. }) if matches!(first, RequestError::Refused { .. }) => Err(first),
@@ -137,7 +137,7 @@ impl Connection {
                 }
                 self.discovered(&result)
             }
-            Err(RequestError::Refused { .. } | RequestError::Status(400 | 404 | 405 | 422)) => {
+            Err(RequestError::Refused { .. } | RequestError::Status(400 | 404 | 405 | 422, _)) => {
                 let text = message::notification("notifications/initialized", &json!({}));
                 match &self.wire {
                     Wire::Stdio(stdio) => stdio.notify(text),

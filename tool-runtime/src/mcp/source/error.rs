@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Why a request has no result. The text is for operators and contains no text of the server, except the message of
-/// [`Refused`](Self::Refused), which is not displayed.
+/// Why a request has no result. The text is for operators and contains no text of the server; its message is separate
+/// ([`message`](Self::message)), so that it is masked before it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RequestError {
     /// The process could not be started, or the address could not be reached: nothing was sent.
@@ -24,10 +24,14 @@ pub(super) enum RequestError {
     Refused { code: i64, message: String },
     /// HTTP 401: the server rejected the credentials, or requires some.
     Unauthorized,
-    /// An HTTP status other than 200, 202 and 401.
-    Status(u16),
+    /// An HTTP status other than 200, 202 and 401, with the bounded message of a JSON-RPC error in its body.
+    Status(u16, Option<String>),
     /// The server violated the protocol.
     Protocol(&'static str),
+    /// The connection of an account could not be opened: the call was not sent.
+    Account(Box<RequestError>),
+    /// A poll of a call's task failed. The failure concerns the poll; the call may already have had its effect.
+    Poll(Box<RequestError>),
 }
 
 impl RequestError {
@@ -40,8 +44,30 @@ impl RequestError {
                 | Self::NoHandshake
                 | Self::Refused { .. }
                 | Self::Unauthorized
-                | Self::Status(300..=499)
+                | Self::Status(300..=499, _)
+                | Self::Account(_)
         )
+    }
+
+    /// Returns the server's own message; `None` if it gave none.
+    pub(super) fn message(&self) -> Option<&str> {
+        let message = match self {
+            Self::Refused { message, .. } => message,
+            Self::Status(_, message) => message.as_deref()?,
+            Self::Account(failure) | Self::Poll(failure) => return failure.message(),
+            _ => return None,
+        };
+        (!message.is_empty()).then_some(message)
+    }
+
+    /// Whether the session may be gone at the server. Many servers do not answer HTTP 404 for an unknown session, as
+    /// the protocol demands, but another status.
+    pub(super) fn is_of_session(&self) -> bool {
+        match self {
+            Self::Closed | Self::Unreadable | Self::Status(400..=499, _) => true,
+            Self::Poll(failure) => failure.is_of_session(),
+            _ => false,
+        }
     }
 }
 
@@ -59,11 +85,13 @@ impl fmt::Display for RequestError {
             Self::Unreadable => f.write_str("the server sent an answer that cannot be read"),
             Self::Refused { code, .. } => write!(f, "the server refused the request with the code {code}"),
             Self::Unauthorized => f.write_str("the server requires credentials, or refused them (HTTP 401)"),
-            Self::Status(status @ 300..=399) => {
+            Self::Status(status @ 300..=399, _) => {
                 write!(f, "the server redirects (HTTP {status}), and redirects are not followed: correct the URL")
             }
-            Self::Status(status) => write!(f, "the server answered with HTTP {status}"),
+            Self::Status(status, _) => write!(f, "the server answered with HTTP {status}"),
             Self::Protocol(what) => f.write_str(what),
+            Self::Account(failure) => write!(f, "the connection of the account did not open: {failure}"),
+            Self::Poll(failure) => write!(f, "the task of the call could not be polled: {failure}"),
         }
     }
 }

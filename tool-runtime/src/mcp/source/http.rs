@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, Url};
+use tokio::sync::Semaphore;
 
 use crate::agent::http::http_client;
 use crate::capability::Secret;
@@ -22,6 +23,9 @@ use resume::StreamEnd;
 
 /// How long a notification may take.
 const NOTIFY: Duration = Duration::from_secs(5);
+
+/// How many answers to requests of the server may be under way. A server that does not take them gets no more.
+const MAX_ANSWERS: usize = 16;
 
 /// The longest id of a session, in bytes.
 const MAX_SESSION_BYTES: usize = 1024;
@@ -51,6 +55,8 @@ struct Inner {
     token: Option<HeaderValue>,
     max: usize,
     session: Mutex<Session>,
+    /// One permit for each answer to a request of the server.
+    answers: Arc<Semaphore>,
     hints: Arc<Hints>,
 }
 
@@ -89,8 +95,8 @@ impl Http {
             own.insert(key, value);
         }
         let client = http_client(&[])?.connect_timeout(connect).build().map_err(|error| error.to_string())?;
-        let session = Mutex::default();
-        Ok(Self(Arc::new(Inner { client, url, headers: own, token: None, max, session, hints })))
+        let (session, answers) = (Mutex::default(), Arc::new(Semaphore::new(MAX_ANSWERS)));
+        Ok(Self(Arc::new(Inner { client, url, headers: own, token: None, max, session, answers, hints })))
     }
 
     /// Returns the same server with the token of an account and its own session.
@@ -106,6 +112,7 @@ impl Http {
             token: Some(value),
             max: *max,
             session: Mutex::default(),
+            answers: Arc::new(Semaphore::new(MAX_ANSWERS)),
             hints: Arc::clone(hints),
         })))
     }
@@ -175,10 +182,10 @@ impl Http {
             return match message::read(&body) {
                 Some(Incoming::Answer(answered, result)) if answered == id => result,
                 _ if status == 200 => Err(RequestError::Unreadable),
-                _ => Err(RequestError::Status(status)),
+                _ => Err(RequestError::Status(status, message::reason(&body))),
             };
         }
-        Err(if status == 200 { RequestError::Unreadable } else { RequestError::Status(status) })
+        Err(if status == 200 { RequestError::Unreadable } else { RequestError::Status(status, None) })
     }
 
     async fn body(&self, response: &mut Response) -> Result<String, RequestError> {
@@ -219,7 +226,7 @@ impl Http {
                 return found.unwrap_or(Err(RequestError::Closed)).map(Some);
             }
             place.is_now(&events);
-            asked.drain(..).for_each(|(id, is_ping)| self.notify(message::answer(&id, is_ping)));
+            asked.drain(..).for_each(|(id, is_ping)| self.reply(message::answer(&id, is_ping)));
         }
         Ok(None)
     }
@@ -227,11 +234,25 @@ impl Http {
     /// Sends a message that has no answer, and waits until the server has received it.
     pub(super) async fn tell(&self, text: String) -> Result<(), RequestError> {
         let response = self.post(text).timeout(NOTIFY).send().await.map_err(|_| RequestError::Closed)?;
-        if response.status().is_success() { Ok(()) } else { Err(RequestError::Status(response.status().as_u16())) }
+        if response.status().is_success() {
+            Ok(())
+        } else {
+            Err(RequestError::Status(response.status().as_u16(), None))
+        }
+    }
+
+    /// Answers a request of the server in a separate task, unless too many answers are under way.
+    fn reply(&self, text: String) {
+        let Ok(permit) = Arc::clone(&self.0.answers).try_acquire_owned() else { return };
+        let request = self.post(text).timeout(NOTIFY);
+        tokio::spawn(async move {
+            let _ = request.send().await;
+            drop(permit);
+        });
     }
 
     /// Sends a message that has no answer, in a separate task.
-    pub(super) fn notify(&self, text: String) {
+    fn notify(&self, text: String) {
         let request = self.post(text).timeout(NOTIFY);
         tokio::spawn(async move {
             // A lost notification has no consequence here.

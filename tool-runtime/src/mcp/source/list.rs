@@ -95,7 +95,7 @@ fn read(text: &str) -> Option<Page<'_>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Raw<'a> {
-        #[serde(borrow)]
+        #[serde(borrow, deserialize_with = "message::list")]
         tools: Vec<&'a RawValue>,
         #[serde(borrow)]
         next_cursor: Option<&'a RawValue>,

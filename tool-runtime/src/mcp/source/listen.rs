@@ -87,7 +87,7 @@ async fn listen(connection: Arc<Connection>, hints: Arc<Hints>, settled: oneshot
 const fn is_final(ended: &Result<Box<str>, RequestError>) -> bool {
     match ended {
         Err(RequestError::Refused { code, .. }) => *code == METHOD_NOT_FOUND,
-        Err(RequestError::Status(status)) => matches!(*status, 300..=428 | 430..=499),
+        Err(RequestError::Status(status, _)) => matches!(*status, 300..=428 | 430..=499),
         Err(RequestError::Unauthorized) => true,
         _ => false,
     }

@@ -1,6 +1,6 @@
 //! JSON-RPC messages: writes requests, and reads the envelope of a line or an event without parsing its contents.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -118,6 +118,15 @@ fn read_notification(method: &str, params: &str) -> Notification {
     }
 }
 
+/// Returns the message of a JSON-RPC error, for any request or none: some servers write `"id":null`.
+pub(super) fn reason(text: &str) -> Option<String> {
+    let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
+    match refused(envelope.error?.get()) {
+        RequestError::Refused { message, .. } => Some(message),
+        _ => None,
+    }
+}
+
 /// Reads a JSON-RPC error.
 pub(super) fn refused(error: &str) -> RequestError {
     #[derive(Deserialize)]
@@ -129,6 +138,11 @@ pub(super) fn refused(error: &str) -> RequestError {
     let Ok(refusal) = serde_json::from_str::<JsonRpcError<'_>>(error) else { return RequestError::Unreadable };
     let message = refusal.message.and_then(|text| string(text.get())).unwrap_or_default();
     RequestError::Refused { code: refusal.code, message: sentence(&message, MAX_ERROR_BYTES) }
+}
+
+/// Reads a list, or `null` as an empty one: servers in Go write an empty list so.
+pub(super) fn list<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<&'de RawValue>, D::Error> {
+    Ok(Option::deserialize(input)?.unwrap_or_default())
 }
 
 /// Returns the value of a JSON string; `None` for other JSON.

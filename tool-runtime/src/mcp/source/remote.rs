@@ -11,7 +11,7 @@ use crate::capability::Secret;
 use crate::component::WithMedia;
 use crate::error::{ErrorKind, ToolError};
 use crate::mcp::source::error::RequestError;
-use crate::mcp::source::result;
+use crate::mcp::source::result::{self, Secrets};
 use crate::mcp::source::server::{Need, Server};
 use crate::mcp::source::state::ServerState;
 use crate::mcp::source::tasks;
@@ -61,10 +61,11 @@ impl Remote {
             None => tasks::call(&connection, &self.raw, arguments, self.server.state.limits.call).await,
             Some(token) => self.on_account(arguments, token).await,
         };
+        let secrets = Secrets::of(&self.server.state.reach, token);
         match answered {
-            Ok(text) => result::read(&text, self.is_structured),
+            Ok(text) => result::read(&text, self.is_structured, &secrets),
             Err(RequestError::Unauthorized) => Err(self.unauthorized(token)),
-            Err(failure) => Err(result::failed(&failure)),
+            Err(failure) => Err(result::failed(&failure, &secrets)),
         }
     }
 
@@ -72,8 +73,17 @@ impl Remote {
     async fn on_account(&self, arguments: &Value, token: &Secret<String>) -> Result<Box<str>, RequestError> {
         let ServerState { http, limits, accounts, .. } = &*self.server.state;
         let Some(http) = http else { return Err(RequestError::NotSent("the URL cannot be used".to_owned())) };
-        let connection = accounts.of(http, limits, token).await?;
-        tasks::call(&connection, &self.raw, arguments, limits.call).await
+        // Whatever ended the handshake, the call itself was not sent.
+        let connection = accounts.of(http, limits, token).await.map_err(|failure| match failure {
+            RequestError::Unauthorized => failure,
+            failure => RequestError::Account(Box::new(failure)),
+        })?;
+        let answered = tasks::call(&connection, &self.raw, arguments, limits.call).await;
+        // The next call opens another session. This one is not repeated.
+        if answered.as_ref().is_err_and(RequestError::is_of_session) {
+            accounts.discard(&connection);
+        }
+        answered
     }
 
     /// Returns the error for rejected credentials, and whose they are. The call had no effect.

@@ -4,9 +4,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::agent::http::Hidden;
+use crate::capability::Secret;
 use crate::component::WithMedia;
 use crate::error::{ErrorKind, ToolError};
 use crate::json::{self, Limits};
+use crate::mcp::source::config::Reach;
+use crate::mcp::source::error::RequestError;
+use crate::mcp::source::message;
 use crate::media::Media;
 use crate::text::{cut, strip_invisible};
 
@@ -16,10 +21,50 @@ const MAX_BLOCKS: usize = 256;
 /// The longest error text of a server, in bytes.
 const MAX_ERROR_BYTES: usize = 4096;
 
+/// The shortest token that is masked in results, in bytes. A shorter one would match inside ordinary text.
+const SHORTEST_TOKEN: usize = 8;
+
+/// The secrets of a call, which a server may repeat in its answer.
+pub(super) struct Secrets<'a> {
+    /// The values of the configured headers, the token, and their parts. Errors contain none of them.
+    all: Hidden,
+    /// The token of the account. Results do not contain it, but may contain the value of a header, such as a name.
+    token: Option<&'a str>,
+}
+
+impl<'a> Secrets<'a> {
+    pub(super) fn of(reach: &Reach, token: Option<&'a Secret<String>>) -> Self {
+        let (token, mut all) = (token.map(|token| token.expose().as_str()), Hidden::default());
+        token.into_iter().for_each(|token| all.hide(token, "[token]"));
+        if let Reach::Url { headers, .. } = reach {
+            headers.iter().for_each(|(_, value)| all.hide(value.expose(), "[header]"));
+        }
+        Self { all, token: token.filter(|token| token.len() >= SHORTEST_TOKEN) }
+    }
+
+    /// Returns an error of the server with its secrets masked. It may have been cut within one.
+    pub(super) fn masked(&self, error: &str) -> String {
+        // The removal comes first, because removed characters can have split a secret.
+        let plain = plain(error);
+        match plain.strip_suffix("..") {
+            Some(begun) => format!("{}..", self.all.mask(begun.to_owned())),
+            None => self.all.mask(plain),
+        }
+    }
+
+    /// Returns the value of a result without the token.
+    fn without_token(&self, value: Value) -> Value {
+        match self.token {
+            Some(token) => with_strings(value, &|text| text.replace(token, "[token]")),
+            None => value,
+        }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Raw<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "message::list")]
     content: Vec<&'a RawValue>,
     #[serde(borrow)]
     structured_content: Option<&'a RawValue>,
@@ -59,7 +104,7 @@ pub(super) fn plain_schema() -> Value {
 /// Reads a result. With `is_structured` its value is `structuredContent`, which the schema of the tool describes.
 /// Otherwise the value is `{text, resources}` of the blocks. If no block can be read, `structuredContent` is added to
 /// `text` as JSON.
-pub(super) fn read(text: &str, is_structured: bool) -> Result<WithMedia<Value>, ToolError> {
+pub(super) fn read(text: &str, is_structured: bool, secrets: &Secrets<'_>) -> Result<WithMedia<Value>, ToolError> {
     let invalid = |why: &str| ToolError::of_source(ErrorKind::Invalid, why);
     let raw: Raw<'_> =
         serde_json::from_str(text).map_err(|_| invalid("the response is not a result of `tools/call`"))?;
@@ -83,13 +128,13 @@ pub(super) fn read(text: &str, is_structured: bool) -> Result<WithMedia<Value>, 
         blocks.leave_out("the other blocks of the result, which are too many");
     }
     if raw.is_error == Some(true) {
-        let text = blocks.text.join("\n");
+        let text = secrets.masked(&blocks.text.join("\n"));
         let reported = ToolError::of_source(ErrorKind::Reported, cut(&text, MAX_ERROR_BYTES));
         return Err(reported.with_code("server_reported"));
     }
     let structured = raw.structured_content.map(|value| {
         json::parse_value(value.get(), &Limits::UNBOUNDED)
-            .map(|tree| plain_value(tree.to_value()))
+            .map(|tree| with_strings(tree.to_value(), &plain))
             .map_err(|_| invalid("`structuredContent` cannot be read"))
     });
     let structured = structured.transpose()?;
@@ -98,6 +143,7 @@ pub(super) fn read(text: &str, is_structured: bool) -> Result<WithMedia<Value>, 
         (true, None) => return Err(invalid("`structuredContent` is missing")),
         (false, structured) => blocks.value(structured).ok_or_else(|| invalid("nothing of the result can be read"))?,
     };
+    let value = secrets.without_token(value);
     Ok(blocks.media.into_iter().fold(WithMedia::new(value), WithMedia::media))
 }
 
@@ -177,30 +223,35 @@ pub(super) fn plain(text: &str) -> String {
     strip_invisible(text, |one| matches!(one, '\n' | '\t' | '\r'))
 }
 
-/// Applies [`plain`] to every string and every key of a value.
-fn plain_value(value: Value) -> Value {
+/// Applies a function to every string and every key of a value.
+fn with_strings(value: Value, change: &impl Fn(&str) -> String) -> Value {
     match value {
-        Value::String(text) => plain(&text).into(),
-        Value::Array(items) => items.into_iter().map(plain_value).collect(),
-        Value::Object(members) => members.into_iter().map(|(key, value)| (plain(&key), plain_value(value))).collect(),
+        Value::String(text) => change(&text).into(),
+        Value::Array(items) => items.into_iter().map(|item| with_strings(item, change)).collect(),
+        Value::Object(members) => {
+            members.into_iter().map(|(key, value)| (change(&key), with_strings(value, change))).collect()
+        }
         other => other,
     }
 }
 
 /// Returns the tool error for a request that has no result.
-pub(super) fn failed(failure: &super::error::RequestError) -> ToolError {
-    use super::error::RequestError;
+pub(super) fn failed(failure: &RequestError, secrets: &Secrets<'_>) -> ToolError {
+    let detail = || match failure.message() {
+        Some(message) => format!("{failure}: {}", secrets.masked(message)),
+        None => failure.to_string(),
+    };
     match failure {
         RequestError::Refused { message, .. } => {
-            ToolError::of_source(ErrorKind::Reported, message.clone()).with_code("server_refused")
+            ToolError::of_source(ErrorKind::Reported, secrets.masked(message)).with_code("server_refused")
         }
         RequestError::TooLarge => ToolError::of_source(ErrorKind::TooLarge, failure.to_string()),
         RequestError::Unreadable => ToolError::of_source(ErrorKind::Invalid, failure.to_string()),
         RequestError::Timeout => ToolError::of_source(ErrorKind::TimedOut, failure.to_string()),
         failure if failure.had_no_effect() => {
-            ToolError::of_source(ErrorKind::Tool, failure.to_string()).with_code("server_unavailable")
+            ToolError::of_source(ErrorKind::Tool, detail()).with_code("server_unavailable")
         }
-        failure => ToolError::of_source(ErrorKind::Lost, failure.to_string()),
+        _ => ToolError::of_source(ErrorKind::Lost, detail()),
     }
 }
 
@@ -214,14 +265,31 @@ mod tests {
         let resource = json!({"type": "resource_link", "uri": hidden, "name": hidden, "mimeType": hidden});
         let embedded = json!({"type": "resource", "resource": {"uri": hidden, "text": hidden}});
         let text = json!({"type": "text", "text": hidden});
-        let read = |raw: &Value, is_structured| read(&raw.to_string(), is_structured).unwrap().into_parts().0;
+        let reach = Reach::Url { url: String::new(), headers: Vec::new(), connection: None };
+        let secrets = Secrets::of(&reach, None);
+        let read = |raw: &Value, is_structured| read(&raw.to_string(), is_structured, &secrets).unwrap().into_parts().0;
         let value = read(&json!({"content": [text, resource, embedded]}), false);
         let named = json!({"uri": "abcd\n", "name": "abcd\n", "mime_type": "abcd\n"});
         let embedded = json!({"uri": "abcd\n", "text": "abcd\n"});
         assert_eq!(value, json!({"text": "abcd\n", "resources": [named, embedded]}));
         let value = read(&json!({"structuredContent": {hidden: [hidden, {"x": hidden}]}}), true);
         assert_eq!(value, json!({"abcd\n": ["abcd\n", {"x": "abcd\n"}]}));
-        let failed = super::read(&json!({"content": [text], "isError": true}).to_string(), false).map(drop);
-        assert_eq!(failed.unwrap_err().detail(), "abcd\n");
+        let failed = super::read(&json!({"content": [text], "isError": true}).to_string(), false, &secrets);
+        assert_eq!(failed.map(drop).unwrap_err().detail(), "abcd\n");
+    }
+
+    /// The message of a refusal is bounded. For every cut, no part of a secret is left at the edge.
+    #[test]
+    fn an_error_repeats_no_secret_even_where_it_is_cut() {
+        let headers = vec![("authorization".to_owned(), Secret::new("Bearer key-0123456789".to_owned()))];
+        let reach = Reach::Url { url: String::new(), headers, connection: None };
+        let token = Secret::new("sk-abcdefghij".to_owned());
+        let secrets = Secrets::of(&reach, Some(&token));
+        for shift in 0..40 {
+            let text = format!("{}key-0123456789 sk-abcdefghij sk-abc\u{200b}defghij", " ".repeat(2010 + shift));
+            let refused = message::refused(&json!({"code": -1, "message": text}).to_string());
+            let detail = failed(&refused, &secrets).detail();
+            assert!(!detail.contains("key-") && !detail.contains("sk-a"), "{shift}: {}", detail.trim());
+        }
     }
 }

@@ -202,9 +202,9 @@ impl Task {
         if matches!(failure, RequestError::Closed | RequestError::NotMcp | RequestError::NoHandshake) {
             diagnostics.settled().await;
         }
-        let why = match failure {
-            RequestError::Refused { message, .. } => format!("{what}{failure}: {}", diagnostics.plain(message)),
-            failure => format!("{what}{failure}"),
+        let why = match failure.message() {
+            Some(message) => format!("{what}{failure}: {}", diagnostics.plain(message)),
+            None => format!("{what}{failure}"),
         };
         let stderr = diagnostics.lines().unwrap_or_default();
         tracing::warn!(server = &**id, why, stderr, "a server is down");

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::mcp::source::accounts::Accounts;
 use crate::mcp::source::config::{Limits, Reach};
 use crate::mcp::source::connection::Connection;
-use crate::mcp::source::definition::{Definition, Listed};
+use crate::mcp::source::definition::Listed;
 use crate::mcp::source::diagnostics::Diagnostics;
 use crate::mcp::source::error::RequestError;
 use crate::mcp::source::hints::Hints;
@@ -21,7 +21,8 @@ use crate::tool::Hash;
 /// How many definitions of one tool are remembered. A tool that changes more often is denied.
 const MAX_DEFINITIONS: usize = 16;
 
-/// How many tools' definitions are remembered; more than a list may have.
+/// How many tools' definitions are remembered; more than a list may have. Tools of earlier lists that never changed are
+/// forgotten first.
 const MAX_TOOLS: usize = 20_000;
 
 /// One server.
@@ -49,11 +50,24 @@ struct Known {
     /// Whether a list was ever read.
     is_listed: bool,
     by_name: HashMap<String, usize>,
-    histories: HashMap<String, History>,
+    histories: Histories,
     /// Why the server is down.
     down: Option<String>,
     /// Why its list was not read to the end.
     stopped: Option<String>,
+}
+
+/// The definitions that the tools had, by name.
+struct Histories {
+    by_name: HashMap<String, History>,
+    /// How many tools are remembered. A tool without a history is denied.
+    max: usize,
+}
+
+impl Default for Histories {
+    fn default() -> Self {
+        Self { by_name: HashMap::new(), max: MAX_TOOLS }
+    }
 }
 
 /// The definitions that a tool had.
@@ -126,24 +140,11 @@ impl ServerState {
         known.by_name.clear();
         known.tools = listing.tools.into_iter().map(Arc::new).collect();
         let tools = known.tools.clone();
-        let listed: Vec<_> =
-            tools.iter().enumerate().filter_map(|(at, one)| Some((at, one.admitted.as_ref().ok()?))).collect();
-        if known.histories.len() + listed.len() > MAX_TOOLS {
-            let now: BTreeSet<_> = listed.iter().map(|(_, definition)| &definition.name).collect();
-            known.histories.retain(|name, _| now.contains(name));
-        }
-        for (at, definition) in listed {
-            known.by_name.insert(definition.name.clone(), at);
-            let history = known
-                .histories
-                .entry(definition.name.clone())
-                .or_insert_with(|| History { now: definition.pin, left: BTreeSet::new() });
-            if history.now != definition.pin {
-                let before = std::mem::replace(&mut history.now, definition.pin);
-                history.left.insert(before);
-                tracing::warn!(server = &*self.id, tool = definition.name, published = %definition.pin,
-                    "the server changed the definition of a tool");
-            }
+        let admitted = tools.iter().enumerate().filter_map(|(at, one)| Some((at, one.admitted.as_ref().ok()?)));
+        known.by_name.extend(admitted.clone().map(|(at, definition)| (definition.name.clone(), at)));
+        let listed: Vec<_> = admitted.map(|(_, definition)| (definition.name.as_str(), definition.pin)).collect();
+        for (tool, published) in known.histories.add(&listed) {
+            tracing::warn!(server = &*self.id, tool, %published, "the server changed the definition of a tool");
         }
     }
 
@@ -153,22 +154,23 @@ impl ServerState {
         let known = self.read();
         let listed = known.by_name.get(name).and_then(|at| known.tools.get(*at))?;
         let definition = listed.admitted.as_ref().ok()?;
-        (!known.has_moved(definition)).then_some(definition.pin)
+        (!known.histories.have_moved(&definition.name, definition.pin)).then_some(definition.pin)
     }
 
     /// Forgets the earlier definitions of a tool. Returns whether the server lists the tool.
     pub(super) fn review(&self, name: &str) -> bool {
         let mut known = self.write();
-        if let Some(history) = known.histories.get_mut(name) {
-            history.left.clear();
-        }
-        known.by_name.contains_key(name)
+        let listed = known.by_name.get(name).and_then(|at| known.tools.get(*at)).map(Arc::clone);
+        let pin = listed.and_then(|listed| Some(listed.admitted.as_ref().ok()?.pin));
+        known.histories.review(name, pin);
+        pin.is_some()
     }
 
     /// Returns all tools that the server lists, each with whether it changed back and forth.
     pub(super) fn tools(&self) -> Vec<(Arc<Listed>, bool)> {
         let known = self.read();
-        let moved = |one: &Listed| one.admitted.as_ref().is_ok_and(|definition| known.has_moved(definition));
+        let moved =
+            |one: &Listed| one.admitted.as_ref().is_ok_and(|one| known.histories.have_moved(&one.name, one.pin));
         known.tools.iter().map(|one| (Arc::clone(one), moved(one))).collect()
     }
 
@@ -189,10 +191,95 @@ impl ServerState {
     }
 }
 
-impl Known {
-    fn has_moved(&self, definition: &Definition) -> bool {
-        self.histories
-            .get(&definition.name)
-            .is_some_and(|history| history.left.contains(&definition.pin) || history.left.len() >= MAX_DEFINITIONS)
+impl Histories {
+    /// Adds the definitions of a list. Returns those that replace another one.
+    fn add<'a>(&mut self, listed: &[(&'a str, Hash)]) -> Vec<(&'a str, Hash)> {
+        if self.by_name.len() + listed.len() > self.max {
+            let now: BTreeSet<_> = listed.iter().map(|(name, _)| *name).collect();
+            // The history of a changed tool stays: a server could otherwise list other tools until it is dropped.
+            self.by_name.retain(|name, history| now.contains(name.as_str()) || !history.left.is_empty());
+        }
+        let mut changed = Vec::new();
+        for (name, pin) in listed {
+            if self.by_name.len() >= self.max && !self.by_name.contains_key(*name) {
+                continue;
+            }
+            let history = self.by_name.entry((*name).to_owned()).or_insert_with(|| History::new(*pin));
+            if history.now != *pin {
+                let before = std::mem::replace(&mut history.now, *pin);
+                if history.left.len() < MAX_DEFINITIONS {
+                    history.left.insert(before);
+                }
+                changed.push((*name, *pin));
+            }
+        }
+        changed
+    }
+
+    /// Whether a tool with this definition changed back and forth, or too often to tell.
+    fn have_moved(&self, name: &str, pin: Hash) -> bool {
+        let history = self.by_name.get(name);
+        history.is_none_or(|history| history.left.contains(&pin) || history.left.len() >= MAX_DEFINITIONS)
+    }
+
+    /// Forgets the earlier definitions of a tool. A tool that is listed gets a history if there was no room for one.
+    fn review(&mut self, name: &str, pin: Option<Hash>) {
+        match (self.by_name.get_mut(name), pin) {
+            (Some(history), _) => history.left.clear(),
+            (None, Some(pin)) => {
+                self.by_name.insert(name.to_owned(), History::new(pin));
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+impl History {
+    const fn new(now: Hash) -> Self {
+        Self { now, left: BTreeSet::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_cannot_make_its_client_forget_that_a_tool_switched() {
+        let [a, b] = ["a", "b"].map(Hash::sha256);
+        let mut histories = Histories { max: 8, ..Histories::default() };
+        for pin in [a, b, a] {
+            histories.add(&[("pay", pin)]);
+        }
+        assert!(histories.have_moved("pay", a));
+        for round in 0..4 {
+            let names: Vec<_> = (0..6).map(|at| format!("tool_{round}_{at}")).collect();
+            histories.add(&names.iter().map(|name| (name.as_str(), a)).collect::<Vec<_>>());
+        }
+        histories.add(&[("pay", a)]);
+        assert!(histories.have_moved("pay", a) && histories.by_name.len() <= 8);
+        // Tools that switched leave no room. A tool without a history is denied until a person reviews it.
+        for at in 0..16 {
+            let name = format!("switched_{at}");
+            for pin in [a, b] {
+                histories.add(&[(&name, pin)]);
+            }
+        }
+        histories.add(&[("new", a)]);
+        assert!(histories.have_moved("new", a) && histories.have_moved("pay", a));
+        assert_eq!(histories.by_name.len(), 8);
+        histories.review("new", Some(a));
+        assert!(!histories.have_moved("new", a));
+    }
+
+    /// A tool that changes at each list costs no more memory than one that changed a few times.
+    #[test]
+    fn the_definitions_of_a_tool_are_bounded() {
+        let mut histories = Histories::default();
+        for at in 0..100 {
+            histories.add(&[("pay", Hash::sha256(at.to_string()))]);
+        }
+        assert_eq!(histories.by_name["pay"].left.len(), MAX_DEFINITIONS);
+        assert!(histories.have_moved("pay", Hash::sha256("99")));
     }
 }

@@ -74,6 +74,12 @@ fn created(answer: &str) -> Result<Option<(String, Duration)>, RequestError> {
     Ok(Some((id, status.interval())))
 }
 
+/// Whether the result of a task is the result of the call. One that cannot be read is reported as such later.
+fn is_complete(result: &str) -> bool {
+    let Ok(status) = serde_json::from_str::<TaskStatus<'_>>(result) else { return true };
+    status.result_type.is_none_or(|kind| kind.get() == "\"complete\"")
+}
+
 impl TaskStatus<'_> {
     fn id(&self) -> Option<String> {
         message::string(self.task_id?.get())
@@ -115,7 +121,7 @@ impl Task {
             let text = match self.connection.request("tasks/get", Some(&self.id), asked, left).await {
                 Ok(text) => text,
                 // A temporary failure of the server, which still has the task.
-                Err(RequestError::Status(429 | 500..=599) | RequestError::NotSent(_)) => continue,
+                Err(RequestError::Status(429 | 500..=599, _) | RequestError::NotSent(_)) => continue,
                 Err(RequestError::Unauthorized) => {
                     return Err(RequestError::Protocol(
                         "the server refused the credentials before the task of the call ended",
@@ -124,6 +130,7 @@ impl Task {
                 Err(RequestError::Refused { .. }) => {
                     return Err(RequestError::Protocol("the server no longer knows the task of the call"));
                 }
+                Err(failure) if failure.had_no_effect() => return Err(RequestError::Poll(Box::new(failure))),
                 Err(failure) => return Err(failure),
             };
             let status: TaskStatus<'_> = serde_json::from_str(&text).map_err(|_| RequestError::Unreadable)?;
@@ -134,7 +141,12 @@ impl Task {
                 Some("\"working\"") => wait = status.interval(),
                 Some("\"completed\"") => {
                     self.is_open = false;
-                    return status.result.map(|result| result.get().into()).ok_or(RequestError::Unreadable);
+                    let result = status.result.ok_or(RequestError::Unreadable)?.get();
+                    // In an answer to the call itself, another type means that the call is not done yet.
+                    if !is_complete(result) {
+                        return Err(RequestError::Protocol("the task of the call ended with a result of another type"));
+                    }
+                    return Ok(result.into());
                 }
                 Some("\"failed\"") => {
                     self.is_open = false;

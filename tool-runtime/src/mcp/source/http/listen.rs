@@ -19,11 +19,11 @@ impl Http {
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if status >= 300 {
-            return Err(RequestError::Status(status));
+            return Err(RequestError::Status(status, None));
         }
         if !kind.starts_with("text/event-stream") {
             // Servers without this stream should answer 405; some answer with another content type.
-            return Err(RequestError::Status(405));
+            return Err(RequestError::Status(405, None));
         }
         self.0.hints.notify(Notification::Acknowledged { subscription: Some(id), of_tools: true });
         self.stream(id, &mut response, &mut StreamEnd::default()).await?.ok_or(RequestError::Closed)
