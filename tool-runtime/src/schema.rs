@@ -18,6 +18,7 @@ mod generate;
 mod graph;
 mod hash;
 mod ids;
+mod inline;
 mod instance;
 mod lower;
 mod merge;
@@ -41,6 +42,7 @@ pub(crate) use hash::{definition_hash, pin};
 #[cfg(test)]
 pub(crate) use ids::is_placeholder;
 pub(crate) use ids::{IdArguments, Presence, TAKE, TAKE_OR_ASK, names_at, presence};
+pub(crate) use inline::inlined;
 pub(crate) use output::compile_output;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 use tests::provider::Turn;
 use tests::wire::{decode, result};
-use tool_runtime::wire::{Decoder, DisplayEvent, Format, ToolChoice};
+use tool_runtime::wire::{Decoded, Decoder, DisplayEvent, Format, ToolChoice};
 
 /// Decodes frames of Chat Completions, and compares the calls in short: `id|name|arguments|status|executable`, with `~`
 /// for a generated id.
@@ -442,4 +442,64 @@ fn arguments_that_the_gate_cannot_read_are_not_executable() {
             }
         }
     }
+}
+
+/// Pushes frames until the decoder is closed, and returns how many it took and the result.
+fn until_closed(format: Format, frames: impl Iterator<Item = Value>) -> (usize, Decoded) {
+    let mut decoder = format.decoder();
+    let taken = frames
+        .take_while(|frame| {
+            let is_open = !decoder.is_closed();
+            decoder.push_with(format!("data: {frame}\n\n").as_bytes(), |_| {});
+            is_open
+        })
+        .count();
+    (taken, decoder.finish())
+}
+
+#[test]
+fn a_turn_with_too_many_parts_fails_at_once() {
+    let start = json!({"type": "message_start", "message": {"id": "m"}});
+    let block = |at: i64| json!({"type": "content_block_start", "index": at, "content_block": {"type": "text"}});
+    let blocks = std::iter::once(start).chain((0..20_000).map(block));
+    let refusal =
+        |at: i64| json!({"type": "response.refusal.delta", "output_index": at, "content_index": 0, "delta": "no"});
+    let item = |at: i64| json!({"type": "response.output_item.added", "output_index": at, "item": {"type": "x"}});
+    let thought = |_| json!({"candidates": [{"content": {"parts": [{"text": "a", "thoughtSignature": "s"}]}}]});
+    for (taken, decoded) in [
+        until_closed(Format::Anthropic, blocks),
+        until_closed(Format::OpenAiResponses, (0..20_000).map(refusal)),
+        until_closed(Format::OpenAiResponses, (0..20_000).map(item)),
+        until_closed(Format::Gemini, (0..20_000).map(thought)),
+    ] {
+        assert_eq!(decoded.error.map(|error| error.code()), Some("limit_exceeded"));
+        assert!((8192..=8194).contains(&taken), "{taken}");
+    }
+}
+
+#[test]
+fn texts_that_are_replaced_again_and_again_fail_the_turn() {
+    let text = |kind: &str, at: i64, text: &str| {
+        let member = if kind == "done" { "text" } else { "delta" };
+        json!({"type": format!("response.output_text.{kind}"), "output_index": at, member: text})
+    };
+    let begin = [text("delta", 0, "a"), text("delta", 1, &"b".repeat(4 << 20))];
+    // Each replacement moves four megabytes.
+    let replaced = (0..1000).map(|at| text("done", 0, if at % 2 == 0 { "cc" } else { "d" }));
+    let (taken, decoded) = until_closed(Format::OpenAiResponses, begin.into_iter().chain(replaced));
+    assert_eq!(decoded.error.map(|error| error.code()), Some("limit_exceeded"));
+    assert!(taken < 100, "{taken}");
+    // A text that is repeated moves nothing.
+    let repeated = (0..1000).map(|_| text("done", 0, "a"));
+    let begin = [text("delta", 0, "a"), text("delta", 1, &"b".repeat(4 << 20))];
+    let (taken, _) = until_closed(Format::OpenAiResponses, begin.into_iter().chain(repeated));
+    assert_eq!(taken, 1002);
+}
+
+#[test]
+fn text_where_a_refusal_was_is_text() {
+    let event = |kind: &str| json!({"type": kind, "output_index": 0, "content_index": 0, "delta": "a"});
+    let frames = ["response.refusal.delta", "response.output_text.delta", "response.output_text.delta"].map(event);
+    let (_, decoded) = until_closed(Format::OpenAiResponses, frames.into_iter());
+    assert_eq!((decoded.text.as_str(), decoded.refusal.as_deref()), ("aa", Some("a")));
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::error::Problem;
 use crate::redact::shape::{alternatives, is_object, is_scalar, members, values};
 use crate::redact::suggestion::{nearest, through_arrays};
+use crate::text::sentence;
 
 /// A path of an allowlist that does not fit the schema, with what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +95,9 @@ fn step<'s>(places: &[&'s Value], segment: &str) -> Result<Vec<&'s Value>, Optio
         text |= is_scalar(schema) && schema.get("type").is_none_or(|ty| ty != "null");
     }
     if next.is_empty() {
+        if let Some(message) = places.iter().find_map(|schema| reference(schema)) {
+            return Err(Some(message));
+        }
         let object = places.iter().copied().find(|schema| is_object(schema));
         if let Some(message) = object.and_then(|schema| map_hint(schema, segment)) {
             return Err(Some(message));
@@ -113,11 +117,24 @@ fn map_hint(schema: &Value, segment: &str) -> Option<String> {
         .then(|| "names a key of a map; write `*` for its values".to_owned())
 }
 
+/// The message for a reference that was not written out.
+fn reference(schema: &Value) -> Option<String> {
+    let reference = ["$ref", "$dynamicRef", "$recursiveRef"].iter().find_map(|key| schema.get(*key)?.as_str())?;
+    Some(format!(
+        "goes through the reference `{}`, which leads back to itself or makes the schema too large; name fields outside \
+         of it",
+        sentence(reference, 64)
+    ))
+}
+
 /// A leaf is a scalar or an array of scalars, in every branch.
 fn leaf(places: &[&Value], prefix: &str) -> Result<(), String> {
     for schema in places {
         if schema.get("prefixItems").is_some() {
             return Err("names a tuple, whose items have no names; return a struct instead".into());
+        }
+        if let Some(message) = reference(schema) {
+            return Err(message);
         }
         if is_object(schema) {
             let mut fields: Vec<_> =

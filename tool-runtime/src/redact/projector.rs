@@ -17,6 +17,7 @@ use crate::redact::leaf::Leaf;
 use crate::redact::path::{self, PathProblem};
 use crate::redact::plan::{Member, Plan};
 use crate::redact::writer::{self, Writable, Written};
+use crate::schema;
 use crate::schema::validator::{Compiled, JsonSchemaValidator};
 
 thread_local! {
@@ -106,11 +107,14 @@ impl fmt::Display for ProjectError {
 impl std::error::Error for ProjectError {}
 
 impl Projector {
-    /// Compiles allowlists against the output schema, references inlined.
+    /// Compiles allowlists against the output schema. References inside it are followed, except those that lead back to
+    /// themselves.
     ///
     /// # Errors
     /// Every path that does not fit the schema, and a schema whose constraints cannot be checked.
     pub fn compile(allow: &[String], model: &[String], output_schema: &Value) -> Result<Self, Vec<PathProblem>> {
+        let inlined = schema::inlined(output_schema);
+        let output_schema = &*inlined;
         let problems: Vec<_> = allow
             .iter()
             .filter(|path| *path != ERROR)

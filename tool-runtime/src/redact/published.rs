@@ -4,12 +4,13 @@ use serde_json::{Map, Value, json};
 
 use crate::redact::Projector;
 use crate::redact::plan::{Member, Plan};
+use crate::schema;
 
 impl Projector {
     /// The schema of the values that everyone may see, made from that of the whole output. Members that the allowlist
     /// leaves out are not in it.
     pub(crate) fn shown_schema(&self, output: &Value) -> Value {
-        let mut shown = left(&self.allow, output);
+        let mut shown = left(&self.allow, &schema::inlined(output));
         if let (Some(members), Some(dialect)) = (shown.as_object_mut(), output.get("$schema")) {
             members.insert("$schema".to_owned(), dialect.clone());
         }

@@ -47,6 +47,7 @@ fn collect(schema: &Value, prefix: &str, depth: usize, leaves: &mut Vec<String>)
                     collect(values, &join("*"), depth + 1, leaves);
                 }
             }
+            None if place.get("$ref").is_some() => {}
             None => leaves.push(if prefix.is_empty() { "$".to_owned() } else { prefix.to_owned() }),
         }
     }

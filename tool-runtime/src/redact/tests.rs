@@ -156,3 +156,75 @@ fn a_schema_that_cannot_be_checked_is_refused() {
     // If it were left out, an output that breaks it would be shown.
     assert!(Projector::compile(&paths, &[], &schema("(")).is_err());
 }
+
+/// The form in which `pydantic` writes the schema of a list of models.
+fn referring() -> Value {
+    json!({
+        "$defs": {
+            "Item": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {
+                    "name": {"type": "string", "pattern": "^[a-z]+$"},
+                    "secret": {"type": "string"},
+                    "at": {"$ref": "#/$defs/Place", "description": "Where it is."},
+                },
+            },
+            "Place": {"type": "object", "properties": {"town": {"type": "string"}, "kind": {"$ref": "#/$defs/Kind"}}},
+            "Kind": {"type": "string", "enum": ["home", "work"]},
+            "Node": {
+                "type": "object",
+                "properties": {
+                    "id": {"type": "integer"},
+                    "below": {"type": "array", "items": {"$ref": "#/$defs/Node"}},
+                },
+            },
+        },
+        "type": "object",
+        "required": ["result"],
+        "properties": {
+            "result": {"type": "array", "items": {"$ref": "#/$defs/Item"}},
+            "best": {"anyOf": [{"$ref": "#/$defs/Item"}, {"type": "null"}]},
+            "tree": {"$ref": "#/$defs/Node"},
+        },
+    })
+}
+
+#[test]
+fn references_are_followed() {
+    let paths = ["result.name", "result.at.kind", "best.name", "tree.id"].map(ToOwned::to_owned);
+    let projector = Projector::compile(&paths, &[], &referring()).unwrap();
+    let value = |name: &str| {
+        json!({
+            "result": [{"name": name, "secret": "s", "at": {"town": "Oslo", "kind": "home"}}],
+            "best": {"name": "b", "secret": "s"},
+            "tree": {"id": 1, "below": [{"id": 2}]},
+        })
+    };
+    let shown = projector.project(&value("a"), 10_000).unwrap().shown;
+    let shown: Value = serde_json::from_str(shown.get()).unwrap();
+    let result = json!([{"name": "a", "at": {"kind": "home"}}]);
+    assert_eq!(shown, json!({"result": result, "best": {"name": "b"}, "tree": {"id": 1}}));
+    // The rules of the definition hold.
+    assert!(matches!(projector.project(&value("A"), 10_000), Err(ProjectError::OutputInvalid(_))));
+    assert!(projector.project(&json!({"result": [{"name": 1}]}), 10_000).is_err());
+    let schema = projector.shown_schema(&referring());
+    let item = &schema["properties"]["result"]["items"];
+    assert_eq!((&item["required"], &item["additionalProperties"]), (&json!(["name"]), &json!(false)));
+    assert_eq!(item["properties"]["at"]["description"], "Where it is.");
+    let text = schema.to_string();
+    assert!(!text.contains("$ref") && !text.contains("secret") && !text.contains("town"), "{text}");
+}
+
+#[test]
+fn a_reference_that_leads_back_is_named() {
+    for (path, part) in [
+        ("tree.below.id", "goes through the reference `#/$defs/Node`, which leads back to itself"),
+        ("tree.below", "goes through the reference `#/$defs/Node`"),
+        ("result.nam", "did you mean `result.name`?"),
+        ("result", "`result.at`, `result.name`, `result.secret`"),
+    ] {
+        let problems = Projector::compile(&[path.to_owned()], &[], &referring()).unwrap_err();
+        assert!(problems[0].to_string().contains(part), "{}", problems[0]);
+    }
+}

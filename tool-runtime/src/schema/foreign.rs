@@ -5,12 +5,16 @@ use serde_json::Value;
 use crate::error::{Problem, SchemaProblemKind};
 use crate::json::{self, Limits};
 use crate::schema::graph::{Document, Expansion};
+use crate::schema::validator::patterns;
 use crate::schema::{engine, texts, visits};
 use crate::text::lex::outside_strings;
 use crate::tool::Schema;
 
 /// The deepest JSON of a schema document.
 const MAX_JSON_DEPTH: usize = 100;
+
+/// The maximum number of different patterns of a schema document, each of which is compiled.
+const MAX_PATTERNS: usize = 64;
 
 /// The supported dialects, by the text of `$schema` without a trailing `#`.
 const DIALECTS: [&str; 3] = [
@@ -26,7 +30,8 @@ const DIALECTS: [&str; 3] = [
 ///
 /// # Errors
 ///
-/// The document is not a valid schema of its dialect, is over a cap on size, depth or expansion, or refers outside.
+/// The document is not a valid schema of its dialect, is over a cap on size, depth, expansion or patterns, or refers
+/// outside.
 pub(crate) fn check_foreign(schema: &Value) -> Result<Schema, Vec<Problem>> {
     let one = |problem| vec![problem];
     if json::is_deeper(schema, MAX_JSON_DEPTH) {
@@ -41,6 +46,11 @@ pub(crate) fn check_foreign(schema: &Value) -> Result<Schema, Vec<Problem>> {
     {
         let remedy = "write it in 2020-12, the default, or in draft-07";
         return Err(one(Problem::schema("/$schema", "unsupported JSON Schema dialect", remedy)));
+    }
+    if patterns(schema).len() > MAX_PATTERNS {
+        let message = format!("the schema has over {MAX_PATTERNS} different patterns");
+        let problem = Problem::schema("", message, "describe texts by `format` or `enum`, or split the tool");
+        return Err(one(problem.of_kind(SchemaProblemKind::Size)));
     }
     let document = Document::read(schema)?;
     Expansion::check(&document, schema).map_err(one)?;

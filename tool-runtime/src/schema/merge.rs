@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Texts about a schema, not rules: where two meet, the outer one is nearer to the author of the field.
-const ANNOTATIONS: [&str; 8] =
+pub(super) const ANNOTATIONS: [&str; 8] =
     ["$comment", "default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"];
 
 /// Rules that depend on the keywords next to them, so that moving them changes their meaning.

@@ -21,6 +21,10 @@ const MOST_VIOLATIONS: usize = 100;
 /// How often a pattern with look-around may go back before the text counts as not matching.
 const BACKTRACKS: usize = 10_000;
 
+/// The maximum size of all compiled patterns of a schema, in bytes. Each may take an equal share: `\p{L}{180}`, ten
+/// characters, compiles to 10 MiB.
+const PATTERN_BYTES: usize = 8 << 20;
+
 /// The version of the `jsonschema` crate that this package's manifest requires.
 const LIBRARY: &str = requirement(
     include_str!("../../Cargo.toml"),
@@ -188,15 +192,35 @@ impl Validator for JsonSchemaValidator {
 }
 
 fn compile(schema: &Value, text: impl FnOnce() -> Schema) -> Result<Arc<dyn Compiled>, Problem> {
+    let share = PATTERN_BYTES / patterns(schema).len().max(1);
     // The linear engine has no look-around; patterns that need it run in a backtracking one, with a low limit.
     let validator = options()
-        .with_pattern_options(PatternOptions::regex())
+        .with_pattern_options(PatternOptions::regex().size_limit(share).dfa_size_limit(share))
         .build(schema)
         .or_else(|_| {
-            options().with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS)).build(schema)
+            let backtracking = PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS);
+            options().with_pattern_options(backtracking.size_limit(share).dfa_size_limit(share)).build(schema)
         })
         .map_err(|error| problem(&error))?;
     Ok(Arc::new(CompiledSchema { validator, text: text() }))
+}
+
+/// The different patterns of a document, also where no schema is expected: a reference may lead there.
+pub(super) fn patterns(document: &Value) -> HashSet<&str> {
+    let (mut found, mut waiting) = (HashSet::new(), vec![document]);
+    while let Some(value) = waiting.pop() {
+        match value {
+            Value::Array(items) => waiting.extend(items),
+            Value::Object(members) => {
+                found.extend(members.get("pattern").and_then(Value::as_str));
+                let named = members.get("patternProperties").and_then(Value::as_object);
+                found.extend(named.into_iter().flat_map(Map::keys).map(String::as_str));
+                waiting.extend(members.values());
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 fn options<'i>() -> ValidationOptions<'i, Arc<dyn jsonschema::Retrieve>, TreeJson> {
@@ -204,6 +228,17 @@ fn options<'i>() -> ValidationOptions<'i, Arc<dyn jsonschema::Retrieve>, TreeJso
 }
 
 fn problem(error: &ValidationError<'_>) -> Problem {
+    if let Kind::Format { format } = error.kind()
+        && format == "regex"
+    {
+        // The pattern is an instance of the meta-schema, or a part of the schema that was compiled.
+        let place = Some(error.instance_path().as_str()).filter(|place| !place.is_empty());
+        return Problem::schema(
+            place.unwrap_or(error.schema_path().as_str()),
+            "the pattern is not a regular expression, or too large once compiled",
+            "write one in the syntax of ECMA 262, and repeat `\\p{..}` less often",
+        );
+    }
     Problem::schema(
         error.instance_path().as_str(),
         format!("not a valid JSON Schema (`{}`)", error.kind().keyword()),

@@ -151,3 +151,27 @@ fn size_and_depth() {
     }
     assert_eq!(parse_foreign("{\"a\": \"[\\\"[\"}"), Ok(json!({"a": "[\"["})));
 }
+
+fn patterned(patterns: impl Iterator<Item = String>) -> Value {
+    let properties = patterns.enumerate().map(|(at, pattern)| (format!("p{at}"), json!({"pattern": pattern})));
+    json!({"type": "object", "properties": properties.collect::<serde_json::Map<_, _>>()})
+}
+
+#[test]
+fn patterns_are_counted_and_share_one_size() {
+    for usual in [r"^[^<>]{1,1000}$", r"^(\p{L}|[ '-]){1,50}$", r"^(?=.{1,64}$)[a-z0-9_-]+\d$"] {
+        accept(&json!({"pattern": usual}));
+    }
+    accept(&patterned((0..64).map(|at| format!("^[a-z0-9_-]{{1,{}}}x?[0-9]{{2,20}}$", at + 40))));
+    // One text is compiled once.
+    accept(&patterned((0..200).map(|_| r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$".to_owned())));
+    refuse(&patterned((0..65).map(|at| format!("^a{at}$"))), "over 64 different patterns");
+    let named: serde_json::Map<_, _> = (0..65).map(|at| (format!("^a{at}$"), json!({}))).collect();
+    refuse(&json!({"patternProperties": named}), "over 64 different patterns");
+    // A reference may lead to a place where no schema is expected.
+    let hidden: Vec<_> = (0..65).map(|at| json!({"pattern": format!("^a{at}$")})).collect();
+    refuse(&json!({"x-own": hidden}), "over 64 different patterns");
+    // Ten megabytes each.
+    refuse(&patterned((170..180).map(|times| format!(r"^h\p{{L}}{{{times}}}b$"))), "too large once compiled");
+    refuse(&patterned((0..64).map(|at| format!(r"^a{at}\p{{L}}{{9}}$"))), "too large once compiled");
+}

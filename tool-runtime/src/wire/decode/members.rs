@@ -15,32 +15,62 @@ pub(crate) fn only(object: &str, names: &[&str]) -> String {
     select(object, |name| names.contains(&name))
 }
 
-/// Members that come in pieces, as they were written.
-pub(crate) type Members = BTreeMap<String, String>;
+/// The members of an object that comes in pieces.
+#[derive(Default)]
+pub(crate) struct Members(BTreeMap<String, Member>);
 
-/// Adds a member of a frame to those of the frames before. Text that a model writes comes in pieces, which are joined;
-/// any other value replaces the earlier one.
-pub(crate) fn add(members: &mut Members, name: &str, value: &str) {
-    const WRITTEN: [&str; 8] =
-        ["reasoning", "thinking", "thought", "text", "content", "summary", "signature", "encrypted"];
-    let joined = members.get(name).filter(|_| WRITTEN.iter().any(|word| name.contains(word))).and_then(|before| {
-        let text = |json: &str| serde_json::from_str::<String>(json).ok();
-        let mut out = String::new();
-        quote(&mut out, &(text(before)? + text(value)?.as_str()));
-        Some(out)
-    });
-    members.insert(name.to_owned(), joined.unwrap_or_else(|| value.to_owned()));
+enum Member {
+    /// A value as it was written.
+    Json(String),
+    /// The text of several pieces; it is quoted once, at the end.
+    Text(String),
 }
 
-/// An object of members that are JSON already.
-pub(crate) fn object(members: &Members) -> String {
-    let mut out = String::from("{");
-    for (name, json) in members {
-        write_key(&mut out, name);
-        out.push_str(json);
+impl Members {
+    /// Sets a member to a value that is JSON already.
+    pub(crate) fn set(&mut self, name: &str, json: String) {
+        self.0.insert(name.to_owned(), Member::Json(json));
     }
-    out.push('}');
-    out
+
+    /// Adds a member of a frame to those of the frames before. Text that a model writes comes in pieces, which are
+    /// joined; any other value replaces the earlier one.
+    pub(crate) fn add(&mut self, name: &str, value: &str) {
+        const WRITTEN: [&str; 8] =
+            ["reasoning", "thinking", "thought", "text", "content", "summary", "signature", "encrypted"];
+        let Some(before) = self.0.get_mut(name) else { return self.set(name, value.to_owned()) };
+        let text = |json: &str| serde_json::from_str::<String>(json).ok();
+        if WRITTEN.iter().any(|word| name.contains(word))
+            && let Some(piece) = text(value)
+        {
+            let first = match before {
+                Member::Text(joined) => return joined.push_str(&piece),
+                Member::Json(first) => text(first),
+            };
+            if let Some(first) = first {
+                *before = Member::Text(first + piece.as_str());
+                return;
+            }
+        }
+        *before = Member::Json(value.to_owned());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The object.
+    pub(crate) fn object(&self) -> String {
+        let mut out = String::from("{");
+        for (name, member) in &self.0 {
+            write_key(&mut out, name);
+            match member {
+                Member::Json(json) => out.push_str(json),
+                Member::Text(text) => quote(&mut out, text),
+            }
+        }
+        out.push('}');
+        out
+    }
 }
 
 /// Writes the key of the next member of an object. Its text begins with its brace.
@@ -71,7 +101,26 @@ fn select(object: &str, wanted: impl Fn(&str) -> bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{only, without};
+    use super::{Member, Members, only, without};
+
+    /// A text of many pieces is parsed and quoted once: with each piece, a megabyte would take milliseconds.
+    #[test]
+    fn text_in_pieces_is_kept_unquoted() {
+        let mut members = Members::default();
+        members.add("reasoning_text", r#""a\u0062\n""#);
+        assert_eq!(members.object(), r#"{"reasoning_text":"a\u0062\n"}"#);
+        for _ in 0..3 {
+            members.add("reasoning_text", r#""\"c""#);
+            members.add("index", "1.0");
+        }
+        assert!(matches!(&members.0["reasoning_text"], Member::Text(text) if text == "ab\n\"c\"c\"c"));
+        assert_eq!(members.object(), r#"{"index":1.0,"reasoning_text":"ab\n\"c\"c\"c"}"#);
+        // A value that is not text replaces text, and text replaces it.
+        members.add("reasoning_text", "[1]");
+        assert_eq!(members.object(), r#"{"index":1.0,"reasoning_text":[1]}"#);
+        members.add("reasoning_text", r#""d""#);
+        assert_eq!(members.object(), r#"{"index":1.0,"reasoning_text":"d"}"#);
+    }
 
     #[test]
     fn members_stay_as_they_were_written() {

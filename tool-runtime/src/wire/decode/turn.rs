@@ -9,12 +9,11 @@ mod writer;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::de::IgnoredAny;
-
 use crate::call::{Arguments, CallId, IdSource, ToolCall};
 use crate::wire::decode::DecodeOptions;
 use crate::wire::{CallStatus, Decoded, DecodedCall, FinishReason, Format, Usage, WireError, WireErrorKind};
 
+use parts::Slot;
 pub(crate) use parts::{BoundTo, Layout};
 pub(crate) use writer::Writer;
 
@@ -26,6 +25,8 @@ pub(crate) struct Turn {
     text: String,
     refusal: String,
     layout: Layout,
+    /// The work of replacing texts so far.
+    moved: usize,
     ending: Ending,
     provider_finish: Option<String>,
     error: Option<WireError>,
@@ -47,6 +48,8 @@ struct Call {
     text: String,
     object: Option<Arc<str>>,
     frame: usize,
+    /// Its part of the layout.
+    part: usize,
     announced: bool,
     shown: usize,
     /// Whether the model that made the call was replaced by another one, which does not know the call.
@@ -70,6 +73,7 @@ impl Turn {
             text: String::new(),
             refusal: String::new(),
             layout: Layout::default(),
+            moved: 0,
             ending: Ending::Open,
             provider_finish: None,
             error: None,
@@ -104,6 +108,15 @@ impl Turn {
         self.closed = true;
     }
 
+    /// Adds a part and returns its index. A turn with too many parts fails, so that nothing else grows with them.
+    fn add(&mut self, slot: Slot) -> usize {
+        let part = self.layout.add(slot);
+        if self.layout.is_cut() {
+            self.fail(WireError::new(WireErrorKind::LimitExceeded));
+        }
+        part
+    }
+
     /// Leaves out the calls that are void.
     fn drop_void(&mut self) {
         let mut kept = 0;
@@ -126,9 +139,6 @@ impl Turn {
     /// The result. Calls are complete only if the turn ended well (R10). An answer that is larger than allowed is cut
     /// to its beginning. `unkept` counts its bytes that could not be read.
     pub(crate) fn finish(mut self, options: &DecodeOptions, mut unkept: usize) -> Decoded {
-        if self.error.is_none() && self.layout.is_cut() {
-            self.error = Some(WireError::new(WireErrorKind::LimitExceeded));
-        }
         if self.error.is_none() && self.ending == Ending::Open {
             self.error = Some(WireError::new(WireErrorKind::TruncatedStream));
         }
@@ -199,11 +209,6 @@ impl Call {
         call.frame = Some(self.frame);
         let offered = options.offered.as_ref().is_none_or(|offered| offered.contains(&call.name));
         DecodedCall { call, status, offered }
-    }
-
-    fn is_whole(&self) -> bool {
-        self.object.is_some()
-            || (self.text.trim_end().ends_with('}') && serde_json::from_str::<IgnoredAny>(&self.text).is_ok())
     }
 
     fn wire_id_is_used(&self) -> bool {

@@ -11,6 +11,7 @@ mod select;
 mod settings;
 mod sources;
 mod usage;
+mod whole;
 
 pub(super) use decode::Chat as Decode;
 pub(super) use encode::Chat as Encode;

@@ -7,6 +7,10 @@ use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::history::{Citation, Media, ProviderState};
 use crate::wire::{DisplayEvent, WireErrorKind};
 
+/// The maximum work of replacing texts, in bytes and parts that move: each text is replaced once or twice, and the texts
+/// after it move with it.
+const MAX_MOVED: usize = 256 << 20;
+
 impl Writer<'_> {
     /// Adds text to the last part if that is text, and starts a part otherwise.
     pub(crate) fn text(&mut self, text: &str) {
@@ -18,7 +22,7 @@ impl Writer<'_> {
         match self.turn.layout.last_mut() {
             Some(Slot::Text(to)) => *to = end,
             _ => {
-                self.turn.layout.add(Slot::Text(end));
+                self.turn.add(Slot::Text(end));
             }
         }
         (self.show)(DisplayEvent::Text(Cow::Borrowed(text)));
@@ -26,7 +30,8 @@ impl Writer<'_> {
 
     /// Starts a part of text, to which [`text`](Self::text) adds until another part begins, and returns it.
     pub(crate) fn start_text(&mut self) -> usize {
-        self.turn.layout.add(Slot::Text(self.turn.text.len()))
+        let end = self.turn.text.len();
+        self.turn.add(Slot::Text(end))
     }
 
     /// Adds text to a part of text, or starts another if it is no longer the last. Returns the part.
@@ -38,7 +43,10 @@ impl Writer<'_> {
 
     /// Replaces the text of a part by that of an authoritative event (S2). Text that was shown stays shown.
     pub(crate) fn replace_text_at(&mut self, part: usize, text: &str) {
-        self.turn.layout.replace_text(part, text, &mut self.turn.text);
+        self.turn.moved += self.turn.layout.replace_text(part, text, &mut self.turn.text);
+        if self.turn.moved > MAX_MOVED {
+            self.fail_with(WireErrorKind::LimitExceeded);
+        }
     }
 
     /// Adds reasoning that the provider shows to the last part if that is reasoning. Otherwise starts a part and
@@ -52,7 +60,7 @@ impl Writer<'_> {
                 before.push_str(text);
                 None
             }
-            _ => Some(self.turn.layout.add(Slot::Reasoning(text.to_owned()))),
+            _ => Some(self.turn.add(Slot::Reasoning(text.to_owned()))),
         };
         (self.show)(DisplayEvent::Reasoning(Cow::Borrowed(text)));
         started
@@ -60,7 +68,7 @@ impl Writer<'_> {
 
     /// Starts a part of reasoning and returns it.
     pub(crate) fn start_reasoning(&mut self) -> usize {
-        self.turn.layout.add(Slot::Reasoning(String::new()))
+        self.turn.add(Slot::Reasoning(String::new()))
     }
 
     /// Adds reasoning that the provider shows to a part.
@@ -86,20 +94,20 @@ impl Writer<'_> {
         if text.is_empty() {
             return;
         }
-        self.turn.refusal.push_str(text);
-        if !self.turn.layout.has_refusal() {
-            self.turn.layout.add(Slot::Refusal);
+        if self.turn.refusal.is_empty() {
+            self.turn.add(Slot::Refusal);
         }
+        self.turn.refusal.push_str(text);
     }
 
     /// Adds media that the model made.
     pub(crate) fn media(&mut self, media: Media) -> usize {
-        self.turn.layout.add(Slot::Media(Box::new(media)))
+        self.turn.add(Slot::Media(Box::new(media)))
     }
 
     /// Adds a source of the text before it.
     pub(crate) fn citation(&mut self, citation: Citation) {
-        self.turn.layout.add(Slot::Citation(Box::new(citation)));
+        self.turn.add(Slot::Citation(Box::new(citation)));
     }
 
     /// Adds a block that only its provider understands, as a JSON object.
@@ -110,7 +118,7 @@ impl Writer<'_> {
 
     /// Starts a block that only its provider understands; without JSON it is left out.
     pub(crate) fn start_carried(&mut self) -> usize {
-        self.turn.layout.add(Slot::ProviderState)
+        self.turn.add(Slot::ProviderState)
     }
 
     /// Sets the data that the provider wants back with a part, as a JSON object in the shape that the format's encoder
@@ -125,7 +133,7 @@ impl Writer<'_> {
 
     /// Sets the data that the provider wants back with a call.
     pub(crate) fn bind_call(&mut self, call: usize, json: String, bound: BoundTo) {
-        if let Some(part) = self.turn.layout.of_call(call) {
+        if let Some(part) = self.turn.calls.get(call).map(|call| call.part) {
             self.bind(part, json, bound);
         }
     }

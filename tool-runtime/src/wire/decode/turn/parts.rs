@@ -123,17 +123,21 @@ impl Layout {
     }
 
     pub(super) const fn is_last(&self, part: usize) -> bool {
-        part + 1 == self.parts.len()
+        // A part that is not in the layout has the highest number.
+        self.parts.len() > part && self.parts.len() - part == 1
     }
 
-    /// Replaces the text of a part within the text of the turn.
-    pub(super) fn replace_text(&mut self, part: usize, new: &str, text: &mut String) {
+    /// Replaces the text of a part within the text of the turn. Returns how many parts and bytes were passed for it.
+    pub(super) fn replace_text(&mut self, part: usize, new: &str, text: &mut String) -> usize {
         let ends = |(slot, _): &(Slot, _)| if let Slot::Text(to) = slot { Some(*to) } else { None };
-        let Some(to) = self.parts.get(part).and_then(ends) else { return };
-        let from = self.parts.iter().take(part).rev().find_map(ends).unwrap_or(0);
+        let Some(to) = self.parts.get(part).and_then(ends) else { return 0 };
+        let before = self.parts.iter().take(part).rposition(|part| ends(part).is_some());
+        let from = before.and_then(|before| self.parts.get(before).and_then(ends)).unwrap_or(0);
+        let passed = part - before.unwrap_or(0);
         if text.get(from..to).is_none_or(|before| before == new) {
-            return;
+            return passed;
         }
+        let moved = text.len() - to;
         text.replace_range(from..to, new);
         // The ends of the texts after it move by the difference in length.
         for (slot, _) in self.parts.iter_mut().skip(part) {
@@ -141,6 +145,7 @@ impl Layout {
                 *end = *end - (to - from) + new.len();
             }
         }
+        passed + moved + (self.parts.len() - part)
     }
 
     pub(super) fn has_refusal(&self) -> bool {
@@ -159,11 +164,6 @@ impl Layout {
             },
             _ => true,
         });
-    }
-
-    /// The part of a call.
-    pub(super) fn of_call(&self, call: usize) -> Option<usize> {
-        self.parts.iter().position(|(slot, _)| matches!(slot, Slot::Call(at) if *at == call))
     }
 
     /// The provider state of calls, by their index.

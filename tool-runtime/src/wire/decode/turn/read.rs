@@ -1,6 +1,6 @@
 //! Queries of decoders about the turn that they write.
 
-use crate::wire::decode::turn::{Call, Writer};
+use crate::wire::decode::turn::Writer;
 
 impl Writer<'_> {
     pub(crate) fn call_by_id(&self, id: &str) -> Option<usize> {
@@ -16,9 +16,9 @@ impl Writer<'_> {
         self.turn.calls.get(call).map_or("", |call| &call.text)
     }
 
-    /// Whether the arguments of a call are one whole object, so that nothing can follow them.
-    pub(crate) fn is_whole(&self, call: usize) -> bool {
-        self.turn.calls.get(call).is_some_and(Call::is_whole)
+    /// Whether the arguments of a call came as an object, so that nothing can follow them.
+    pub(crate) fn has_object(&self, call: usize) -> bool {
+        self.turn.calls.get(call).is_some_and(|call| call.object.is_some())
     }
 
     /// The id that the server gave to a call.

@@ -53,8 +53,8 @@ impl Writer<'_> {
             return None;
         }
         let frame = self.turn.frame;
-        self.turn.calls.push(Call { name: name.to_owned(), frame, ..Call::default() });
-        self.turn.layout.add(Slot::Call(call));
+        let part = self.turn.add(Slot::Call(call));
+        self.turn.calls.push(Call { name: name.to_owned(), frame, part, ..Call::default() });
         self.offer_id(call, id);
         Some(call)
     }

@@ -1,6 +1,6 @@
 //! Events and whole bodies of Anthropic Messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::wire::decode::fields::{Object, Raw, read};
 use crate::wire::decode::provider_error::{CodeIn, event_error};
@@ -19,6 +19,8 @@ pub(crate) struct Messages {
     /// The message was announced again, so that its blocks may come again.
     repeated: bool,
     blocks: BTreeMap<i64, Block>,
+    /// The blocks whose end has not come.
+    open: BTreeSet<i64>,
     /// The container in which code of the turn ran, as JSON. The next request names it.
     container: Option<String>,
     counts: Counts,
@@ -83,6 +85,7 @@ impl Messages {
             "content_block_stop" => {
                 if let Some(block) = self.blocks.get_mut(&index) {
                     block.settle(true, turn);
+                    self.open.remove(&index);
                 }
             }
             "message_delta" => {
@@ -138,12 +141,15 @@ impl Messages {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
         }
         self.blocks.insert(index, block);
+        self.open.insert(index);
     }
 
     /// Ends the blocks that are still open.
     fn settle(&mut self, ended: bool, turn: &mut Writer<'_>) {
-        for block in self.blocks.values_mut() {
-            block.settle(ended, turn);
+        for index in std::mem::take(&mut self.open) {
+            if let Some(block) = self.blocks.get_mut(&index) {
+                block.settle(ended, turn);
+            }
         }
     }
 
@@ -172,5 +178,31 @@ fn stop(reason: &str, turn: &mut Writer<'_>) {
         "refusal" => turn.end_cut(FinishReason::Refusal),
         "pause_turn" | "compaction" => turn.end_cut(FinishReason::Pause),
         _ => turn.fail_with(WireErrorKind::ProtocolViolation),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::decode::DecodeOptions;
+    use crate::wire::decode::turn::Turn;
+
+    #[test]
+    fn an_ended_block_is_not_looked_at_again() {
+        let mut turn = Turn::new(Format::Anthropic, &DecodeOptions::default());
+        let mut messages = Messages::default();
+        let mut frame = |messages: &mut Messages, data: &str| {
+            messages.frame(b"", data, &mut Writer { turn: &mut turn, show: &mut |_| {} });
+        };
+        frame(&mut messages, r#"{"type":"message_start","message":{"id":"m"}}"#);
+        for index in 0..100 {
+            let block = r#"{"type":"text","text":"a"}"#;
+            let start = format!(r#"{{"type":"content_block_start","index":{index},"content_block":{block}}}"#);
+            frame(&mut messages, &start);
+        }
+        frame(&mut messages, r#"{"type":"content_block_stop","index":7}"#);
+        assert_eq!((messages.blocks.len(), messages.open.len()), (100, 99));
+        frame(&mut messages, r#"{"type":"message_delta","delta":{}}"#);
+        assert_eq!((messages.blocks.len(), messages.open.len()), (100, 0));
     }
 }

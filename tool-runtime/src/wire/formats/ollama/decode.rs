@@ -6,7 +6,7 @@ use crate::media::Media;
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::cursor::Json;
 use crate::wire::decode::fields::{Count, Flag, List, Object, Raw, Text, Whole, fill, shape};
-use crate::wire::decode::members::{Members, add, object, without};
+use crate::wire::decode::members::{Members, without};
 use crate::wire::decode::provider_error::{CodeIn, provider_error};
 use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::decode::{Dialect, Framing};
@@ -76,7 +76,7 @@ impl Dialect for Ollama {
                 turn.bind(part, "{}".to_owned(), BoundTo::Model);
             }
             turn.text(message.content.get());
-            message.rare.others().for_each(|(name, value)| add(&mut self.0, name, value));
+            message.rare.others().for_each(|(name, value)| self.0.add(name, value));
             for image in message.rare.get("images").map(strings).unwrap_or_default() {
                 // The server names no type, so the bytes decide it.
                 if let Ok(media) = Media::unlabelled(&image) {
@@ -115,7 +115,7 @@ impl Dialect for Ollama {
 
     fn end(&mut self, turn: &mut Writer<'_>) {
         if !self.0.is_empty() {
-            turn.provider_state(format!("{{\"message\":{}}}", object(&self.0)), BoundTo::Model);
+            turn.provider_state(format!("{{\"message\":{}}}", self.0.object()), BoundTo::Model);
         }
     }
 }

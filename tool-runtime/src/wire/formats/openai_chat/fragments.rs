@@ -19,6 +19,9 @@ shape! {
 /// The members whose fragments are joined.
 const JOINED: [&str; 3] = ["text", "summary", "thinking"];
 
+/// The maximum number of members of an entry that came in fragments.
+const MAX_MEMBERS: usize = 64;
+
 /// A list whose entries may come in fragments. An entry that came at once stays as it was written.
 #[derive(Default)]
 pub(super) struct Fragments(Vec<Entry>);
@@ -83,10 +86,13 @@ impl Entry {
         }
         self.joined.push_str(joined);
         for (key, value) in members(fragment) {
+            let has_room = self.members.len() < MAX_MEMBERS;
             match self.members.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, before)) if matches!(before.as_str(), "null" | "\"\"") => *before = value,
                 Some(_) => {}
-                None => self.members.push((key, value)),
+                // Each is compared with those of the next fragment.
+                None if has_room => self.members.push((key, value)),
+                None => {}
             }
         }
     }
@@ -109,13 +115,40 @@ impl Entry {
     }
 }
 
-/// The members of an object, each value as it was written.
+/// The first members of an object, each value as it was written.
 fn members(object: &str) -> Vec<(String, String)> {
     let mut members = Vec::new();
     // The object was read before, so it is one.
     let _ = Json::new(object).object(|json, key| {
+        if members.len() == MAX_MEMBERS {
+            return json.skip();
+        }
         members.push((key.to_owned(), json.raw()?.to_owned()));
         Ok(())
     });
     members
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fragment_is_compared_with_few_members() {
+        let entry = |name: &str| {
+            let members: String = (0..1000).map(|at| format!(",\"{name}{at}\":{at}")).collect();
+            format!("[{{\"type\":\"reasoning.text\",\"text\":\"a\"{members}}}]")
+        };
+        let mut fragments = Fragments::default();
+        // What came at once stays as it was.
+        fragments.add(&entry("k"));
+        assert_eq!(fragments.json(), Some(entry("k")));
+        for name in ["l", "m"] {
+            assert_eq!(fragments.add(&entry(name)), "a");
+        }
+        assert_eq!((fragments.0.len(), fragments.0[0].members.len()), (1, MAX_MEMBERS));
+        assert!(
+            fragments.json().is_some_and(|json| json.starts_with(r#"[{"type":"reasoning.text","text":"aaa","k0":0"#))
+        );
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::json::quote;
 use crate::wire::decode::fields::{List, Object, Raw, Text, Whole, read, shape};
-use crate::wire::decode::members::{Members, add, object, without};
+use crate::wire::decode::members::{Members, without};
 use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::formats::openai_chat::chunk::Delta;
 use crate::wire::formats::openai_chat::fragments::Fragments;
@@ -115,10 +115,10 @@ impl MessageMembers {
             ("provider_specific_fields", signature),
         ] {
             if let Some(value) = value {
-                self.members.insert(name.to_owned(), value.to_owned());
+                self.members.set(name, value.to_owned());
             }
         }
-        delta.rare.others().for_each(|(name, value)| add(&mut self.members, name, value));
+        delta.rare.others().for_each(|(name, value)| self.members.add(name, value));
         if let Some(list) = delta.rare.get("annotations") {
             let list: List<Whole<'_, Annotation<'_>>> = read(list).unwrap_or_default();
             for annotation in list.iter() {
@@ -181,7 +181,7 @@ impl MessageMembers {
 
     /// Keeps a member of a call.
     pub(super) fn call(&mut self, call: usize, name: &str, json: &str) {
-        add(self.calls.entry(call).or_default(), name, json);
+        self.calls.entry(call).or_default().add(name, json);
     }
 
     /// Keeps that a call is one of a free-form tool.
@@ -217,7 +217,7 @@ impl MessageMembers {
             self.call(call, "custom", &format!(r#"{{"name":{name},"input":{input}}}"#));
         }
         for (call, members) in std::mem::take(&mut self.calls) {
-            turn.bind_call(call, object(&members), BoundTo::Model);
+            turn.bind_call(call, members.object(), BoundTo::Model);
         }
         self.message(turn);
     }
@@ -225,14 +225,18 @@ impl MessageMembers {
     /// Keeps the members that belong to the message as a whole.
     fn message(&mut self, turn: &mut Writer<'_>) {
         let lists = [("reasoning_details", self.details.json()), ("thinking_blocks", self.blocks.json())];
-        self.members.extend(lists.into_iter().filter_map(|(name, list)| Some((name.to_owned(), list?))));
+        for (name, list) in lists {
+            if let Some(list) = list {
+                self.members.set(name, list);
+            }
+        }
         if !self.annotations.is_empty() {
-            self.members.insert("annotations".to_owned(), format!("[{}]", self.annotations.join(",")));
+            self.members.set("annotations", format!("[{}]", self.annotations.join(",")));
         }
         if !self.audio_id.is_empty() {
             let mut id = String::new();
             quote(&mut id, &self.audio_id);
-            self.members.insert("audio".to_owned(), format!("{{\"id\":{id}}}"));
+            self.members.set("audio", format!("{{\"id\":{id}}}"));
         }
         if let Some(audio) = audio(&self.audio) {
             turn.media(audio);
@@ -240,7 +244,7 @@ impl MessageMembers {
         if self.members.is_empty() && self.images == 0 && !turn.has_refusal() {
             return;
         }
-        let members = object(&self.members);
+        let members = self.members.object();
         let (images, refusal) = (self.images, turn.has_refusal());
         let message = format!(r#"{{"images":{images},"refusal":{refusal},"message":{members}}}"#);
         turn.provider_state(message, BoundTo::Model);

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::turn::Writer;
+use crate::wire::formats::openai_chat::whole::Whole;
 
 /// The state for attributing deltas to calls.
 #[derive(Default)]
@@ -16,6 +17,8 @@ pub(super) struct Selector {
     latest: HashMap<String, usize>,
     /// Calls that share an id or an index with an earlier one, after that.
     shared: Vec<(usize, usize)>,
+    /// How far the text of calls was read that may be whole.
+    whole: HashMap<usize, Whole>,
 }
 
 impl Selector {
@@ -59,9 +62,11 @@ impl Selector {
 
     /// Whether arguments begin again after those of a call are whole, and the call was named again before: servers that
     /// give several calls one id, or one index, mean the next call (R11).
-    fn is_another(&self, index: Option<i64>, call: usize, arguments: &Piece<'_>, turn: &Writer<'_>) -> bool {
+    fn is_another(&mut self, index: Option<i64>, call: usize, arguments: &Piece<'_>, turn: &Writer<'_>) -> bool {
         // In this order: nearly no delta names a call again.
-        self.named_again.contains(&index) && arguments.begins() && turn.is_whole(call)
+        self.named_again.contains(&index)
+            && arguments.begins()
+            && (turn.has_object(call) || self.whole.entry(call).or_default().read(turn.argument_text(call)))
     }
 
     fn another(&mut self, index: Option<i64>, id: &str, before: usize, turn: &mut Writer<'_>) -> Option<usize> {

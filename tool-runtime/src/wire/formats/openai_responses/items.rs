@@ -24,6 +24,8 @@ pub(super) struct Items {
     places: Places,
     /// The text of each piece of a message's content, by the message's first part.
     texts: HashMap<(usize, i64), usize>,
+    /// First parts of messages to which text was added.
+    begun: HashSet<usize>,
     /// The piece that the last delta added to: the item's index, the piece's and its part.
     current: Option<(i64, i64, usize)>,
     /// The piece of reasoning that the last delta added to.
@@ -247,8 +249,7 @@ impl Items {
             turn.replace_text_at(part, text);
             return part;
         }
-        let is_free = || !self.texts.values().any(|part| *part == first);
-        let part = known.or_else(|| is_free().then_some(first));
+        let part = known.or_else(|| self.begun.insert(first).then_some(first));
         let part = turn.text_at(part, text);
         self.texts.insert((first, at), part);
         part

@@ -1,6 +1,6 @@
 //! Where the items of a response are in the turn (S1).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The identity of an item: its index in the output, or its own id if a server sends no index.
 #[derive(Clone, Copy)]
@@ -23,6 +23,7 @@ pub(super) struct Places {
     /// Searched for each delta: a turn has few items, and the hash of an index would cost more than finding it.
     by_index: BTreeMap<i64, ItemPlace>,
     by_id: HashMap<Box<str>, (Option<i64>, ItemPlace)>,
+    calls: HashSet<usize>,
 }
 
 impl Places {
@@ -36,6 +37,9 @@ impl Places {
     }
 
     pub(super) fn set(&mut self, key: Key<'_>, place: ItemPlace) {
+        if let ItemPlace::Call(call) = place {
+            self.calls.insert(call);
+        }
         if let Some(index) = key.index {
             self.by_index.insert(index, place);
         }
@@ -46,7 +50,6 @@ impl Places {
 
     /// Whether events of a call came.
     pub(super) fn has(&self, call: usize) -> bool {
-        let places = self.by_index.values().chain(self.by_id.values().map(|(_, place)| place));
-        places.into_iter().any(|place| matches!(place, ItemPlace::Call(known) if *known == call))
+        self.calls.contains(&call)
     }
 }

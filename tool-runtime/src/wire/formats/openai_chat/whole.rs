@@ -1,0 +1,124 @@
+//! [`Whole`]: whether the text of arguments is one whole object, found while the text grows.
+
+use serde::de::IgnoredAny;
+
+/// How far the text of one object was read. Each byte is read once, however often the question is asked.
+#[derive(Default)]
+pub(super) struct Whole {
+    state: State,
+    at: usize,
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The object has not ended.
+    #[default]
+    Open,
+    /// It ended, and was not parsed yet.
+    Ended,
+    Whole,
+    /// The text is not one object, whatever follows.
+    Broken,
+}
+
+impl Whole {
+    /// Whether a text is one whole object; it begins with the text of the time before.
+    pub(super) fn read(&mut self, text: &str) -> bool {
+        self.scan(text);
+        if self.state == State::Ended {
+            let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
+            self.state = if is_json { State::Whole } else { State::Broken };
+        }
+        self.state == State::Whole
+    }
+
+    /// Reads the rest of a text, and returns the number of bytes read.
+    fn scan(&mut self, text: &str) -> usize {
+        let from = self.at;
+        for byte in text.bytes().skip(from) {
+            if self.state == State::Broken {
+                break;
+            }
+            self.at += 1;
+            self.step(byte);
+        }
+        self.at - from
+    }
+
+    fn step(&mut self, byte: u8) {
+        if self.in_string {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = true,
+                b'"' => self.in_string = false,
+                _ => {}
+            }
+            return;
+        }
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' => {}
+            b'{' if self.depth == 0 && self.state == State::Open => self.depth = 1,
+            _ if self.depth == 0 => self.state = State::Broken,
+            b'"' => self.in_string = true,
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => {
+                self.depth -= 1;
+                if self.depth == 0 {
+                    self.state = State::Ended;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks after each piece, and returns the last answer and the number of bytes read.
+    fn asked<'a>(pieces: impl Iterator<Item = &'a str>) -> (bool, usize) {
+        let (mut whole, mut text, mut read, mut is_whole) = (Whole::default(), String::new(), 0, false);
+        for piece in pieces {
+            text.push_str(piece);
+            read += whole.scan(&text);
+            is_whole = whole.read(&text);
+            assert_eq!(
+                is_whole,
+                text.trim_end().ends_with('}') && serde_json::from_str::<IgnoredAny>(&text).is_ok(),
+                "{text}"
+            );
+        }
+        (is_whole, read)
+    }
+
+    #[test]
+    fn an_object_is_whole_at_its_end_only() {
+        for (text, expected) in [
+            (r#"{"a":{"b":[1,"}\"]"]}}"#, true),
+            (r#"{"a":"}"}"#, true),
+            ("  {}", true),
+            ("{} x}", false),
+            ("{}{}", false),
+            ("[{}", false),
+            (r#"{"a":]}"#, false),
+            (r#"{"a"}"#, false),
+        ] {
+            let pieces = (0..text.len()).map(|at| &text[at..=at]);
+            assert_eq!(asked(pieces).0, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn each_byte_is_read_once() {
+        let long = format!("{{\"k\":\"{}", "x".repeat(10_000));
+        let (is_whole, read) = asked([long.as_str()].into_iter().chain(["{}"; 100]));
+        assert_eq!((is_whole, read), (false, long.len() + 200));
+        // Text that can never be whole is not read on.
+        let (is_whole, read) = asked([long.as_str(), "\"} x}"].into_iter().chain(["{}"; 100]));
+        assert_eq!((is_whole, read), (false, long.len() + 4));
+    }
+}
