@@ -38,6 +38,7 @@ fn visibility(policy: &ToolPolicy, party: &Party, tool: &PolicyResource<'_>) -> 
         principal: party.principal.as_deref(),
         tenant: party.tenant.as_deref(),
         roles: &party.roles,
+        attributes: &party.attributes,
         ..PolicyContext::default()
     };
     policy.admit(&context, tool)
