@@ -532,3 +532,32 @@ fn pinning_fails_if_a_server_is_down() {
         assert_eq!(chain.policy().matches("pin = ").count(), 1, "{}", chain.policy());
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn the_comment_of_a_pin_names_what_an_allowlist_can_name() {
+    let rig = Rig::new();
+    let text = json!({"type": "string"});
+    let script = offering(&json!([
+        {"name": "plain", "inputSchema": {"type": "object"}},
+        {"name": "nested", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object", "properties": {
+            "total": {"type": "integer"},
+            "items": {"type": "array", "items": {"type": "object", "properties": {"name": text}}},
+            "by": {"type": "object", "additionalProperties": text},
+            "any": {},
+        }}},
+    ]));
+    rig.write("client.toml", "");
+    let pin = ["--policy", "client.toml", "mcp", "pin", "--yes", "--all", "--id", "s", "--", "/bin/sh", "-c", &script];
+    rig.run(&pin).code(0);
+    let policy = std::fs::read_to_string(rig.path("client.toml")).unwrap();
+    let names = |tool: &str| {
+        let (_, table) = policy.split_once(&format!("[tools.mcp__s__{tool}]")).unwrap();
+        let (_, names) = table.split_once("it can name: ").unwrap();
+        let mut names: Vec<_> = names.lines().next().unwrap().split(", ").map(str::to_owned).collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(names("nested"), ["by.*", "items.name", "total"], "{policy}");
+    assert_eq!(names("plain"), ["resources.mime_type", "resources.name", "resources.text", "resources.uri", "text"]);
+}

@@ -65,7 +65,7 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, wanted: Wanted<'_>, ye
         if let Some(changes) = changes {
             terminal::message(&terminal::safe_lines(&changes.to_string()));
         }
-        pins.insert(name.to_owned(), Pin { pin, fields: fields(definition) });
+        pins.insert(name.to_owned(), Pin { pin, paths: tool.result_paths() });
         kept.insert(name.to_owned(), definition.clone());
     }
     if pins.is_empty() {
@@ -137,15 +137,6 @@ fn chosen<'a>(
         })
     };
     names.iter().map(find).collect()
-}
-
-/// The fields that an allowlist of the tool can begin with.
-fn fields(definition: &Value) -> Vec<String> {
-    let properties = definition.get("outputSchema").map(|schema| schema.get("properties").and_then(Value::as_object));
-    match properties {
-        None => ["text", "resources.text"].map(str::to_owned).to_vec(),
-        Some(properties) => properties.into_iter().flat_map(|properties| properties.keys().cloned()).collect(),
-    }
 }
 
 /// Reads the definitions that were pinned before. They enable no tool; only the policy does.
