@@ -25,6 +25,8 @@ pub(crate) use attachments::{ERROR, MEDIA};
 pub(crate) use changes::{changes, repaired};
 pub(crate) use effect_key::{EffectKey, effect_key};
 pub(crate) use mask::{MASK, mask_arguments};
+#[cfg(feature = "mcp-client")]
+pub(crate) use path::nameable;
 pub use projector::Projector;
 pub(crate) use projector::{ProjectError, Projected};
 pub(crate) use summary::summary;

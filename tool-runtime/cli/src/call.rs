@@ -113,13 +113,13 @@ async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecRes
     let files = ConversationFiles::of(cli);
     let mut kept = files.create(format!("call {name}"));
     kept.save(Document::Call(Box::new(session.run.snapshot().await?)))?;
-    let (app, id) = (cli.app.name, &result.call_id());
+    let (app, id, same) = (cli.app.name, result.call_id(), cli.same_options());
     terminal::note(&match result.outcome() {
         // Of the decisions, `call` takes only a client's answer, so only that can be the mismatch.
         Outcome::ClientRequired | Outcome::ApprovalMismatch => {
-            format!("the call {id} waits for its client; answer it: {app} approvals answer {id} JSON")
+            format!("the call {id} waits for its client; answer it: {app} approvals answer {id} JSON{same}")
         }
-        _ => format!("the call {id} waits for a person; review and decide it: {app} approvals show {id}"),
+        _ => format!("the call {id} waits for a person; review and decide it: {app} approvals show {id}{same}"),
     });
     Ok(())
 }
@@ -141,7 +141,7 @@ fn explain(cli: &Cli<'_>, session: &Session, name: &str, outcome: Outcome) {
         let meant = if runner.catalog().get(name).is_some() { String::new() } else { meant };
         terminal::note(&format!("no tool `{shown}` is visible under this policy{meant}"));
     }
-    if let Some(command) = Why::of(cli.app.name, runner).command(outcome, name) {
+    if let Some(command) = Why::of(cli, runner).command(outcome, name) {
         terminal::note(&format!("why: {command}"));
     }
 }

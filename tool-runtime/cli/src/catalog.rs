@@ -38,6 +38,7 @@ fn visibility(policy: &ToolPolicy, party: &Party, tool: &PolicyResource<'_>) -> 
         principal: party.principal.as_deref(),
         tenant: party.tenant.as_deref(),
         roles: &party.roles,
+        attributes: &party.attributes,
         ..PolicyContext::default()
     };
     policy.admit(&context, tool)
@@ -100,8 +101,8 @@ pub(super) fn show(cli: &Cli<'_>, name: &str, format: Option<Form>, strict: bool
         Some(Form::Provider(format)) => encode(format, [spec], strict)?,
     }
     if verdict != Verdict::Allow {
-        let (app, name) = (cli.app.name, terminal::safe(name));
-        terminal::note(&format!("policy: {verdict} ({rule}); why: {app} policy explain {name}"));
+        let (app, name, same) = (cli.app.name, terminal::safe(name), cli.same_party());
+        terminal::note(&format!("policy: {verdict} ({rule}); why: {app} policy explain {name}{same}"));
     }
     Ok(Exit::Done)
 }

@@ -117,7 +117,8 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
         let document = LastLine { summary, gravest, accounts, turns: talk.conversation.turns() };
         terminal::line(&terminal::json(&document)?);
     } else if interactive {
-        terminal::note(&format!("continue with: {} chat --conversation {}", cli.app.name, talk.autosave.id()));
+        let (app, id, same) = (cli.app.name, talk.autosave.id(), cli.same_party());
+        terminal::note(&format!("continue with: {app} chat --conversation {id}{same}"));
     }
     Ok(talk.exit())
 }
@@ -143,7 +144,7 @@ fn shown(screen: Screen) -> Sink {
 }
 
 fn screen(cli: &Cli<'_>, gate: &Gate) -> Screen {
-    Screen::new(cli.settings.verbose > 0).explained(Why::of(cli.app.name, &gate.runner))
+    Screen::new(cli.settings.verbose > 0).explained(Why::of(cli, &gate.runner))
 }
 
 /// Continues waiting calls, then sends the prompts of the command line, then those from the keyboard.

@@ -126,6 +126,8 @@ struct File {
 
 /// The settings of every command. Without `Debug`, because the URL of the store can hold a password.
 pub(super) struct Settings {
+    /// The configuration file that the command line or the environment names.
+    pub(super) config: Option<PathBuf>,
     pub(super) policy: Option<PathBuf>,
     pub(super) data: PathBuf,
     /// The URL of the store that processes share. It can hold a password.
@@ -238,8 +240,8 @@ impl Settings {
         let rust_log = variable("RUST_LOG")?;
         let variable = |name: &str| variable(&format!("{prefix}_{name}"));
         let named_file = global.config.or(variable("CONFIG")?.map(PathBuf::from));
-        let file = match named_file {
-            Some(path) => File::read(&path)?,
+        let file = match &named_file {
+            Some(path) => File::read(path)?,
             None => match usual_path(app).filter(|path| path.is_file()) {
                 Some(path) => File::read(&path)?,
                 None => File::default(),
@@ -278,6 +280,7 @@ impl Settings {
         let store = global.store.or(variable("STORE")?).or(file.store);
         let own_data = || own_data.map_or_else(|| "data".into(), Path::to_owned);
         Ok(Self {
+            config: named_file,
             policy: global.policy.or(variable("POLICY")?.map(PathBuf::from)).or(file.policy),
             data: global.data.or(variable("DATA")?.map(PathBuf::from)).or(file.data).unwrap_or_else(own_data),
             keeps_records: store.as_deref() != Some(MEMORY),

@@ -110,6 +110,7 @@ impl Cli<'_> {
         let settings = &self.settings;
         let is_own = |data: &&Path| self.app.data.as_deref().unwrap_or(Path::new("data")) != *data;
         let options = [
+            ("--config", settings.config.as_deref().map(path)),
             ("--policy", settings.policy.as_deref().map(path)),
             ("--data", Some(&*settings.data).filter(is_own).map(path)),
             ("--store", settings.store.as_deref().map(|url| store_word(url).to_owned())),
@@ -118,13 +119,16 @@ impl Cli<'_> {
             ("--principal", settings.principal.clone()),
             ("--tenant", settings.tenant.clone()),
         ];
-        let given = options.into_iter().filter_map(|(option, value)| Some((option, value?)));
-        let words = given.flat_map(|(option, value)| [option.to_owned(), shell_word(&terminal::safe(&value))]);
-        words.fold(String::new(), |mut options, word| {
-            options.push(' ');
-            options.push_str(&word);
-            options
-        })
+        written(options.into_iter().filter_map(|(option, value)| Some((option, value?))))
+    }
+
+    /// [`same_options`](Self::same_options) with the roles and attributes of the party, for a command in which `--role`
+    /// is not the decider's.
+    pub(super) fn same_party(&self) -> String {
+        let Settings { roles, attributes, .. } = &self.settings;
+        let roles = roles.iter().map(|role| ("--role", role.clone()));
+        let attributes = attributes.iter().map(|(name, value)| ("--attribute", format!("{name}={value}")));
+        format!("{}{}", self.same_options(), written(roles.chain(attributes)))
     }
 
     /// The decider of this command line: the one that `--as` names, or the principal itself.
@@ -286,6 +290,11 @@ impl Cli<'_> {
         let run = gate.runner.run(options);
         Ok(Session { gate, run })
     }
+}
+
+/// Options as words of a shell, each after a space.
+fn written(options: impl Iterator<Item = (&'static str, String)>) -> String {
+    options.map(|(option, value)| format!(" {option} {}", shell_word(&terminal::safe(&value)))).collect()
 }
 
 /// Follows an error about adapters that are not bound: a command line has no builder of its own.

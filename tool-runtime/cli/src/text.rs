@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use tool_runtime::{Outcome, ToolRunner};
 
+use crate::session::Cli;
+
 /// Longer names are not compared, because the comparison is quadratic.
 const LONGEST_NAME: usize = 128;
 
@@ -65,15 +67,17 @@ pub(crate) fn cut(text: &str, bytes: usize) -> &str {
 pub(crate) struct Why {
     app: &'static str,
     tools: Vec<Arc<str>>,
+    /// The options without which another rule could decide.
+    options: String,
     /// The labels that rules of the policy name.
     labels: Vec<String>,
 }
 
 impl Why {
-    pub(crate) fn of(app: &'static str, runner: &ToolRunner) -> Self {
+    pub(crate) fn of(cli: &Cli<'_>, runner: &ToolRunner) -> Self {
         let tools = runner.catalog().specs().map(|spec| spec.name.as_str().into()).collect();
         let labels = runner.policy().named_labels().into_iter().map(ToOwned::to_owned).collect();
-        Self { app, tools, labels }
+        Self { app: cli.app.name, tools, options: cli.same_party(), labels }
     }
 
     /// Returns the command. `None` unless the policy refused a known tool.
@@ -86,7 +90,7 @@ impl Why {
             [] => String::new(),
             labels => format!(" (with --label {}, if the run has read such data)", labels.join(" or --label ")),
         };
-        Some(crate::terminal::safe(&format!("{} policy explain {tool}{labels}", self.app)))
+        Some(crate::terminal::safe(&format!("{} policy explain {tool}{}{labels}", self.app, self.options)))
     }
 }
 

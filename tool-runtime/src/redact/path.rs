@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::error::Problem;
 use crate::redact::shape::{alternatives, is_object, is_scalar, members, values};
+#[cfg(any(test, feature = "mcp-client"))]
+use crate::redact::suggestion::leaves;
 use crate::redact::suggestion::{nearest, through_arrays};
 use crate::text::sentence;
 
@@ -37,6 +39,27 @@ impl fmt::Display for PathProblem {
             None => Ok(()),
         }
     }
+}
+
+/// Returns the paths that an allowlist over this schema can name, sorted. Of a very large schema some are left out.
+#[cfg(any(test, feature = "mcp-client"))]
+pub(crate) fn nameable(schema: &Value) -> Vec<String> {
+    // Not `check`, which compares each wrong path with all leaves to suggest one.
+    let can_be_named = |path: &String| {
+        let mut places = alternatives(schema);
+        for segment in path.split('.').filter(|_| path != "$") {
+            match step(&places, segment) {
+                Ok(next) => places = next,
+                Err(_) => return false,
+            }
+        }
+        leaf(&places, "").is_ok()
+    };
+    let mut paths = leaves(schema);
+    paths.sort_unstable();
+    paths.dedup();
+    paths.retain(can_be_named);
+    paths
 }
 
 /// Checks one path.
@@ -192,6 +215,23 @@ mod tests {
         assert_eq!(problem.nearest.as_deref(), Some("items.a"));
         let problem = check("total", &json!({"type": "integer"})).unwrap_err();
         assert!(problem.message.ends_with("write `$`"), "{problem}");
+    }
+
+    #[test]
+    fn each_path_that_can_be_named_is_a_leaf() {
+        let schema = json!({"type": "object", "properties": {
+            "any": {},
+            "by": {"type": "object", "additionalProperties": {"type": "number"}},
+            "items": {"type": "array", "items": {"anyOf": [
+                {"type": "object", "properties": {"a": {"type": "string"}, "pair": {"prefixItems": [{"type": "string"}]}}},
+                {"type": "object", "properties": {"a": {"type": "string"}, "b.c": {"type": "string"}}},
+                {"type": "null"},
+            ]}},
+        }});
+        let paths = nameable(&schema);
+        assert_eq!(paths, ["by.*", "items.a"]);
+        assert!(paths.iter().all(|path| check(path, &schema).is_ok()));
+        assert_eq!(nameable(&json!({"type": "integer"})), ["$"]);
     }
 
     #[test]

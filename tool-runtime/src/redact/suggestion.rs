@@ -16,10 +16,16 @@ pub(super) fn through_arrays(path: &str, exists: impl Fn(&str) -> bool) -> Optio
     [plain(false), plain(true)].into_iter().find(|plain| plain != path && exists(plain))
 }
 
-/// The real leaf that is most like a path.
-pub(super) fn nearest(path: &str, schema: &Value) -> Option<String> {
+/// The paths of a schema's leaves, at most about 500.
+pub(super) fn leaves(schema: &Value) -> Vec<String> {
     let mut leaves = Vec::new();
     collect(schema, "", 0, &mut leaves);
+    leaves
+}
+
+/// The real leaf that is most like a path.
+pub(super) fn nearest(path: &str, schema: &Value) -> Option<String> {
+    let leaves = leaves(schema);
     let last = path.rsplit('.').next().unwrap_or(path);
     let alike = |leaf: &String| {
         let end = leaf.rsplit('.').next().unwrap_or(leaf);

@@ -275,6 +275,26 @@ fn a_client_call_is_answered_now_or_later() {
     assert!(rig.waiting().is_empty());
 }
 
+/// A printed command finds the call: it names the data folder and the configuration file of the command before.
+#[test]
+fn the_command_that_decides_a_waiting_call_names_its_place() {
+    let rig = Rig::new();
+    rig.write("own.toml", "principal = 'bob'\n");
+    let place = ["--config", "own.toml", "--data", "other place"];
+    for (words, code, command) in [
+        (["call", "editor__open_in_editor", r#"{"path":"plan.md"}"#], 6, "answer"),
+        (["call", "mail__send_email", r#"{"to":["a@example.com"],"subject":"s","body":"b"}"#], 5, "show"),
+    ] {
+        let waits = rig.run(&[&place[..], &words].concat()).code(code);
+        let line = waits.stderr.lines().find(|line| line.contains("toolbox approvals ")).unwrap();
+        let (_, printed) = line.split_once(&format!("toolbox approvals {command} ")).unwrap();
+        let id = printed.split(' ').next().unwrap();
+        assert!(printed.ends_with(" --config own.toml --data 'other place' --principal bob"), "{line}");
+        rig.run(&["approvals", "show", id]).code(2);
+        rig.run(&[&["approvals", "show", id], &place[..]].concat()).code(0);
+    }
+}
+
 /// The lock ends with its process. The mark of an interrupted decision is reported once, because the call may have run.
 #[test]
 fn a_killed_decision_is_told_and_blocks_nobody() {

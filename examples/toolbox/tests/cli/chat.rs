@@ -62,8 +62,9 @@ fn a_decision_without_a_model_is_read_later() {
     let model = ["--model-url", &endpoint.url, "--model", "m", "--no-stream"];
     rig.run(&[&["chat"], &model[..], &[&format!("Delete {TASK}")]].concat()).code(5);
     endpoint.request();
-    let denied = rig.run(&["approvals", "deny", "c1", "keep it"]).code(0);
-    assert!(denied.stderr.contains("decided; to pass it on to the model: toolbox chat --conversation"), "{denied:?}");
+    let denied = rig.run(&["--data", "./data", "approvals", "deny", "c1", "keep it"]).code(0);
+    let (_, command) = denied.stderr.split_once("to pass it on to the model: toolbox chat --conversation ").unwrap();
+    assert!(command.lines().next().unwrap().ends_with(" --data ./data"), "{denied:?}");
     let continued = rig.run(&[&["chat"], &model[..], &["--continue"]].concat()).code(0);
     assert_eq!(continued.stdout, "Then not.\n");
     let request = endpoint.request();

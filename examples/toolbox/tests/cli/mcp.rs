@@ -465,3 +465,99 @@ fn only_tools_that_the_policy_allows_are_pinned() {
     assert_eq!(chain.about(&["pin", "--yes", "--all"]).code, 0);
     assert_eq!(chain.policy().matches("pin = ").count(), 2, "{}", chain.policy());
 }
+
+/// A server in the shell, which offers these tools.
+#[cfg(unix)]
+fn offering(tools: &Value) -> String {
+    let listed = json!({ "tools": tools }).to_string();
+    assert!(!listed.contains('\''));
+    let begun =
+        r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}"#;
+    format!(
+        r#"while read -r line; do
+            case "$line" in
+                *'"method":"initialize"'*) answer='"result":{begun}' ;;
+                *'"method":"tools/list"'*) answer='"result":{listed}' ;;
+                *) answer='"error":{{"code":-32601,"message":"no such method"}}' ;;
+            esac
+            id=$(printf '%s' "$line" | sed -n 's/.*"id":\([^,}}]*\).*/\1/p')
+            if [ -n "$id" ]; then printf '{{"jsonrpc":"2.0","id":%s,%s}}\n' "$id" "$answer"; fi
+        done"#
+    )
+}
+
+#[cfg(unix)]
+#[test]
+fn a_rejected_tool_is_named_and_not_pinned() {
+    let rig = Rig::new();
+    let script = offering(&json!([
+        {"name": "run", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}}
+    ]));
+    let pin = |policy: &str, words: &[&str]| {
+        rig.write("client.toml", policy);
+        let head = ["--policy", "client.toml", "mcp", "pin", "--yes"];
+        rig.run(&[&head[..], words, &["--id", "s", "--", "/bin/sh", "-c", &script]].concat())
+    };
+    let allowed = "allowed_tools = ['mcp__s__run']\n";
+    for (policy, words) in
+        [(allowed, &[][..]), ("", &["--all"]), (allowed, &["--all"]), ("", &["--tool", "mcp__s__run"])]
+    {
+        let ended = pin(policy, words).code(1);
+        assert!(ended.stderr.contains("`mcp__s__run` cannot be pinned: unsupported_execution: "), "{ended:?}");
+        assert!(!ended.stderr.contains("already") && !ended.stderr.contains("allowed_tools"), "{ended:?}");
+        assert_eq!(std::fs::read_to_string(rig.path("client.toml")).unwrap(), policy);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn pinning_fails_if_a_server_is_down() {
+    let chain = Chain::new();
+    chain.rig.write("client.toml", "");
+    let alone = ["--policy", "client.toml", "mcp", "pin", "--yes", "--id", "gone", "--", "/bin/false"];
+    let ended = chain.rig.run(&alone).code(1);
+    assert!(ended.stderr.contains("`gone`: down") && !ended.stderr.contains("already"), "{ended:?}");
+    let named = [&alone[..5], &["--tool", "mcp__gone__run"], &alone[5..]].concat();
+    let ended = chain.rig.run(&named).code(1);
+    assert!(ended.stderr.contains("`gone`: down") && ended.stderr.contains("mcp__gone__run"), "{ended:?}");
+    // The tools of another server are pinned nevertheless.
+    chain.rig.write("client.toml", &format!("allowed_tools = ['{BROUGHT_IN}']\n"));
+    let config = std::fs::read_to_string(chain.rig.path("config.toml")).unwrap();
+    chain.rig.write("config.toml", &format!("{config}[mcp.servers.gone]\ncommand = ['/bin/false']\n"));
+    for is_pinned in [false, true] {
+        let ended =
+            chain.rig.run(&["--config", "config.toml", "--policy", "client.toml", "mcp", "pin", "--yes"]).code(1);
+        assert!(ended.stderr.contains("`gone`: down"), "{ended:?}");
+        assert_eq!(ended.stderr.contains("already"), is_pinned, "{ended:?}");
+        assert_eq!(chain.policy().matches("pin = ").count(), 1, "{}", chain.policy());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_comment_of_a_pin_names_what_an_allowlist_can_name() {
+    let rig = Rig::new();
+    let text = json!({"type": "string"});
+    let script = offering(&json!([
+        {"name": "plain", "inputSchema": {"type": "object"}},
+        {"name": "nested", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object", "properties": {
+            "total": {"type": "integer"},
+            "items": {"type": "array", "items": {"type": "object", "properties": {"name": text}}},
+            "by": {"type": "object", "additionalProperties": text},
+            "any": {},
+        }}},
+    ]));
+    rig.write("client.toml", "");
+    let pin = ["--policy", "client.toml", "mcp", "pin", "--yes", "--all", "--id", "s", "--", "/bin/sh", "-c", &script];
+    rig.run(&pin).code(0);
+    let policy = std::fs::read_to_string(rig.path("client.toml")).unwrap();
+    let names = |tool: &str| {
+        let (_, table) = policy.split_once(&format!("[tools.mcp__s__{tool}]")).unwrap();
+        let (_, names) = table.split_once("it can name: ").unwrap();
+        let mut names: Vec<_> = names.lines().next().unwrap().split(", ").map(str::to_owned).collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(names("nested"), ["by.*", "items.name", "total"], "{policy}");
+    assert_eq!(names("plain"), ["resources.mime_type", "resources.name", "resources.text", "resources.uri", "text"]);
+}

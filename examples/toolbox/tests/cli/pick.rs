@@ -69,6 +69,28 @@ fn what_the_policy_hides_is_not_picked() {
     assert!(names(&pick(&["--principal", "bob"]).code(0)).is_empty());
 }
 
+/// `list`, `show`, `export` and `pick` decide for the attributes of the party, as `call` does.
+#[test]
+fn what_an_attribute_denies_is_in_no_listing() {
+    let rig = Rig::new();
+    rig.write(
+        "p.toml",
+        "allowed_tools = ['tasks__list_tasks']\n[attributes.status.suspended]\ndenied_tools = ['tasks__list_tasks']\n",
+    );
+    let run = |words: &[&str]| {
+        rig.run(&[&["--json", "--policy", "p.toml", "--attribute", "status=suspended"], words].concat())
+    };
+    let listed = run(&["list"]).code(0).json();
+    let row = listed.as_array().unwrap().iter().find(|row| row["name"] == "tasks__list_tasks").unwrap();
+    assert_eq!((&row["decision"], &row["rule"]), (&json!("deny"), &json!("attributes.status.suspended.denied_tools")));
+    let shown = run(&["show", "tasks__list_tasks"]).code(0);
+    assert!(shown.stderr.contains("policy: deny"), "{shown:?}");
+    let exported = run(&["export", "--as", "openai-chat"]).code(0).stdout;
+    assert!(!exported.contains("tasks__list_tasks"), "{exported}");
+    assert!(names(&run(&["pick", "list the tasks"])).is_empty());
+    run(&["call", "tasks__list_tasks", "{}"]).code(3);
+}
+
 #[test]
 fn what_fits_no_tool_says_so() {
     let rig = Rig::new();

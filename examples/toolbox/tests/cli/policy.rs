@@ -233,12 +233,13 @@ fn a_refusal_names_the_command_that_explains_it() {
     let rig = Rig::new();
     rig.write("p.toml", "allowed_tools = ['core__get_current_time']\n");
     let refused = rig.run(&["--policy", "p.toml", "call", "mail__send_email", KNOWN]).code(3);
-    assert!(refused.stderr.contains("why: toolbox policy explain mail__send_email\n"), "{refused:?}");
+    assert!(refused.stderr.contains("why: toolbox policy explain mail__send_email --policy p.toml\n"), "{refused:?}");
     assert!(!refused.stderr.contains("did you mean"), "{refused:?}");
     let shown = rig.run(&["--policy", "p.toml", "show", "mail__send_email"]).code(0);
-    assert!(shown.stderr.contains("why: toolbox policy explain mail__send_email"), "{shown:?}");
+    assert!(shown.stderr.contains("why: toolbox policy explain mail__send_email --policy p.toml"), "{shown:?}");
     let denied = rig.run(&["--policy", UNTRUSTED, "call", "mail__send_email", STRANGER]).code(3);
-    assert!(denied.stderr.contains("policy explain mail__send_email (with --label untrusted"), "{denied:?}");
+    let command = format!("policy explain mail__send_email --policy {UNTRUSTED} (with --label untrusted");
+    assert!(denied.stderr.contains(&command), "{denied:?}");
     let unknown = rig.run(&["call", "mail__send_emial", KNOWN]).code(3);
     assert!(unknown.stderr.contains("did you mean") && !unknown.stderr.contains("policy explain"), "{unknown:?}");
     let send = call("c1", "mail__send_email", &serde_json::from_str(STRANGER).unwrap());
@@ -246,4 +247,25 @@ fn a_refusal_names_the_command_that_explains_it() {
     let chat = ["chat", "--no-stream", "--model-url", &endpoint.url, "--model", "m", "Send it."];
     let refused = rig.run(&[&["--policy", UNTRUSTED], &chat[..]].concat()).code(0);
     assert!(refused.stderr.contains("   why: toolbox policy explain mail__send_email"), "{refused:?}");
+}
+
+/// The printed command gets the same decision: the policy, the party and its roles and attributes are in it.
+#[test]
+fn the_command_that_explains_a_refusal_finds_the_same_rule() {
+    let rig = Rig::new();
+    rig.write(
+        "my rules.toml",
+        "allowed_tools = ['docs__search']\n[attributes.status.suspended]\ndenied_tools = ['docs__search']\n\
+         [roles.clerk]\nallowed_tools = ['core__get_current_time']\n",
+    );
+    let party =
+        ["--policy", "my rules.toml", "--principal", "bob", "--role", "clerk", "--attribute", "status=suspended"];
+    let search = ["call", "docs__search", "{\"query\":\"tea\"}"];
+    let options = "--policy 'my rules.toml' --principal bob --role clerk --attribute status=suspended";
+    for words in [&search[..], &["show", "docs__search"]] {
+        let ended = rig.run(&[&party[..], words].concat());
+        assert!(ended.stderr.contains(&format!("toolbox policy explain docs__search {options}\n")), "{ended:?}");
+    }
+    let explained = rig.run(&[&["policy", "explain", "docs__search"], &party[..]].concat()).code(3);
+    assert!(explained.stdout.contains("attributes.status.suspended.denied_tools"), "{explained:?}");
 }

@@ -151,7 +151,7 @@ fn the_prompt_loop_survives_an_interrupted_turn() {
     let list = call("c1", "tasks__list_tasks", &json!({}));
     let endpoint = Endpoint::new(vec![text("Good morning."), Value::Null, list, text("Five.")]);
     let rig = rig(&endpoint);
-    let mut session = Session::start(&rig, &["chat", "--no-stream"]);
+    let mut session = Session::start(&rig, &["chat", "--no-stream", "--role", "clerk"]);
     session.expect("> ");
     session.type_in("Hello\r");
     session.expect("Good morning.");
@@ -169,7 +169,8 @@ fn the_prompt_loop_survives_an_interrupted_turn() {
     session.type_in(CTRL_D);
     let (code, shown) = session.end();
     assert_eq!(code, 0, "{shown}");
-    assert!(shown.contains("continue with: toolbox chat --conversation"), "{shown}");
+    let (_, command) = shown.split_once("continue with: toolbox chat --conversation").expect(&shown);
+    assert!(command.lines().next().unwrap().trim_end().ends_with(" --role clerk"), "{shown}");
 }
 
 #[test]

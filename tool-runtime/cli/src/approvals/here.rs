@@ -124,9 +124,9 @@ fn same_party(cli: &Cli<'_>, call: &PendingCall) -> Result<(), Failure> {
 
 /// The failure for a call that another process carries out, or began to carry out before it died.
 fn unfinished(cli: &Cli<'_>, call: &PendingCall) -> Failure {
-    let (app, id) = (cli.app.name, terminal::safe(call.call_id.as_str()));
+    let (app, id, same) = (cli.app.name, terminal::safe(call.call_id.as_str()), cli.same_options());
     let text = format!(
-        "the call `{id}` has begun, and has no record of its end: another process runs it, or died; `{app} audit open` \
+        "the call `{id}` has begun, and has no record of its end: another process runs it, or died; `{app} audit open{same}` \
          shows the end of its lease; run this command again after that"
     );
     Failure::failed(text).code("unfinished")

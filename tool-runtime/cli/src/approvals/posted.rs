@@ -297,7 +297,7 @@ fn print_state(
     (kind, wait): (DecisionKind, Option<Duration>),
     state: &PostState,
 ) -> Result<Exit, Failure> {
-    let (app, run_id) = (cli.app.name, terminal::safe(&call.run_id));
+    let (app, run_id, same) = (cli.app.name, terminal::safe(&call.run_id), cli.same_options());
     let (word, outcome) = match state {
         PostState::Posted => ("posted", None),
         PostState::Running => ("running", None),
@@ -338,12 +338,13 @@ fn print_state(
         _ => match wait {
             None if run.is_served() => Ok(Exit::Done),
             None => {
-                terminal::note(&format!("if no worker runs, continue it with: {app} chat --continue {run_id}"));
+                terminal::note(&format!("if no worker runs, continue it with: {app} chat --continue {run_id}{same}"));
                 Ok(Exit::Done)
             }
             Some(_) => {
                 let look = if run.is_served() { "approvals list".to_owned() } else { format!("worker show {run_id}") };
-                let text = format!("the call did not end within --wait; the decision is stored, see: {app} {look}");
+                let text =
+                    format!("the call did not end within --wait; the decision is stored, see: {app} {look}{same}");
                 Err(Failure::failed(text).code("timeout"))
             }
         },

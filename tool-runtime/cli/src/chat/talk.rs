@@ -247,8 +247,8 @@ impl<'c> Talk<'c> {
         };
         if offline && !self.is_waiting() {
             self.save().await?;
-            let (app, id) = (self.cli.app.name, self.autosave.id());
-            terminal::note(&format!("decided; to pass it on to the model: {app} chat --conversation {id}"));
+            let (app, id, same) = (self.app(), self.autosave.id(), self.cli.same_options());
+            terminal::note(&format!("decided; to pass it on to the model: {app} chat --conversation {id}{same}"));
             return Ok(());
         }
         self.after(ended).await.map(|_| ())

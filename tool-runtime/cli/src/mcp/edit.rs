@@ -10,21 +10,21 @@ use crate::written::PolicyFile;
 /// The lines to write about a tool.
 pub(super) struct Pin {
     pub(super) pin: Hash,
-    /// The fields that its allowlist can begin with, as its server calls them.
-    pub(super) fields: Vec<String>,
+    /// The paths that its allowlist can name, as its server calls them.
+    pub(super) paths: Vec<String>,
 }
 
 impl Pin {
     /// The line of an empty allowlist, to be completed by hand.
     fn allowlist(&self) -> String {
-        let is_plain = |field: &&String| {
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-            !field.is_empty() && field.len() <= 64 && field.bytes().all(plain)
+        let is_plain = |path: &&String| {
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'*' | b'$');
+            !path.is_empty() && path.len() <= 64 && path.bytes().all(plain)
         };
-        let fields: Vec<_> = self.fields.iter().filter(is_plain).take(20).map(String::as_str).collect();
-        match fields.join(", ") {
-            fields if fields.is_empty() => "redact = [] # shows nothing".to_owned(),
-            fields => format!("redact = [] # shows nothing; it can name: {fields}"),
+        let paths: Vec<_> = self.paths.iter().filter(is_plain).take(20).map(String::as_str).collect();
+        match paths.join(", ") {
+            paths if paths.is_empty() => "redact = [] # shows nothing".to_owned(),
+            paths => format!("redact = [] # shows nothing; it can name: {paths}"),
         }
     }
 }
@@ -82,16 +82,16 @@ mod tests {
     use super::*;
 
     fn edited(text: &str) -> Option<String> {
-        let fields = ["text", "line\nbreak", "", "a.b"].map(str::to_owned).to_vec();
+        let paths = ["text", "line\nbreak", "", "a.*"].map(str::to_owned).to_vec();
         let pin: Hash = serde_json::from_value("ab".repeat(32).into()).unwrap();
-        with_pins(text, &BTreeMap::from([("mcp__s__a".to_owned(), Pin { pin, fields })]))
+        with_pins(text, &BTreeMap::from([("mcp__s__a".to_owned(), Pin { pin, paths })]))
     }
 
     #[test]
     fn pins_are_written_where_they_belong() {
         let pin = "pin = \"".to_owned() + "ab".repeat(32).as_str() + "\"";
         let old = "pin = \"".to_owned() + "0".repeat(64).as_str() + "\"";
-        let empty = "redact = [] # shows nothing; it can name: text, a.b";
+        let empty = "redact = [] # shows nothing; it can name: text, a.*";
         for (text, expected) in [
             (
                 format!("[tools.mcp__s__a]\neffect = \"read_only\"\n{old}\nmodel = []\n"),

@@ -1,5 +1,6 @@
 //! `mcp pin`: shows changes of tools' definitions, and writes their pins into the policy file.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -12,7 +13,7 @@ use tool_runtime::tool::Hash;
 use crate::exit::{Exit, Failure};
 use crate::mcp::edit;
 use crate::mcp::edit::Pin;
-use crate::mcp::servers::source;
+use crate::mcp::servers::{is_down, source};
 use crate::mcp::settings::Servers;
 use crate::session::Cli;
 use crate::text::nearest;
@@ -37,12 +38,22 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, wanted: Wanted<'_>, ye
     let source = source(cli, servers).await?;
     let (tools, notes) = (source.tools(), source.notes());
     source.shutdown().await;
+    // The tools of a server that is down may be among the wanted ones.
+    let mut exit = if notes.values().any(|note| is_down(note)) { Exit::Failed } else { Exit::Done };
     for (server, note) in notes {
         terminal::message(&terminal::safe_lines(&format!("the server `{server}`: {note}")));
     }
-    let mut pins = BTreeMap::new();
-    for tool in chosen(&tools, wanted, &policy)? {
-        let (Some(name), Some(pin), Some(definition)) = (tool.name(), tool.pin(), tool.definition()) else { continue };
+    let chosen = chosen(&tools, wanted, &policy)
+        .map_err(|failure| if exit == Exit::Done { failure } else { Failure { exit, ..failure } })?;
+    let (mut pins, mut is_compared) = (BTreeMap::new(), false);
+    for tool in chosen {
+        let (Some(name), Some(pin), Some(definition)) = (tool.name(), tool.pin(), tool.definition()) else {
+            let why = tool.problem(&policy).map(|why| format!(": {}: {why}", why.code())).unwrap_or_default();
+            terminal::message(&terminal::safe(&format!("`{}` cannot be pinned{why}", name_of(tool))));
+            exit = Exit::Failed;
+            continue;
+        };
+        is_compared = true;
         let old = written.pin(name);
         if old == Some(pin) {
             continue;
@@ -54,12 +65,16 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, wanted: Wanted<'_>, ye
         if let Some(changes) = changes {
             terminal::message(&terminal::safe_lines(&changes.to_string()));
         }
-        pins.insert(name.to_owned(), Pin { pin, fields: fields(definition) });
+        pins.insert(name.to_owned(), Pin { pin, paths: tool.result_paths() });
         kept.insert(name.to_owned(), definition.clone());
     }
     if pins.is_empty() {
-        terminal::message("nothing to pin: the policy pins these definitions already");
-        return Ok(Exit::Done);
+        if is_compared {
+            terminal::message("nothing to pin: the policy pins these definitions already");
+        } else if tools.is_empty() {
+            terminal::message("nothing to pin: no server lists a tool");
+        }
+        return Ok(exit);
     }
     if !yes {
         let question = format!("write {} pins into {}? [y/N] ", pins.len(), path.display());
@@ -86,7 +101,15 @@ pub(super) async fn pin(cli: &Cli<'_>, servers: &Servers, wanted: Wanted<'_>, ye
     for name in pins.keys().filter(|name| written.tool(name, "redact").is_none()) {
         terminal::note(&format!("`{name}` shows nothing until `redact` of its table names fields"));
     }
-    Ok(Exit::Done)
+    Ok(exit)
+}
+
+/// Returns the name of a tool in a policy. A rejected tool has no name of its own, so it is the one that it would have.
+fn name_of(tool: &McpTool) -> Cow<'_, str> {
+    match tool.name() {
+        Some(name) => name.into(),
+        None => format!("mcp__{}__{}", tool.server(), tool.raw_name()).into(),
+    }
 }
 
 /// Returns the named tools, all tools with `--all`, or the tools that the policy allows.
@@ -96,7 +119,7 @@ fn chosen<'a>(
     policy: &ToolPolicy,
 ) -> Result<Vec<&'a McpTool>, Failure> {
     if names.is_empty() {
-        let is_allowed = |tool: &&McpTool| tool.name().is_some_and(|name| policy.mentions(name));
+        let is_allowed = |tool: &&McpTool| policy.mentions(&name_of(tool));
         let chosen: Vec<_> = tools.iter().filter(|tool| all || is_allowed(tool)).collect();
         if chosen.is_empty() && !tools.is_empty() {
             let message = "the policy allows none of these tools; add them to `allowed_tools`, or name them with `--tool NAME` \
@@ -107,21 +130,13 @@ fn chosen<'a>(
     }
     let all = || tools.iter().filter_map(McpTool::name);
     let find = |name: &String| {
-        tools.iter().find(|tool| tool.name() == Some(name)).ok_or_else(|| {
+        let usable = tools.iter().find(|tool| tool.name() == Some(name));
+        usable.or_else(|| tools.iter().find(|tool| name_of(tool) == *name)).ok_or_else(|| {
             let meant = nearest(name, all()).map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
             Failure::usage(format!("no server offers a usable tool `{}`{meant}", terminal::safe(name)))
         })
     };
     names.iter().map(find).collect()
-}
-
-/// The fields that an allowlist of the tool can begin with.
-fn fields(definition: &Value) -> Vec<String> {
-    let properties = definition.get("outputSchema").map(|schema| schema.get("properties").and_then(Value::as_object));
-    match properties {
-        None => ["text", "resources.text"].map(str::to_owned).to_vec(),
-        Some(properties) => properties.into_iter().flat_map(|properties| properties.keys().cloned()).collect(),
-    }
 }
 
 /// Reads the definitions that were pinned before. They enable no tool; only the policy does.

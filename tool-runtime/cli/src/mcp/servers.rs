@@ -7,6 +7,11 @@ use crate::mcp::settings;
 use crate::mcp::settings::Servers;
 use crate::session::Cli;
 
+/// Whether a note of [`ToolSource::notes`] is about a server that does not answer.
+pub(super) fn is_down(note: &str) -> bool {
+    note.starts_with("down: ")
+}
+
 /// Connects to the servers that a command names, or to those of the configuration file.
 pub(super) async fn source(cli: &Cli<'_>, named: &Servers) -> Result<ToolSource, Failure> {
     let servers = match settings::named(named)? {

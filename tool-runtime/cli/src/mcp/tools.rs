@@ -4,7 +4,7 @@ use serde_json::json;
 use tool_runtime::mcp::source::McpTool;
 
 use crate::exit::{Exit, Failure};
-use crate::mcp::servers::source;
+use crate::mcp::servers::{is_down, source};
 use crate::mcp::settings::Servers;
 use crate::session::Cli;
 use crate::{table, terminal};
@@ -45,7 +45,7 @@ pub(super) async fn tools(cli: &Cli<'_>, servers: &Servers) -> Result<Exit, Fail
     if !cli.settings.json {
         table::print(["TOOL", "STATE", "PIN", "WHY, OR WHAT IT CLAIMS"], &rows);
     }
-    let is_down = notes.values().any(|note| note.starts_with("down: "));
+    let is_down = notes.values().any(|note| is_down(note));
     for (server, note) in notes {
         terminal::message(&terminal::safe_lines(&format!("the server `{server}`: {note}")));
     }

@@ -10,6 +10,7 @@ use crate::error::{ParseError, Problem};
 use crate::mcp::source::definition::Listed;
 use crate::mcp::source::result;
 use crate::policy::{ToolPolicy, Unready};
+use crate::redact::nameable;
 use crate::schema;
 use crate::tool::Hash;
 
@@ -75,6 +76,17 @@ impl McpTool {
     #[must_use]
     pub fn definition(&self) -> Option<&Value> {
         self.listed.admitted.as_ref().ok().map(|definition| &definition.published)
+    }
+
+    /// Returns the paths of its results that an allowlist (`redact`) can name, sorted; none for a rejected tool. Of a
+    /// very large output schema some are left out.
+    #[must_use]
+    pub fn result_paths(&self) -> Vec<String> {
+        let Ok(definition) = &self.listed.admitted else { return Vec::new() };
+        match &definition.output {
+            Some(output) => nameable(output),
+            None => nameable(&result::plain_schema()),
+        }
     }
 
     /// Returns the differences from another definition of the tool, such as the pinned one; `None` for a rejected tool.
