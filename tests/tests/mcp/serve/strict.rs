@@ -405,13 +405,58 @@ async fn headers_say_what_the_arguments_say() {
         assert_eq!(answered, status, "{answer}");
         assert!(answer.contains(said), "{answer}");
     }
+    let refused = records(&store, 10).await;
+    let refused = outcomes(&refused).into_iter().filter(|one| one[1] == "validation_error").count();
+    assert_eq!(refused, 6, "a refused call has a record");
     // A client of a revision that does not have these headers does not send them. If they are there, they are compared.
     let client = with_session(address, "ada").await;
     let called = client.call_tool(request("t__echo", json!({"count": 1.5}))).await.unwrap();
     assert!(called.is_error == Some(false) && text(&called).contains("1.5"), "{called:?}");
-    let head = format!("Host: {address}\r\nx-user: ada\r\nmcp-protocol-version: 2025-11-25\r\nmcp-param-count: 2\r\n");
+    let head = format!("Host: {address}\r\nx-user: ada\r\n");
+    let (_, begun) = raw(address, &head, &initialize()).await;
+    let session = begun.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
+    let head = format!("{head}mcp-session-id: {session}\r\n");
+    raw(address, &head, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    let head = format!("{head}mcp-protocol-version: 2025-11-25\r\nmcp-param-count: 2\r\n");
     let message =
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t__echo","arguments":{"count":1}}}"#;
-    let (answered, answer) = raw(address, &head, message).await;
-    assert!(answered == 400 && answer.contains("Mcp-Param-Count"), "{answer}");
+    let (_, answer) = raw(address, &head, message).await;
+    assert!(answer.contains("-32020") && answer.contains("Mcp-Param-Count"), "{answer}");
+}
+
+/// A header reveals no tool: neither to a party that may not see it, nor to a client that is not admitted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_header_reveals_no_hidden_tool() {
+    let schema = json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+    let dynamic = |name: &str| {
+        DynamicTool::new(name, "Echoes.", schema.clone(), ToolEffect::ReadOnly, Arc::new(Echo)).redact(["region"])
+    };
+    let catalog = ToolCatalog::builder().dynamic(dynamic("t__shown")).dynamic(dynamic("t__hidden")).build().unwrap();
+    let store = Arc::<MemoryStore>::default();
+    let runner =
+        ToolRunner::builder(catalog, ToolPolicy::allow(["t__shown"])).store(Arc::clone(&store)).build().unwrap();
+    let address = listening(&McpServer::builder(runner, admitted).build().unwrap(), &HttpOptions::new()).await;
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let asked = async |user: &str, name: &str| {
+        let head = format!(
+            "Host: {address}\r\n{user}mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {name}\r\nmcp-param-region: eu\r\n"
+        );
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"_meta": meta, "name": name, "arguments": {"region": "us"}}});
+        let (status, answer) = raw(address, &head, &message.to_string()).await;
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        (status, body.replace(name, "NAME"))
+    };
+    let shown = asked("x-user: ada\r\n", "t__shown").await;
+    assert!(shown.0 == 400 && shown.1.contains("Mcp-Param-Region"), "{shown:?}");
+    let hidden = asked("x-user: ada\r\n", "t__hidden").await;
+    assert!(hidden.1.contains("Unknown tool: NAME"), "{hidden:?}");
+    assert_eq!(hidden, asked("x-user: ada\r\n", "t__absent").await);
+    let records = records(&store, 3).await;
+    assert!(outcomes(&records).contains(&json!(["t__hidden", "policy_denied"])), "{records:?}");
+    let stranger = asked("", "t__shown").await;
+    assert!(!stranger.1.contains("Mcp-Param"), "{stranger:?}");
+    assert_eq!(stranger, asked("", "t__absent").await);
 }

@@ -19,11 +19,11 @@ use crate::mcp::serve::delivery::Delivery;
 use crate::mcp::serve::error::{broken, full};
 use crate::mcp::serve::handler::{Handler, objects_only};
 use crate::mcp::serve::listing::Offered;
-use crate::mcp::serve::raw;
 use crate::mcp::serve::shutdown::Room;
 use crate::mcp::serve::tasks::{
     self, Answered, EndedUnknown, Entered, Entering, Guest, HeldAnswer, Running, Ticket, Waiting, asking,
 };
+use crate::mcp::serve::{params, raw};
 use crate::runner::ServedRun;
 use crate::runner::{CallClient, KeepsCall, Run, RunOptions};
 
@@ -42,6 +42,8 @@ impl Handler {
         let running = served.calls.begin().map_err(full)?;
         let party = self.party(context).await?;
         let running = running.of(&party).map_err(full)?;
+        let arguments = raw::arguments(request.arguments.unwrap_or_default()).ok_or_else(broken)?;
+        let mismatch = |offered: &Offered| params::mismatch(offered, &context.extensions, &arguments);
         if let Some(state) = &request.request_state {
             self.run(party.clone())?;
             let answers = request.input_responses.unwrap_or_default();
@@ -52,6 +54,9 @@ impl Handler {
                     return Err(error);
                 }
             };
+            if let Some(error) = served.listing.get(name).and_then(|offered| mismatch(&offered)) {
+                return Err(error);
+            }
             let answered = answers.keys().cloned().collect();
             Box::pin(served.tasks.update(&self.server, party, state, answers)).await?;
             drop(running);
@@ -64,7 +69,11 @@ impl Handler {
         }
         let offered = served.listing.get(name);
         let offered = offered.as_deref();
-        let arguments = raw::arguments(request.arguments.unwrap_or_default()).ok_or_else(broken)?;
+        if let Some(error) = offered.and_then(mismatch) {
+            // The gate refuses a list, so the call does not run and has a record.
+            let call = (name, offered, format!("[{arguments}]"));
+            return Err(Box::pin(self.refused(call, &party, running, error, context)).await);
+        }
         let waits = offered.filter(|offered| offered.waits && !self.knows_tasks(context));
         let asked_as = match waits {
             Some(offered) => ServedRun(&self.run(party.clone())?).asked_as(&offered.tool, &arguments).await,
@@ -224,13 +233,27 @@ impl Handler {
             Ok(running) => running,
             Err(why) => return full(why),
         };
-        match self.begin((name, offered, arguments), &party, running, None, context).await {
+        self.refused((name, offered, arguments), &party, running, refused, context).await
+    }
+
+    /// Passes a call to the gate, which refuses its arguments, so that there is a record. Returns `error` if the caller
+    /// may see the tool.
+    async fn refused(
+        &self,
+        call: (&str, Option<&Offered>, String),
+        party: &RunOptions,
+        running: Room,
+        error: ErrorData,
+        context: &RequestContext<RoleServer>,
+    ) -> ErrorData {
+        let name = call.0;
+        match self.begin(call, party, running, None, context).await {
             // A tool that the caller may not see gets the same error as one that does not exist.
             Ok(Begun::Ended(_, result)) if result.is_concealed() || result.outcome() == Outcome::Unavailable => {
                 unknown(name)
             }
-            Ok(_) => refused,
-            Err(error) => error,
+            Ok(_) => error,
+            Err(other) => other,
         }
     }
 

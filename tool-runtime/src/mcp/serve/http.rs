@@ -32,7 +32,7 @@ use crate::mcp::serve::handler::Handler;
 use crate::mcp::serve::options::HttpOptions;
 use crate::mcp::serve::seats::{Seated, with};
 use crate::mcp::serve::sessions::{Begins, Parties, Runs, is_ambiguous, is_without_sessions};
-use crate::mcp::serve::{params, raw, strict};
+use crate::mcp::serve::{raw, strict};
 use crate::runner::{RunOptions, ServedRuns};
 
 /// The header with the id of a session.
@@ -233,9 +233,6 @@ impl HttpService {
             Some(Ok(runs)) => runs,
             None => None,
         };
-        if let Err(response) = params::check(&self.server.0.listing, &parts.headers, &body) {
-            return *response;
-        }
         parts.headers.remove(CONTENT_LENGTH);
         let body = raw::carried(&body).map_or(body, Bytes::from);
         parts.extensions.insert(delivery.clone());

@@ -1,18 +1,15 @@
 //! `Mcp-Param-` headers: they repeat arguments of a call for intermediaries between the client and the server. Their
 //! values must match the text of the body.
 
-use std::borrow::Cow;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::{HeaderMap, Response};
-use rmcp::model::{ErrorCode, ErrorData};
-use serde::Deserialize;
+use http::HeaderMap;
+use http::request::Parts;
+use rmcp::model::{ErrorCode, ErrorData, Extensions};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::mcp::serve::body::{Body, unanswered};
-use crate::mcp::serve::listing::Listing;
+use crate::mcp::serve::listing::Offered;
 use crate::mcp::serve::sessions::is_without_sessions;
 
 /// The schema keyword of an argument that is repeated in a header.
@@ -48,37 +45,21 @@ pub(super) fn without(schema: &mut Value) {
     }
 }
 
-/// Compares the headers of a request with the arguments of its call. A client of a revision before 2026-07-28, which
-/// does not have these headers, may omit them.
-pub(super) fn check(listing: &Listing, headers: &HeaderMap, body: &[u8]) -> Result<(), Box<Response<Body>>> {
-    #[derive(Deserialize)]
-    struct Message<'a> {
-        #[serde(borrow)]
-        id: &'a RawValue,
-        #[serde(borrow)]
-        method: Cow<'a, str>,
-        params: Params<'a>,
-    }
-    #[derive(Deserialize)]
-    struct Params<'a> {
-        name: String,
-        #[serde(borrow)]
-        arguments: Option<&'a RawValue>,
-    }
-    let Ok(Message { id, method, params }) = serde_json::from_slice(body) else { return Ok(()) };
-    if method != "tools/call" {
-        return Ok(());
-    }
-    let Some(offered) = listing.get(&params.name) else { return Ok(()) };
+/// Compares the headers of a request with the text of its call's arguments, and returns the error if they differ. A
+/// client of a revision before 2026-07-28, which does not have these headers, may omit them.
+pub(super) fn mismatch(offered: &Offered, extensions: &Extensions, arguments: &str) -> Option<ErrorData> {
+    // Without HTTP there are no headers.
+    let headers = &extensions.get::<Parts>()?.headers;
+    let arguments: Option<&RawValue> = serde_json::from_str(arguments).ok();
     let has_headers = is_without_sessions(headers);
     let differs = |(path, header): &&(Vec<String>, String)| match header_value(headers, &format!("mcp-param-{header}"))
     {
         Ok(None) if !has_headers => false,
-        value => value != Ok(params.arguments.and_then(|arguments| written(arguments, path))),
+        value => value != Ok(arguments.and_then(|arguments| written(arguments, path))),
     };
-    let Some((path, header)) = offered.params.iter().find(differs) else { return Ok(()) };
+    let (path, header) = offered.params.iter().find(differs)?;
     let message = format!("The header Mcp-Param-{header} does not match `{}`.", path.join("."));
-    Err(Box::new(unanswered(id.get(), &ErrorData::new(MISMATCH, message, None))))
+    Some(ErrorData::new(MISMATCH, message, None))
 }
 
 /// Returns the value of a header. `Ok(None)` if it is absent, `Err` if it is repeated or not text.
