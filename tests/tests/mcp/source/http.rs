@@ -101,7 +101,7 @@ async fn ping(mut stream: TcpStream) {
         let _ = stream.write_all(text.as_bytes()).await;
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 async fn answer(
