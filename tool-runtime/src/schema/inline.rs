@@ -53,6 +53,7 @@ struct Inlining<'a, 'd> {
 impl<'a> Inlining<'a, '_> {
     fn schema(&mut self, schema: &'a Value) -> Value {
         let Value::Object(members) = schema else { return self.copy(schema) };
+        self.bytes += NODE;
         self.around.push(address(schema));
         let written = match self.target(members) {
             Some(target) => self.referred(members, target),
@@ -105,7 +106,12 @@ impl<'a> Inlining<'a, '_> {
                 (None, value) => self.copy(value),
                 (Some(_), Value::Array(list)) => list.iter().map(|item| self.schema(item)).collect(),
                 (Some(position), Value::Object(named)) if position.name.is_some() => {
-                    named.iter().map(|(name, inner)| (name.clone(), self.schema(inner))).collect()
+                    let mut schemas = Map::new();
+                    for (name, inner) in named {
+                        self.bytes += name.len();
+                        schemas.insert(name.clone(), self.schema(inner));
+                    }
+                    Value::Object(schemas)
                 }
                 (Some(_), schema) => self.schema(schema),
             };

@@ -192,7 +192,8 @@ impl Validator for JsonSchemaValidator {
 }
 
 fn compile(schema: &Value, text: impl FnOnce() -> Schema) -> Result<Arc<dyn Compiled>, Problem> {
-    let share = PATTERN_BYTES / patterns(schema).len().max(1);
+    // Foreign schemas have at most 64 patterns; the types of an application may have more.
+    let share = (PATTERN_BYTES / patterns(schema).len().max(1)).max(PATTERN_BYTES / 64);
     // The linear engine has no look-around; patterns that need it run in a backtracking one, with a low limit.
     let validator = options()
         .with_pattern_options(PatternOptions::regex().size_limit(share).dfa_size_limit(share))

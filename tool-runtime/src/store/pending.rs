@@ -217,7 +217,11 @@ impl PendingCall {
 
     /// Whether both are the same call of the model, under any definition and policy.
     pub(crate) fn is_same_call(&self, other: &Self) -> bool {
-        self.tool == other.tool && self.suspension == other.suspension && self.of_model() == other.of_model()
+        let inner = |call: &Self| call.graph.as_ref().map(|graph| graph.call_id.clone());
+        self.tool == other.tool
+            && self.suspension == other.suspension
+            && self.of_model() == other.of_model()
+            && inner(self) == inner(other)
     }
 
     /// Whether both are the same call of the model, suspended for the same reason, at any time.

@@ -64,7 +64,7 @@ impl RequestError {
     /// the protocol demands, but another status.
     pub(super) fn is_of_session(&self) -> bool {
         match self {
-            Self::Closed | Self::Unreadable | Self::Status(400..=499, _) => true,
+            Self::Closed | Self::Unreadable | Self::Status(400..=428 | 430..=499, _) => true,
             Self::Poll(failure) => failure.is_of_session(),
             _ => false,
         }

@@ -84,7 +84,7 @@ impl McpTool {
     pub fn result_paths(&self) -> Vec<String> {
         let Ok(definition) = &self.listed.admitted else { return Vec::new() };
         match &definition.output {
-            Some(output) => nameable(output),
+            Some(output) => nameable(&schema::inlined(output)),
             None => nameable(&result::plain_schema()),
         }
     }

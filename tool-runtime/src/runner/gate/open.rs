@@ -61,6 +61,8 @@ pub(in crate::runner) struct OpenCall {
     pub(in crate::runner) client: Option<Box<CallClient>>,
     /// Set if no earlier process can have made the call, although the run is continued.
     pub(in crate::runner) is_new: bool,
+    /// Set while the store is asked whether the call began under another definition of its tool.
+    pub(in crate::runner) looks: bool,
     /// Set if another process began the call and is gone: its ledger entry is open.
     pub(in crate::runner) is_taken_over: bool,
     /// Set if calls of its graph may have had effects, although the call itself waited and did not end.
@@ -164,6 +166,7 @@ impl OpenCall {
             grant: None,
             client: None,
             is_new: false,
+            looks: false,
             is_taken_over: false,
             has_acted: false,
             only_reconciles: false,
@@ -291,7 +294,10 @@ impl OpenCall {
             // The gate refuses the call now, but an earlier attempt ended it: return the recorded result.
             Some(known) => Ok(Ending::Elsewhere(known)),
             None => match ended {
-                Err(stop) if self.may_be_known(&stop) => Box::pin(self.look(stop)).await,
+                Err(stop) if self.may_be_known(&stop) => match Box::pin(self.look(stop)).await {
+                    Err(stop) => Err(self.own_up(stop)),
+                    known => known,
+                },
                 Err(stop) if self.leaves_unknown(&stop) => Err(stop.unknown()),
                 Err(stop) => Err(self.own_up(stop)),
                 ended => ended,

@@ -112,7 +112,9 @@ pub(in crate::runner) async fn begun_as_another(
         return Ok(None);
     }
     if let Some(call) = open.first() {
-        return go_on_begun(run, call_id, &call.key).await;
+        let is_same = is_same(&call.entry.record);
+        let known = go_on_begun(run, call_id, &call.key).await?;
+        return Ok(known.map(|ended| ended.filter(|_| is_same)));
     }
     let ended = LedgerClient(run).own_record(call_id, is_it).await?;
     Ok(ended.map(|record| is_same(&record).then(|| look_up::adopted(run, record))))

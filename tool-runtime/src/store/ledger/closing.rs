@@ -17,7 +17,7 @@ use crate::store::{
 };
 
 /// How often a call that was left open wakes the worker of its run at most, once it is old.
-const AGAIN: Duration = Duration::from_hours(1);
+const AGAIN: Duration = Duration::from_secs(60 * 60);
 
 /// Whether a call began, has not ended, and its owner can no longer write.
 ///

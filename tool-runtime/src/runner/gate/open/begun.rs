@@ -40,7 +40,7 @@ impl OpenCall {
 
     /// Whether the ledger may know the call and was not read.
     pub(super) fn may_be_known(&self, stop: &Stop) -> bool {
-        self.attempt.is_none() && stop.outcome != Outcome::OutcomeUnknown && self.may_be_elsewhere()
+        (self.attempt.is_none() || self.looks) && stop.outcome != Outcome::OutcomeUnknown && self.may_be_elsewhere()
     }
 
     /// Whether the tool states that this attempt had no effect, and an earlier attempt may have had it.

@@ -191,6 +191,7 @@ impl OpenCall {
             grant: None,
             client: None,
             is_new: self.is_new,
+            looks: self.looks,
             is_taken_over: self.is_taken_over,
             has_acted: self.has_acted,
             only_reconciles: self.only_reconciles,

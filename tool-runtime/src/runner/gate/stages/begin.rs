@@ -125,16 +125,23 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         waits: (claim.is_none() && run.state().is_continued())
             .then(|| (run.waiting_key(&open.draft.id), bound.reserved.hydrated.frozen.argument_digest())),
     };
-    // From here on the ledger may know the attempt, so the record of the call closes it there too.
+    // From here on the record of the call closes the attempt in the ledger, too, so that no other process begins it.
     open.attempt = Some(Box::new(attempt.clone()));
     if claim.is_none() {
-        match Box::pin(open.begun_as_another(&bound.reserved.hydrated.frozen)).await {
-            Ok(None) => {}
-            Ok(Some(known)) => {
-                open.attempt = None;
-                return Ok(Beginning::End(Ending::Elsewhere(Box::new(known))));
+        open.looks = true;
+        let known = Box::pin(open.begun_as_another(&bound.reserved.hydrated.frozen)).await;
+        open.looks = false;
+        let known = match known {
+            Ok(known) => known,
+            Err(error) => {
+                // The store cannot tell whether the call has a record, so none is written.
+                discard(run.store_unread(error));
+                Some(open.unknown())
             }
-            Err(error) => return Err(ledger_failure(open, error)),
+        };
+        if let Some(known) = known {
+            open.attempt = None;
+            return Ok(Beginning::End(Ending::Elsewhere(Box::new(known))));
         }
     }
     let (requested_at, key) = (Instant::now(), attempt.key.clone());
