@@ -141,7 +141,7 @@ fn explain(cli: &Cli<'_>, session: &Session, name: &str, outcome: Outcome) {
         let meant = if runner.catalog().get(name).is_some() { String::new() } else { meant };
         terminal::note(&format!("no tool `{shown}` is visible under this policy{meant}"));
     }
-    if let Some(command) = Why::of(cli, runner).command(outcome, name) {
+    if let Some(command) = Why::of(cli.app.name, cli.same_party(), runner).command(outcome, name) {
         terminal::note(&format!("why: {command}"));
     }
 }

@@ -144,7 +144,7 @@ fn shown(screen: Screen) -> Sink {
 }
 
 fn screen(cli: &Cli<'_>, gate: &Gate) -> Screen {
-    Screen::new(cli.settings.verbose > 0).explained(Why::of(cli, &gate.runner))
+    Screen::new(cli.settings.verbose > 0).explained(Why::of(cli.app.name, cli.same_party(), &gate.runner))
 }
 
 /// Continues waiting calls, then sends the prompts of the command line, then those from the keyboard.

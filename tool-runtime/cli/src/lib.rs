@@ -45,6 +45,7 @@ mod describe;
 mod endpoint;
 mod exit;
 mod fold;
+mod follow_up;
 mod frozen;
 mod grants;
 mod help;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
@@ -21,7 +20,7 @@ use crate::config::Settings;
 use crate::exit::Failure;
 #[cfg(feature = "mcp-client")]
 use crate::mcp::settings;
-use crate::text::{nearest, shell_word, store_word};
+use crate::text::nearest;
 use crate::{input, log, private_file, terminal};
 
 /// The command line of a running command: the application and the settings of the command.
@@ -101,34 +100,6 @@ impl Cli<'_> {
             Failure::usage(format!("{shown}: write the key as 64 hexadecimal digits")).code("unreadable_input")
         })?;
         Ok(Some(key))
-    }
-
-    /// The options without which a command in another terminal would act under another policy, on other files or
-    /// another store, or for another party. They begin with a space. A URL that may hold a password is shown as `URL`.
-    pub(super) fn same_options(&self) -> String {
-        let path = |path: &Path| path.to_string_lossy().into_owned();
-        let settings = &self.settings;
-        let is_own = |data: &&Path| self.app.data.as_deref().unwrap_or(Path::new("data")) != *data;
-        let options = [
-            ("--config", settings.config.as_deref().map(path)),
-            ("--policy", settings.policy.as_deref().map(path)),
-            ("--data", Some(&*settings.data).filter(is_own).map(path)),
-            ("--store", settings.store.as_deref().map(|url| store_word(url).to_owned())),
-            ("--store-prefix", settings.sql.prefix.clone()),
-            ("--digest-key-file", settings.digest_key.as_deref().map(path)),
-            ("--principal", settings.principal.clone()),
-            ("--tenant", settings.tenant.clone()),
-        ];
-        written(options.into_iter().filter_map(|(option, value)| Some((option, value?))))
-    }
-
-    /// [`same_options`](Self::same_options) with the roles and attributes of the party, for a command in which `--role`
-    /// is not the decider's.
-    pub(super) fn same_party(&self) -> String {
-        let Settings { roles, attributes, .. } = &self.settings;
-        let roles = roles.iter().map(|role| ("--role", role.clone()));
-        let attributes = attributes.iter().map(|(name, value)| ("--attribute", format!("{name}={value}")));
-        format!("{}{}", self.same_options(), written(roles.chain(attributes)))
     }
 
     /// The decider of this command line: the one that `--as` names, or the principal itself.
@@ -290,11 +261,6 @@ impl Cli<'_> {
         let run = gate.runner.run(options);
         Ok(Session { gate, run })
     }
-}
-
-/// Options as words of a shell, each after a space.
-fn written(options: impl Iterator<Item = (&'static str, String)>) -> String {
-    options.map(|(option, value)| format!(" {option} {}", shell_word(&terminal::safe(&value)))).collect()
 }
 
 /// Follows an error about adapters that are not bound: a command line has no builder of its own.

@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use tool_runtime::{Outcome, ToolRunner};
 
-use crate::session::Cli;
-
 /// Longer names are not compared, because the comparison is quadratic.
 const LONGEST_NAME: usize = 128;
 
@@ -74,10 +72,10 @@ pub(crate) struct Why {
 }
 
 impl Why {
-    pub(crate) fn of(cli: &Cli<'_>, runner: &ToolRunner) -> Self {
+    pub(crate) fn of(app: &'static str, options: String, runner: &ToolRunner) -> Self {
         let tools = runner.catalog().specs().map(|spec| spec.name.as_str().into()).collect();
         let labels = runner.policy().named_labels().into_iter().map(ToOwned::to_owned).collect();
-        Self { app: cli.app.name, tools, options: cli.same_party(), labels }
+        Self { app, tools, options, labels }
     }
 
     /// Returns the command. `None` unless the policy refused a known tool.
