@@ -152,9 +152,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     let notices = earlier.map_or_else(|| intent.notices.clone(), |entry| entry.notices.clone());
     // A server that takes over a call of another server may die, too.
     let ends_with_process = intent.ends_with_process || earlier.is_some_and(|entry| entry.ends_with_process);
-    // What an attempt of another process has booked stays booked.
-    let is_own = earlier.is_none_or(|entry| entry.owner == intent.owner);
-    let bill = intent.bill.as_ref().filter(|_| anew && is_own);
+    let bill = intent.bill.as_ref().filter(|_| anew);
     let begun = match bill.map(|bill| accounts::reserve(transaction, bill)).transpose()? {
         Some(Ok(booked)) => Begun::Now { booked: Some(booked), graph: graph.clone(), is_again },
         None if anew => Begun::Now { booked: None, graph: graph.clone(), is_again },

@@ -102,11 +102,12 @@ fn a_call_that_nobody_approved_is_reconciled_or_repeated() {
     });
 }
 
-/// A budget of time that the first attempt has booked does not keep the tool from running again.
+/// The budget of the run does not keep the tool from running again: the call was counted when it began. A shared account
+/// books each attempt.
 #[test]
-fn a_repeated_call_is_not_charged_a_second_time() {
+fn a_repeated_call_is_charged_to_its_run_once() {
     let rig = Rig::new("again", Dies::After);
-    let policy = "allowed_tools = ['recovered__again']\n[budgets.principal]\nwindow = '1d'\ncalls = 1\ntime_ms = 60000\n\
+    let policy = "allowed_tools = ['recovered__again']\n[budgets.principal]\nwindow = '1d'\ncalls = 2\ntime_ms = 60000\n\
                   [budgets.run]\ncalls = 1\ntime_ms = 60000\n[budgets.default]\nmax_runtime_ms = 1000";
     let runner = || {
         let policy = ToolPolicy::from_toml(policy).expect("a policy");
