@@ -213,7 +213,7 @@ pub(in crate::runner) async fn replaced(
         changes: changed,
         required,
         replaced: Some(Box::new(ReplacedArguments { arguments: of_model, times })),
-        // The old and the new arguments may have the same effect key, so the question still names the calls of unknown outcome.
+        // Both arguments may have one effect key, so the question still names the calls of unknown outcome.
         ..call.clone()
     };
     // Keep the count. Otherwise an edit would reset it, and a precondition that always changes could cause questions
