@@ -16,9 +16,9 @@ use crate::text::quoted;
 use crate::tool::{Hash, ToolName};
 
 /// A suspended call. It continues only in a run of the same principal and tenant, with the same caller and attributes.
-/// The tool's definition, the digest of the arguments and the revision of the policy must be unchanged, the run must
-/// have no role or tool that it lacked before, and the call must not have expired. The session and the conversation are
-/// not compared.
+/// The tool's definition, the digest of the arguments and the revision of the policy must be unchanged, and the run
+/// must have no role or tool that it lacked before. The clock must not be before [`created_at`](Self::created_at), and
+/// the call must not have expired. The session and the conversation are not compared.
 ///
 /// ```
 /// use tool_runtime::store::{RecordFilter, Store};
@@ -52,7 +52,7 @@ pub struct PendingCall {
     pub call_id: CallId,
     /// The tool.
     pub tool: ToolName,
-    /// The definition that the model saw.
+    /// The hash of the definition that the model saw.
     pub definition_hash: Hash,
     pub(crate) arguments: FrozenArguments,
     /// SHA-256 of the frozen arguments. A decision is bound to this digest. Records never contain it.
@@ -71,7 +71,8 @@ pub struct PendingCall {
     /// Names that the application looked up for values among the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<NamedArgument>,
-    /// The differences between the model's arguments and those that the tool receives: defaults, trimmed ids, repairs.
+    /// The differences between the model's arguments and those that the tool receives: defaults, trimmed ids, repairs
+    /// and edits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
     /// The principal that the run acts for.
