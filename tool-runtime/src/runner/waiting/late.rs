@@ -126,8 +126,8 @@ async fn late(
     if has_enough(records.iter(), decider) {
         return Ok(Late::Enough);
     }
-    // A call whose decision was posted still waits, and a running call has only the record of its decision; both are
-    // open records.
+    // A call whose decision was posted still waits, and has an open record. A running call has only the record of its
+    // decision.
     let open = store.open_records(&of_call).await?.into_iter().map(AuditRecord::from).filter(of_party);
     let known = records.into_iter().chain(open).last();
     let record = known.and_then(|known| DecisionRecord::late(known, kind, decider, shared.clock.now()));
