@@ -6,13 +6,13 @@
 //! [`Store::pending_calls`], and verify the records with [`Verification::of_store`]. [`Key`], [`StoredDocument`],
 //! [`Transaction`], [`Query`] and [`Chain`] are for implementations of a store.
 //!
-//! [`Retention`] removes old runs, holds them, and erases the data of a principal.
+//! [`Retention`] removes old runs, places legal holds, and erases the data of a principal.
 //!
 //! Invariants of every store: writes are atomic, changes under one lock run one after the other, memory use is bounded,
 //! and a record never changes, except that a [`Transaction`] of this library removes the records of a whole run or
 //! erases the values of one record, and appends a signed record of the removal or erasure.
 
-// `ledger`, `runs`, `waiting` and `accounts` define the meaning of documents, once for every store.
+// `ledger`, `runs`, `waiting` and `accounts` define the contents of documents, once for every store.
 
 pub(crate) mod accounts;
 mod anchors;

@@ -1,4 +1,4 @@
-//! Rules about `summary`: the sentences that a person reads before they decide on a call.
+//! Rules about `summary`: the sentences that describe a call to the person who decides on it.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::model::{Argument, Tool};
 use crate::names::{nearest, one_of, plain};
 use crate::sentence::{self, Part};
 
-/// The longest sentence, in characters.
+/// The maximum length of a sentence, in characters.
 const MAX_SENTENCE_CHARS: usize = 200;
 
 pub(super) fn summary_empty(tool: &Tool, errors: &mut Errors) {
@@ -38,7 +38,7 @@ pub(super) fn summary_not_plain(tool: &Tool, errors: &mut Errors) {
     }
 }
 
-/// Whether a character is a control character, a line end, invisible, or changes the order of others.
+/// Whether a character is a control character (such as a line end), is invisible, or changes the direction of text.
 fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
@@ -64,7 +64,7 @@ pub(super) fn summary_unknown(tool: &Tool, errors: &mut Errors) {
                 continue;
             }
             let at = sentence::span(text, &place);
-            // A sentence has the names in the code. An author may have written the name on the wire instead.
+            // A sentence names arguments as the code does. The author may have written the name that models see.
             let by_wire = tool.arguments.iter().find(|argument| argument.wire == name);
             match by_wire.map(|argument| plain(&argument.ident)).as_deref().or_else(|| nearest(name, &known)) {
                 Some(meant) => errors.span(at, format_args!("there is no argument `{name}`; did you mean `{meant}`?")),

@@ -1,4 +1,4 @@
-//! [`World`]: the outside state that an approval depends on, as the approver saw it.
+//! [`World`]: the outside state on which an approval depends, as the approver saw it.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use crate::call::{ArgumentDigest, NamedArgument};
 use crate::text::{plain, quoted};
 use crate::tool::Hash;
 
-/// The maximum number of characters of a statement's name, and of its value.
+/// The maximum number of characters of a statement's name (`NAME`) and value (`VALUE`).
 const NAME: usize = 64;
 const VALUE: usize = 80;
 
-/// A statement about the world: a name and a value, as a person reads them.
+/// A statement of a tool's precondition: a name and a value, as a person reads them.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Stated {
     name: String,
     value: String,
-    /// The digest of the whole statement. `None` if the texts above are the whole statement.
+    /// The digest of the unmasked, uncut statement. `None` if `name` and `value` are the whole statement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     digest: Option<ArgumentDigest>,
 }
@@ -32,7 +32,7 @@ impl Stated {
     ) -> Self {
         let (shown_name, shown_value) = (plain(shown(name), NAME), plain(shown(value), VALUE));
         let is_whole = shown_name == name && shown_value == value;
-        // The length keeps the end of the name and the begin of the value apart.
+        // The length marks the end of the name, so that no other name and value have the same text.
         let whole = || Hash::sha256(format!("statement {} {name} {value}", name.len()));
         let digest = (!is_whole).then(|| digest(whole()));
         Self { name: shown_name, value: shown_value, digest }
@@ -46,7 +46,7 @@ impl fmt::Debug for Stated {
     }
 }
 
-/// A looked-up name that a person reads in part.
+/// A looked-up name that is too long to be shown in full.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CutName {
@@ -58,14 +58,15 @@ pub(crate) struct CutName {
 /// Names that were looked up for a call.
 #[derive(Default)]
 pub(crate) struct Names {
-    /// As a person reads them.
+    /// The names as a person reads them.
     pub(crate) shown: Vec<NamedArgument>,
-    /// The remaining names, of which a person reads only a part.
+    /// An entry for each name in `shown` that is cut.
     pub(crate) cut: Vec<CutName>,
 }
 
 impl Names {
-    /// Adds a name; `Err` if its look-up failed.
+    /// Adds the result of a look-up. `found` is `Ok(None)` if the argument has no name, and `Err` if the look-up
+    /// failed.
     pub(crate) fn add(
         &mut self,
         pointer: String,
@@ -82,7 +83,7 @@ impl Names {
         self.shown.push(shown);
     }
 
-    /// Takes over the names of another look-up, except those whose look-up failed.
+    /// Replaces names by those of a later look-up. Where the later look-up failed, the earlier name stays.
     pub(crate) fn update(&mut self, other: Self) {
         let found = other.shown.into_iter().filter(|name| !name.failed);
         for name in found {
@@ -95,23 +96,23 @@ impl Names {
     }
 }
 
-/// What a waiting call depends on.
+/// The outside state on which a waiting call depends, and the approvals that it made void.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct World {
     /// The statements of the tool's precondition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) stated: Vec<Stated>,
-    /// The looked-up names that a person reads in part.
+    /// The looked-up names that are shown only in part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) cut: Vec<CutName>,
-    /// The number of decisions that did not count, because the world had changed since the approver was shown it.
+    /// The number of decisions that did not count, because the shown state had changed or could not be read.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) renewed: u8,
-    /// The differences that made the last approval void. Empty for arguments that were edited since.
+    /// The differences that made the last approval void. Empty once a decider has edited the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) differences: Vec<Difference>,
-    /// Whether the last of them did not count because the world could not be read.
+    /// Whether the last approval did not count because the precondition could not be read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) unread: bool,
 }
@@ -127,7 +128,7 @@ impl World {
         self.stated.is_empty() && self.cut.is_empty() && self.renewed == 0
     }
 
-    /// The sentence about the last decision that did not count.
+    /// Returns the sentence about the last decision that did not count. `None` if there is none.
     pub(crate) fn renewal(&self) -> Option<String> {
         if self.unread {
             return Some(
@@ -139,7 +140,7 @@ impl World {
             .then(|| format!("An approval did not count, because this has changed: {differences}."))
     }
 
-    /// The sentence with the statements.
+    /// Returns the sentence that lists the statements. `None` if there are none.
     pub(crate) fn statement(&self) -> Option<String> {
         // The name is quoted, too: an author may take it from the arguments, which a model writes.
         let stated =
@@ -149,22 +150,22 @@ impl World {
     }
 }
 
-/// A part of the world that was shown otherwise.
+/// A statement or a looked-up name that differs from the one that the approver was shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Difference {
-    /// The name of the statement, or the place of the argument whose name was looked up.
+    /// The name of the statement, or the JSON pointer of the argument whose name was looked up.
     of: String,
-    /// The value that was shown. `None` if there was none.
+    /// The value that the approver was shown. `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     was: Option<String>,
-    /// The value before the call would have begun. `None` if there was none.
+    /// The value immediately before the call would have begun. `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     is: Option<String>,
 }
 
 impl Difference {
-    /// Compares statements by their names.
+    /// Returns the differences between two lists of statements, which are matched by name.
     pub(crate) fn of_statements(was: &[Stated], is: &[Stated]) -> Vec<Self> {
         let value = |stated: &[Stated], at: usize| stated.get(at).map(|one| one.value.clone());
         let mut left: Vec<usize> = (0..is.len()).collect();
@@ -184,7 +185,8 @@ impl Difference {
         differences
     }
 
-    /// Compares names that were looked up. A look-up that failed before or now has nothing to compare.
+    /// Returns the differences between two look-ups of names. An argument whose look-up failed in one of them is
+    /// skipped.
     pub(crate) fn of_names(was: &Names, is: &Names) -> Vec<Self> {
         let differs = |before: &NamedArgument| {
             let now = is.shown.iter().find(|now| now.pointer == before.pointer)?;
@@ -219,18 +221,18 @@ impl fmt::Debug for Difference {
     }
 }
 
-/// The statements in the record of a decision.
+/// The statements of a precondition, for the record of a decision.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedWorld {
-    /// As the decider was shown them.
+    /// The statements that the decider was shown.
     pub(crate) shown: Vec<(String, String)>,
-    /// As they read immediately before the call would have begun. `None` if they were not read then.
+    /// The statements immediately before the call would have begun. `None` if they were not read then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) begun: Option<Vec<(String, String)>>,
 }
 
 impl RecordedWorld {
-    /// The statements of a call as a record keeps them.
+    /// Returns the names and values of statements for a record.
     pub(crate) fn pairs(stated: &[Stated]) -> Vec<(String, String)> {
         stated.iter().map(|one| (one.name.clone(), one.value.clone())).collect()
     }
@@ -274,10 +276,10 @@ mod tests {
         let other = vec![Stated::new(("text", &other), |text| text, ArgumentDigest::plain)];
         let differences = Difference::of_statements(&one, &other);
         assert_eq!(differences[0].to_string(), "“text” has another value than before");
-        // Quotes and invisible characters are not shown, but compared.
+        // Quotes and invisible characters are not shown, but they are compared.
         let quotes = Difference::of_statements(&stated(&[("a", "“1”")]), &stated(&[("a", "'1'")]));
         assert_eq!(quotes.len(), 1);
-        // The name and the value are not one text.
+        // The digest shows where the name ends and the value begins.
         let moved = |pair: (&str, &str)| Stated::new(pair, |_| "[sensitive]", ArgumentDigest::plain);
         assert_ne!(moved(("a", "b c")), moved(("a b", "c")));
     }

@@ -1,4 +1,4 @@
-//! Calls that wait for a person or a client: how they are suspended, decided, answered and closed.
+//! Suspends, decides, answers and closes calls that wait for a person or a client.
 
 pub(super) mod abandon;
 pub(super) mod approval;

@@ -1,8 +1,7 @@
 //! Accounts: the budget that a principal or a tenant has used, over all processes that share a store.
 //!
-//! The largest amount that a call can use is booked before the call begins and corrected when it ends, so that
-//! concurrent calls never pass a limit together. The bookings of a process that died stay until the account's window
-//! ends.
+//! The largest amount that a call can use is booked before the call begins and corrected when it ends. Concurrent calls
+//! therefore never exceed a limit together. If a process dies, its bookings stay until the account's window ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use crate::policy::{Allowance, BudgetExceeded, Holder, RunPolicy, Spend, Window}
 use crate::store::{Document, Key, Store, StoreError, StoredAccount, Transaction};
 use crate::text::random_id;
 
-/// An account that the calls of a run are booked on, with its limits.
+/// An account on which the calls of a run are booked, with its limits.
 #[derive(Debug, Clone)]
 pub(crate) struct Account {
     key: Key,
@@ -54,19 +53,18 @@ pub(crate) struct Account {
 pub struct Balance {
     /// The holder of the budget: `run`, `principal` or `tenant`.
     pub holder: &'static str,
-    /// The length of the budget's window, as the policy writes it; `None` for the budget of a run, which is never
-    /// renewed.
+    /// The length of the budget's window, as the policy writes it. `None` for the budget of a run, which has no window.
     pub window: Option<String>,
-    /// When the current window ends; `None` without a window.
+    /// When the current window ends. `None` without a window.
     pub until: Option<Timestamp>,
-    /// The amount used and the limit, for each limit that the policy sets, by its key there: `calls`, `tokens`, `cost`,
-    /// ..
+    /// The amount used and the limit, for each limit that the policy sets, by its key in the policy: `calls`, `tokens`,
+    /// `cost` and others.
     pub amounts: BTreeMap<&'static str, (f64, f64)>,
 }
 
 impl Balance {
-    /// Returns the budgets of a run with this spend: its own, and those that it shares with other runs of its tenant
-    /// and principal. Budgets without a limit are left out.
+    /// Returns the budgets of a run that has used `spent`: its own, and those that it shares with other runs of its
+    /// tenant and principal. Budgets without a limit are left out.
     pub(crate) async fn all(
         store: &dyn Store,
         policy: &RunPolicy,
@@ -117,7 +115,7 @@ pub(crate) struct Bill {
     pub(crate) accounts: Arc<[Account]>,
     amount: Spend,
     mark: u64,
-    /// The bill is for a call inside a graph, whose time is already part of the graph call's booking.
+    /// Whether the bill is for a call inside a graph. The graph's own booking contains the time of that call.
     within_graph: bool,
 }
 
@@ -129,7 +127,7 @@ pub(crate) struct Booked {
 }
 
 impl Account {
-    /// Returns the accounts that a run is booked on.
+    /// Returns the accounts on which a run is booked.
     pub(crate) fn of(policy: &RunPolicy, tenant: Option<&Arc<str>>, principal: Option<&Arc<str>>) -> Arc<[Self]> {
         let account = |(holder, window, allowance)| {
             let (tenant, principal) = (tenant.cloned(), principal.filter(|_| holder == Holder::Principal).cloned());
@@ -151,8 +149,9 @@ impl Account {
         accounts.iter().map(|account| account.key.clone())
     }
 
-    /// Returns the account as it is now: as stored, or empty if its window is over. If the clock jumped back to before
-    /// the window, the stored account counts, so that no window is used twice.
+    /// Returns the current account: the stored one, or an empty one if the window of the stored one is over. If the
+    /// clock jumped back to a time before the stored window, the stored account is still used, so that no window is
+    /// used twice.
     fn now(&self, transaction: &Transaction) -> StoredAccount {
         let from = self.window.start(transaction.now());
         match transaction.get(&self.key) {
@@ -170,7 +169,8 @@ impl Account {
     }
 }
 
-/// Reserves the most that a call may use on every account, or on none if one of them has too little left.
+/// Reserves the largest amount that a call may use. `Ok(Ok(booked))` if every account has enough left. Otherwise
+/// `Ok(Err(exceeded))`, and nothing is reserved.
 pub(crate) fn reserve(
     transaction: &mut Transaction,
     bill: &Bill,
@@ -190,7 +190,7 @@ pub(crate) fn reserve(
     Ok(Ok(Booked { bill: bill.clone(), windows }))
 }
 
-/// Replaces the reservation of a call by the amount that it used. A window that is over stays as it is.
+/// Replaces the reservation of a call by the amount that it used. An account whose window has ended is not changed.
 pub(crate) fn settle(transaction: &mut Transaction, booked: &Booked, used: Spend) -> Result<(), StoreError> {
     for (account, from) in booked.bill.accounts.iter().zip(&booked.windows) {
         let stored = match transaction.get(&account.key) {
@@ -212,7 +212,7 @@ pub(crate) fn charge(transaction: &mut Transaction, turn: &Bill) -> Result<(), S
     Ok(())
 }
 
-/// Returns the budget that a model's turn would overdraw; `None` if there is none.
+/// Returns the budget that a model's turn would exceed. `None` if no budget is exceeded.
 pub(crate) fn exhausted(transaction: &Transaction, accounts: &[Account]) -> Option<BudgetExceeded> {
     accounts.iter().find_map(|account| {
         let stored = account.now(transaction);
@@ -236,8 +236,7 @@ impl Bill {
     /// Creates the bill of one call that may take up to `time`, with a result of up to `bytes`. `None` if there are no
     /// accounts.
     pub(crate) fn call(accounts: &Arc<[Account]>, time: Option<Duration>, bytes: usize) -> Option<Self> {
-        // A call without a time limit would reserve all the time that is left; without a limited account it reserves
-        // none.
+        // A call without a time limit reserves all time that is left. If no account limits the time, it reserves none.
         let is_limited = accounts.iter().any(|account| account.allowance.time_ms.is_some());
         let time = time.or((!is_limited).then_some(Duration::ZERO));
         (!accounts.is_empty()).then(|| Self::new(accounts, Spend::call(time, bytes)))

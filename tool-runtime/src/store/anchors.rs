@@ -1,5 +1,6 @@
-//! Anchors: the heads of the chains of all runs, chained themselves. A run's own chain reveals gaps in its middle. Only
-//! an anchor reveals that its last records were cut off, or that it was sealed again from some record on.
+//! Anchors: the heads of the chains of all runs, in a chain of their own. The chain of a run reveals gaps in its
+//! middle. Only an anchor reveals that the last records of a run were removed, or that they were replaced and sealed
+//! again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,28 +11,28 @@ use jiff::Timestamp;
 use crate::store::document::{Anchor, AnchoredHead};
 use crate::store::{Document, Key, RecordFilter, Store, StoreError, Transaction};
 
-/// How many records are read at a time, which is also the largest number of heads in one anchor.
+/// The number of records that are read at a time, which is also the maximum number of heads in one anchor.
 const PAGE: usize = 1000;
 
-/// How far back records are read again. A record gets its position before it is committed, so a late commit can appear
-/// behind the position of an anchor that did not see it. A record that commits even later is anchored with the next one
-/// of its run, since a head covers every record before it.
+/// The time span of records that are read again. A record gets its position before it is committed, so a late commit
+/// can appear behind the position of an anchor that does not contain it. A record that commits even later is anchored
+/// with the next record of its run, because a head covers every record before it.
 const OVERLAP: Duration = Duration::from_secs(300);
 
-/// How many anchored heads are remembered, so that they are not anchored again. A forgotten head is anchored twice,
-/// which does no harm.
+/// The maximum number of anchored heads that are remembered, so that they are not anchored again. A forgotten head is
+/// anchored twice, which is harmless.
 const MOST_KNOWN: usize = 65_536;
 
-/// How often to start again because another process made an anchor meanwhile. Each lost race means one more anchor, so
-/// a few dozen show that another process anchors in an endless loop.
+/// The maximum number of restarts because another process made an anchor meanwhile. Each restart means one more anchor,
+/// so a few dozen show that another process makes anchors in an endless loop.
 const MOST_RACES: usize = 64;
 
 impl dyn Store + '_ {
-    /// Anchors the records since the last anchor, and returns how many anchors that took: 0 if there were no new
+    /// Anchors the records since the last anchor. Returns the number of anchors that were made, 0 if there were no new
     /// records. `made` receives each anchor once it is stored.
     ///
-    /// A worker calls it on a timer; a service without workers calls it itself, once a minute for example, in one
-    /// process or in several. Records after the last anchor can be cut off without a trace, so a shorter interval
+    /// A worker calls this on a timer. A service without workers calls it itself, for example once a minute, in one
+    /// process or in several. Records after the last anchor can be removed without a trace, so a shorter interval
     /// protects more of them.
     ///
     /// ```
@@ -83,19 +84,19 @@ impl dyn Store + '_ {
     }
 }
 
-/// The recent anchors' state: how far records are anchored, and by which heads.
+/// The state of the recent anchors: the position up to which records are anchored, and the heads behind it.
 #[derive(Default)]
 struct Window {
     last: Option<Anchor>,
-    /// Records up to here are anchored, late ones included.
+    /// Records up to this position are anchored, including late ones.
     after: u64,
     /// The anchored heads behind `after`.
     known: HashMap<Arc<str>, u64>,
 }
 
 impl Window {
-    /// Reads back to an anchor so old that every record before its position was committed when the last anchor was
-    /// made. The times in records play no part in this.
+    /// Reads back to an anchor that is old enough: every record before its position was committed when the last anchor
+    /// was made. The times in records are not used.
     async fn read(store: &dyn Store) -> Result<Self, StoreError> {
         let mut window = Self { last: only(store, Key::last_anchor()).await?, ..Self::default() };
         let Some(last) = window.last.clone() else { return Ok(window) };
@@ -103,9 +104,10 @@ impl Window {
         for number in (0..=last.number).rev() {
             let anchor = match only(store, Key::anchor(number)).await {
                 Ok(Some(anchor)) => anchor,
-                // A bounded store drops the oldest anchors; they count as never seen.
+                // A bounded store drops the oldest anchors. Their heads count as not anchored.
                 Ok(None) => break,
-                // Its heads are anchored again. Otherwise no anchor could ever be made after it.
+                // The heads of an unreadable anchor are anchored again. Otherwise no anchor could ever be made after
+                // it.
                 Err(StoreError::Corrupt(_)) => continue,
                 Err(error) => return Err(error),
             };
@@ -140,7 +142,7 @@ pub(super) async fn only(store: &dyn Store, key: Key) -> Result<Option<Anchor>, 
     })
 }
 
-/// Makes the next anchor. `None` if another process made one after `last`.
+/// Makes the next anchor. `None` if another process has made one after `last`.
 async fn write(
     store: &dyn Store,
     last: Option<Anchor>,

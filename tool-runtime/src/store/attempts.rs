@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use crate::store::Holder;
 use crate::store::{Document, Key, RunLease, StoreError, StoredRun, Transaction};
 
-/// Takes a run for an attempt of an engine, even from an earlier attempt: a run has one attempt at a time, and writes
-/// of the earlier one are refused from now on. The lease never expires, because the engine decides when the next
+/// Takes a run for an attempt of an engine, even if an earlier attempt has it. A run has one attempt at a time, so
+/// later writes of the earlier one are refused. The lease never expires, because the engine decides when the next
 /// attempt begins.
 ///
-/// `party` is the run in its initial state: a run of another principal or tenant under the same id is not taken.
+/// `party` is the run in its initial state. A run of another principal or tenant with the same id is not taken.
 pub(crate) fn seize(
     transaction: &mut Transaction,
     party: &StoredRun,
@@ -20,12 +20,12 @@ pub(crate) fn seize(
     let (run_id, key) = (&party.run_id, Key::run(Arc::clone(&party.run_id)));
     transaction.refuse_purged(run_id)?;
     let mut run = match transaction.get(&key) {
-        // A run with a document here belongs to workers.
+        // A run with a document belongs to workers.
         Some(Document::Run(run)) if !run.document.is_empty() => return Err(StoreError::Duplicate),
         Some(Document::Run(run)) if run.principal != party.principal || run.tenant != party.tenant => {
             return Err(StoreError::Duplicate);
         }
-        // The engine tries again until a person has released the run.
+        // The engine retries until a person has released the run.
         Some(Document::Run(run)) if run.held_back => return Err(StoreError::Fenced),
         Some(Document::Run(run)) => (**run).clone(),
         _ => StoredRun { state: "engine".into(), ..party.clone() },

@@ -1,4 +1,4 @@
-//! [`AuditRecord`]: an element of a run's chain.
+//! [`AuditRecord`]: a record in the chain of a run.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::call::{ArgumentDigest, CallId, RecordSeal, RecordedArguments, ToolInvocationRecord};
 use crate::store::{DecisionRecord, RetentionRecord};
 
-/// A record of a run: of a call that ended, of a decision on a suspended call, or of a removal of records.
+/// A record of a run: of a call that ended, of a decision on a suspended call, of a removal of records, or of a legal
+/// hold.
 ///
 /// ```
 /// use tool_runtime::call::Decider;
@@ -50,7 +51,7 @@ pub enum AuditRecord {
     Decision(Box<DecisionRecord>),
     /// A purge or an erasure of records of the run, or a legal hold.
     Retention(Box<RetentionRecord>),
-    /// A record whose values were erased. The others read like those of the record that it was.
+    /// A record whose values were erased. The remaining values are those of the original record.
     Erased(Box<Self>),
 }
 
@@ -105,7 +106,7 @@ impl<'de> Deserialize<'de> for AuditRecord {
 }
 
 impl AuditRecord {
-    /// Returns how the record is sealed.
+    /// Returns the seal of the record.
     fn seal(&self) -> Option<&RecordSeal> {
         match self {
             Self::Call(record) => record.seal.as_deref(),
@@ -114,7 +115,7 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the run.
+    /// Returns the id of the run.
     #[must_use]
     pub fn run_id(&self) -> &Arc<str> {
         match self {
@@ -125,7 +126,7 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the call that it is about. The id is `-` if it is about no call.
+    /// Returns the id of the call. It is `-` if the record has no call.
     #[must_use]
     pub fn call_id(&self) -> &CallId {
         match self {
@@ -136,7 +137,8 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the stable word for its kind: `call`, `decision` or `retention`. An erased record keeps its kind.
+    /// Returns the stable word for the kind of the record: `call`, `decision` or `retention`. An erased record keeps
+    /// its kind.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -147,7 +149,7 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the name of the tool, as the model wrote it; empty if the record is about no call.
+    /// Returns the name of the tool, as the model wrote it. Empty if the record has no call.
     #[must_use]
     pub fn tool(&self) -> &str {
         match self {
@@ -170,7 +172,7 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the principal that the run acts for. `None` if the run names none.
+    /// Returns the principal that the run acts for. `None` if the run has no principal.
     #[must_use]
     pub fn principal(&self) -> Option<&Arc<str>> {
         match self {
@@ -181,7 +183,7 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the tenant of the run. `None` if the run names none.
+    /// Returns the tenant of the run. `None` if the run has no tenant.
     #[must_use]
     pub fn tenant(&self) -> Option<&Arc<str>> {
         match self {
@@ -192,8 +194,8 @@ impl AuditRecord {
         }
     }
 
-    /// Returns when the call ended or the decision was made, by the clock of the process that wrote it; for a removal
-    /// or a hold, the time of the store.
+    /// Returns when the call ended or the decision was made, by the clock of the process that wrote the record. For a
+    /// removal or a legal hold, it is the time of the store.
     #[must_use]
     pub fn at(&self) -> Timestamp {
         match self {
@@ -221,7 +223,7 @@ impl AuditRecord {
         unread.into_iter().chain(repaired.into_iter().flatten()).chain(decided.into_iter().flatten().flatten())
     }
 
-    /// Returns the record of a call, also of an erased one; `None` for any other record.
+    /// Returns the record of a call, also if it is erased. `None` for any other record.
     #[must_use]
     pub fn as_call(&self) -> Option<&ToolInvocationRecord> {
         match self {
@@ -231,7 +233,7 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the record of a decision, also of an erased one; `None` for any other record.
+    /// Returns the record of a decision, also if it is erased. `None` for any other record.
     #[must_use]
     pub fn as_decision(&self) -> Option<&DecisionRecord> {
         match self {
@@ -241,13 +243,13 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the record of a removal or a legal hold; `None` for any other record.
+    /// Returns the record of a removal or a legal hold. `None` for any other record.
     #[must_use]
     pub fn as_retention(&self) -> Option<&RetentionRecord> {
         if let Self::Retention(record) = self { Some(record) } else { None }
     }
 
-    /// Whether its values were erased.
+    /// Whether the values of the record were erased.
     #[must_use]
     pub const fn is_erased(&self) -> bool {
         matches!(self, Self::Erased(_))

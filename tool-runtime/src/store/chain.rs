@@ -40,12 +40,11 @@ impl Chain {
     /// Creates a chain that continues after a record.
     #[must_use]
     pub const fn after(sequence: u64, hash: Hash) -> Self {
-        // A forged record can have the largest number.
+        // A forged record can have the largest number, so the addition saturates.
         Self { next: sequence.saturating_add(1), head: hash }
     }
 
-    /// Creates a chain whose first `dropped` records were removed, so that its next record is not taken for the first
-    /// one.
+    /// Creates a chain whose first `dropped` records were removed. Its next record is therefore not the first one.
     pub(super) fn after_gap(dropped: u64) -> Self {
         match dropped.checked_sub(1) {
             None => Self::new(),
@@ -53,7 +52,7 @@ impl Chain {
         }
     }
 
-    /// Returns the hash of the last record; zeros if there is none.
+    /// Returns the hash of the last record. Zeros if there is none.
     #[must_use]
     pub const fn head(&self) -> Hash {
         self.head
@@ -62,8 +61,8 @@ impl Chain {
     /// Seals a record as the next of the chain.
     ///
     /// The record of a call or of a decision is sealed in two parts. Its hash covers the members that an erasure keeps,
-    /// and a digest of the whole record with a random salt. An erased record has the digest in place of the salt, so
-    /// that its hash stays the same, and no other contents have this hash.
+    /// and a digest of the whole record with a random salt. An erased record has the digest in place of the salt. Its
+    /// hash therefore stays the same, and no other contents have this hash.
     ///
     /// # Errors
     /// The record cannot be written as JSON.
@@ -76,12 +75,12 @@ impl Chain {
         Ok(sealed)
     }
 
-    /// Checks records of any number of runs, each run's records in order. The first record of a run may follow others
-    /// that are missing from `records`. It does not check whether an erased record was erased legitimately;
+    /// Checks records of any number of runs, each run's records in order. `records` may lack the first records of a
+    /// run. This function does not check whether an erased record was erased legitimately;
     /// [`Verification`](crate::store::Verification) does.
     ///
     /// # Errors
-    /// Reports the first record that was changed, removed, added or moved.
+    /// The first record that was changed, removed, added or moved.
     pub fn verify(records: &[SealedRecord]) -> Result<(), Finding> {
         let mut chains: HashMap<&Arc<str>, Self> = HashMap::new();
         for (at, sealed) in records.iter().enumerate() {
@@ -99,9 +98,9 @@ impl Chain {
         self.next
     }
 
-    /// Checks that this is the next record, and continues after it.
+    /// Checks that this is the next record, and moves the end of the chain to it.
     pub(super) fn follow(&mut self, sealed: &SealedRecord) -> Result<(), Broken> {
-        // No record follows one with the largest number: a repetition could not be distinguished from it.
+        // No record may follow one with the largest number, because a repetition could not be distinguished from it.
         if sealed.sequence != self.next || sealed.sequence == u64::MAX {
             let after = sealed.sequence > self.next;
             return Err(if after { Broken::Missing(self.next) } else { Broken::Repeated });
@@ -120,7 +119,7 @@ impl Chain {
         let mut hashing = Hashing::default();
         hashing.update(&self.head.0);
         hashing.update(&self.next.to_be_bytes());
-        // A record that is sealed as one text begins with a brace, so no text can be taken for two parts.
+        // A record that is sealed in one part begins with a brace, so it cannot be mistaken for a record in two parts.
         if let Some((digest, rest)) = kept::parts(record)? {
             hashing.update(&[TWO_PARTS]);
             hashing.update(&digest.0);
@@ -135,8 +134,8 @@ impl Chain {
 /// The byte before the parts of a record.
 const TWO_PARTS: u8 = 2;
 
-/// Reduces repeated members of a record's JSON to the last one: a reader that takes the first one would read another
-/// value than the sealed one.
+/// Reduces repeated members of a record's JSON to the last one. A reader that takes the first one would otherwise read
+/// another value than the sealed one.
 fn written_once(record: AuditRecord) -> Result<AuditRecord, serde_json::Error> {
     let text = serde_json::to_string(&record)?;
     match json::parse_record(&text) {
@@ -159,28 +158,28 @@ impl Default for Chain {
     }
 }
 
-/// The defect of a record.
+/// A defect of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// Records from this place up to the record are missing.
     Missing(u64),
-    /// Another record has its place already.
+    /// Another record already has its place.
     Repeated,
-    /// It does not link to the previous record.
+    /// The record does not link to the previous record.
     Unlinked,
-    /// Its contents differ from the sealed ones.
+    /// The contents of the record differ from the sealed ones.
     Changed,
-    /// It cannot be read.
+    /// The record cannot be read.
     Unreadable,
-    /// The store indexes it under values that it does not contain.
+    /// The store indexes the record under values that the record does not contain.
     Misfiled,
-    /// It states a removal, and its signature does not fit.
+    /// The record states a removal, and its signature is wrong.
     Forged,
-    /// It states a removal, and the key of its signature is not known.
+    /// The record states a removal, and the key of its signature is not known.
     Unchecked,
-    /// It is erased, and no signed record lists it.
+    /// The record is erased, and no signed record lists it.
     Unlisted,
-    /// A signed record lists it as erased, and it has its values.
+    /// A signed record lists the record as erased, but it still has its values.
     Undone,
 }
 

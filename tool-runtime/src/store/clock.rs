@@ -1,4 +1,4 @@
-//! The time of day, as records and pending calls need it. No other file reads the wall clock.
+//! The time of day for records and pending calls. No other file reads the wall clock.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -65,13 +65,13 @@ impl Clock for SystemClock {
 /// The machine's clock, corrected by the clock of the store, so that all processes that share the store agree on the
 /// time.
 ///
-/// The correction stays as it is while the two differ by less than a second, so that the times of one process stay in
-/// order.
+/// The correction is not changed while the two clocks differ by less than a second, so that the times of one process
+/// stay in order.
 #[derive(Debug, Default)]
 pub(crate) struct StoreClock {
-    /// How far the store's clock is ahead, in microseconds.
+    /// How far the store's clock is ahead of the machine's, in microseconds.
     ahead: AtomicI64,
-    /// The moment at which the store's time was last read. `None` before the first time.
+    /// The moment at which the store's time was last read. `None` if it was not read yet.
     known: Mutex<Option<Moment>>,
 }
 
@@ -79,19 +79,20 @@ pub(crate) struct StoreClock {
 const NEAR: i64 = 1_000_000;
 
 impl StoreClock {
-    /// Takes over the store's time, which the store read at some moment after `asked`.
+    /// Uses the store's time, which the store read at some moment after `asked`, for the correction.
     fn note(&self, asked: &Moment, theirs: Timestamp) {
         let now = Moment::now();
         self.correct(theirs.as_microsecond(), now.1.as_microsecond(), asked.elapsed(&now));
-        // If the clock was set meanwhile, the answer is not reliable.
+        // If the machine's clock was set meanwhile, the answer is not reliable.
         let known = (!asked.was_set(&now)).then_some(now);
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
     }
 
-    /// Updates the correction unless the present one is consistent with the answer. All times are in microseconds.
+    /// Changes the correction, unless it is consistent with the answer. All times are in microseconds.
     ///
-    /// The store read its clock at most `elapsed` ago, so it is ahead by at least `least`, and by at most `elapsed`
-    /// more. Even a slow answer therefore corrects a clock that is wrong by more than its delay.
+    /// The store read its clock at most `elapsed` ago. It is therefore ahead by at least `least`, and by at most
+    /// `elapsed` more. Even a slow answer therefore corrects a clock whose error is larger than the delay of the
+    /// answer.
     fn correct(&self, theirs: i64, now: i64, elapsed: i64) {
         let (least, ahead) = (theirs.saturating_sub(now), self.ahead.load(Ordering::Relaxed));
         let nearest = ahead.clamp(least, least.saturating_add(elapsed.max(0)));
@@ -102,7 +103,7 @@ impl StoreClock {
     }
 }
 
-/// A moment by the machine's timer and by its clock.
+/// A moment, by the machine's timer and by its clock.
 #[derive(Debug)]
 struct Moment(Instant, Timestamp);
 
@@ -111,21 +112,21 @@ impl Moment {
         Self(Instant::now(), Timestamp::now())
     }
 
-    /// Returns the microseconds until `later`, by the timer and by the clock.
+    /// Returns the microseconds from this moment until `later`, by the timer and by the clock.
     fn until(&self, later: &Self) -> (i64, i64) {
         let timer = i64::try_from(later.0.saturating_duration_since(self.0).as_micros()).unwrap_or(i64::MAX);
         (timer, later.1.as_microsecond().saturating_sub(self.1.as_microsecond()))
     }
 
-    /// Returns the longest time that may have passed until `later`, in microseconds: a suspended machine stops its
-    /// timer.
+    /// Returns the longest time that may have passed until `later`, in microseconds. A suspended machine stops its
+    /// timer, but not its clock.
     fn elapsed(&self, later: &Self) -> i64 {
         let (timer, clock) = self.until(later);
         timer.max(clock)
     }
 
-    /// Whether the machine's clock moved by another amount than its timer until `later`: it was set, or the machine was
-    /// suspended. A clock that is adjusted gradually gains or loses at most one part in a thousand.
+    /// Whether the machine's clock and its timer moved by different amounts until `later`, because the clock was set or
+    /// the machine was suspended. A clock that is adjusted gradually gains or loses at most one part in a thousand.
     fn was_set(&self, later: &Self) -> bool {
         let (timer, clock) = self.until(later);
         clock.abs_diff(timer) >= NEAR.saturating_add(timer / 1000).unsigned_abs()
@@ -133,8 +134,8 @@ impl Moment {
 }
 
 impl StoreClock {
-    /// Whether the store's time has been read, and the machine's clock was not set since. Otherwise this clock shows
-    /// another time than the store's.
+    /// Whether the store's time has been read, and the machine's clock has not been set since. Otherwise this clock can
+    /// differ from the store's.
     pub(crate) fn is_known(&self) -> bool {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.as_ref().is_some_and(|known| !known.was_set(&Moment::now()))
@@ -152,14 +153,14 @@ impl Clock for StoreClock {
 }
 
 /// A store whose transactions correct a clock. The first read also requests the store's time, and so does the first
-/// read after the machine's clock was set, so that a process with a wrong clock never compares stored times with it.
+/// read after the machine's clock was set. A process with a wrong clock therefore never compares stored times with it.
 pub(crate) struct Timed {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<StoreClock>,
 }
 
 impl Timed {
-    /// Requests the store's time if it is not known. If the request fails, the next read repeats it.
+    /// Requests the store's time if it is not known. After a failed request, the next read requests it again.
     async fn ask(&self) {
         if !self.clock.is_known() {
             drop(self.now().await);
@@ -225,11 +226,11 @@ impl Store for Timed {
     }
 }
 
-/// How far the clocks of two machines may differ.
+/// The largest usual difference between the clocks of two machines.
 const SKEW: SignedDuration = SignedDuration::from_mins(1);
 
-/// Whether a clock is behind the clock that made something, by more than clocks usually differ. Then an expiry time
-/// that was derived from `made` cannot be trusted.
+/// Whether `now` is earlier than `made` by more than clocks usually differ. The clock is then wrong, so an expiry time
+/// that was derived from `made` cannot be checked with it.
 pub(crate) fn is_before(now: Timestamp, made: Timestamp) -> bool {
     now < made.checked_sub(SKEW).unwrap_or(made)
 }

@@ -12,29 +12,30 @@ use crate::call::{
 use crate::store::{AuditRecord, GrantOrigin, PendingCall, StoredGrant};
 use crate::tool::ToolName;
 
-/// A decision on a suspended call, or an answer to it.
+/// The record of a decision on a suspended call, or of an answer to it.
 ///
 /// [`AuditRecord`] has an example.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DecisionRecord {
-    /// The run.
+    /// The id of the run.
     pub run_id: Arc<str>,
-    /// The call.
+    /// The id of the call.
     pub call_id: CallId,
     /// The tool.
     pub tool: ToolName,
-    /// The principal that the run acts for; `None` if the run names none.
+    /// The principal that the run acts for. `None` if the run has no principal.
     pub principal: Option<Arc<str>>,
-    /// The tenant of the run; `None` if the run names none.
+    /// The tenant of the run. `None` if the run has no tenant.
     pub tenant: Option<Arc<str>>,
-    /// The decider, with the reason. `None` without a decider: the call expired, was abandoned, or was answered by its
-    /// client.
+    /// The decider, with the reason. `None` if no person decided: the call expired, was abandoned, was answered by its
+    /// client, or was reconciled by its tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decider: Option<Decider>,
     /// The decision.
     pub decision: DecisionKind,
-    /// Why the decision was refused and the call still waits. `None` if it was carried out.
+    /// The reason why the decision was refused, in which case the call still waits. `None` if the decision was carried
+    /// out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<DecisionRefusal>,
     /// The question that the decision answers. `None` for a grant, its revocation, a settlement, and a decision without
@@ -43,10 +44,11 @@ pub struct DecisionRecord {
     pub question: Option<Question>,
     /// When the decision was made.
     pub at: Timestamp,
-    /// Digest of the frozen arguments that were decided on. `None` if the call was suspended before digests had keys.
+    /// The digest of the frozen arguments on which the decision was made. `None` if it is not known: for example, the
+    /// call did not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument_digest: Option<ArgumentDigest>,
-    /// Digest of the replacement arguments; `None` if they were not edited.
+    /// The digest of the edited arguments. `None` if the arguments were not edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_digest: Option<ArgumentDigest>,
     /// The changes of an edit, with sensitive values masked.
@@ -59,8 +61,8 @@ pub struct DecisionRecord {
     /// The call waits until both are equal. `None` for every other decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approvals: Option<(u32, u32)>,
-    /// For the last approval of a call that needs several: the other deciders whose approvals count. A snapshot, a
-    /// token or a graph can have brought these from another store, which has their records.
+    /// For the last approval of a call that needs several: the other deciders whose approvals count. If a snapshot, a
+    /// token or a graph brought an approval from another store, that store has its record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Decider>,
     /// The projected result of a call that is settled as [`Happened`](DecisionKind::Happened). `None` for every other
@@ -75,34 +77,34 @@ pub struct DecisionRecord {
     pub(crate) unknown: Option<Box<RecordedUnknown>>,
     /// The masked arguments: as suspended, or as edited.
     pub(crate) arguments: RecordedArguments,
-    /// How the record is sealed. `None` until it is, and for a record that is sealed as one text. It is not part of the
-    /// record: an [`AuditRecord`] is written with it.
+    /// The seal of the record. `None` before it is sealed, and for a record that is sealed in one part. It is not a
+    /// member of the record: an [`AuditRecord`] is written with it.
     #[serde(skip)]
     pub(crate) seal: Option<Box<RecordSeal>>,
 }
 
-/// The decision on a suspended call.
+/// The kind of a decision on a suspended call.
 ///
 /// [`AuditRecord`] has an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DecisionKind {
-    /// The call may run as it is.
+    /// The call may run unchanged.
     Approved,
     /// The call may run with other arguments.
     Edited,
     /// The call does not run.
     Denied,
-    /// A person answered in the tool's place.
+    /// A person provided a result in the tool's place.
     Answered,
     /// The deadline passed without a decision.
     Expired,
     /// A decision or a client's answer arrived after the call had expired. It had no effect.
     TooLate,
-    /// The call was given up: no decision on it will come.
+    /// The call was closed without a decision.
     Abandoned,
-    /// The call still waits; a grant decides later calls like it.
+    /// A grant was made from the call, which still waits. The grant decides on later calls like it.
     Remembered,
     /// The grant that was made from this call was revoked: later calls require an approval again.
     Revoked,
@@ -110,21 +112,21 @@ pub enum DecisionKind {
     ClientResult,
     /// The client could not execute the call.
     ClientFailed,
-    /// A person asked the tool to reconcile the call, whose outcome is unknown. If it could, `Happened` or
-    /// `DidNotHappen` follows.
+    /// A person asked the tool to reconcile the call, whose outcome is unknown. `Happened` or `DidNotHappen` follows if
+    /// the tool could tell.
     Reconcile,
-    /// The unknown outcome of the call is settled: it took effect. Without a decider, its tool reconciled it.
+    /// The unknown outcome of the call was settled: the call took effect. Without a decider, its tool reconciled it.
     Happened,
-    /// The unknown outcome of the call is settled: it had no effect. Without a decider, its tool reconciled it.
+    /// The unknown outcome of the call was settled: the call had no effect. Without a decider, its tool reconciled it.
     DidNotHappen,
 }
 
-/// The facts about an unknown outcome that the record of its settlement keeps, in addition to ids and arguments.
+/// The facts about an unknown outcome in the record of its settlement, in addition to ids and arguments.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct RecordedUnknown {
-    /// When the call was interrupted, or found to be.
+    /// When the call was interrupted, or was found to have been.
     pub(crate) since: Timestamp,
-    /// The interruption.
+    /// The cause of the interruption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<Cause>,
     /// The effect key.
@@ -132,16 +134,16 @@ pub(crate) struct RecordedUnknown {
     pub(crate) effect_key: Option<Arc<str>>,
 }
 
-/// Why a decision or an answer was refused.
+/// The refusal of a decision or an answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DecisionRefusal {
     /// The error, as the outcome that the call would have had.
     pub(crate) outcome: Outcome,
-    /// The difference between the call as it was suspended and now, or the reason why the decider may not decide.
+    /// The difference between the suspended call and the present one, or the reason why the decider may not decide.
     /// `None` if only the submitted values are wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mismatch: Option<DecisionError>,
-    /// The places at which the submitted values broke a rule, without the expected value.
+    /// The places at which the submitted values are invalid, without the expected values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) violations: Vec<Violation>,
 }
@@ -165,7 +167,7 @@ impl DecisionKind {
         Self::DidNotHappen,
     ];
 
-    /// Whether the decision is about later calls, so that it leaves the call itself as it is.
+    /// Whether the decision is about later calls, so that it does not change the call itself.
     pub(crate) const fn is_about_later_calls(self) -> bool {
         matches!(self, Self::Remembered | Self::Revoked)
     }
@@ -193,46 +195,46 @@ impl DecisionKind {
 }
 
 impl DecisionRecord {
-    /// Returns the arguments that were decided on, with the sensitive ones masked; `None` if they could not be read.
+    /// Returns the arguments on which the decision was made, with the sensitive ones masked. `None` if they could not
+    /// be read.
     #[must_use]
     pub fn shown_arguments(&self) -> Option<&JsonText> {
         self.arguments.shown()
     }
 
-    /// Returns the length in bytes and the digest of arguments that could not be read; `None` if they were read.
+    /// Returns the length in bytes and the digest of arguments that could not be read. `None` if they could be read.
     #[must_use]
     pub fn unread_arguments(&self) -> Option<(usize, ArgumentDigest)> {
         self.arguments.unread()
     }
 
-    /// Whether the call waits for the approvals of other deciders after this one.
+    /// Whether the call still waits for the approvals of other deciders after this one.
     pub(crate) fn is_partial(&self) -> bool {
         self.approvals.is_some_and(|(given, required)| given < required)
     }
 
-    /// Returns why the decision or the answer was refused, as the outcome that the call would have had; `None` if it
-    /// was carried out.
+    /// Returns the outcome that a refused decision would have given the call. `None` if the decision was carried out.
     #[must_use]
     pub fn refused(&self) -> Option<Outcome> {
         self.refused.as_ref().map(|refused| refused.outcome)
     }
 
-    /// Returns the difference between the call as it was suspended and now, or the reason why the decider may not
-    /// decide. `None` if it was carried out, or if only the submitted values are wrong.
+    /// Returns the difference between the suspended call and the present one, or the reason why the decider may not
+    /// decide. `None` if the decision was carried out, or if only the submitted values are wrong.
     #[must_use]
     pub fn mismatch(&self) -> Option<DecisionError> {
         self.refused.as_ref()?.mismatch
     }
 
-    /// Returns the places at which the submitted values broke a rule, without the expected values.
+    /// Returns the places at which the submitted values are invalid, without the expected values.
     #[must_use]
     pub fn violations(&self) -> &[Violation] {
         self.refused.as_ref().map_or(&[], |refused| &refused.violations)
     }
 
-    /// Returns when the call whose unknown outcome was settled had been interrupted, or was found to be, and the cause
-    /// as in [`ToolInvocationRecord::cause`](crate::ToolInvocationRecord::cause). `None` for every other decision. The
-    /// record as JSON has the effect key of the call too, as `unknown.effect_key`.
+    /// Returns when a settled call was interrupted, or was found to have been, and the cause as in
+    /// [`ToolInvocationRecord::cause`](crate::ToolInvocationRecord::cause). `None` for every other decision. The JSON
+    /// of the record also has the effect key of the call, as `unknown.effect_key`.
     #[must_use]
     pub fn interruption(&self) -> Option<(Timestamp, Option<&'static str>)> {
         self.unknown.as_ref().map(|unknown| (unknown.since, unknown.cause.map(Cause::as_str)))
@@ -244,9 +246,9 @@ impl DecisionRecord {
         pairs(self.world.as_deref().map_or(&[], |world| &world.shown))
     }
 
-    /// Returns the statements as they read immediately before the approved call began, or would have begun: if they are
-    /// not those that the decider was shown, the decision is refused. `None` if the decision was not to let the call
-    /// begin, if they could not be read then, or if there are none.
+    /// Returns the statements immediately before the approved call began, or would have begun. If they differ from
+    /// those that the decider was shown, the decision is refused. `None` if the decision does not let the call begin,
+    /// if they could not be read, or if there are none.
     #[must_use]
     pub fn statements_at_begin(&self) -> Option<impl ExactSizeIterator<Item = (&str, &str)>> {
         self.world.as_deref().and_then(|world| world.begun.as_deref()).map(pairs)
@@ -312,7 +314,7 @@ impl DecisionRecord {
     }
 
     /// Creates the refused record of a decision on a call that is not suspended, with the arguments of the call's
-    /// existing record. `None` if the call named no tool: such a call is never suspended.
+    /// existing record. `None` if the record names no tool: such a call is never suspended.
     pub(crate) fn late(
         known: AuditRecord,
         decision: DecisionKind,
@@ -359,7 +361,7 @@ impl DecisionRecord {
         })
     }
 
-    /// Returns the same decision, refused because its call asks another question now.
+    /// Returns the same decision, refused because the question of the call has changed.
     pub(crate) fn of_another_question(self) -> Self {
         self.mismatched(DecisionError::Question)
     }
@@ -374,14 +376,14 @@ impl DecisionRecord {
         Self { decision: DecisionKind::TooLate, refused: None, approvals: None, earlier: Vec::new(), ..self }
     }
 
-    /// Returns the same decision, refused because the precondition is not the one that the decider was shown.
+    /// Returns the same decision, refused because the precondition has changed since the decider was shown it.
     pub(crate) fn of_another_world(self) -> Self {
         self.mismatched(DecisionError::World)
     }
 
     fn mismatched(self, mismatch: DecisionError) -> Self {
         let (outcome, mismatch) = (Outcome::ApprovalMismatch, Some(mismatch));
-        // An approval that does not count is none of several.
+        // An approval that does not count is not a partial approval.
         let refused = Some(DecisionRefusal { outcome, mismatch, violations: Vec::new() });
         Self { refused, approvals: None, earlier: Vec::new(), ..self }
     }

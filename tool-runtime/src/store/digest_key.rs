@@ -12,7 +12,7 @@ pub(crate) fn read(document: Option<StoredDocument>) -> Option<DigestKey> {
     }
 }
 
-/// Returns the store's key, which becomes `candidate` if it has none. All processes get the same key.
+/// Returns the store's key. If there is none, `candidate` becomes the key. All processes get the same key.
 pub(crate) fn get_or_insert(transaction: &mut Transaction, candidate: &DigestKey) -> Result<DigestKey, StoreError> {
     if let Some(Document::DigestKey(key)) = transaction.get(&Key::digest_key()) {
         return Ok(key.0.clone());

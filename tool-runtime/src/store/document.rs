@@ -1,8 +1,8 @@
-//! [`StoredDocument`]: a document as a store keeps it, opaque. Only this file writes and reads its JSON.
+//! [`StoredDocument`]: a document as a store keeps it, opaque to the store. Only this file writes and reads its JSON.
 //!
-//! [`Document`] is its meaning to this library. `docs/src/store.md` has the rules for documents of older versions: an
-//! added member is optional and is not written while it is unset; any other change needs a new version of the database,
-//! with a migration.
+//! [`Document`] is the parsed document. `docs/src/store.md` has the rules for documents of older versions: an added
+//! member is optional and is not written while it is unset. Any other change needs a new version of the database, with
+//! a migration.
 
 mod account;
 mod anchor;
@@ -63,10 +63,10 @@ pub(crate) use slots::StoredSlots;
 /// ```
 #[derive(Clone)]
 pub struct StoredDocument {
-    /// The key under which it is stored.
+    /// The key of the document.
     pub key: Key,
-    /// Its position among all documents of the store that listed it, for [`Query::after`](crate::store::Query::after);
-    /// 0 otherwise.
+    /// The position of the document among all documents of the store that listed it, for
+    /// [`Query::after`](crate::store::Query::after). 0 if no store listed it.
     pub position: u64,
     pub(crate) document: Document,
 }
@@ -100,7 +100,7 @@ impl StoredDocument {
         self
     }
 
-    /// Sets the position at which a store lists it.
+    /// Sets the position of the document in the list of a store.
     #[must_use]
     pub fn at(mut self, position: u64) -> Self {
         self.position = position;
@@ -115,10 +115,10 @@ impl StoredDocument {
         text(&self.document)
     }
 
-    /// Writes the document as its JSON. If it has the conversation of a run with more than 2,048 bytes, the JSON omits
-    /// the conversation, which is returned as a second text. Each step of a run changes only a small part of this text,
-    /// so a store that splits it into parts and writes only the changed ones saves most of each write. For any other
-    /// store, [`to_json`](Self::to_json) is enough.
+    /// Writes the document as JSON. If the document has the conversation of a run with more than 2,048 bytes, the JSON
+    /// omits the conversation, which is returned as a second text. Each step of a run changes only a small part of the
+    /// second text, so a store can split it into parts and write only those that changed. For any other store,
+    /// [`to_json`](Self::to_json) is enough.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if a part of it cannot be written as JSON.
@@ -132,16 +132,16 @@ impl StoredDocument {
         }
     }
 
-    /// Returns the time from which the document is due, so that a caller that lists due documents acts on it. `None` if
-    /// it is never due.
+    /// Returns the time from which the document is due: a caller that lists due documents then acts on it. `None` if it
+    /// is never due.
     #[must_use]
     pub fn due(&self) -> Option<Timestamp> {
         self.document.due()
     }
 
-    /// Returns the lane of a run that workers share: the runs of one tenant and one version are in one lane, in the
-    /// order of their due times. Workers give the tenants turns. The text is short and opaque to a store. `None` for
-    /// other documents.
+    /// Returns the lane of a run that workers share. The runs of one tenant and one version are in one lane, in the
+    /// order of their due times. Workers take lanes of different tenants in turn. The text is short and opaque to a
+    /// store. `None` for other documents.
     #[must_use]
     pub fn lane(&self) -> Option<Arc<str>> {
         self.as_run().map(StoredRun::lane)
@@ -154,33 +154,33 @@ impl StoredDocument {
         self.as_run()?.holder.as_ref().map(|holder| holder.until)
     }
 
-    /// Returns the time from which the document has no meaning, so that a bounded store may drop it. `None` if it does
-    /// not expire.
+    /// Returns the time from which the document is no longer needed, so that a bounded store may drop it. `None` if it
+    /// does not expire.
     #[must_use]
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.document.over()
     }
 
-    /// Whether the document only records the past, so that a bounded store may drop it, oldest first.
+    /// Whether the document only records the past. A bounded store may drop such documents, oldest first.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.document.is_settled()
     }
 
-    /// Returns the run, if this is the document of a run that workers share.
+    /// Returns the run, if this is the document of a run.
     #[must_use]
     pub fn as_run(&self) -> Option<&StoredRun> {
         if let Document::Run(run) = &self.document { Some(run) } else { None }
     }
 
-    /// Returns the grant, if this is the document of one.
+    /// Returns the grant, if this is the document of a grant.
     #[must_use]
     pub fn as_grant(&self) -> Option<&StoredGrant> {
         if let Document::Grant(grant) = &self.document { Some(grant) } else { None }
     }
 }
 
-// The text holds arguments of calls and conversations, so `Debug` leaves it out.
+// The text contains arguments of calls and conversations, so `Debug` omits it.
 impl fmt::Debug for StoredDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoredDocument").field("key", &self.key).finish_non_exhaustive()
@@ -199,7 +199,7 @@ fn newer(json: &str) -> Option<StoreError> {
     (found > known).then_some(StoreError::Newer { found, known })
 }
 
-/// The meaning of a document.
+/// A parsed document.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Document {
@@ -207,9 +207,9 @@ pub(crate) enum Document {
     Call(Box<LedgerEntry>),
     /// A suspended call.
     Waiting(Box<Waiting>),
-    /// A suspended call that was decided.
+    /// A mark that a suspended call was decided.
     Decided {
-        /// When the call would have expired. From then on no copy of it can run, and the document may be removed.
+        /// When the call would have expired. From this time on no copy of it can run, and the document may be removed.
         until: Timestamp,
     },
     /// A run that workers share.
@@ -228,9 +228,9 @@ pub(crate) enum Document {
     DigestKey(StoredDigestKey),
     /// The calls of one effect.
     Effect(Box<StoredEffect>),
-    /// A mark in the place of a run that was purged or erased: no call begins in it any more.
+    /// A mark in the place of a run that was purged or erased. No call begins in such a run.
     Purged {
-        /// When that happened.
+        /// When the run was purged or erased.
         at: Timestamp,
     },
     /// The legal holds on one subject.
@@ -241,24 +241,24 @@ pub(crate) enum Document {
     Slots(StoredSlots),
 }
 
-/// A suspended call, with the record that it would have now.
+/// A suspended call and its open record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Waiting {
     /// The call.
     pub call: PendingCall,
-    /// Its record, open.
+    /// The open record of the call.
     pub record: ToolInvocationRecord,
-    /// The idempotency key under which the ledger stores its end. `None` if it is not known.
+    /// The idempotency key under which the ledger records the end of the call. `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<Hash>,
-    /// The contents of the notices about it. `None` if there are none.
+    /// The contents of the notices about the call. `None` if no notices are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notices: Option<Arc<NoticeTerms>>,
 }
 
 impl Waiting {
-    /// Returns the ledger's key of the call as it was suspended.
+    /// Returns the ledger key of the call as it was suspended.
     pub(crate) fn ledger_key(&self) -> Option<Key> {
         self.idempotency_key.map(|key| Key::call(Arc::clone(&self.call.run_id), key))
     }
@@ -274,7 +274,7 @@ impl Document {
             Self::Effect(effect) => effect.due(),
             Self::Notice(notice) => Some(notice.due()),
             Self::Grant(_) | Self::Account(_) | Self::Decided { .. } | Self::Slots(_) => self.over(),
-            // A post is never due itself; posting makes its run due.
+            // A message is never due itself. Posting it makes its run due.
             Self::Post(_)
             | Self::Anchor(_)
             | Self::LastAnchor(_)
@@ -284,7 +284,7 @@ impl Document {
         }
     }
 
-    /// Returns the time from which the document has no meaning and may be removed. `None` if it does not expire.
+    /// Returns the time from which the document is no longer needed and may be removed. `None` if it does not expire.
     pub(super) fn over(&self) -> Option<Timestamp> {
         match self {
             Self::Account(account) => Some(account.until),
@@ -309,9 +309,9 @@ impl Document {
     fn is_settled(&self) -> bool {
         match self {
             Self::Call(entry) => entry.is_finished(),
-            // A notice informs: a store that is full drops it, so that it never refuses a call.
+            // A full store drops notices, so that it never refuses a call because of them.
             Self::Anchor(_) | Self::Notice(_) => true,
-            // Dropping a key would let its effect happen again.
+            // If an effect key were dropped, its effect could happen again.
             Self::Waiting(_)
             | Self::Decided { .. }
             | Self::Run(_)

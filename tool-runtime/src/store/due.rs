@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::store::lane::tenant_of;
 use crate::store::{DocumentKind, Query, Store, StoreError, StoredDocument};
 
-/// A run that workers share, by the time from which it is due, without its text.
+/// A run that workers share, in the list of due runs, without its text.
 ///
 /// ```
 /// use tool_runtime::store::{Key, MemoryStore, Store, StoredDocument, Transaction};
@@ -33,13 +33,13 @@ use crate::store::{DocumentKind, Query, Store, StoreError, StoredDocument};
 pub struct DueRun {
     /// The run.
     pub run_id: Arc<str>,
-    /// Its lane ([`StoredDocument::lane`]).
+    /// The lane of the run ([`StoredDocument::lane`]).
     pub lane: Arc<str>,
-    /// The time from which a worker may take it.
+    /// The time from which a worker may take the run.
     pub due: Timestamp,
 }
 
-/// How many runs wait for workers, and for how long.
+/// How many runs wait for workers, and for how long they have waited.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -58,19 +58,20 @@ pub struct DueRun {
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueueDepth {
-    /// The number of runs that are due and under no lease, also those that a limit of their tenant or another version
-    /// keeps from being taken. A database leaves out runs that the migration of its tables could not read.
+    /// The number of runs that are due and under no lease. It includes runs that workers may not take because of a
+    /// limit of their tenant or another version. A database leaves out runs that the migration of its tables could not
+    /// read.
     pub due: u64,
-    /// For how long the oldest of them has been due; `None` if no run is due.
+    /// How long the oldest due run has been due. `None` if no run is due.
     pub oldest: Option<Duration>,
-    /// The number of runs that a process has under a lease.
+    /// The number of runs that are under a lease.
     pub leased: u64,
-    /// The number of runs that become due later: a call of theirs waits until it expires, or a failed step is repeated.
+    /// The number of runs that become due later, because a waiting call expires or a failed step is retried then.
     pub waiting: u64,
 }
 
 impl QueueDepth {
-    /// Counts one run, by the time from which it is due and the end of its lease.
+    /// Counts one run. `due` is the time from which it is due, `leased_until` the end of its lease.
     fn add(&mut self, now: Timestamp, due: Timestamp, leased_until: Option<Timestamp>) {
         if due <= now {
             self.due += 1;
@@ -83,7 +84,7 @@ impl QueueDepth {
         }
     }
 
-    /// Counts runs.
+    /// Counts these runs.
     pub(super) fn of<'d>(now: Timestamp, runs: impl IntoIterator<Item = &'d StoredDocument>) -> Self {
         let mut depth = Self::default();
         for document in runs {
@@ -96,14 +97,13 @@ impl QueueDepth {
 }
 
 impl StoredDocument {
-    /// Returns the run as the listings of due runs show it. `None` for other documents, and for a run that is not due
-    /// at any time.
+    /// Returns the run for the list of due runs. `None` for other documents, and for a run that has no due time.
     pub(super) fn due_run(&self) -> Option<DueRun> {
         Some(DueRun { run_id: Arc::clone(self.key.scope()), lane: self.lane()?, due: self.due()? })
     }
 }
 
-/// The default of [`Store::due_runs`]: reads all due runs.
+/// The default implementation of [`Store::due_runs`], which reads all due runs.
 pub(super) async fn due_runs<S: Store + ?Sized>(
     store: &S,
     now: Timestamp,
@@ -121,7 +121,7 @@ pub(super) async fn due_runs<S: Store + ?Sized>(
     Ok(runs)
 }
 
-/// The default of [`Store::lanes`]: reads all due runs.
+/// The default implementation of [`Store::lanes`], which reads all due runs.
 pub(super) async fn lanes<S: Store + ?Sized>(
     store: &S,
     now: Timestamp,
@@ -141,7 +141,7 @@ pub(super) async fn lanes<S: Store + ?Sized>(
     Ok(lanes.into_values().take(limit).collect())
 }
 
-/// The default of [`Store::depth`]: reads all runs.
+/// The default implementation of [`Store::depth`], which reads all runs.
 pub(super) async fn depth<S: Store + ?Sized>(
     store: &S,
     now: Timestamp,

@@ -1,9 +1,9 @@
-//! Effects: which calls of one effect have an unknown outcome, so that no further call of it begins unnoticed, and
-//! which call holds an effect key.
+//! Effects: the document of an effect lists its calls whose outcome is unknown, so that no further call begins without
+//! a question, and names the call that holds an effect key.
 //!
-//! The ledger's key names one call; a model that repeats a call gives it another id. Calls with one effect key, or of
-//! one tool with the same arguments for one principal, share an effect. Its document changes in the transaction that
-//! changes the ledger entry of a call.
+//! The ledger's key names one call, but a model that repeats a call gives it another id. Calls with the same effect key
+//! share an effect, and so do calls of one tool with the same arguments for one principal of a tenant. The document of
+//! an effect changes in the transaction that changes the ledger entry of a call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use crate::tool::Hash;
 /// The effect of a call that is about to begin.
 #[derive(Debug, Clone)]
 pub(crate) struct EffectClaim {
-    /// The effect's key.
+    /// The key of the document of the effect.
     pub(crate) key: Key,
-    /// The earlier calls that were shown to the person who approved the call, with the outcomes that were known then.
+    /// The earlier calls that were shown to the person who approved the call, with the outcomes known at that time.
     pub(crate) shown: Vec<UnknownCall>,
-    /// `once` names the effect. `None` if only a call of unknown outcome blocks the next one.
+    /// The claim on the effect key of `once`. `None` if the next call is blocked only by a call of unknown outcome.
     pub(crate) once: Option<OnceClaim>,
 }
 
@@ -39,39 +39,40 @@ impl EffectClaim {
 /// The claim of a call on its effect key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OnceClaim {
-    /// How many seconds its result is kept. `None` if it is kept forever.
+    /// How many seconds the result is kept. `None` if it is kept forever.
     pub(crate) keep: Option<u64>,
 }
 
-/// Why a call does not begin.
+/// The reason why a call does not begin.
 #[derive(Debug, Clone)]
 pub(crate) enum Blocked {
-    /// An earlier call had the effect, with this record.
+    /// An earlier call had the effect. The holder has its record.
     Had(Box<EffectHolder>),
-    /// Another call has the effect now.
+    /// Another call that is running holds the effect key.
     Runs,
-    /// Earlier calls have an unknown outcome, or are not as they were shown to the person who approved the call.
+    /// Earlier calls have an unknown outcome, or have changed since they were shown to the person who approved the
+    /// call.
     Unknown(EarlierCalls),
 }
 
-/// The earlier calls of an effect, for a question about a later one.
+/// The earlier calls of an effect, for a question about a later call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EarlierCalls {
     /// The calls whose outcome is unknown.
     pub(crate) unknown: Vec<StoredUnknown>,
-    /// The calls whose outcome was unknown when a person was asked about the later call, and became known since.
+    /// The calls whose outcome was unknown when a person was asked about the later call, and is known now.
     pub(crate) known: Vec<UnknownCall>,
 }
 
 impl EarlierCalls {
-    /// Returns all of them, as a question names them.
+    /// Returns all of these calls, as a question names them.
     pub(crate) fn named(&self) -> Vec<UnknownCall> {
         self.unknown.iter().map(|unknown| &unknown.call).chain(&self.known).cloned().collect()
     }
 }
 
-/// Returns the reason for which a call that the ledger does not know may not begin. The transaction has locked the
-/// claim's [keys](EffectClaim::keys).
+/// Returns the reason why a call without an entry in the ledger may not begin. The transaction has locked the claim's
+/// [keys](EffectClaim::keys).
 pub(crate) fn blocked(transaction: &Transaction, claim: &EffectClaim, call: &Key) -> Option<Blocked> {
     let effect = match transaction.get(&claim.key) {
         Some(Document::Effect(effect)) => Some(&**effect),
@@ -90,7 +91,8 @@ pub(crate) fn blocked(transaction: &Transaction, claim: &EffectClaim, call: &Key
     is_unshown(&earlier, claim).then_some(Blocked::Unknown(earlier))
 }
 
-/// Returns the calls of the effect whose outcome is unknown, and the present outcomes of the others that were shown.
+/// Returns the calls of the effect whose outcome is unknown, and the current outcomes of the other calls that were
+/// shown.
 fn earlier(transaction: &Transaction, unknown: &[StoredUnknown], claim: &EffectClaim) -> EarlierCalls {
     let is_unknown = |shown: &&UnknownCall| unknown.iter().any(|unknown| unknown.call.key == shown.key);
     let known = |shown: &UnknownCall| UnknownCall {
@@ -101,7 +103,7 @@ fn earlier(transaction: &Transaction, unknown: &[StoredUnknown], claim: &EffectC
     EarlierCalls { unknown: unknown.to_vec(), known }
 }
 
-/// Returns the outcome of a call that the document of its effect does not list any more.
+/// Returns the outcome of a call that the document of its effect no longer lists.
 fn known_outcome(transaction: &Transaction, call: &UnknownCall) -> KnownOutcome {
     match transaction.get(&call.ledger_key()) {
         Some(Document::Call(entry)) if entry.is_finished() && took_effect(entry.record.outcome) => {
@@ -115,8 +117,9 @@ fn known_outcome(transaction: &Transaction, call: &UnknownCall) -> KnownOutcome 
 }
 
 /// Whether the approver has to be asked again: an earlier call has an unknown outcome that the question did not name,
-/// or took effect since. An approver of a question about an unknown outcome accepted a possible second effect, not a
-/// certain one. An earlier call that proved to have no effect does not invalidate the approval.
+/// or has been found to have taken effect since then. An approver who was asked about an unknown outcome accepted that
+/// a second effect is possible, not that it is certain. An earlier call that had no effect does not invalidate the
+/// approval.
 fn is_unshown(earlier: &EarlierCalls, claim: &EffectClaim) -> bool {
     let unknown = earlier.unknown.iter().map(|unknown| &unknown.call);
     let known = earlier.known.iter().filter(|call| call.known != Some(KnownOutcome::DidNotHappen));
@@ -125,7 +128,7 @@ fn is_unshown(earlier: &EarlierCalls, claim: &EffectClaim) -> bool {
     !unknown.chain(known).all(is_shown)
 }
 
-/// Notes that a call with an effect key begins, or is taken over.
+/// Writes that a call with an effect key begins, or is taken over.
 pub(crate) fn hold(
     transaction: &mut Transaction,
     claim: &EffectClaim,
@@ -140,25 +143,25 @@ pub(crate) fn hold(
     transaction.set(&claim.key, Document::Effect(Box::new(effect)))
 }
 
-/// Whether another call has had the effect key of a call since that call began: the call does not run again.
+/// Whether another call has held the effect key since a call began. That call does not run again.
 pub(crate) fn is_superseded(transaction: &Transaction, claim: &EffectClaim, call: &Key) -> bool {
     let Some(Document::Effect(effect)) = transaction.get(&claim.key).filter(|_| claim.once.is_some()) else {
         return false;
     };
     let is_its = |key: &Key| *key.id() == *call.id();
-    // A later call whose outcome is unknown has given the key up. The list has the order in which they were lost.
+    // A later call whose outcome is unknown no longer holds the key. The list is in the order in which calls lost it.
     let later = effect.unknown.iter().rev().take_while(|unknown| !is_its(&unknown.call.ledger_key())).count();
     effect.held.as_ref().is_some_and(|held| !is_its(&held.ledger_key())) || (later > 0 && later < effect.unknown.len())
 }
 
 /// Whether the end of a call changes the document of its effect.
 pub(crate) fn is_changed_by(record: &ToolInvocationRecord, is_once: bool) -> bool {
-    // The ledger may close a call that did not run with the record of a lost end.
+    // The ledger may use the record of a lost end to close a call that did not run.
     is_once || record.outcome == Outcome::OutcomeUnknown || !record.executed
 }
 
-/// Notes the end of the call that the ledger has under `call`. `once` is the call's claim on the effect key. It is
-/// needed only if the intent, which writes the claim too, may not have reached the ledger.
+/// Writes the end of the call with the ledger key `call`. `once` is the call's claim on the effect key. It is needed
+/// only if the intent, which writes the claim as well, may not have reached the ledger.
 pub(crate) fn ended(
     transaction: &mut Transaction,
     (key, once): (&Key, Option<OnceClaim>),
@@ -180,21 +183,21 @@ pub(crate) fn ended(
     if is_holder && took_effect(record.outcome) {
         had(&mut effect, transaction.now(), record);
     } else if is_holder {
-        // It failed without the effect, or its outcome is unknown.
+        // The call failed without the effect, or its outcome is unknown.
         effect.held = None;
     } else if effect.is_once
         && listed.is_some()
         && took_effect(record.outcome)
         && effect.held.as_ref().is_none_or(|held| held.record.is_none())
     {
-        // It was left open, and a person may have approved a second call, which runs now. Its end then does not free
-        // the effect.
+        // The call was left open, and a person may have approved a second call, which runs now. The end of the second
+        // call then does not release the effect key.
         let (run_id, call_id, key) = (Arc::clone(call.scope()), record.tool_call_id.clone(), idempotency_key);
         effect.held = Some(Box::new(EffectHolder { run_id, call_id, key, record: None, until: None }));
         had(&mut effect, transaction.now(), record);
     }
     match listed {
-        // It was left open until now.
+        // The call was left open until now.
         Some(at) if is_known => drop(effect.unknown.remove(at)),
         None if !is_known => list(&mut effect, call, idempotency_key, record, waited, transaction.now()),
         _ => {}
@@ -202,7 +205,7 @@ pub(crate) fn ended(
     write(transaction, key, effect)
 }
 
-/// Adds a call of unknown outcome.
+/// Adds a call to the list of unknown outcomes.
 fn list(
     effect: &mut StoredEffect,
     call: &Key,
@@ -223,8 +226,8 @@ fn list(
     effect.unknown.push(StoredUnknown { call: unknown, record: Box::new(record.clone()), waited });
 }
 
-/// Whether a call with this outcome had its effect. A tool that returns an error states that it had none; one that
-/// cannot tell is interrupted or lost, and its outcome is unknown.
+/// Whether a call with this outcome had its effect. A tool that returns an error states that it had no effect. A tool
+/// that cannot tell is interrupted or lost, and its outcome is unknown.
 const fn took_effect(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Ok | Outcome::OutputInvalid | Outcome::RedactionFailed | Outcome::ResultTooLarge)
 }
@@ -234,7 +237,7 @@ pub(crate) fn had_none(outcome: Outcome) -> bool {
     !took_effect(outcome) && outcome != Outcome::OutcomeUnknown
 }
 
-/// Keeps the record of the call that had the effect.
+/// Stores the record of the call that had the effect.
 fn had(effect: &mut StoredEffect, now: Timestamp, record: &ToolInvocationRecord) {
     let until = effect.keep.map(|seconds| now.saturating_add(Duration::from_secs(seconds)).unwrap_or(Timestamp::MAX));
     if let Some(held) = &mut effect.held {
@@ -246,22 +249,22 @@ fn write(transaction: &mut Transaction, key: &Key, effect: StoredEffect) -> Resu
     if effect.is_empty() { transaction.remove(key) } else { transaction.set(key, Document::Effect(Box::new(effect))) }
 }
 
-/// How an unknown outcome is settled.
+/// The settlement of an unknown outcome.
 #[derive(Debug, Clone)]
 pub(crate) struct Settlement {
     /// The projected result of a call that took effect. `None` if the call had no effect.
     pub(crate) result: Option<JsonText>,
-    /// The person who settles it. `None` if its tool reconciled it.
+    /// The person who settles the outcome. `None` if the tool reconciled the call.
     pub(crate) decider: Option<Decider>,
 }
 
-/// Returns the keys that settling a call locks.
+/// Returns the keys that a transaction locks to settle a call.
 pub(crate) fn settling_keys(effect: &Key, call: &UnknownCall) -> [Key; 3] {
     [effect.clone(), call.ledger_key(), Key::run(Arc::clone(&call.run_id))]
 }
 
-/// Settles an unknown outcome, with a record in the chain of the call's run. Returns whether it did: `false` if the
-/// outcome was settled before.
+/// Settles an unknown outcome, with a record in the chain of the call's run. Returns `false` if the outcome was settled
+/// before.
 pub(crate) fn settle(
     transaction: &mut Transaction,
     key: &Key,
@@ -291,7 +294,7 @@ pub(crate) fn settle(
         settled(&mut entry.record, settlement);
         transaction.set(&ledger_key, Document::Call(entry))?;
     }
-    // A person may have approved a second call, which runs now. Its own end then does not free the effect.
+    // A person may have approved a second call, which runs now. Its end then does not release the effect key.
     let is_had = effect.held.as_ref().is_some_and(|held| held.record.is_some());
     if effect.is_once && !is_had && settlement.result.is_some() {
         let UnknownCall { run_id, call_id, key, .. } = call.clone();
@@ -303,8 +306,8 @@ pub(crate) fn settle(
     Ok(true)
 }
 
-/// Changes the ledger's copy of a record to the settled outcome, so that the call is answered with it. The record in
-/// the chain stays, and the record of the settlement follows it.
+/// Changes the ledger's copy of a record to the settled outcome, which later requests for the call return. The record
+/// in the chain does not change, and the record of the settlement follows it.
 fn settled(record: &mut ToolInvocationRecord, settlement: &Settlement) {
     record.result.clone_from(&settlement.result);
     if settlement.result.is_some() {

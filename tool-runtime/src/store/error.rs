@@ -1,4 +1,4 @@
-//! [`StoreError`]: why an operation of a store failed.
+//! [`StoreError`]: the reason why an operation of a store failed.
 
 use std::error::Error;
 use std::fmt;
@@ -26,17 +26,17 @@ pub enum StoreError {
     Duplicate,
     /// The store was closed before it wrote the record.
     Lost,
-    /// Another owner has the run or the call; nothing was written.
+    /// Another owner has the run or the call. Nothing was written.
     Fenced,
-    /// A legal hold covers the data; nothing was removed.
+    /// A legal hold covers the data. Nothing was removed.
     OnHold,
-    /// The run was purged or erased: no call begins in it any more, and nothing was written.
+    /// The run was purged or erased, so no call begins in it. Nothing was written.
     RunPurged,
-    /// A change wrote a key that it had not named; nothing was written.
+    /// A change wrote a key that it had not named. Nothing was written.
     NotLocked,
-    /// The store panicked; the message goes to the runner's failure sink.
+    /// The store panicked. The message goes to the runner's failure sink.
     Panicked,
-    /// The queue of writes is full; nothing of this one was written.
+    /// The queue of writes is full. Nothing was written.
     Busy,
     /// The database was made by a newer version of this library.
     Newer {
@@ -48,7 +48,7 @@ pub enum StoreError {
     /// The database has an older version than this library, or no tables, and may not be migrated
     /// (`SqlOptions::migrate`); or an older database was restored while it was open.
     Older {
-        /// The version of the database; 0 if it has no tables.
+        /// The version of the database. 0 if it has no tables.
         found: i64,
         /// The version that this library reads and writes.
         known: i64,
@@ -74,11 +74,11 @@ pub enum StoreError {
         /// The setting that is off.
         setting: String,
     },
-    /// Another connection held a lock of the database for too long; nothing was written.
+    /// Another connection held a lock of the database for too long. Nothing was written.
     Locked(Box<dyn Error + Send + Sync>),
     /// The database cannot be written to.
     ReadOnly(Box<dyn Error + Send + Sync>),
-    /// The disk of the database is full; nothing was written.
+    /// The disk of the database is full. Nothing was written.
     DiskFull(Box<dyn Error + Send + Sync>),
     /// The contents of the store cannot be read.
     Corrupt(Box<dyn Error + Send + Sync>),
@@ -87,7 +87,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Returns a stable code for each case.
+    /// Returns a stable code for each kind of error.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
@@ -112,14 +112,14 @@ impl StoreError {
         }
     }
 
-    /// Whether the store failed. `false` if it refused as designed: a bounded store is full, or the change returned the
+    /// Whether the store failed. `false` if it worked as designed: a bounded store is full, or the change returned the
     /// error.
     #[must_use]
     pub const fn is_failure(&self) -> bool {
         !matches!(self, Self::Full | Self::Duplicate | Self::Fenced | Self::NotLocked | Self::OnHold | Self::RunPurged)
     }
 
-    /// Returns the error and its causes, for operators. The causes can quote stored data.
+    /// Returns the error and its causes, for operators. The causes can contain stored data.
     #[must_use]
     pub fn detail(&self) -> String {
         chain(self)
@@ -172,7 +172,7 @@ impl fmt::Display for StoreError {
     }
 }
 
-// The sources of a store's errors can quote stored data, so `Debug` leaves them out.
+// The causes of a store's error can contain stored data, so `Debug` omits them.
 impl fmt::Debug for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.code())

@@ -1,4 +1,4 @@
-//! [`RecordFilter`]: which records to read.
+//! [`RecordFilter`]: conditions on the records to read.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use crate::call::{CallId, Decider, ToolInvocationRecord};
 use crate::store::audit::AuditRecord;
 
-/// Conditions on the records to read. The default reads all of them; each condition that is set narrows the selection.
+/// Conditions on the records to read. Without conditions, all records are read. A record has to meet every condition
+/// that is set.
 ///
 /// ```
 /// use tool_runtime::store::{MemoryStore, RecordFilter, Store};
@@ -35,7 +36,7 @@ pub struct RecordFilter {
     pub run_id: Option<Arc<str>>,
     /// The record of this call, and the decisions on it.
     pub call_id: Option<CallId>,
-    /// `Some(true)` for the decisions only, `Some(false)` for the calls only.
+    /// `Some(true)` for decisions only, `Some(false)` for calls only.
     pub decisions: Option<bool>,
     /// Records of this tool's calls, and the decisions on them.
     pub tool: Option<Arc<str>>,
@@ -47,30 +48,30 @@ pub struct RecordFilter {
     pub tenant: Option<Arc<str>>,
     /// Decisions by this principal.
     pub decider: Option<Arc<str>>,
-    /// Records with an [`AuditRecord::at`] from this moment on. Moments are compared in whole microseconds.
+    /// Records whose [`AuditRecord::at`] is at or after this time. Times are compared in whole microseconds.
     pub since: Option<Timestamp>,
-    /// Records with an [`AuditRecord::at`] before this moment.
+    /// Records whose [`AuditRecord::at`] is before this time.
     pub until: Option<Timestamp>,
     /// Records after this [`SealedRecord::position`](crate::store::SealedRecord::position).
     pub after: u64,
-    /// The maximum number of records; `None` for all.
+    /// The maximum number of records. `None` for all.
     pub limit: Option<usize>,
 }
 
 impl RecordFilter {
-    /// Selects the records of one call.
+    /// Creates a filter for the records of one call.
     #[must_use]
     pub fn call(run_id: impl Into<Arc<str>>, call_id: CallId) -> Self {
         Self { run_id: Some(run_id.into()), call_id: Some(call_id), ..Self::default() }
     }
 
-    /// Selects the records of one run.
+    /// Creates a filter for the records of one run.
     #[must_use]
     pub fn run(run_id: impl Into<Arc<str>>) -> Self {
         Self { run_id: Some(run_id.into()), ..Self::default() }
     }
 
-    /// Whether a record meets every condition except the paging ones, `after` and `limit`.
+    /// Whether a record meets every condition, except those for paging, `after` and `limit`.
     #[must_use]
     pub fn matches(&self, record: &AuditRecord) -> bool {
         match record {
@@ -100,7 +101,7 @@ impl RecordFilter {
         }
     }
 
-    /// Whether the record of a call, open or closed, meets every condition except the paging ones.
+    /// Whether the open or closed record of a call meets every condition, except those for paging.
     pub(super) fn matches_call(&self, record: &ToolInvocationRecord) -> bool {
         self.is_of(&record.run_id, &record.tool_call_id)
             && self.decisions != Some(true)

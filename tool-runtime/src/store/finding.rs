@@ -28,11 +28,11 @@ pub struct Finding {
 pub(super) enum Wrong {
     /// A record of a run is broken.
     Record { run_id: Arc<str>, sequence: u64, broken: Broken },
-    /// The record at this place differs from the anchored one.
+    /// The record at this place differs from the record in the anchor.
     NotAnchored { run_id: Arc<str>, sequence: u64, anchor: u64 },
-    /// The records from this place up to an anchored one are gone.
+    /// The records from this place up to an anchored one are missing.
     Cut { run_id: Arc<str>, sequence: u64, anchor: u64 },
-    /// The run has fewer records than an exported anchor, or others.
+    /// The run has fewer records than an exported anchor, or other records.
     Behind { run_id: Arc<str>, sequence: u64, found: u64, held_back: bool },
     /// A document cannot be read.
     Document { kind: &'static str, scope: Arc<str>, id: Arc<str> },
@@ -78,14 +78,14 @@ impl Finding {
         self
     }
 
-    /// Returns the index of the record among those that [`Chain::verify`](crate::store::Chain::verify) checked, from 0;
-    /// `None` for a finding of anything else.
+    /// Returns the index of the record, from 0, among those that [`Chain::verify`](crate::store::Chain::verify)
+    /// checked. `None` for any other finding.
     #[must_use]
     pub const fn index(&self) -> Option<usize> {
         self.at
     }
 
-    /// Returns the run of the record and its place in the chain of the run; `None` for a finding about an anchor or a
+    /// Returns the run of the record and its place in the chain of the run. `None` for a finding about an anchor or a
     /// document.
     #[must_use]
     pub fn record(&self) -> Option<(&str, u64)> {
@@ -98,7 +98,7 @@ impl Finding {
         }
     }
 
-    /// Returns the run of the record, or the owner of the document; `None` for a finding about an anchor.
+    /// Returns the run of the record, or the owner of the document. `None` for a finding about an anchor.
     pub(super) const fn scope(&self) -> Option<&Arc<str>> {
         match &self.wrong {
             Wrong::Record { run_id, .. }
@@ -110,8 +110,8 @@ impl Finding {
         }
     }
 
-    /// Returns the defect for which a store could not read a record or a document, and its position. Any other error
-    /// stays an error.
+    /// Returns the finding and its position, if a store could not read a record or a document. Any other error is
+    /// returned as an error.
     pub(in crate::store) fn of_error(error: StoreError) -> Result<(Self, u64), StoreError> {
         let StoreError::Corrupt(source) = error else { return Err(error) };
         match source.downcast::<Self>() {
@@ -130,8 +130,8 @@ impl Finding {
     }
 
     /// Returns how many records the store has of a run that is behind an exported anchor, and whether
-    /// [`hold_back`](trait@crate::store::Store#method.hold_back) held the run back: a run that the store does not have
-    /// cannot be held back. `None` for every other finding.
+    /// [`hold_back`](trait@crate::store::Store#method.hold_back) held the run back. A run that the store does not have
+    /// cannot be held back. `None` for any other finding.
     #[must_use]
     pub const fn behind(&self) -> Option<(u64, bool)> {
         match &self.wrong {
@@ -140,7 +140,7 @@ impl Finding {
         }
     }
 
-    /// Returns the number of the anchor that shows the defect; `None` if the chain alone shows it, and for a run that
+    /// Returns the number of the anchor that shows the defect. `None` if the chain alone shows it, and for a run that
     /// is behind an exported anchor.
     #[must_use]
     pub const fn anchor(&self) -> Option<u64> {
@@ -151,9 +151,10 @@ impl Finding {
         }
     }
 
-    /// Returns a stable code for each kind: `records_missing`, `record_repeated`, `record_unlinked`, `record_changed`,
-    /// `record_misfiled`, `record_unreadable`, `removal_forged`, `removal_unchecked`, `erasure_unlisted`,
-    /// `erasure_undone`, `record_not_anchored`, `records_cut`, `run_behind`, `document_unreadable` or `anchor_broken`.
+    /// Returns the stable code of the finding: `records_missing`, `record_repeated`, `record_unlinked`,
+    /// `record_changed`, `record_misfiled`, `record_unreadable`, `removal_forged`, `removal_unchecked`,
+    /// `erasure_unlisted`, `erasure_undone`, `record_not_anchored`, `records_cut`, `run_behind`, `document_unreadable`
+    /// or `anchor_broken`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match &self.wrong {

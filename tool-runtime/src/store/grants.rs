@@ -1,4 +1,4 @@
-//! Grants: decisions that apply to later calls.
+//! Grants: stored decisions that apply to later calls.
 
 use std::sync::Arc;
 
@@ -32,8 +32,8 @@ pub(crate) struct GrantQuery<'a> {
 }
 
 impl StoredGrant {
-    /// Returns the grants of a tenant that are in force, oldest first. Grants that cannot be read, of any tenant, are
-    /// errors at the end.
+    /// Returns the grants of a tenant that have not expired, oldest first. Grants that cannot be read, of any tenant,
+    /// are errors at the end of the list.
     ///
     /// # Errors
     /// The store cannot be reached.
@@ -53,9 +53,9 @@ impl StoredGrant {
     /// [`DecisionKind::Revoked`](crate::store::DecisionKind::Revoked) in the run of the reviewed call names the
     /// decider, the grant and the store's time.
     ///
-    /// Pass the person that the application authenticated and permits to revoke: no policy is asked. Returns `false`,
-    /// without a change or a record, if the grant does not exist, and for a decider of another tenant or without a
-    /// readable name.
+    /// Pass the person whom the application authenticated and permits to revoke: no policy is checked. Returns `false`,
+    /// without a change or a record, if the grant does not exist, if the decider belongs to another tenant, or if the
+    /// decider has no readable name.
     ///
     /// # Errors
     /// The store cannot be reached.
@@ -66,8 +66,8 @@ impl StoredGrant {
         found()
     }
 
-    /// Whether the grant is in force by the clock of a run. `false` if that clock is behind the time when the grant was
-    /// made: after a jump back, an allowance could last longer than it was given for.
+    /// Whether the grant is valid by the clock of a run. `false` for an allowance if that clock is behind the time when
+    /// the grant was made. Otherwise a clock that jumped back could extend its lifetime.
     fn is_in_force(&self, now: Timestamp) -> bool {
         let is_early = self.verdict != Verdict::Deny && is_before(now, self.created_at);
         !self.is_expired(now) && !is_early
@@ -101,7 +101,7 @@ impl StoredGrant {
 }
 
 impl Covered {
-    /// Returns the pointer of the first condition that these arguments do not meet. `None` if they meet all.
+    /// Returns the pointer of the first condition that these arguments do not meet. `None` if they meet all of them.
     pub(crate) fn unmet(&self, arguments: &str) -> Option<String> {
         let Self::Matching(rules) = self else { return None };
         match json::parse(arguments, &Limits::UNBOUNDED) {
@@ -119,13 +119,13 @@ impl Covered {
     }
 }
 
-/// Whether a grant exists and has not expired. Its last use removed it.
+/// Whether a grant exists and has not expired. A used-up grant no longer exists.
 pub(crate) fn holds(transaction: &Transaction, key: &Key) -> bool {
     let Some(Document::Grant(grant)) = transaction.get(key) else { return false };
     !grant.is_expired(transaction.now())
 }
 
-/// Stores a grant that was made from a call, with its record, if the call is still suspended. Returns whether it is.
+/// Stores a grant from a decision on a call, with its record, if the call is still suspended. Returns whether it is.
 pub(crate) fn give(
     transaction: &mut Transaction,
     grant: &StoredGrant,
@@ -141,8 +141,8 @@ pub(crate) fn give(
     transaction.append(record.clone()).map(|()| true)
 }
 
-/// Returns the keys and the change that revoke a grant, with its record. The change returns whether the grant existed
-/// and the decider may name it.
+/// Returns the keys and the change that revoke a grant and write its record. The change returns `false` if the grant
+/// does not exist, or the decider may not revoke it.
 pub(crate) fn revocation(
     grant: &StoredGrant,
     decider: &Decider,
@@ -150,7 +150,7 @@ pub(crate) fn revocation(
     let (key, decider) = (grant.key(), decider.clone());
     let keys = vec![Key::run(Arc::clone(&grant.origin.run_id)), Key::run(RETENTION_RUN), key.clone()];
     let change = move |transaction: &mut Transaction| {
-        // The caller's copy may have been changed; the stored grant says what ends.
+        // The caller's copy may have been changed, so the stored grant is used.
         let Some(Document::Grant(stored)) = transaction.get(&key) else { return Ok(false) };
         if decider.tenant_id() != stored.tenant.as_deref() || !decider.is_named() {
             return Ok(false);
@@ -159,7 +159,8 @@ pub(crate) fn revocation(
         let is_own = Some(decider.principal()) == stored.principal.as_deref();
         transaction.remove(&key)?;
         if transaction.refuse_purged(&record.run_id).is_err() {
-            // The run takes no record any more, and the other one is kept forever, so it names no principal of a grant.
+            // The run no longer accepts records, and the record in the other run is kept forever. It therefore contains
+            // no principal of a grant.
             record = DecisionRecord {
                 run_id: RETENTION_RUN.into(),
                 decider: (!is_own).then(|| decider.clone()),

@@ -1,4 +1,4 @@
-//! [`Store`]: the data that must outlive a process.
+//! [`Store`]: the trait for all data that outlives a process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,17 +17,17 @@ use crate::store::{
     Waiting, due,
 };
 
-/// Keeps documents, which change in transactions, and records, which do not change.
+/// Stores documents, which transactions change, and records, which do not change.
 ///
 /// There are two exceptions ([`Transaction::into_writes`](crate::store::Transaction::into_writes)): the records of a
-/// whole run are removed, or the contents of one record are replaced while its place and its hash stay. Only a
-/// transaction of this library does that, and it appends a signed record of the change.
+/// whole run are removed, or the contents of one record are replaced while its place and its hash stay. Only
+/// transactions of this library do so, and they append a signed record of the change.
 ///
-/// A document is opaque to a store: a [`Key`], a time from which it is due, and text. The [`ChangeFn`]s that this
-/// library hands over decide its meaning: a store locks, reads, runs the change and writes.
+/// A document is opaque to a store: a [`Key`], a time from which it is due, and text. The [`ChangeFn`]s of this library
+/// determine its meaning. A store locks the keys, reads the documents, runs the change and writes the result.
 /// `tool_runtime::testing::conformance` checks an implementation against these rules.
 ///
-/// The runner contains panics of every method and reports them. It does not limit how long a method takes: a call waits
+/// The runner contains and reports panics of every method. It does not limit the time that a method takes: a call waits
 /// for the handle of its record before its result is returned, so a store sets its own timeouts.
 /// [`MemoryStore`](crate::store::MemoryStore) is an implementation to start from.
 ///
@@ -44,9 +44,9 @@ use crate::store::{
 /// ```
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Appends a record to the chain of its run. It must return without blocking, because it is also called while a
-    /// future is dropped; the handle resolves once the record is stored, or could not be. It has the effect of an
-    /// [`update`](Self::update) that names [`Key::run`] and calls
+    /// Appends a record to the chain of its run. The method has to return without blocking, because it is also called
+    /// while a future is dropped. The handle resolves once the record is stored or could not be stored. The effect is
+    /// that of an [`update`](Self::update) that names [`Key::run`] and calls
     /// [`Transaction::append`](crate::store::Transaction::append), which refuses the record of a run that was purged or
     /// erased.
     fn append(&self, record: AuditRecord) -> WriteHandle;
@@ -54,9 +54,9 @@ pub trait Store: Send + Sync {
     /// Changes documents: locks every key ([`Key::lock`], in order), reads the documents, runs the change, and writes
     /// its documents and records atomically.
     ///
-    /// Like [`append`](Self::append), it returns without blocking, and the change happens even if the handle is
-    /// dropped. Changes of one process that have a lock in common happen in the order in which they were handed over.
-    /// The handle resolves to the error of the change, if it returned one.
+    /// Like [`append`](Self::append), the method returns without blocking. The change happens even if the handle is
+    /// dropped. Changes of one process that share a lock happen in the order of the calls of this method. The handle
+    /// resolves to the error of the change, if it returned one.
     fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle;
 
     /// Reads documents, in the order of the keys.
@@ -65,34 +65,34 @@ pub trait Store: Send + Sync {
     /// The store cannot be reached, or its contents cannot be read.
     async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError>;
 
-    /// Lists documents, in the order in which they were first written. It may return fewer documents than the
-    /// [limit](Query::limit): only an empty page marks the end.
+    /// Lists documents, in the order in which they were first written. A page may have fewer documents than the
+    /// [limit](Query::limit). Only an empty page marks the end.
     ///
     /// # Errors
-    /// The store cannot be reached, or a document cannot be read. A store that names the first such document
-    /// ([`Finding::unreadable_document`](crate::store::Finding::unreadable_document), with its position) lets searches
+    /// The store cannot be reached, or a document cannot be read. If a store names the first such document
+    /// ([`Finding::unreadable_document`](crate::store::Finding::unreadable_document), with its position), searches
     /// continue behind it.
     async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError>;
 
     /// Returns records, each sealed into the chain of its run, in the order in which they were appended.
     ///
-    /// With a [`RecordFilter::limit`] it may return fewer records than the limit, so that a page of large records is
-    /// bounded, too: only an empty page marks the end of the records.
+    /// With a [`RecordFilter::limit`], a page may have fewer records than the limit, so that the size of a page of
+    /// large records is bounded, too. Only an empty page marks the end.
     ///
     /// # Errors
     /// The store cannot be reached, or its contents cannot be read.
     async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError>;
 
-    /// Resolves once every write handed over before is stored. Call it before the process ends.
+    /// Resolves once every earlier write is stored. Call it before the process ends.
     ///
     /// # Errors
     /// The store cannot be reached.
     async fn flush(&self) -> Result<(), StoreError>;
 
-    /// Returns the store's time, which its transactions use too. This time alone decides which documents are due or
-    /// have expired and which leases have ended; the clocks of the processes play no part.
+    /// Returns the store's time, which its transactions use, too. Only this time decides which documents are due or
+    /// have expired, and which leases have ended. The clocks of the processes are not used.
     ///
-    /// By default it runs a transaction that changes nothing; a store with a cheaper request overrides this.
+    /// The default implementation runs a transaction that changes nothing. A store with a cheaper request overrides it.
     ///
     /// # Errors
     /// The store cannot be reached.
@@ -103,17 +103,17 @@ pub trait Store: Send + Sync {
     }
 
     /// Resolves when a due document other than a notice may have been written, and after a second at the latest. It may
-    /// resolve spuriously, so the caller lists the due documents again.
+    /// resolve spuriously, so the caller has to list the due documents again.
     async fn changed(&self) {
         tokio::time::sleep(POLL).await;
     }
 
-    /// Lists the runs that are due at `now`, the longest due ones first, at most `limit`: all of them, or those of a
-    /// lane ([`StoredDocument::lane`]). A list that is shorter than the limit has all of them: a store with its own
-    /// limit reads several pages.
+    /// Lists at most `limit` runs that are due at `now`, longest due first: those of a lane ([`StoredDocument::lane`]),
+    /// or of all lanes. A list that is shorter than the limit is complete, so a store with a limit of its own reads
+    /// several pages.
     ///
-    /// The default reads the texts of all due runs. A store of many runs overrides it, so that each poll of a worker
-    /// reads a bounded number of rows.
+    /// The default implementation reads the texts of all due runs. A store of many runs overrides it, so that each poll
+    /// of a worker reads a bounded number of rows.
     ///
     /// # Errors
     /// The store cannot be reached, or its contents cannot be read.
@@ -121,11 +121,11 @@ pub trait Store: Send + Sync {
         due::due_runs(self, now, lane, limit).await
     }
 
-    /// Returns the run that is due first of each lane after this one, in the order of the lanes' bytes, at most
-    /// `limit`. Lanes of which no run is due at `now` may be among them, so that a page costs the same however many
-    /// such lanes there are. A list that is shorter than the limit has all lanes after this one of which a run is due.
+    /// Returns, for each lane after `after`, the run that is due first. Lanes are in the order of their bytes, and
+    /// there are at most `limit`. Lanes without a run that is due at `now` may be included, so that the cost of a page
+    /// does not depend on their number. A list that is shorter than the limit includes all later lanes with a due run.
     ///
-    /// The default reads the texts of all due runs, see [`due_runs`](Self::due_runs).
+    /// The default implementation reads the texts of all due runs, see [`due_runs`](Self::due_runs).
     ///
     /// # Errors
     /// The store cannot be reached, or its contents cannot be read.
@@ -133,10 +133,10 @@ pub trait Store: Send + Sync {
         due::lanes(self, now, after, limit).await
     }
 
-    /// Counts the runs that workers share, at a time of the store: all of them, or those of a tenant, whose lanes begin
-    /// with this text and a slash.
+    /// Counts the runs that workers share, at a time of the store: all of them, or those of a tenant. The lanes of a
+    /// tenant begin with `tenant` and a slash.
     ///
-    /// The default reads the texts of all runs, see [`due_runs`](Self::due_runs).
+    /// The default implementation reads the texts of all runs, see [`due_runs`](Self::due_runs).
     ///
     /// # Errors
     /// The store cannot be reached, or its contents cannot be read.
@@ -170,8 +170,8 @@ pub trait Store: Send + Sync {
     }
 
     /// Returns suspended calls, oldest first. The filter's run, call, tool, principal, tenant and times of arrival
-    /// apply. Calls that cannot be read, such as those of a newer version of the library, are errors at the end,
-    /// whatever the filter.
+    /// apply. Calls that cannot be read, such as those of a newer version of the library, are errors at the end of the
+    /// list, whatever the filter.
     ///
     /// # Errors
     /// The store cannot be reached.
@@ -193,10 +193,10 @@ pub trait Store: Send + Sync {
     }
 }
 
-/// The interval at which due documents are listed when no store reports a change.
+/// The interval at which due documents are listed if no store reports a change.
 pub(super) const POLL: Duration = Duration::from_secs(1);
 
-/// Reads suspended calls. Those that cannot be read are at the end.
+/// Reads suspended calls. Those that cannot be read are at the end of the list.
 async fn waiting<S: Store + ?Sized>(
     store: &S,
     filter: &RecordFilter,

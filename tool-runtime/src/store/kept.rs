@@ -1,7 +1,7 @@
 //! The two parts of a sealed record: the members that an erasure keeps, and all others.
 //!
-//! The ids, the tool, the outcome, the verdict with a rule that names no caller, the tenant and the times are kept.
-//! Every other member can contain information about a person, and is erased.
+//! An erasure keeps the ids, the tool, the outcome, the verdict with a rule that names no caller, the tenant and the
+//! times. Every other member can contain information about a person, and is erased.
 
 use std::borrow::Cow;
 
@@ -13,17 +13,17 @@ use crate::media::LeftOut;
 use crate::store::{AuditRecord, DecisionRecord, DecisionRefusal};
 use crate::tool::Hash;
 
-/// Returns the record of a call without values, not sealed.
+/// Returns the record of a call without its values. It is not sealed.
 pub(super) fn call(record: &ToolInvocationRecord) -> ToolInvocationRecord {
     ToolInvocationRecord {
-        // A name that the catalog does not have is text of the model.
+        // A name that the catalog does not have is text of the model, so it is erased.
         name: if record.definition_hash.is_some() { record.name.clone() } else { "".into() },
         arguments: nothing(),
         changes: Vec::new(),
         result: None,
         left_out: LeftOut::default(),
         media: Vec::new(),
-        // Text of the tool's author, who can put a value into it.
+        // The tool's author can put a value into this text.
         tool_code: None,
         safe_message: None,
         violations: Vec::new(),
@@ -41,23 +41,23 @@ pub(super) fn call(record: &ToolInvocationRecord) -> ToolInvocationRecord {
     }
 }
 
-/// The tables of a policy that are about callers. A rule in one of them begins with the principal, the role, or the
-/// attribute.
+/// The tables of a policy that are about callers. A rule in one of them names the principal, the role, the attribute or
+/// the tenant.
 const OF_CALLERS: [&str; 4] = ["attributes", "principals", "roles", "tenants"];
 
-/// Returns the verdict, with the rule if it is in no table of a caller, else with the word for such tables.
+/// Returns the verdict with its rule. A rule in a table about callers is replaced by the name of the table.
 fn rule_without_caller(decision: &Decision) -> Decision {
     let table = OF_CALLERS.into_iter().find(|table| decision.rule.split('.').next() == Some(table));
     Decision { rule: table.map_or_else(|| decision.rule.clone(), Cow::Borrowed), verdict: decision.verdict }
 }
 
-/// Returns a decision without values and without its deciders, not sealed.
+/// Returns a decision without its values and its deciders. It is not sealed.
 pub(super) fn decision(record: &DecisionRecord) -> DecisionRecord {
     DecisionRecord {
         principal: None,
         decider: None,
         refused: record.refused.as_ref().map(|refused| DecisionRefusal { violations: Vec::new(), ..refused.clone() }),
-        // Its digest covers the principal and the shown arguments.
+        // The digest of the question covers the principal and the shown arguments.
         question: None,
         argument_digest: None,
         edited_digest: None,
@@ -75,8 +75,8 @@ pub(super) fn decision(record: &DecisionRecord) -> DecisionRecord {
     }
 }
 
-/// Prepares a record to be sealed in two parts, if it has values. The copy of a sealed record keeps its salt, so that
-/// its chain can be copied to another store.
+/// Adds a random salt to a record, if the record has values, so that it is sealed in two parts. The copy of a sealed
+/// record keeps its salt, so that a chain can be copied to another store.
 pub(super) fn salted(mut record: AuditRecord) -> AuditRecord {
     if let Some(seal) = seal_mut(&mut record)
         && !matches!(seal.as_deref(), Some(RecordSeal::Salt(_)))
@@ -94,8 +94,8 @@ fn seal_mut(record: &mut AuditRecord) -> Option<&mut Option<Box<RecordSeal>>> {
     }
 }
 
-/// Returns the digest of the whole record, and the part that an erasure keeps. `None` for a record that is sealed as
-/// one text.
+/// Returns the digest of the whole record, and the part that an erasure keeps. `None` for a record that is sealed in
+/// one part.
 pub(super) fn parts(record: &AuditRecord) -> Result<Option<(Hash, AuditRecord)>, serde_json::Error> {
     if let AuditRecord::Erased(inner) = record {
         // An erased record has only the kept members. Values added to it would change the hash.
@@ -115,13 +115,13 @@ pub(super) fn parts(record: &AuditRecord) -> Result<Option<(Hash, AuditRecord)>,
     Ok(seal.digest(&canonical_text(record)?).map(|digest| (digest, rest)))
 }
 
-/// The contents of a record after an erasure.
+/// The result of an erasure of one record.
 pub(super) enum Erasure {
-    /// These.
+    /// The record has these contents.
     To(AuditRecord),
-    /// It is sealed as one text, so its values cannot leave it.
+    /// The record is sealed in one part, so its values cannot be erased.
     Impossible,
-    /// It has nothing to erase.
+    /// The record has nothing to erase.
     Nothing,
 }
 

@@ -1,4 +1,4 @@
-//! [`Key`]: where a document is stored, and the lock that a change of it takes.
+//! [`Key`]: the place of a document, and the lock that its changes take.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub enum DocumentKind {
     Call,
     /// A call that is suspended for a person or a client.
     Waiting,
-    /// A suspended call that was decided.
+    /// A mark that a suspended call was decided.
     Decided,
     /// A run that workers share.
     Run,
@@ -41,12 +41,12 @@ pub enum DocumentKind {
     Hold,
     /// A notice about a call, for a webhook.
     Notice,
-    /// The runs of one tenant that workers have, under a limit.
+    /// The runs of one tenant that workers have, counted for a limit.
     Slots,
 }
 
 impl DocumentKind {
-    /// Returns a stable code for each kind, for stores to write.
+    /// Returns the stable code of the kind, which stores write.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -114,17 +114,17 @@ impl Key {
         Self { kind: DocumentKind::Waiting, scope: run_id.into(), id: digest(&(tenant, principal, call_id.as_str())) }
     }
 
-    /// Returns the key of this suspended call.
+    /// Returns the key of a suspended call.
     pub(crate) fn of_waiting(call: &PendingCall) -> Self {
         Self::waiting(Arc::clone(&call.run_id), call.tenant.as_deref(), call.principal.as_deref(), &call.call_id)
     }
 
-    /// Returns the key of the mark that this very call was decided, and no other one that was suspended under its id. A
-    /// graph is suspended repeatedly, each time with another document.
+    /// Returns the key of the mark that this suspension of a call was decided. Another suspension under the same id has
+    /// another key: a graph is suspended repeatedly, each time with another document.
     pub(crate) fn decided(call: &PendingCall) -> Self {
         let graph = call.graph.as_ref().map(|graph| (graph.call_id.as_str(), &graph.document, graph.refused.is_some()));
         let of = (&call.tenant, &call.principal, call.call_id.as_str(), call.suspension, call.created_at);
-        // A decider may replace the arguments; it is the same call of the model.
+        // A decider may replace the arguments, but the call of the model is the same.
         let arguments = match &call.replaced {
             None => call.argument_digest,
             Some(replaced) => json::digest(replaced.arguments.as_str()),
@@ -133,8 +133,8 @@ impl Key {
         Self { kind: DocumentKind::Decided, scope: Arc::clone(&call.run_id), id }
     }
 
-    /// Returns the key of the mark that a person replaced the arguments of a call, given by its ledger key, so that it
-    /// began with others.
+    /// Returns the key of the mark that a call began with a person's arguments instead of the model's. `call` is the
+    /// ledger key of the call with the model's arguments.
     pub(crate) fn replaced(call: &Self) -> Self {
         Self { kind: DocumentKind::Decided, scope: Arc::clone(&call.scope), id: Arc::clone(&call.id) }
     }
@@ -151,7 +151,7 @@ impl Key {
         Self { kind: DocumentKind::Grant, scope: Self::grants_of(tool, tenant), id: id.into() }
     }
 
-    /// Returns the scope of a tool's grants in a tenant. No tool has an `@` in its name.
+    /// Returns the scope of a tool's grants in a tenant. `@` separates the two, because no tool has an `@` in its name.
     pub(crate) fn grants_of(tool: &str, tenant: Option<&str>) -> Arc<str> {
         match tenant {
             None => tool.into(),
@@ -165,8 +165,8 @@ impl Key {
         Self { kind: DocumentKind::Post, scope: run_id.into(), id: id.into() }
     }
 
-    /// Returns the key of the account of a holder in a window. Ids from outside can be long and contain any character,
-    /// so the scope is a digest.
+    /// Returns the key of the account of a holder in a window. The scope is a digest, because ids from outside can be
+    /// long and contain any character.
     pub(crate) fn account(holder: Holder, tenant: Option<&str>, principal: Option<&str>, window: Window) -> Self {
         let scope = digest(&(holder, tenant, principal));
         Self { kind: DocumentKind::Account, scope, id: window.to_string().into() }
@@ -190,17 +190,18 @@ impl Key {
         Self { kind: DocumentKind::DigestKey, scope: "".into(), id: "".into() }
     }
 
-    /// Returns the key of the calls of a tool with the same arguments, by their digest, for one principal.
+    /// Returns the key of the calls of a tool with the same arguments for one principal of a tenant. `arguments` is
+    /// their digest.
     pub(crate) fn twins(tenant: Option<&str>, principal: Option<&str>, tool: &str, arguments: Hash) -> Self {
         Self::effect(digest(&("twins", tenant, principal, tool, arguments)))
     }
 
-    /// Returns the document of an effect key, by its rendered parts and the parts of its scope.
+    /// Returns the key of the document of an effect key, from the parts of its scope and its rendered parts.
     pub(crate) fn once(scope: &[Option<&str>], parts: &[String]) -> Self {
         Self::effect(digest(&("once", scope, parts)))
     }
 
-    /// Returns the key of an effect, by its [`scope`](Self::scope).
+    /// Returns the key of an effect, from its [`scope`](Self::scope).
     pub(crate) fn effect(scope: Arc<str>) -> Self {
         Self { kind: DocumentKind::Effect, scope, id: "".into() }
     }
@@ -215,7 +216,7 @@ impl Key {
         Self { kind: DocumentKind::Notice, scope: run_id, id }
     }
 
-    /// Returns the key of the runs of a tenant that workers have. The runs without a tenant of one principal count as
+    /// Returns the key of the runs of a tenant that workers have. Without a tenant, the runs of one principal count as
     /// those of a tenant.
     pub(crate) fn slots(tenant: Option<&str>, principal: Option<&str>) -> Self {
         let principal = if tenant.is_none() { principal } else { None };
@@ -223,12 +224,12 @@ impl Key {
         Self::slots_of(scope.get(..32).unwrap_or_default())
     }
 
-    /// Returns the key of the runs of a tenant that workers have, by the tenant's part of a lane.
+    /// Returns the key of the runs of a tenant that workers have, from the tenant's part of a lane.
     pub(crate) fn slots_of(tenant: &str) -> Self {
         Self { kind: DocumentKind::Slots, scope: tenant.into(), id: "".into() }
     }
 
-    /// Rebuilds a key from its [`kind`](Self::kind), [`scope`](Self::scope) and [`id`](Self::id), for stores to read.
+    /// Creates a key from its [`kind`](Self::kind), [`scope`](Self::scope) and [`id`](Self::id), as a store reads them.
     #[must_use]
     pub fn from_parts(kind: DocumentKind, scope: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
         Self { kind, scope: scope.into(), id: id.into() }
@@ -240,9 +241,9 @@ impl Key {
         self.kind
     }
 
-    /// Returns the owner of the document: a run, for calls and runs; a tool and a tenant, for grants; a digest of the
-    /// holder, for an account; a digest of the effect, for an effect; a digest of the tenant, for its slots; a digest
-    /// of the held subject, for legal holds.
+    /// Returns the owner of the document: the run, for calls and runs; the tool and the tenant, for grants; and a
+    /// digest of the holder for an account, of the effect for an effect, of the tenant for its slots, and of the held
+    /// subject for legal holds.
     #[must_use]
     pub const fn scope(&self) -> &Arc<str> {
         &self.scope
@@ -254,8 +255,8 @@ impl Key {
         &self.id
     }
 
-    /// Returns the name of the lock that a change of the document takes. A run's calls, its records and the run itself
-    /// have one lock; so do the accounts of one holder.
+    /// Returns the name of the lock that a change of the document takes. The calls of a run, its records and the run
+    /// itself share one lock, and so do the accounts of one holder.
     #[must_use]
     pub fn lock(&self) -> String {
         format!("{}/{}", self.lock_kind(), self.scope)
@@ -286,9 +287,9 @@ impl Key {
     }
 }
 
-/// Returns the digest that replaces ids from outside in a key: they can be long and contain any character.
+/// Returns a digest in place of ids from outside, which can be long and contain any character.
 fn digest(parts: &impl Serialize) -> Arc<str> {
-    // Strings always serialize. The fallback to an empty input would make all ids share one document.
+    // Strings always serialize. With the fallback, an empty input, all ids would share one document.
     json::digest(serde_json::to_vec(parts).unwrap_or_default()).to_string().into()
 }
 
@@ -316,18 +317,18 @@ fn digest(parts: &impl Serialize) -> Arc<str> {
 pub struct Query {
     /// Documents of this kind.
     pub kind: DocumentKind,
-    /// Documents of this scope; `None` for all.
+    /// Documents of this scope. `None` for all scopes.
     pub scope: Option<Arc<str>>,
-    /// Documents that are due at this moment; `None` for all. A document without a time is never due.
+    /// Documents that are due at this time. `None` for all documents. A document without a due time is never due.
     pub due: Option<Timestamp>,
     /// Documents after this position.
     pub after: u64,
-    /// The maximum number of documents.
+    /// The maximum number of documents in a page.
     pub limit: usize,
 }
 
 impl Query {
-    /// Selects the first 256 documents of a kind.
+    /// Creates a query for the first 256 documents of a kind.
     #[must_use]
     pub const fn new(kind: DocumentKind) -> Self {
         Self { kind, scope: None, due: None, after: 0, limit: 256 }

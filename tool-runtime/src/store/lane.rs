@@ -1,5 +1,5 @@
-//! The lane of a run: a short text by which workers give tenants turns. It names the tenant (without a tenant, the
-//! principal) and the version. Only this file knows its format.
+//! The lane of a run: a short text, with which workers take the runs of different tenants in turn. It contains the
+//! tenant (without a tenant, the principal) and the version. Only this file knows its format.
 
 use std::sync::Arc;
 
@@ -9,9 +9,8 @@ use crate::tool::Hash;
 /// The number of hexadecimal digits of a version in a lane.
 const VERSION_DIGITS: usize = 32;
 
-/// Returns the lane of the runs of a tenant and a version. `slots` counts the tenant's runs; its scope is a digest of
-/// the tenant, without `/`. The tenant comes first, so that a store that sorts lanes keeps those of one tenant
-/// together.
+/// Returns the lane of the runs of a tenant and a version. `slots` is the key of the tenant's slots; its scope is a
+/// digest without `/`. The tenant comes first, so that the lanes of one tenant are next to each other in their order.
 pub(super) fn lane(slots: &Key, version: Option<Hash>) -> Arc<str> {
     format!("{}/{}", slots.scope(), version.map(version_part).unwrap_or_default()).into()
 }
@@ -21,7 +20,7 @@ pub(crate) fn tenant_of(lane: &str) -> &str {
     lane.split_once('/').map_or(lane, |(tenant, _)| tenant)
 }
 
-/// Whether the runs of a lane have this version or none.
+/// Whether the runs of a lane have this version, or none.
 pub(super) fn fits_version(lane: &str, version: Hash) -> bool {
     let part = lane.split_once('/').map_or("", |(_, part)| part);
     part.is_empty() || part == version_part(version)

@@ -1,4 +1,5 @@
-//! The ledger: the calls that began, and the ends that were recorded. An entry is written before the effect begins.
+//! The ledger: an entry for each call that began, with its end once it is recorded. The entry is written before the
+//! effect begins.
 
 mod closing;
 
@@ -25,42 +26,44 @@ pub(crate) use closing::{
 /// The intent to run a call, written before its effect begins.
 #[derive(Debug, Clone)]
 pub(crate) struct Intent {
-    /// The ledger's key.
+    /// The key of the call in the ledger.
     pub(crate) key: Key,
     /// The id of this attempt.
     pub(crate) owner: Arc<str>,
-    /// How long the attempt counts as alive without a renewal.
+    /// How long the attempt counts as running without a renewal.
     pub(crate) lease: Duration,
-    /// The record to write if the call's end is lost.
+    /// The record to write if the end of the call is lost.
     pub(crate) lost_record: ToolInvocationRecord,
-    /// The grant that allows it. The call consumes one use of the grant. `None` if the policy or a person allowed it.
+    /// The grant that allows the call, of which the call consumes one use. `None` if the policy or a person allowed the
+    /// call.
     pub(crate) grant: Option<Key>,
-    /// The call may run again if its end was not recorded.
+    /// Whether the call may run again if its end was not recorded.
     pub(crate) repeatable: bool,
-    /// The tool may look up the outcome of the call if its end was not recorded.
+    /// Whether the tool can reconcile the call if its end was not recorded.
     pub(crate) reconciles: bool,
     /// The epoch of the lease on the run. `None` without a lease.
     pub(crate) worker: Option<u64>,
-    /// No process continues the run once this process is gone.
+    /// Whether no other process continues the run after this process has died.
     pub(crate) ends_with_process: bool,
-    /// The call as it begins, for a process that takes it over. `None` if it was not approved and its tool neither
-    /// reconciles nor repeats it.
+    /// The call as it begins, for a process that takes it over. `None` if the call was not approved, and its tool
+    /// neither reconciles nor repeats it.
     pub(crate) waited: Option<Box<PendingCall>>,
-    /// The id of the run that its graph works in, unless an earlier attempt chose one. `None` for any other tool.
+    /// For a graph, the id of the run in which it works, unless an earlier attempt has chosen one. `None` for any other
+    /// tool.
     pub(crate) graph: Option<Arc<str>>,
-    /// The amounts to book on the accounts of its principal and tenant. `None` if there are none.
+    /// The amounts to book on the accounts of the run's principal and tenant. `None` if there are no accounts.
     pub(crate) bill: Option<Bill>,
-    /// The key under which another process may have suspended the call for an approval, with the digest of the arguments
-    /// as the model wrote them. `None` if it was approved, or no other process can have had it.
+    /// The key under which another process may have suspended the call for an approval, with the digest of the model's
+    /// own arguments. `None` if the call was approved, or no other process can have it.
     pub(crate) waits: Option<(Key, Hash)>,
-    /// The effect of the call. `None` if no other call of it has to wait.
+    /// The effect of the call. `None` if the call does not exclude other calls with the same effect.
     pub(crate) effect: Option<EffectClaim>,
-    /// The contents of the notice if its outcome is unknown. `None` if there is none.
+    /// The contents of the notice about an unknown outcome. `None` if no notice is sent.
     pub(crate) notices: Option<Arc<NoticeTerms>>,
 }
 
 impl Intent {
-    /// Returns the keys that have to be locked in addition to the run's.
+    /// Returns the keys to lock in addition to that of the run.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let accounts = self.bill.iter().flat_map(|bill| Account::keys(&bill.accounts));
         let waits = self.waits.iter().flat_map(|(key, _)| [key.clone(), Key::replaced(&self.key)]);
@@ -72,8 +75,8 @@ impl Intent {
 /// The ledger's answer to an intent.
 #[derive(Debug, Clone)]
 pub(crate) enum Begun {
-    /// The call may begin, with these bookings and, for a graph, in the run of this id. `is_again` is `true` if an
-    /// earlier attempt may have had the effect.
+    /// The call may begin, with these bookings. `graph` is the id of the run in which a graph works. `is_again` is
+    /// `true` if an earlier attempt may have had the effect.
     Now { booked: Option<Booked>, graph: Option<Arc<str>>, is_again: bool },
     /// The call has ended, with this record.
     Finished(Box<ToolInvocationRecord>),
@@ -83,17 +86,17 @@ pub(crate) enum Begun {
     Abandoned,
     /// The grant that allowed the call was revoked or used up. The call did not begin.
     Ungranted,
-    /// An account has too little left. The call never began.
+    /// An account has too little left. The call has never begun.
     Exhausted(BudgetExceeded),
     /// Another process has suspended the call for an approval.
     Waits(Box<PendingCall>),
     /// A person approved the call with other arguments.
     Replaced,
-    /// The call began, and its owner's lease ended. The definition has changed its effect key since, so this attempt
-    /// does not own the call.
+    /// The call began, and its owner's lease ended. Its effect key differs from the present one, because the definition
+    /// has changed. This attempt does not own the call.
     Rekeyed,
-    /// Earlier calls of the same effect have an unknown outcome, or one holds the effect key. The call
-    /// did not begin.
+    /// Earlier calls of the same effect have an unknown outcome, or another call holds the effect key. The call did not
+    /// begin.
     Blocked(Blocked),
     /// The suspended call expired before its approval was carried out. It did not begin, and is still suspended.
     Late,
@@ -113,7 +116,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
         && transaction.get(&intent.key).is_none()
         && let Some(Document::Waiting(waiting)) = transaction.get(key)
         && (waiting.idempotency_key.is_some_and(|key| **intent.key.id() == *key.to_string())
-            // Under another definition, the call can have other defaults, and so another key.
+            // Under another definition, the call can have other defaults, and therefore another key.
             || *waiting.call.tool.as_str() == *intent.lost_record.name && waiting.call.is_of(*arguments))
     {
         return Ok(Begun::Waits(Box::new(waiting.call.clone())));
@@ -137,7 +140,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     let (epoch, anew) = match earlier {
         None => (1, true),
         Some(entry) if entry.is_finished() => return Ok(Begun::Finished(entry.record.clone())),
-        // The same attempt retries: the answer to its first request was lost.
+        // A retry by the same attempt, because the answer to its first request was lost.
         Some(entry) if entry.owner == intent.owner => (entry.epoch, true),
         Some(entry) if !entry.is_abandoned(transaction.now(), intent.worker) => return Ok(Begun::Elsewhere),
         Some(entry) if is_rekeyed(entry, intent) => return Ok(Begun::Rekeyed),
@@ -145,12 +148,12 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     };
     let (is_first, is_again) = (earlier.is_none(), epoch > 1);
     let waited = intent.waited.clone().or_else(|| earlier.and_then(|entry| entry.waited.clone()));
-    // Keep the run of an earlier attempt, which may have had effects there. A new id would differ if the digest key was
-    // lost.
+    // Keep the run that an earlier attempt chose, because that attempt may have had effects there. If the digest key
+    // was lost, the new id would differ.
     let graph = earlier.and_then(|entry| entry.graph.clone()).or_else(|| intent.graph.clone());
-    // The first attempt fixes the contents: a later one may run under a policy with other notices.
+    // The first attempt determines the contents. A later one may run under a policy with other notices.
     let notices = earlier.map_or_else(|| intent.notices.clone(), |entry| entry.notices.clone());
-    // A server that takes over a call of another server may die, too.
+    // A server that takes over a call from another server may die, too.
     let ends_with_process = intent.ends_with_process || earlier.is_some_and(|entry| entry.ends_with_process);
     let bill = intent.bill.as_ref().filter(|_| anew);
     let begun = match bill.map(|bill| accounts::reserve(transaction, bill)).transpose()? {
@@ -188,14 +191,14 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     Ok(begun)
 }
 
-/// Returns the reason for which a call may not begin because of others of its effect. A call that began before is not
-/// blocked.
+/// Returns the reason why a call may not begin because of other calls with the same effect. A call that has begun
+/// before is not blocked.
 pub(crate) fn blocked(transaction: &Transaction, effect: &EffectClaim, key: &Key) -> Option<Blocked> {
     if transaction.get(key).is_some() { None } else { effects::blocked(transaction, effect, key) }
 }
 
-/// As [`blocked`], before a call suspends for an approval. `None` also if the call waits under `waits`, or was allowed
-/// with other arguments: its present question, or its end, stays valid.
+/// As [`blocked`], for a call that is about to wait for an approval. Also `None` if the call already waits under
+/// `waits`, or a person approved it with other arguments: its current question, or its end, stays valid.
 pub(crate) fn blocked_before_waiting(
     transaction: &Transaction,
     effect: &EffectClaim,
@@ -205,20 +208,21 @@ pub(crate) fn blocked_before_waiting(
     if is_known { None } else { blocked(transaction, effect, key) }
 }
 
-/// Whether the key of the call's effect has changed since it began: its tool has another definition now.
+/// Whether the key of the call's effect has changed since the call began, because its tool has another definition.
 fn is_rekeyed(entry: &LedgerEntry, intent: &Intent) -> bool {
     let is_once = intent.effect.as_ref().is_some_and(|effect| effect.once.is_some());
     let now = intent.effect.as_ref().map(|effect| effect.key.scope());
-    // A call that began as `read_only` holds no key; the policy may have raised its effect since.
+    // A call that began as `read_only` holds no key. The policy may have raised its effect since then.
     entry.effect.as_ref() != now && (entry.effect.is_some() || is_once)
 }
 
-/// Returns the entry of a call about to be suspended, if another process has begun it without an approval.
+/// Returns the entry of a call that is about to be suspended, if another process has already begun it without an
+/// approval.
 pub(crate) fn begun<'t>(transaction: &'t Transaction, key: &Key) -> Option<&'t LedgerEntry> {
     if let Some(Document::Call(entry)) = transaction.get(key) { Some(entry) } else { None }
 }
 
-/// Records a suspended call that ended without running, so that no other process begins it.
+/// Records that a suspended call ended without running, so that no process begins it.
 pub(crate) fn ended(transaction: &mut Transaction, key: &Key, record: &ToolInvocationRecord) -> Result<(), StoreError> {
     if transaction.get(key).is_some() {
         return Ok(());
@@ -228,7 +232,7 @@ pub(crate) fn ended(transaction: &mut Transaction, key: &Key, record: &ToolInvoc
     transaction.set(key, Document::Call(Box::new(entry)))
 }
 
-/// Prolongs the lease of an attempt.
+/// Extends the lease of an attempt.
 pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease: Duration) -> Result<(), StoreError> {
     let until = after(transaction.now(), lease);
     match transaction.get(key) {
@@ -242,13 +246,13 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
     }
 }
 
-/// Closes a call with its record, if this attempt began it or may still be about to.
+/// Closes a call with its record, if this attempt began the call or its intent may still be written.
 ///
-/// An attempt that took the call over from another one and did not run cannot know the effects of the earlier attempt.
-/// It therefore closes the call with the record of a lost end. The same applies to a call with an effect key whose own
-/// attempt reports that it had no effect. `effect` is the key of the call's effect with its claim, if this end changes
-/// its document. `terms` has the contents of the notice of an unknown outcome; it is used only if the ledger does not
-/// have the intent yet. Returns whether the ledger has the intent.
+/// An attempt that took the call over and did not run it cannot know the effects of the earlier attempt, so it closes
+/// the call with the record of a lost end. So does an attempt that took over a call with an effect key and reports that
+/// it had no effect. `effect` is the key of the call's effect with its claim, if this end changes its document. `terms`
+/// has the contents of the notice about an unknown outcome; it is used only if the ledger does not have the intent yet.
+/// Returns whether the ledger has the intent.
 pub(crate) fn finish(
     transaction: &mut Transaction,
     key: &Key,
@@ -260,11 +264,11 @@ pub(crate) fn finish(
     let until = transaction.now();
     let mut record = record.clone();
     let (epoch, is_known, waited, noticed) = match transaction.get(key) {
-        // The intent may still be queued: once it arrives, it must find that the call has ended.
+        // The intent may still be queued. When it arrives, it must find that the call has ended.
         None => (1, false, None, None),
         Some(Document::Call(entry)) if entry.owner == *owner => {
             if entry.is_finished() {
-                // Written before; only the acknowledgement was lost.
+                // The end was written before. Only the acknowledgement was lost.
                 return Ok(true);
             }
             let had_none = !record.executed || (effect.is_some() && effects::had_none(record.outcome));
@@ -287,7 +291,7 @@ pub(crate) fn finish(
     Ok(is_known)
 }
 
-/// Whether this attempt began the call and the call is still open.
+/// Whether this attempt began the call, and the call has not ended.
 pub(crate) fn has_begun(transaction: &Transaction, key: &Key, owner: &str) -> bool {
     matches!(transaction.get(key), Some(Document::Call(entry)) if *entry.owner == *owner && !entry.is_finished())
 }
@@ -300,7 +304,8 @@ pub(crate) fn withdraw(transaction: &mut Transaction, key: &Key, owner: &str) ->
     }
 }
 
-/// Wakes a worker: a call of a shared run, which acts for this principal and tenant, ended outside any worker.
+/// Makes a shared run due for a worker, because one of its calls ended outside any worker. The run has to act for this
+/// principal and tenant.
 pub(crate) fn ended_outside(
     transaction: &mut Transaction,
     run_id: &str,
@@ -313,7 +318,7 @@ pub(crate) fn ended_outside(
     }
 }
 
-/// Checks that a worker still holds its run. Without a lease there is nothing to check.
+/// Checks that a worker still holds its run. Without a lease, nothing is checked.
 pub(crate) fn check(transaction: &Transaction, held: Option<&RunLease>) -> Result<(), StoreError> {
     held.map_or(Ok(()), |lease| runs::check(transaction, lease))
 }

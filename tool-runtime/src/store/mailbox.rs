@@ -1,4 +1,4 @@
-//! Runs of long-lived servers: other processes post decisions to them; workers ignore them.
+//! Runs that a long-lived server continues. Other processes post decisions to them, and workers ignore them.
 
 use jiff::Timestamp;
 
@@ -7,40 +7,40 @@ use crate::store::StoredRun;
 /// The state of a run that a server continues.
 const SERVED: &str = "served";
 
-/// The beginning of the id of a document by which a server finds the same call of a client again. It is not a run.
+/// The prefix of the run id of a document that is not a run: with it, a server finds a repeated call of a client.
 const NAME: &str = "asked_";
 
 impl StoredRun {
-    /// Whether an MCP server continues the run, instead of a worker.
+    /// Whether an MCP server continues the run, and no worker does.
     #[must_use]
     pub fn is_served(&self) -> bool {
         *self.state == *SERVED
     }
 
-    /// Whether this is a document by which a server finds the same call of a client again, and not a run.
+    /// Whether this is a document by which a server finds a repeated call of a client, and not a run.
     pub(in crate::store) fn is_name(&self) -> bool {
         self.is_served() && self.run_id.starts_with(NAME)
     }
 
-    /// Whether an engine for durable execution drives the run and keeps its conversation.
+    /// Whether an engine for durable execution continues the run and stores its conversation.
     pub(crate) fn is_driven(&self) -> bool {
         self.document.is_empty()
     }
 
-    /// Makes the run due, because of an event that a worker should look at.
+    /// Makes the run due, because of an event for a worker.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.news += 1;
         self.due = Some(self.due.map_or(now, |due| due.min(now)));
     }
 
-    /// Whether a process has the run under a lease at this time of the store.
+    /// Whether a process has the run under a lease at this time of the store's clock.
     #[must_use]
     pub fn is_held(&self, now: Timestamp) -> bool {
         self.holder.as_ref().is_some_and(|holder| now < holder.until)
     }
 }
 
-/// The writes of a server.
+/// The writes of an MCP server.
 #[cfg(feature = "mcp-server")]
 pub(crate) mod served {
     use std::sync::Arc;
@@ -53,10 +53,10 @@ pub(crate) mod served {
     use crate::store::ledger::after;
     use crate::store::{Document, Key, StoreError, StoredRun, Transaction};
 
-    /// The beginning of the id of a document by which the same call of a client is found again.
+    /// The prefix of the id of a document by which a server finds a repeated call of a client.
     pub(crate) const NAME: &str = super::NAME;
 
-    /// Stores a run with its document, or a new document of the same run. Its posted messages stay.
+    /// Stores a run with its document, or a new document of the same run. Posted messages of the run stay.
     pub(crate) fn keep(transaction: &mut Transaction, run: &StoredRun) -> Result<(), StoreError> {
         let key = Key::run(Arc::clone(&run.run_id));
         transaction.refuse_purged(&run.run_id)?;
@@ -78,7 +78,7 @@ pub(crate) mod served {
         transaction.set(&key, Document::Run(Box::new(kept)))
     }
 
-    /// Stores a document, unless the same party has one under this id. Returns the existing one in that case.
+    /// Stores a document, unless the same party has one under this id. Returns that one if it exists.
     pub(crate) fn claim(transaction: &mut Transaction, run: &StoredRun) -> Result<Option<Arc<str>>, StoreError> {
         match transaction.get(&Key::run(Arc::clone(&run.run_id))) {
             Some(Document::Run(before))
@@ -93,8 +93,8 @@ pub(crate) mod served {
     /// Stores a run with its document, and an id by which one of its calls is found. Returns `false` and writes nothing
     /// if another call has that id.
     ///
-    /// An older document is replaced: the server may be about to [`forget`] it, because the calls in it are over, and
-    /// would forget this call with it.
+    /// An older document of the run is replaced. The server may be about to [`forget`] it because its calls have ended,
+    /// and would forget this call with it.
     pub(crate) fn enter(
         transaction: &mut Transaction,
         run: &StoredRun,
@@ -109,8 +109,8 @@ pub(crate) mod served {
         keep(transaction, run).map(|()| true)
     }
 
-    /// Takes a message for the process that carries it out, for as long as the lease, or renews that lease. Returns
-    /// `false` if another process has the message, or it is gone.
+    /// Leases a message to the process that carries it out, or renews that lease. Returns `false` if another process
+    /// has the message, or the message is gone.
     pub(crate) fn claim_post(
         transaction: &mut Transaction,
         post: &Key,
@@ -128,7 +128,7 @@ pub(crate) mod served {
         Ok(true)
     }
 
-    /// Removes a message that was posted, once it has had its effect.
+    /// Removes a posted message that was carried out.
     pub(crate) fn taken(transaction: &mut Transaction, post: &Key) -> Result<(), StoreError> {
         let Some(Document::Post(kept)) = transaction.get(post) else { return Ok(()) };
         let answered = kept.answers.clone();
@@ -141,7 +141,8 @@ pub(crate) mod served {
         transaction.set(&key, Document::Run(run))
     }
 
-    /// Removes a run whose calls have ended, unless a message was posted to it or another document was stored since.
+    /// Removes a run whose calls have ended, unless a message was posted to it or another document was stored
+    /// meanwhile.
     pub(crate) fn forget(transaction: &mut Transaction, run_id: &Arc<str>, document: &str) -> Result<(), StoreError> {
         let key = Key::run(Arc::clone(run_id));
         match transaction.get(&key) {

@@ -1,4 +1,4 @@
-//! [`MemoryStore`]: a store in the memory of this process, bounded.
+//! [`MemoryStore`]: a bounded store in the memory of this process.
 
 mod queue;
 mod seals;
@@ -19,10 +19,10 @@ use crate::store::{
     Transaction, WriteHandle,
 };
 
-/// A store in memory: bounded, shared by its clones, lost with the process.
+/// A bounded store in memory. Its clones share it, and it is lost with the process.
 ///
-/// Records are sealed when they are first read, not when they are appended: a hash costs more than a small tool. The
-/// chain of a run continues as long as one of its records is present.
+/// Records are sealed when they are first read, not when they are appended, because a hash takes longer than a small
+/// tool. The chain of a run continues as long as one of its records is present.
 ///
 /// ```
 /// use tool_runtime::store::{MemoryStore, RecordFilter, Store};
@@ -68,25 +68,25 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Creates a store with other limits; each counts as at least 1.
+    /// Creates a store with other limits. Each limit is at least 1.
     ///
-    /// Above `records`, the oldest records make room for new ones. The oldest entries of ended calls and the oldest
-    /// anchors leave in the same way, and so do the oldest notices. Open and suspended calls, and other documents in
-    /// use, are never dropped: a document beyond `open` is refused, unless accounts whose window is over and expired
-    /// grants can make room.
+    /// Above `records`, the oldest records make room for new ones. The oldest entries of ended calls, the oldest
+    /// anchors and the oldest notices make room in the same way. Open and suspended calls, and other documents in use,
+    /// are never dropped. A document beyond `open` is refused, unless accounts whose window is over and expired grants
+    /// can make room.
     ///
-    /// The mark that a call was decided stays until the call would have expired, and an effect key with its result
-    /// until `once_for` has passed, or forever without it. Up to 16 times `open` of such marks are stored, including
-    /// those of purged and erased runs and of the leased runs of a tenant; beyond that, decisions, purges and calls
-    /// with a new effect key are refused.
+    /// The mark that a call was decided stays until the call would have expired. An effect key with its result stays
+    /// until `once_for` has passed, or forever without `once_for`. Up to 16 times `open` of such marks are stored,
+    /// including those of purged and erased runs and of the leased runs of a tenant. Beyond that, decisions, purges and
+    /// calls with a new effect key are refused.
     #[must_use]
     pub fn with_limits(records: usize, open: usize) -> Self {
         let limits = Limits { records: records.max(1), open: open.max(1) };
         Self(Arc::new(Shared { limits, ..Shared::default() }))
     }
 
-    /// Creates a store with the default limits and the given clock, which decides when leases and the windows of
-    /// accounts end and when a waiting call expires: for tests and replays.
+    /// Creates a store with the default limits and the given clock, for tests and replays. The clock decides when
+    /// leases and the windows of accounts end, and when waiting calls expire.
     #[must_use]
     pub fn with_clock(clock: impl Clock + 'static) -> Self {
         Self(Arc::new(Shared { clock: Box::new(clock), ..Shared::default() }))
@@ -133,7 +133,8 @@ impl Store for MemoryStore {
         let mut state = self.state();
         let (mut transaction, mut seals) = (run(&state, &mut change), None);
         if transaction.as_ref().is_ok_and(Transaction::changes_records) {
-            // Only sealed records can be changed. The lock of the seals comes first, so the change runs again.
+            // Only sealed records can be changed. The lock of the seals has to be taken first, so the change runs
+            // again.
             drop(state);
             let mut locked = self.0.seals.lock().unwrap_or_else(PoisonError::into_inner);
             let mut sealed = locked.seal(|| self.state());
@@ -187,7 +188,7 @@ impl Store for MemoryStore {
 
     async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
         let found = {
-            // One reader seals at a time; writers only wait while records are taken and put back.
+            // One reader seals at a time. Writers wait only while records are taken and put back.
             let mut seals = self.0.seals.lock().unwrap_or_else(PoisonError::into_inner);
             seals.seal(|| self.state())?;
             seals.matching(&self.state(), filter)

@@ -1,7 +1,8 @@
-//! Notices inform a webhook of the events of calls. The transaction that changes a call writes its notice, so that
-//! neither happens without the other. A process sends it later.
+//! Notices inform a webhook of the events of calls. The transaction that changes a call also writes its notice. A
+//! process sends the notice later.
 //!
-//! Only this file decides which changes of a call are events. The first of two required approvals is not an event.
+//! Only this file decides which changes of a call are events. For example, the first of two required approvals is not
+//! an event.
 
 #[cfg(any(test, feature = "http", feature = "testing"))]
 mod delivery;
@@ -28,7 +29,7 @@ pub(crate) use delivery::WAITS;
 #[cfg(any(test, feature = "http", feature = "testing"))]
 pub(crate) use delivery::{Tried, claim, settle};
 
-/// The longest sentence in a notice, in bytes.
+/// The maximum length of a sentence in a notice, in bytes.
 const SENTENCE: usize = 4096;
 
 /// The payload, in the form of Standard Webhooks.
@@ -89,7 +90,7 @@ enum Facts<'a> {
     },
 }
 
-/// A call, as its notices name it.
+/// The call that a notice describes.
 struct Called<'a> {
     run_id: &'a Arc<str>,
     call_id: &'a crate::call::CallId,
@@ -103,7 +104,7 @@ struct Called<'a> {
 }
 
 impl<'a> Called<'a> {
-    /// Returns the call that a decision is about.
+    /// Returns the call on which a person decides.
     fn waiting(call: &'a PendingCall, terms: &'a NoticeTerms) -> Self {
         let (shown, graph, sentence) = match &call.graph {
             Some(graph) => (graph.shown_arguments.as_ref(), graph_of(call.tool.as_str()), terms.sentence.as_deref()),
@@ -144,7 +145,7 @@ impl<'a> Called<'a> {
     }
 }
 
-/// Writes the notice of an event. `of` distinguishes events of one call.
+/// Writes the notice of an event. `of` distinguishes the events of one call.
 fn add(
     transaction: &mut Transaction,
     (terms, event): (&NoticeTerms, NoticeEvent),
@@ -176,7 +177,7 @@ fn add(
     let payload = Payload { r#type: event.code(), timestamp: now, data };
     let corrupt = |error| StoreError::Corrupt(Box::new(error));
     let payload = serde_json::to_string(&payload).map_err(corrupt)?;
-    // The id depends on the event alone: a transaction that is repeated writes the same notice.
+    // The id depends on the event alone, so a repeated transaction writes the same notice.
     let party = (call.tenant, call.principal);
     let of = serde_json::to_vec(&("notice", event, run_id, party, call.call_id.as_str(), of)).map_err(corrupt)?;
     let id: Arc<str> = format!("msg_{}", Hash::sha256(of)).into();
@@ -200,12 +201,12 @@ fn add(
     transaction.add(Key::notice(Arc::clone(run_id), id), Document::Notice(Box::new(notice)))
 }
 
-/// Returns the terms of an event, if it is to be notified.
+/// Returns the contents and the event, if the policy requests notices of this event.
 fn asked(terms: Option<&NoticeTerms>, event: NoticeEvent) -> Option<(&NoticeTerms, NoticeEvent)> {
     terms.filter(|terms| terms.events.contains(&event)).map(|terms| (terms, event))
 }
 
-/// Notes that a call waits, if it asks another question than before.
+/// Writes a notice of a waiting call, if its question has changed.
 pub(crate) fn waits(
     transaction: &mut Transaction,
     waiting: &Waiting,
@@ -225,7 +226,7 @@ pub(crate) fn waits(
     add(transaction, asked, &Called::waiting(call, asked.0), &question, facts)
 }
 
-/// Notes that a call does not wait any more.
+/// Writes a notice that a call no longer waits.
 pub(crate) fn decided(
     transaction: &mut Transaction,
     waiting: &Waiting,
@@ -233,9 +234,9 @@ pub(crate) fn decided(
     decider: Option<&Decider>,
 ) -> Result<(), StoreError> {
     let event = match kind {
-        // A decision that came too late finds the call expired.
+        // A decision came too late because the call had expired.
         DecisionKind::Expired | DecisionKind::TooLate => NoticeEvent::Expired,
-        // A call for a client is abandoned once its time is over.
+        // A call for a client is abandoned once it has expired.
         DecisionKind::Abandoned if waiting.call.is_expired(transaction.now()) => NoticeEvent::Expired,
         _ => NoticeEvent::Decided,
     };
@@ -252,7 +253,7 @@ pub(crate) fn decided(
     add(transaction, asked, &Called::waiting(&waiting.call, asked.0), &question, facts)
 }
 
-/// Notes the end of a call, if its outcome is unknown.
+/// Writes a notice of the end of a call, if its outcome is unknown.
 pub(crate) fn ended(
     transaction: &mut Transaction,
     terms: Option<&NoticeTerms>,
@@ -268,7 +269,8 @@ pub(crate) fn ended(
     }
 }
 
-/// Notes that a call whose suspension ended it has an unknown outcome, such as one that its client had.
+/// Writes a notice of a waiting call that ended without beginning here, if its outcome is unknown. Its client may have
+/// executed it.
 pub(crate) fn ended_waiting(
     transaction: &mut Transaction,
     waiting: &Waiting,
@@ -279,15 +281,15 @@ pub(crate) fn ended_waiting(
     };
     let mut terms = NoticeTerms { sentence: waiting.call.sentence().map(str::to_owned), ..terms.clone() };
     if waiting.call.graph.is_some() {
-        // The record is that of the graph, whose arguments are not those of the call that it waits with.
+        // The record is that of the graph. Its arguments differ from those of the call for which the graph waits.
         terms.arguments = std::mem::take(&mut terms.of_graph);
     }
     ended(transaction, Some(&terms), record)
 }
 
 impl StoredNotice {
-    /// Returns the notices of a tenant, oldest first. Notices that cannot be read, of any tenant, are errors at the
-    /// end.
+    /// Returns the notices of a tenant, oldest first. Notices that cannot be read, of any tenant, are errors at the end
+    /// of the list.
     ///
     /// # Errors
     /// The store cannot be reached.
@@ -304,8 +306,9 @@ impl StoredNotice {
         Ok(found)
     }
 
-    /// Makes the notice due now, and allows ten more attempts: one that was delivered or given up, and one that
-    /// waits for its next attempt. Returns `false` if the store does not have it, or if a process sends it now.
+    /// Makes the notice due now, and allows ten more attempts. The notice may have been delivered, given up, or be
+    /// waiting for its next attempt. Returns `false` if the store does not have the notice, or if a process is sending
+    /// it.
     ///
     /// # Errors
     /// The store cannot be reached.

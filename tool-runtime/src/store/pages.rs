@@ -4,7 +4,7 @@ use crate::store::{Finding, Query, Store, StoreError, StoredDocument};
 
 impl Query {
     /// Returns the next page of the documents that the query lists, oldest first, and moves past it. `None` at the end.
-    /// A page has [`limit`](Self::limit) documents at most.
+    /// A page has at most [`limit`](Self::limit) documents.
     ///
     /// ```
     /// use tool_runtime::store::{DocumentKind, MemoryStore, Query};
@@ -29,18 +29,18 @@ impl Query {
         Ok(self.past(page))
     }
 
-    /// Moves past a page; `None` for an empty one, which is the end.
+    /// Moves past a page. `None` if the page is empty, which is the end.
     fn past(&mut self, page: Vec<StoredDocument>) -> Option<Vec<StoredDocument>> {
         self.after = page.last()?.position;
         Some(page)
     }
 }
 
-/// A search through the documents that a query lists, up to an empty page. A document that cannot be read does
-/// not stop the search, which continues behind it, and returns the first such [`Finding`] at its [end](Self::end).
+/// A search through all documents that a query lists, up to an empty page. A document that cannot be read does not stop
+/// the search. The search continues behind it, and returns the first such [`Finding`] at its [end](Self::end).
 #[derive(Debug)]
 pub(crate) struct Search {
-    /// Its limit is smaller in front of a document that cannot be read.
+    /// The query of the next page. Its limit is smaller in front of a document that cannot be read.
     query: Query,
     limit: usize,
     failed: Result<(), StoreError>,
@@ -51,7 +51,7 @@ impl Search {
         Self { limit: query.limit, query, failed: Ok(()) }
     }
 
-    /// Returns the next page; `None` at the end.
+    /// Returns the next page. `None` at the end.
     ///
     /// # Errors
     /// The store cannot be reached. The next call requests the same page again.
@@ -63,7 +63,7 @@ impl Search {
         self.listed(listed)
     }
 
-    /// As [`next`](Self::next), but passes each document that cannot be read to `broken`: the end does not report it.
+    /// As [`next`](Self::next), but passes each document that cannot be read to `broken`. The end does not report it.
     pub(crate) async fn next_reporting<S: Store + ?Sized>(
         &mut self,
         store: &S,
@@ -78,7 +78,7 @@ impl Search {
         &self.query
     }
 
-    /// Returns a page that the [query](Self::query) listed, and moves past it; `None` at the end.
+    /// Returns a page that the [query](Self::query) listed, and moves past it. `None` at the end.
     pub(crate) fn listed(
         &mut self,
         listed: Result<Vec<StoredDocument>, StoreError>,
@@ -104,7 +104,7 @@ impl Search {
             return Err(finding.into());
         }
         if self.query.limit > 1 {
-            // The documents before it come first.
+            // Read the documents before the unreadable one first.
             self.query.limit /= 2;
             return Ok(Some(Vec::new()));
         }
@@ -113,12 +113,12 @@ impl Search {
         Ok(Some(Vec::new()))
     }
 
-    /// Keeps the first error of the documents that were found, for the [end](Self::end): the search continues.
+    /// Stores the first error about a listed document for the [end](Self::end). The search continues.
     pub(crate) fn note(&mut self, result: Result<(), StoreError>) {
         self.noted(result);
     }
 
-    /// As [`note`](Self::note), and returns the value. `None` if there was an error.
+    /// As [`note`](Self::note), and returns the value. `None` if there is an error.
     pub(crate) fn noted<T>(&mut self, result: Result<T, StoreError>) -> Option<T> {
         result.map_err(|error| self.failed = std::mem::replace(&mut self.failed, Ok(())).and(Err(error))).ok()
     }

@@ -15,8 +15,10 @@ use crate::store::document::{KnownOutcome, UnknownCall};
 use crate::text::quoted;
 use crate::tool::{Hash, ToolName};
 
-/// A suspended call. Before it continues, everything in it is compared with the present: principal, tenant, roles,
-/// attributes, tools, the tool's definition, the arguments, the policy and the time.
+/// A suspended call. It continues only in a run of the same principal and tenant, with the same caller and attributes.
+/// The tool's definition, the digest of the arguments and the revision of the policy must be unchanged, and the run
+/// must have no role or tool that it lacked before. The clock must not be before [`created_at`](Self::created_at), and
+/// the call must not have expired. The session and the conversation are not compared.
 ///
 /// ```
 /// use tool_runtime::store::{RecordFilter, Store};
@@ -50,25 +52,27 @@ pub struct PendingCall {
     pub call_id: CallId,
     /// The tool.
     pub tool: ToolName,
-    /// The definition that the model saw.
+    /// The hash of the definition that the model saw.
     pub definition_hash: Hash,
     pub(crate) arguments: FrozenArguments,
-    /// SHA-256 of the frozen arguments. A decision is bound to it; it never appears in a record.
+    /// SHA-256 of the frozen arguments. A decision is bound to this digest. Records never contain it.
     pub argument_digest: Hash,
-    /// The digest of the frozen arguments for records and lists. `None` if the call was suspended before digests had
-    /// keys.
+    /// The digest of the frozen arguments for records and lists: an HMAC with the store's key. Every call that the
+    /// runner stores has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record_digest: Option<ArgumentDigest>,
-    /// The arguments for a person to read, with sensitive ones masked.
+    /// The arguments as a person reads them, with sensitive ones masked.
     pub shown_arguments: JsonText,
-    /// The effect of the call, as a sentence of the tool's author with the shown arguments in it. `None` if the tool
-    /// has no such sentence.
+    /// The explanation for a person: the sentence of the tool's author with the shown arguments in it, the
+    /// precondition, and sentences about earlier calls of unknown outcome and about an approval that did not count.
+    /// `None` if there is nothing to explain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Names that were looked up for values among the arguments.
+    /// Names that the application looked up for values among the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<NamedArgument>,
-    /// The differences between the model's arguments and those that the tool receives: defaults, trimmed ids, repairs.
+    /// The differences between the model's arguments and those that the tool receives: defaults, trimmed ids, repairs
+    /// and edits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
     /// The principal that the run acts for.
@@ -79,71 +83,74 @@ pub struct PendingCall {
     pub roles: Vec<Arc<str>>,
     /// The attributes of the principal: pairs of a name and a value.
     pub attributes: Vec<(Arc<str>, Arc<str>)>,
-    /// The tools of the run; `None` if the run does not narrow them.
+    /// The tools to which the run is limited. `None` if the run sets no such limit.
     pub tools: Option<BTreeSet<Box<str>>>,
-    /// The policy that required the decision.
+    /// The revision of the policy that required the decision: the hash of the policy.
     pub policy_revision: Hash,
-    /// The policy's rule that required it.
+    /// The rule of that policy.
     pub rule: Option<String>,
-    /// The labels of the run when it was suspended.
+    /// The labels that the run had when the call was suspended.
     pub labels: Vec<Arc<str>>,
-    /// The labels that the run gained since. The next decision is compared with them too, in every process.
+    /// Labels that the run gained after the suspension. Every process considers them at the next decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) gained: Vec<Arc<str>>,
-    /// The run.
+    /// The id of the run.
     pub run_id: Arc<str>,
-    /// The session.
+    /// The session of the run.
     pub session_id: Option<Arc<str>>,
-    /// The conversation.
+    /// The conversation of the run.
     pub conversation_id: Option<Arc<str>>,
-    /// The caller.
+    /// The caller that made the call.
     pub caller: Caller,
-    /// How the arguments were repaired; `None` if they were not.
+    /// The repair of the arguments. `None` if they were not repaired.
     pub(crate) repair: Option<RecordedRepair>,
     /// When the call arrived.
     pub started_at: Timestamp,
-    /// When it was suspended.
+    /// When the call was suspended.
     pub created_at: Timestamp,
-    /// The moment from which it can no longer be resumed.
+    /// The time from which the call can no longer be resumed.
     pub expires_at: Timestamp,
-    /// The reason why it is suspended.
+    /// Whether the call waits for a person or for a client.
     pub suspension: Suspension,
-    /// The arguments for the client that executes the call: a projection by the tool's `prepare` list.
+    /// The payload for the client that executes the call, projected by the tool's `prepare` list. `None` for an
+    /// approval.
     pub prepared: Option<JsonText>,
-    /// The call that a graph waits for; `None` for every other tool.
+    /// The call for which a waiting graph waits. `None` if the tool is not a graph.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Box<PendingGraph>>,
-    /// Earlier calls of the same effect whose outcome is unknown, or was when the call was suspended.
-    /// [`summary`](Self::summary) begins with them.
+    /// Earlier calls of the same effect whose outcome is unknown, or was unknown when this call was suspended.
+    /// [`summary`](Self::summary) begins with sentences about them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unknown: Vec<UnknownCall>,
-    /// How many different deciders have to approve the call.
+    /// The number of different deciders who have to approve the call.
     #[serde(default = "crate::call::one_decider", skip_serializing_if = "is_one")]
     pub(crate) required: u32,
-    /// The deciders who approved the call as its question shows it, of several that have to.
+    /// The deciders who have approved the current question of a call that needs several approvals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) approvals: Vec<Decider>,
-    /// The arguments of the model, if a decider replaced them while the call needs several approvals. `None` if they
-    /// were not replaced.
+    /// The model's own arguments, if a decider edited the arguments of a call that needs several approvals. `None` if
+    /// no decider edited them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replaced: Option<Box<ReplacedArguments>>,
-    /// The precondition of the call. [`summary`](Self::summary) has it in words. `None` if its tool has none.
+    /// The statements of the tool's precondition, the looked-up names that are shown only in part, and the number of
+    /// approvals that did not count. [`summary`](Self::summary) has the statements in words. `None` if there is none of
+    /// these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) world: Option<Box<World>>,
 }
 
-/// The arguments of the model that a decider replaced.
+/// The model's own arguments, which a decider replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReplacedArguments {
     pub(crate) arguments: FrozenArguments,
-    /// How many times they were replaced.
+    /// The number of times that deciders replaced the arguments.
     pub(crate) times: u32,
 }
 
 impl PendingCall {
-    /// Returns the exact arguments that the tool would receive, as canonical JSON text, which keeps every digit. They
-    /// can be sensitive.
+    /// Returns the exact arguments that the tool would receive, as canonical JSON text, which keeps every digit of a
+    /// number. They can be sensitive.
     #[must_use]
     pub fn arguments(&self) -> &str {
         self.arguments.as_str()
@@ -152,13 +159,13 @@ impl PendingCall {
     /// The version of the document that this library writes, and the only one that it reads.
     pub const VERSION: u32 = 1;
 
-    /// Whether the call has expired.
+    /// Whether the call has expired at a time.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         now >= self.expires_at
     }
 
-    /// Returns the question that the call poses as it is suspended now. A decision on the call carries it.
+    /// Returns the current question of the call. A decision on the call has to refer to this question.
     #[must_use]
     pub fn question(&self) -> Question {
         let inner = self.graph.as_ref().map(|graph| &graph.question);
@@ -170,52 +177,52 @@ impl PendingCall {
             ([], None, None) => Question::of(&self.call_id, &asked),
             (unknown, None, None) => Question::of(&self.call_id, &(asked, unknown)),
             (unknown, None, Some(world)) => Question::of(&self.call_id, &(asked, unknown, world)),
-            // Sensitive arguments are masked, so their keyed digest shows that they were replaced.
+            // Sensitive arguments are masked, so only their keyed digest distinguishes the replacements.
             (unknown, Some(replaced), world) => {
                 Question::of(&self.call_id, &(asked, unknown, world, replaced.times, self.record_digest))
             }
         }
     }
 
-    /// Returns the deciders who have approved the call so far, and how many different deciders have to approve it. An
-    /// approval counts for one question: it is dropped if the call asks another one.
+    /// Returns the deciders who have approved the call so far, and the number of different deciders who have to approve
+    /// it. An approval counts for one question: when the question changes, earlier approvals are dropped.
     pub fn approvals(&self) -> (&[Decider], u32) {
         (&self.approvals, self.required)
     }
 
-    /// Returns a sentence on the approvals of a call that needs several. `None` for any other call.
+    /// Returns a sentence with the number of approvals of a call that needs several. `None` for any other call.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn approval_status(&self) -> Option<String> {
         (self.required > 1).then(|| format!("It needs {} approvals and has {}.", self.required, self.approvals.len()))
     }
 
-    /// Whether another approval of this person would change nothing.
+    /// Whether this person has approved the call, and approvals of other people are still missing.
     pub(crate) fn needs_others_than(&self, decider: &Decider) -> bool {
         self.is_approved_by(decider) && !self.is_last_approval(decider)
     }
 
-    /// Whether this person has approved the call as its question shows it.
+    /// Whether this person has approved the current question of the call.
     pub(crate) fn is_approved_by(&self, decider: &Decider) -> bool {
         self.approvals.iter().any(|other| other.is_same_person(decider))
     }
 
-    /// Whether the call has all of its approvals, with that of this decider.
+    /// Whether the call has all required approvals, if this decider's approval is counted.
     pub(crate) fn is_last_approval(&self, decider: &Decider) -> bool {
         let others = self.approvals.iter().filter(|other| !other.is_same_person(decider)).count();
         u32::try_from(others).unwrap_or(u32::MAX) >= self.required.saturating_sub(1)
     }
 
-    /// Returns the arguments of the model.
+    /// Returns the model's own arguments, even if a decider replaced them.
     pub(crate) fn of_model(&self) -> &FrozenArguments {
         self.replaced.as_ref().map_or(&self.arguments, |replaced| &replaced.arguments)
     }
 
-    /// Whether the model wrote these arguments, by their digest.
+    /// Whether the model's own arguments have this SHA-256.
     pub(crate) fn is_of(&self, arguments: Hash) -> bool {
         Hash::sha256(self.of_model().as_str()) == arguments
     }
 
-    /// Whether both are the same call of the model, under any definition and policy.
+    /// Whether both documents are the same call of the model. Their definitions and policies may differ.
     pub(crate) fn is_same_call(&self, other: &Self) -> bool {
         let inner = |call: &Self| call.graph.as_ref().map(|graph| graph.call_id.clone());
         self.tool == other.tool
@@ -224,9 +231,10 @@ impl PendingCall {
             && inner(self) == inner(other)
     }
 
-    /// Whether both are the same call of the model, suspended for the same reason, at any time.
+    /// Whether both documents are the same call of the model, suspended for the same reason under the same definition
+    /// and policy. Their times, preconditions, edits and earlier calls of unknown outcome may differ.
     pub(crate) fn repeats(&self, earlier: &Self) -> bool {
-        // A decider may have replaced the arguments.
+        // `arguments` differ if a decider replaced them, so the model's own arguments are compared.
         let of_model = earlier.of_model();
         let earlier = Self {
             created_at: self.created_at,
@@ -240,8 +248,7 @@ impl PendingCall {
         self.is_same(&earlier) && self.tool == earlier.tool && self.of_model() == of_model
     }
 
-    /// Adds earlier calls of the same effect to the question, in place of those that it named before. Approvals of the
-    /// other question are dropped.
+    /// Replaces the earlier calls of the same effect in the question. Drops the approvals of the previous question.
     pub(crate) fn ask_about(&mut self, unknown: Vec<UnknownCall>) {
         let before = about(&self.unknown);
         let sentence = self.summary.take().unwrap_or_default();
@@ -252,7 +259,7 @@ impl PendingCall {
         self.approvals.clear();
     }
 
-    /// Sets the author's sentence about the call, together with what the call depends on.
+    /// Sets the author's sentence about the call, and the state on which the approval depends.
     pub(crate) fn explain(&mut self, sentence: Option<String>, world: World) {
         let statement = world.statement();
         let is_open = |sentence: &String| statement.is_some() && !sentence.ends_with(['.', '!', '?']);
@@ -264,7 +271,7 @@ impl PendingCall {
         self.ask_about(unknown);
     }
 
-    /// Returns the author's sentence about the call, without what the library adds to it.
+    /// Returns the author's sentence about the call, without the sentences that the library adds.
     pub(crate) fn sentence(&self) -> Option<&str> {
         let summary = self.summary.as_deref()?;
         let without = |text, prefix: &str| str::strip_prefix(text, prefix).unwrap_or(text).trim_start();
@@ -276,17 +283,17 @@ impl PendingCall {
         (!sentence.is_empty()).then_some(sentence)
     }
 
-    /// Returns the labels of the run at the suspension, and those that it gained since.
+    /// Returns the labels of the run at the suspension, followed by those that it gained later.
     pub(crate) fn all_labels(&self) -> impl Iterator<Item = &Arc<str>> + Clone {
         self.labels.iter().chain(&self.gained)
     }
 
-    /// Whether the call does not have one of the run's labels.
+    /// Whether the call lacks at least one of these labels.
     pub(crate) fn lacks(&self, labels: &[Arc<str>]) -> bool {
         labels.iter().any(|label| !self.has(label))
     }
 
-    /// Adds the labels of another copy of the call, whose run may have gained some since this one was read.
+    /// Adds the labels of another copy of the call: its run may have gained labels after this copy was read.
     pub(crate) fn gain_those_of(&mut self, other: &Self) {
         let labels = other.all_labels().cloned().collect::<Vec<_>>();
         self.gain(&labels);
@@ -305,12 +312,12 @@ impl PendingCall {
         self.all_labels().any(|known| known == label)
     }
 
-    /// Returns the tool that a decision is about: for a graph that waits with a call, the tool of that call.
+    /// Returns the tool on which a person decides: for a waiting graph, the tool of the call for which it waits.
     pub(crate) fn decided_tool(&self) -> &str {
         self.graph.as_ref().map_or(self.tool.as_str(), |graph| &graph.tool)
     }
 
-    /// Returns the explanation of the call that a decision is about: the sentence, the differences from the model's
+    /// Returns the explanation of the call on which a person decides: the sentence, the differences from the model's
     /// arguments, and the names.
     pub(crate) fn decided_explanation(&self) -> (Option<&str>, &[ArgumentChange], &[NamedArgument]) {
         match &self.graph {
@@ -319,7 +326,7 @@ impl PendingCall {
         }
     }
 
-    /// Whether this is the call that was compared, and not another one that was suspended under its id since.
+    /// Whether this is the same suspension as `compared`: another call may have been suspended under the same id.
     pub(crate) fn is_same(&self, compared: &Self) -> bool {
         let of = |call: &Self| (call.suspension, call.created_at, call.definition_hash, call.policy_revision);
         let [next, compared_next] = [self, compared].map(|call| call.graph.as_ref().map(|graph| &graph.call_id));
@@ -335,7 +342,7 @@ impl PendingCall {
     }
 }
 
-/// How many earlier calls the sentence names.
+/// The maximum number of earlier calls that a sentence names.
 const NAMED: usize = 3;
 /// The maximum number of characters of an id in the sentence.
 const ID: usize = 80;
@@ -358,7 +365,8 @@ fn about(earlier: &[UnknownCall]) -> String {
     sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the sentence about earlier calls whose outcomes are in one state. `None` if there are none.
+/// Returns the sentence about earlier calls whose outcomes are in one state, in the past tense if `was` is set. `None`
+/// if there are none.
 fn about_some(earlier: &[&UnknownCall], was: bool, state: &str) -> Option<String> {
     let named = earlier.iter().take(NAMED).map(|call| {
         let (id, run) = (quoted(call.call_id.as_str(), ID), quoted(&call.run_id, ID));

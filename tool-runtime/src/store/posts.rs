@@ -1,11 +1,11 @@
-//! Messages that any process posts to a run. The worker that has the run takes each of them once, in order.
+//! Messages that any process posts to a run. The worker that has the run receives each of them once, in order.
 
 use std::sync::Arc;
 
 use crate::call::Question;
 use crate::store::{Document, Key, Post, StoreError, StoredRun, Transaction};
 
-/// The maximum number of messages that wait for a run.
+/// The maximum number of messages that a run has not received yet.
 const MAX_POSTS: u32 = 256;
 
 /// The reason why a message is not posted.
@@ -13,7 +13,7 @@ const MAX_POSTS: u32 = 256;
 pub(crate) enum NotPosted {
     /// The tenant has no such run.
     NoRun,
-    /// A message in the run's post already answers this question.
+    /// A message that the run has not received yet already answers this question.
     Answered(Question),
 }
 
@@ -25,14 +25,14 @@ pub(crate) struct Letter {
     pub(crate) answers: Vec<Question>,
 }
 
-/// Messages that their run takes. Nothing is written yet.
+/// Messages that can be posted to their run. Nothing is written yet.
 pub(crate) struct Prepared {
     run: Box<StoredRun>,
     posts: Vec<(Key, Post)>,
 }
 
-/// Prepares messages for a run. Another message under the same key is an error; the same one, posted before, is left
-/// out.
+/// Prepares messages for a run. A message that was posted before is left out; another message under the same key is an
+/// error (`Duplicate`). `Ok(Err(_))` is the reason why the messages cannot be posted.
 pub(crate) fn prepare(
     transaction: &Transaction,
     run_id: &Arc<str>,
@@ -68,7 +68,7 @@ pub(crate) fn prepare(
 }
 
 impl Prepared {
-    /// Posts the messages. Each of them takes effect as a whole or not at all.
+    /// Posts all messages. Each of them takes effect as a whole or not at all.
     pub(crate) fn write(self, transaction: &mut Transaction) -> Result<(), StoreError> {
         if self.posts.is_empty() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! A store that was restored from a backup: exported anchors identify the runs that continued after the backup, and
-//! those are held back.
+//! Restores from a backup: exported anchors identify the runs that continued after the backup, and these runs are held
+//! back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::store::finding::Wrong;
 use crate::store::{Anchor, Document, Finding, Key, RecordFilter, RetentionRecord, Store, StoreError, Transaction};
 use crate::tool::Hash;
 
-/// How many records are read at a time.
+/// The number of records that are read at a time.
 const PAGE: usize = 500;
 
-/// The end that a chain must have reached.
+/// The last record that an anchor contains of a run, and the records that were found.
 struct Expected {
     sequence: u64,
     hash: Hash,
@@ -20,13 +20,14 @@ struct Expected {
 }
 
 impl dyn Store + '_ {
-    /// Compares a restored store with anchors that were exported before the restore, and holds back each run that is
-    /// behind: no worker continues it before [`release_run`](trait@Store#method.release_run). Call it before workers
-    /// start. Each [`Finding`] names the anchored record and [the number that the store has](Finding::behind).
+    /// Compares a restored store with anchors that were exported before the restore. Each run that is behind its anchor
+    /// is held back: no worker continues it before [`release_run`](trait@Store#method.release_run). Call this function
+    /// before workers start. Each [`Finding`] names the anchored record and [the number that the store
+    /// has](Finding::behind).
     ///
-    /// Calls of such a run after the backup may have taken effect without a trace in the store: a worker would query
-    /// the model again, and the calls would get new ids and new idempotency keys. Runs whose later records are in no
-    /// anchor cannot be found, so a shorter interval between anchors finds more of them.
+    /// Calls that such a run made after the backup may have taken effect without a trace in the store. A worker would
+    /// query the model again, and the calls would get new ids and new idempotency keys. Runs whose later records are in
+    /// no anchor cannot be found, so a shorter interval between anchors finds more of them.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -43,7 +44,7 @@ impl dyn Store + '_ {
     /// ```
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if an anchor was changed after it was made; the store cannot be reached, or its
+    /// [`StoreError::Corrupt`] if an anchor was changed after it was made. The store cannot be reached, or its
     /// documents cannot be read. Runs that were held back before the error stay held back.
     pub async fn hold_back(&self, anchors: &[Anchor]) -> Result<Vec<Finding>, StoreError> {
         let mut expected: BTreeMap<Arc<str>, Expected> = BTreeMap::new();
@@ -56,7 +57,7 @@ impl dyn Store + '_ {
             for head in &anchor.heads {
                 let entry = expected.entry(Arc::clone(&head.run_id));
                 let last = entry.or_insert(Expected { sequence: 0, hash: head.hash, is_there: false, found: 0 });
-                // A run can be in several anchors; its last head decides.
+                // If a run is in several anchors, its last head counts.
                 if head.sequence >= last.sequence {
                     (last.sequence, last.hash) = (head.sequence, head.hash);
                 }

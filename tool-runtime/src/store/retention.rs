@@ -1,8 +1,8 @@
 //! [`Retention`]: removes old runs, holds them, and erases the data of a principal.
 //!
 //! Every removal leaves a signed record in the chain that it shortens, so that
-//! [`Verification`](crate::store::Verification) accepts it. Each of them is one transaction for one run, or for one
-//! page of its records: an interruption leaves nothing half done, and the next attempt continues.
+//! [`Verification`](crate::store::Verification) accepts it. Each removal is one transaction for one run, or for one
+//! page of its records. After an interruption, the next attempt continues.
 
 mod erase;
 mod guards;
@@ -23,12 +23,13 @@ pub use report::RetentionReport;
 /// The maximum number of legal holds on one subject.
 const MOST_HOLDS: usize = 64;
 
-/// Removes old runs from a store, puts and lifts legal holds, and erases the data of a principal, in the name of a
-/// person.
+/// Removes old runs from a store, places and lifts legal holds, and erases the data of a principal. A person is
+/// responsible for each act.
 ///
-/// Pass the person that the application authenticated and permits to do so: no policy is asked. Each act leaves a
-/// record with the person, the reason and the store's time. Records of removals are signed with the store's key for
-/// digests ([`Key::digest_key`]), which is made if the store has none, or with [`digest_key`](Self::digest_key).
+/// Pass the person whom the application authenticated and permits to act: no policy is checked. Each act leaves a
+/// record with the person, the reason and the store's time. Records of removals are signed with
+/// [`digest_key`](Self::digest_key), or else with the store's key for digests ([`Key::digest_key`]), which is created
+/// if the store has none.
 ///
 /// ```
 /// use std::time::Duration;
@@ -74,29 +75,29 @@ impl std::fmt::Debug for Retention<'_> {
 }
 
 impl<'s> Retention<'s> {
-    /// Acts on a store in the name of a person. The reason of the decider ([`Decider::because`]) is in the records.
+    /// Creates the acts of a person on a store. The reason of the decider ([`Decider::because`]) is in the records.
     pub fn new(store: &'s dyn Store, by: Decider) -> Self {
         Self { store, by, dry_run: false, results: false, run: None, trust: Trust::default() }
     }
 
-    /// Sets whether [`purge`](Self::purge) only reports the runs that it would remove. It then writes nothing.
+    /// Sets whether [`purge`](Self::purge) only reports the runs that it would remove, and writes nothing.
     pub fn dry_run(self, dry_run: bool) -> Self {
         Self { dry_run, ..self }
     }
 
     /// Sets whether [`purge`](Self::purge) also removes the results that effect keys keep (`once`). The keys stay: the
-    /// effect does not happen again, and a later call with the key learns that its result is gone.
+    /// effect does not happen again, and a later call with the key is told that its result is gone.
     pub fn results(self, results: bool) -> Self {
         Self { results, ..self }
     }
 
-    /// Restricts [`purge`](Self::purge) to one run. [`results`](Self::results) has no effect then, because an effect
-    /// key belongs to no run.
+    /// Restricts [`purge`](Self::purge) to one run. [`results`](Self::results) then has no effect, because an effect
+    /// key does not belong to a run.
     pub fn run(self, run_id: impl Into<Arc<str>>) -> Self {
         Self { run: Some(run_id.into()), ..self }
     }
 
-    /// Signs with this key instead of the store's own. Pass the one of
+    /// Signs with this key instead of the store's own. Pass the key of
     /// [`RunnerBuilder::digest_key`](crate::runner::RunnerBuilder::digest_key), which readers of the database do not
     /// have.
     pub fn digest_key(mut self, key: DigestKey) -> Self {
@@ -104,28 +105,28 @@ impl<'s> Retention<'s> {
         self
     }
 
-    /// Accepts earlier erasures that were signed with the keys of these ids, which were rotated. Without it, a run with
+    /// Accepts earlier erasures that were signed with rotated keys, by the ids of these keys. Otherwise, a run with
     /// such an erasure is kept as `broken`. See [`Verification::accept_keys`](crate::store::Verification::accept_keys).
     pub fn accept_keys(mut self, ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.trust.accepted.extend(ids.into_iter().map(Into::into));
         self
     }
 
-    /// Puts a legal hold on a run: a purge or an erasure of its data is refused until the hold is lifted. Several holds
-    /// on the same data are independent of each other.
+    /// Places a legal hold on a run: a purge or an erasure of its data is refused until the hold is lifted. Several
+    /// holds on the same data are independent of each other.
     ///
     /// # Errors
-    /// [`StoreError::Full`] at 64 holds on the same subject; an id is empty; the decider has no readable name; the
-    /// store cannot be reached.
+    /// [`StoreError::Full`] if the subject already has 64 holds. An id is empty, the decider has no readable name, or
+    /// the store cannot be reached.
     pub async fn hold_run(&self, run_id: impl Into<Arc<str>>) -> Result<LegalHold, StoreError> {
         self.hold(HoldScope::Run(run_id.into())).await
     }
 
-    /// As [`hold_run`](Self::hold_run), for the runs that act for a principal. `None` holds them in every tenant, and
-    /// those that name none.
+    /// As [`hold_run`](Self::hold_run), for the runs that act for a principal. If `tenant` is `None`, the hold covers
+    /// the principal's runs in every tenant and without a tenant.
     ///
-    /// An erased run has no principal any more, so a hold that is put later does not keep the rest of it: hold the run
-    /// or the tenant.
+    /// An erased run no longer has a principal, so a hold that is placed later does not cover its remaining data. Place
+    /// a hold on the run or the tenant instead.
     ///
     /// # Errors
     /// As [`hold_run`](Self::hold_run).
@@ -175,7 +176,7 @@ impl<'s> Retention<'s> {
         returned()
     }
 
-    /// Lifts a legal hold. Returns `false`, without a record, if there is none with this id.
+    /// Lifts a legal hold. Returns `false`, and writes no record, if there is no hold with this id.
     ///
     /// # Errors
     /// The decider has no readable name, or the store cannot be reached.
@@ -202,7 +203,7 @@ impl<'s> Retention<'s> {
         returned()
     }
 
-    /// Returns all legal holds, those on the same subject together.
+    /// Returns all legal holds. Holds on the same subject are next to each other.
     ///
     /// # Errors
     /// The store cannot be reached, or its documents cannot be read.
@@ -214,7 +215,7 @@ impl<'s> Retention<'s> {
         Ok(found)
     }
 
-    /// Refuses a decider whose name would be unreadable in a record.
+    /// Returns an error if the name of the decider would be unreadable in a record.
     fn named(&self) -> Result<(), StoreError> {
         if self.by.is_named() {
             return Ok(());
@@ -233,7 +234,7 @@ impl<'s> Retention<'s> {
         }
         let candidate = DigestKey::generate();
         if self.dry_run {
-            // It signs nothing.
+            // A dry run signs nothing.
             return Ok(candidate);
         }
         let (change, returned) = returning(move |transaction| digest_key::get_or_insert(transaction, &candidate));

@@ -10,13 +10,13 @@ use crate::json::canonical;
 use crate::store::{LegalHold, StoreError};
 use crate::tool::Hash;
 
-/// The purpose of the signatures. No other code of the key has it.
+/// The purpose of the signatures. No other use of the key has the same purpose.
 const PURPOSE: &str = "retention";
 
 /// The record of a purge, an erasure or a legal hold, with the person, the time and the reason.
 ///
-/// The record of a purge follows the records that it removed, and names the end of their chain. The
-/// record of an erasure lists the places of the records of its run that it erased. Both are signed, so that
+/// The record of a purge follows the records that it removed, and names the end of their chain. The record of an
+/// erasure lists the places of the erased records of its run. Both are signed, so that
 /// [`Verification`](crate::store::Verification) finds a removal that this library did not make.
 ///
 /// [`Retention`](crate::store::Retention) has an example.
@@ -25,15 +25,15 @@ const PURPOSE: &str = "retention";
 pub struct RetentionRecord {
     /// The run. Records of legal holds have a separate run, `tool-runtime:retention`.
     pub run_id: Arc<str>,
-    /// The person who did it, with the reason.
+    /// The person who acted, with the reason.
     pub by: Decider,
-    /// When, by the clock of the store.
+    /// The time of the act, by the clock of the store.
     pub at: Timestamp,
     pub(in crate::store) act: Act,
     signature: ArgumentDigest,
 }
 
-/// The act that a record states.
+/// The act that the record states.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::store) enum Act {
@@ -43,9 +43,9 @@ pub(in crate::store) enum Act {
     Lifted(LegalHold),
     /// All records of the run before this one were removed.
     Purged {
-        /// The place of the first removed record that was not removed before.
+        /// The place of the first record that this purge removed.
         first: u64,
-        /// The place of this record, after the last removed one.
+        /// The place of this record, which follows the last removed one.
         end: u64,
         /// The hash of the last removed record.
         head: Hash,
@@ -56,12 +56,12 @@ pub(in crate::store) enum Act {
     Erased(Vec<u64>),
 }
 
-/// Whether a signature fits.
+/// The result of checking a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum Signed {
     Fits,
     Forged,
-    /// It was made with another key.
+    /// The signature was made with another key.
     Unchecked,
 }
 
@@ -79,7 +79,7 @@ impl RetentionRecord {
         Ok(record)
     }
 
-    /// Checks the signature with the key of the store.
+    /// Checks the signature with this key.
     pub(in crate::store) fn check(&self, key: Option<&DigestKey>) -> Signed {
         match key {
             Some(key) if self.signature.key_id() == Some(key.id()) => {
@@ -91,7 +91,7 @@ impl RetentionRecord {
         }
     }
 
-    /// Returns the id of the key that signed it.
+    /// Returns the id of the key that signed the record.
     #[must_use]
     pub fn key_id(&self) -> Option<String> {
         self.signature.key_id()
@@ -102,8 +102,8 @@ impl RetentionRecord {
         Ok(key.sign(PURPOSE, canonical::to_text(&serde_json::to_value(blank)?).as_bytes()))
     }
 
-    /// Returns the place of the record of a purge, the hash of the last record that was removed, and how many were
-    /// removed. `None` for any other record.
+    /// Returns the place of the record of a purge, the hash of the last removed record, and the number of removed
+    /// records. `None` for any other record.
     pub(in crate::store) const fn purged(&self) -> Option<(u64, Hash, u64)> {
         match &self.act {
             Act::Purged { end, head, records, .. } => Some((*end, *head, *records)),
@@ -132,7 +132,7 @@ impl RetentionRecord {
         }
     }
 
-    /// Returns the legal hold that was put or lifted; `None` for a purge or an erasure.
+    /// Returns the legal hold that was put or lifted. `None` for a purge or an erasure.
     #[must_use]
     pub const fn hold(&self) -> Option<&LegalHold> {
         match &self.act {
@@ -141,18 +141,18 @@ impl RetentionRecord {
         }
     }
 
-    /// Returns the id that records about no call have in the place of a call's.
+    /// Returns the id that records without a call have in place of a call id.
     pub(in crate::store) fn call_id() -> &'static CallId {
         static NONE: LazyLock<CallId> = LazyLock::new(|| CallId::new("-"));
         &NONE
     }
 
-    /// Returns the principal of a hold on one.
+    /// Returns the principal of a hold on a principal.
     pub(in crate::store) fn principal(&self) -> Option<&Arc<str>> {
         self.hold()?.principal()
     }
 
-    /// Returns the tenant of a hold on one, or on a principal of one.
+    /// Returns the tenant of a hold on a tenant, or on a principal of a tenant.
     pub(in crate::store) fn tenant(&self) -> Option<&Arc<str>> {
         self.hold()?.tenant()
     }

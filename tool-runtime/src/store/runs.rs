@@ -13,8 +13,8 @@ use crate::tool::Hash;
 
 pub(crate) use update::{AfterUpdate, Due, RunUpdate, save};
 
-/// The right to write to a run, until another owner takes it. Each write is checked against the store's own entry, in
-/// the same transaction.
+/// The right to write to a run until another owner takes it. Each write compares the lease with the stored run, in the
+/// same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunLease {
     pub(crate) run_id: Arc<str>,
@@ -33,7 +33,7 @@ pub(crate) fn enqueue(transaction: &mut Transaction, run: &StoredRun) -> Result<
     transaction.set(&key, Document::Run(Box::new(run)))
 }
 
-/// Stores a run that its creator continues itself.
+/// Stores a run under a lease of its creator.
 pub(crate) fn enqueue_held(
     transaction: &mut Transaction,
     run: &StoredRun,
@@ -52,15 +52,15 @@ pub(crate) fn enqueue_held(
 pub(crate) enum Taking {
     /// The principal has no such conversation in this tenant.
     Unknown,
-    /// Another process has it.
+    /// Another process has the run.
     Held,
-    /// The run is behind an anchor, and was not released.
+    /// The run has fewer records than an anchor, and was not released.
     HeldBack,
-    /// The caller has it now.
+    /// The caller has the run now.
     Taken(RunLease, Box<StoredRun>),
 }
 
-/// Takes a run that no process has, for the principal that it acts for.
+/// Takes a run without a lease, for the principal for which the run acts.
 pub(crate) fn take(
     transaction: &mut Transaction,
     run_id: &Arc<str>,
@@ -75,7 +75,7 @@ pub(crate) fn take(
         }
         _ => return Ok(Taking::Unknown),
     };
-    // A server or an engine continues it, so it is not a conversation.
+    // A server or an engine continues the run, so it is not a conversation.
     if run.is_served() || run.is_driven() {
         return Ok(Taking::Unknown);
     }
@@ -85,7 +85,7 @@ pub(crate) fn take(
     if let Some(holder) = &run.holder
         && now < holder.until
     {
-        // A retry by the same owner: the acknowledgement of the first attempt was lost.
+        // A retry by the same owner, because the acknowledgement of the first attempt was lost.
         return Ok(if holder.owner == *owner {
             let held = RunLease { run_id: Arc::clone(run_id), owner: Arc::clone(owner), epoch: run.epoch };
             Taking::Taken(held, Box::new(run))
@@ -95,14 +95,14 @@ pub(crate) fn take(
     }
     run.epoch += 1;
     run.holder = Some(Holder { owner: Arc::clone(owner), until: after(now, lease_duration) });
-    // Due at once, so that a worker continues if this process dies.
+    // The run stays due, so that a worker continues it if this process dies.
     run.due = Some(now);
     let held = RunLease { run_id: Arc::clone(run_id), owner: Arc::clone(owner), epoch: run.epoch };
     transaction.set(&key, Document::Run(Box::new(run.clone())))?;
     Ok(Taking::Taken(held, Box::new(run)))
 }
 
-/// Wakes a worker: a call of the run ended outside any worker.
+/// Makes a run due for a worker, because one of its calls ended outside any worker.
 pub(crate) fn wake(transaction: &mut Transaction, run_id: &str) -> Result<(), StoreError> {
     let (key, now) = (Key::run(run_id), transaction.now());
     let Some(Document::Run(run)) = transaction.get(&key) else { return Ok(()) };
@@ -116,19 +116,19 @@ pub(crate) fn wake(transaction: &mut Transaction, run_id: &str) -> Result<(), St
 pub(crate) struct Taker {
     pub(crate) owner: Arc<str>,
     pub(crate) lease_duration: Duration,
-    /// The version of the worker, if it leaves the runs of other versions alone.
+    /// The version of the worker, if the worker leaves the runs of other versions alone.
     pub(crate) version: Option<Hash>,
-    /// How many runs of a tenant workers may have at the same time.
+    /// How many runs of a tenant workers may have at the same time. `None` without a limit.
     pub(crate) per_tenant: Option<usize>,
 }
 
 impl Taker {
-    /// Whether it continues runs of this version. Every worker continues a run without a version.
+    /// Whether the worker continues runs of this version. Every worker continues a run without a version.
     pub(crate) fn takes(&self, version: Option<Hash>) -> bool {
         self.version.is_none() || version.is_none() || self.version == version
     }
 
-    /// Whether it continues the runs of a lane.
+    /// Whether the worker continues the runs of a lane.
     pub(crate) fn takes_lane(&self, lane: &str) -> bool {
         self.version.is_none_or(|own| lane::fits_version(lane, own))
     }
@@ -137,11 +137,11 @@ impl Taker {
 /// The answer to a worker that wants a due run.
 #[derive(Debug)]
 pub(crate) enum Leasing {
-    /// The worker has it now.
+    /// The worker has the run now.
     Leased(RunLease, Box<StoredRun>),
-    /// It is not due any more, or has another version.
+    /// The run is no longer due, or has another version.
     Gone,
-    /// Workers have as many runs of the tenant as they may.
+    /// Workers already have the maximum number of runs of the tenant.
     Full,
 }
 
@@ -160,9 +160,8 @@ impl Leasing {
     }
 }
 
-/// Takes a run that is due and has no holder. With a limit, the transaction also names the run's
-/// [slots](StoredRun::slots), which count the leases of the tenant: two workers that take at the same moment wait for
-/// each other.
+/// Takes a run that is due. With a limit for each tenant, the transaction also names the [slots](StoredRun::slots) of
+/// the tenant, which count its leases. Two workers that take runs at the same moment therefore wait for each other.
 pub(crate) fn lease(transaction: &mut Transaction, run_id: &Arc<str>, taker: &Taker) -> Result<Leasing, StoreError> {
     let (now, key) = (transaction.now(), Key::run(Arc::clone(run_id)));
     let Some(Document::Run(run)) = transaction.get(&key) else { return Ok(Leasing::Gone) };
@@ -187,7 +186,7 @@ pub(crate) fn check(transaction: &Transaction, lease: &RunLease) -> Result<(), S
     held(transaction, lease).map(drop)
 }
 
-/// Prolongs a worker's lease, also in the slots of its tenant if the transaction names them.
+/// Extends a worker's lease, also in the slots of its tenant if the transaction names them.
 pub(crate) fn renew(
     transaction: &mut Transaction,
     lease: &RunLease,

@@ -12,17 +12,17 @@ use crate::tool::Hash;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SealedRecord {
-    /// Its place, counted from 0.
+    /// The place of the record in the chain, from 0.
     pub sequence: u64,
     /// The record.
     pub record: AuditRecord,
-    /// The hash of the previous record; zeros for the first.
+    /// The hash of the previous record. Zeros for the first record.
     pub previous: Hash,
     /// SHA-256 over `previous`, `sequence`, the digest of the record with its salt, and the canonical JSON of the
     /// members that an erasure keeps. For a record without a `seal`, over `previous`, `sequence` and its canonical
     /// JSON.
     pub hash: Hash,
-    /// Its position among all records of the store that it was read from, for
+    /// The position of the record in the store from which it was read, for
     /// [`RecordFilter::after`](crate::store::RecordFilter::after). It is neither sealed nor serialized.
     #[serde(skip)]
     pub position: u64,
@@ -50,8 +50,8 @@ impl SealedRecord {
     ///
     /// # Errors
     /// The text or a hash cannot be read, or the text has members that were not sealed: the chain covers only the
-    /// members that are read. The chain itself is not checked.
-    /// [`StoreError::Corrupt`](crate::store::StoreError::Corrupt) takes the error.
+    /// members that are read. The chain itself is not checked. Pass the error to
+    /// [`StoreError::Corrupt`](crate::store::StoreError::Corrupt).
     pub fn from_json(
         run_id: &str,
         (sequence, position): (u64, u64),
@@ -67,7 +67,7 @@ impl SealedRecord {
         if same_hashes && is_as_written(json, &read.record) { Ok(read) } else { Err(wrong(Broken::Changed)) }
     }
 
-    /// Creates the error of a record whose text differs from the parsed record.
+    /// Returns the error of a record whose text differs from the parsed record.
     pub(super) fn changed(&self) -> Finding {
         Finding::of(self.record.run_id(), self.sequence, Broken::Changed, None)
     }

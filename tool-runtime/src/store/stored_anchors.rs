@@ -1,4 +1,4 @@
-//! [`StoredAnchors`]: the one loop over the anchors of a store, which continues after an unreadable one.
+//! [`StoredAnchors`]: reads the anchors of a store one after the other, past unreadable ones.
 
 use std::collections::VecDeque;
 
@@ -7,22 +7,22 @@ use crate::store::document::Anchor;
 use crate::store::finding::{Finding, Wrong};
 use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredDocument};
 
-/// How many anchors are read at a time; each has at most a thousand heads.
+/// The number of anchors that are read at a time. Each has at most a thousand heads.
 const PAGE: usize = 16;
 
-/// How many numbers without an anchor mark the end, where the store cannot list the anchors.
+/// The number of missing anchors that marks the end, if the store cannot list the anchors.
 const MOST_MISSING: u64 = 1000;
 
 /// The anchors of a store, oldest first.
 pub(super) struct StoredAnchors<'s> {
     store: &'s dyn Store,
-    /// The pages that are not listed yet. `None` once a page cannot be read: its anchors and those after it are then
-    /// read one by one, by their numbers.
+    /// The query for the pages that are not listed yet. `None` once a page cannot be read: its anchors and all later
+    /// ones are then read one by one, by their numbers.
     rest: Option<Query>,
     listed: VecDeque<StoredDocument>,
     /// The number of the next anchor to read by its number.
     number: u64,
-    /// How many numbers before it have no anchor.
+    /// How many numbers directly before it have no anchor.
     missing: u64,
     /// Whether the unreadable document already has a finding.
     is_named: bool,
@@ -30,7 +30,7 @@ pub(super) struct StoredAnchors<'s> {
 
 impl dyn Store + '_ {
     /// Reads the anchors of the store, oldest first, and passes each of them to `each`. An anchor that cannot be read
-    /// is a [`Finding`] in its place, and does not end the anchors.
+    /// is passed as a [`Finding`] in its place. The later anchors are still read.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -66,8 +66,8 @@ impl<'s> StoredAnchors<'s> {
         Self { store, rest, listed: VecDeque::new(), number: 0, missing: 0, is_named: false }
     }
 
-    /// Returns the next anchor, or the defect of one that cannot be read or is kept under another number. `None` at
-    /// the end.
+    /// Returns the next anchor, or the defect of an anchor that cannot be read or is stored under another number.
+    /// `None` at the end.
     ///
     /// # Errors
     /// The store cannot be reached.
@@ -110,7 +110,7 @@ impl<'s> StoredAnchors<'s> {
             return Ok(None);
         }
         match only(self.store, Key::last_anchor()).await {
-            // All anchors are there; only the copy of the last one is unreadable.
+            // All anchors were read. Only the copy of the last one is unreadable.
             Err(StoreError::Corrupt(_)) => Ok(None),
             last => {
                 last?;
@@ -126,7 +126,7 @@ impl<'s> StoredAnchors<'s> {
         if *key != Key::anchor(number) {
             return Err(Wrong::Anchor { number, wrong: "it is kept under another number" }.into());
         }
-        // A forged anchor far behind the others does not hide those between.
+        // A forged anchor with a much larger number must not hide the anchors before it.
         if number.checked_sub(self.number).is_some_and(|skipped| skipped < MOST_MISSING) {
             self.number = number.saturating_add(1);
         }

@@ -1,5 +1,4 @@
-//! Sweeping: removes documents that have lost their meaning, so that a store does not grow with each caller that it has
-//! served.
+//! Sweeping: removes expired documents, so that a store does not grow with every caller that it has served.
 
 use std::time::Duration;
 
@@ -12,18 +11,18 @@ use crate::store::{
     Document, DocumentKind, Key, LedgerEntry, Query, Store, StoreError, StoredDocument, Transaction, ledger,
 };
 
-/// How long a document stays after it has lost its meaning: a clock that jumps back by less still finds it.
+/// How long a document stays after it has expired. A clock that jumps back by less than this time still finds it.
 pub(crate) const KEPT: Duration = Duration::from_secs(7 * 86_400);
 
 /// The maximum number of documents that one transaction removes, which bounds how long their locks are held.
 const BATCH: usize = 64;
 
-/// The kinds of the documents that lose their meaning at their due time.
+/// The kinds of documents that expire at their due time.
 const EXPIRING: [DocumentKind; 5] =
     [DocumentKind::Account, DocumentKind::Grant, DocumentKind::Decided, DocumentKind::Effect, DocumentKind::Slots];
 
-/// Closes the calls that `wanted` selects whose lease has ended and that no process continues ([`ledger::close_left`]).
-/// Returns how many it closed.
+/// Closes the calls that `wanted` selects, if their lease has ended and no process continues them
+/// ([`ledger::close_left`]). Returns how many it closed.
 ///
 /// # Errors
 /// The store cannot be reached, or its contents cannot be read. Calls closed before the error stay closed.
@@ -48,24 +47,24 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
 }
 
 impl dyn Store + '_ {
-    /// Removes accounts whose window ended a week ago, grants that expired a week ago, marks of decided calls that
-    /// would have expired a week ago, effect keys whose time to keep (`once_for`) ended a week ago, the slots of
-    /// tenants whose last worker was lost a week ago, and notices that were delivered, given up or left unsent for a
-    /// week. Returns how many it removed.
+    /// Removes documents a week after they have expired: accounts after the end of their window, grants, marks of
+    /// decided calls, effect keys after the time for which their result is kept (`once_for`), and the slots of tenants
+    /// whose last worker was lost. Also removes notices that were delivered, given up or left unsent for a week.
+    /// Returns how many documents it removed.
     ///
     /// Calls that began and whose lease has ended are closed as `outcome_unknown`, with the cause `lost`, if no process
     /// continues their run: for example, a service without workers or an MCP server has died. A call whose tool may
     /// reconcile or repeat it is left for a week to [`ToolRunner::sweep`](crate::ToolRunner::sweep) of a process that
-    /// has the tool, and its outcome counts as unknown meanwhile. A run whose conversation the store keeps becomes due
+    /// has the tool; its outcome counts as unknown meanwhile. A run whose conversation the store keeps becomes due
     /// instead, so that the worker that takes it lets the tools reconcile or repeat its calls. A run that a worker or
-    /// an engine has is left to it. A service that restores its runs itself must do so before their leases end, or
-    /// before it calls this. [`unfinished_calls`](trait@Store#method.unfinished_calls) lists the calls that are still
-    /// open.
+    /// an engine has is left to it. A service that restores its runs itself has to do so before their leases end, or
+    /// before it calls this function. [`unfinished_calls`](trait@Store#method.unfinished_calls) lists the calls that
+    /// are still open.
     ///
-    /// A worker calls it on a timer; a service without workers calls it itself, once an hour for example, in one
-    /// process or in several. It removes up to 64 documents in a transaction and checks each again there. Everything
-    /// else stays: records and anchors are the history, calls of the ledger must not begin again, and suspended calls
-    /// and runs belong to their owners.
+    /// A worker calls this function on a timer. A service without workers calls it itself, for example once an hour, in
+    /// one process or in several. It removes up to 64 documents in a transaction, and checks each of them again there.
+    /// All other documents stay: records and anchors are the history, calls of the ledger must not begin again, and
+    /// suspended calls and runs belong to their owners.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -86,13 +85,13 @@ impl dyn Store + '_ {
         let now = self.now().await?;
         let mut swept = close_abandoned(self, |_| true).await.map(drop);
         let week = now.saturating_sub(KEPT).unwrap_or(Timestamp::MIN);
-        // The time of a notice contains the week.
+        // The due time of a notice already includes the week.
         let kinds = EXPIRING.map(|kind| (kind, week)).into_iter().chain([(DocumentKind::Notice, now)]);
         let mut removed = 0;
         for (kind, due) in kinds {
             let mut search = Search::of(Query { due: Some(due), limit: BATCH, ..Query::new(kind) });
             while let Some(page) = search.next(self).await? {
-                // A notice that is to be sent is due as well; its run is not locked for nothing.
+                // A notice that is to be sent is due as well, but is not removed. Its run is not locked.
                 let over = page.into_iter().filter(|listed| is_over(&listed.document, now));
                 let keys = over.map(|listed| listed.key).collect();
                 removed += search.noted(remove_over(self, keys).await).unwrap_or_default();
@@ -103,7 +102,7 @@ impl dyn Store + '_ {
     }
 }
 
-/// Removes the documents among these that lost their meaning long enough ago. Returns how many.
+/// Removes the documents among these that expired long enough ago. Returns how many it removed.
 pub(crate) async fn remove_over(store: &dyn Store, keys: Vec<Key>) -> Result<u64, StoreError> {
     let mut removed = 0;
     for keys in keys.chunks(BATCH) {
@@ -126,7 +125,7 @@ fn forget(transaction: &mut Transaction, keys: &[Key]) -> Result<u64, StoreError
     Ok(removed)
 }
 
-/// Whether a document lost its meaning long enough ago. The time of a notice contains the week for which it is kept.
+/// Whether a document expired long enough ago. The due time of a notice already includes the week for which it is kept.
 fn is_over(document: &Document, now: Timestamp) -> bool {
     let kept = if let Document::Notice(_) = document { Duration::ZERO } else { KEPT };
     document.over().is_some_and(|over| after(over, kept) <= now)

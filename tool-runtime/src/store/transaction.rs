@@ -1,4 +1,4 @@
-//! [`Transaction`]: the documents of one change, and the writes that result.
+//! [`Transaction`]: the documents of one change, and its writes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,16 +13,16 @@ use crate::store::{Chain, Document, Key, SealedRecord, StoreError, StoredDocumen
 type TransactionWrites =
     (Vec<(Key, Option<StoredDocument>)>, Vec<(Arc<str>, Option<Chain>)>, Vec<SealedRecord>, Vec<AuditRecord>);
 
-/// The run whose chain has the records of legal holds. It is never purged, and no call is in it.
+/// The run whose chain has the records of legal holds. It is never purged, and has no calls.
 pub(in crate::store) const RETENTION_RUN: &str = "tool-runtime:retention";
 
-/// A change of documents. It may be run more than once, so it must depend only on the transaction; an error writes
-/// nothing.
+/// A change of documents. It can run more than once, so it must depend only on the transaction. If it returns an error,
+/// nothing is written.
 ///
 /// [`Transaction`] has an example.
 pub type ChangeFn = Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>;
 
-/// Wraps a change so that the value that it returned last can be taken.
+/// Wraps a change. The second function returns the value of the last run of the change.
 pub(crate) fn returning<T: Send + 'static>(
     mut change: impl FnMut(&mut Transaction) -> Result<T, StoreError> + Send + 'static,
 ) -> (ChangeFn, impl FnOnce() -> Result<T, StoreError>) {
@@ -37,10 +37,10 @@ pub(crate) fn returning<T: Send + 'static>(
     (Box::new(change), returned)
 }
 
-/// The documents that a [`ChangeFn`] named, in their current state, and the writes of the change.
+/// The current documents of the keys that a [`ChangeFn`] named, and the writes of the change.
 ///
-/// A store makes one with [`new`](Self::new) once it holds the locks of all keys, [runs](Self::run) the change on it,
-/// and writes the [result](Self::into_writes).
+/// Once a store holds the locks of all keys, it creates a transaction with [`new`](Self::new), [runs](Self::run) the
+/// change on it, and writes the [result](Self::into_writes).
 ///
 /// ```
 /// use jiff::Timestamp;
@@ -69,13 +69,14 @@ struct Slot {
 }
 
 impl Transaction {
-    /// Creates a transaction at a time of the store's clock, over every key of the change with its document.
+    /// Creates a transaction at a time of the store's clock. `documents` has every key of the change, with its
+    /// document.
     #[must_use]
     pub fn new(now: Timestamp, documents: impl IntoIterator<Item = (Key, Option<StoredDocument>)>) -> Self {
         Self::over(now, documents.into_iter().map(|(key, stored)| (key, stored.map(|stored| stored.document))))
     }
 
-    /// Creates a transaction over the meanings of documents.
+    /// Creates a transaction over parsed documents.
     pub(crate) fn over(now: Timestamp, documents: impl IntoIterator<Item = (Key, Option<Document>)>) -> Self {
         let slots = documents.into_iter().map(|(key, document)| (key, Slot { document, changed: false }));
         Self { now, documents: slots.collect(), closed: Vec::new(), erased: Vec::new(), records: Vec::new() }
@@ -101,12 +102,12 @@ impl Transaction {
         self.write(&document.key, Some(document.document))
     }
 
-    /// Returns the meaning of a document.
+    /// Returns a parsed document.
     pub(crate) fn get(&self, key: &Key) -> Option<&Document> {
         self.documents.get(key)?.document.as_ref()
     }
 
-    /// Writes a document with this meaning.
+    /// Writes a parsed document.
     pub(crate) fn set(&mut self, key: &Key, document: Document) -> Result<(), StoreError> {
         self.write(key, Some(document))
     }
@@ -119,7 +120,7 @@ impl Transaction {
         self.write(key, None)
     }
 
-    /// Adds a new document of a run under a key that the change did not name. The store does not read that key first.
+    /// Adds a new document of a run under a key that the change did not name. The store does not read this key first.
     ///
     /// # Errors
     /// [`StoreError::NotLocked`] if the change named no key of the run.
@@ -134,8 +135,9 @@ impl Transaction {
     /// Appends a record to the chain of its run.
     ///
     /// # Errors
-    /// [`StoreError::NotLocked`] if the change named no key of the run; [`StoreError::RunPurged`] if it named the key
-    /// of the run, [`Key::run`], and the run was purged or erased. Only records of removals are appended to such a run.
+    /// [`StoreError::NotLocked`] if the change named no key of the run. [`StoreError::RunPurged`] if the change named
+    /// the key of the run, [`Key::run`], and the run was purged or erased: only records of removals are appended to
+    /// such a run.
     pub fn append(&mut self, record: impl Into<AuditRecord>) -> Result<(), StoreError> {
         let record = record.into();
         if record.as_retention().is_none() {
@@ -152,8 +154,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Refuses to begin or record something in a run that was purged or erased. The change must name the key of the
-    /// run.
+    /// Returns [`StoreError::RunPurged`] if a run was purged or erased. The change has to name the key of the run.
     pub(crate) fn refuse_purged(&self, run_id: &str) -> Result<(), StoreError> {
         let is_mark = |(key, slot): (&Key, &Slot)| {
             matches!(slot.document, Some(Document::Purged { .. })) && key.locks_run(run_id)
@@ -162,22 +163,22 @@ impl Transaction {
         if is_closed { Err(StoreError::RunPurged) } else { Ok(()) }
     }
 
-    /// Closes a run: none of its calls may be open or wait. Its calls and its messages are removed; with the end of its
-    /// chain, so are its records.
+    /// Closes a run, none of whose calls may be open or waiting. Its calls and its messages are removed. With `end`,
+    /// the end of its chain, its records are removed, too.
     pub(crate) fn close(&mut self, run_id: Arc<str>, end: Option<Chain>) -> Result<(), StoreError> {
         self.locks(&run_id)?;
         self.closed.push((run_id, end));
         Ok(())
     }
 
-    /// Replaces the contents of the record with this run, place and hash.
+    /// Replaces the contents of the record with the run, place and hash of `sealed`.
     pub(crate) fn erase(&mut self, sealed: SealedRecord) -> Result<(), StoreError> {
         self.locks(sealed.record.run_id())?;
         self.erased.push(sealed);
         Ok(())
     }
 
-    /// Whether it closes runs or changes records that exist.
+    /// Whether the transaction closes runs or changes existing records.
     pub(crate) const fn changes_records(&self) -> bool {
         !(self.closed.is_empty() && self.erased.is_empty())
     }
@@ -190,14 +191,15 @@ impl Transaction {
     /// Runs a change. The store then writes what [`into_writes`](Self::into_writes) returns.
     ///
     /// # Errors
-    /// The error of the change, or [`StoreError::Panicked`]. In either case the store must write nothing.
+    /// The error of the change, or [`StoreError::Panicked`] if it panicked. In either case the store must write
+    /// nothing.
     pub fn run(mut self, change: &mut ChangeFn) -> Result<Self, StoreError> {
         attempted(|| change(&mut self)).unwrap_or(Err(StoreError::Panicked))?;
         Ok(self)
     }
 
-    /// Whether a document that changed is due now, so that tasks in [`Store::changed`](crate::store::Store::changed)
-    /// must be woken. A notice wakes no task: the workers that wait there have nothing to do for it.
+    /// Whether a changed document is due now, so that tasks in [`Store::changed`](crate::store::Store::changed) must be
+    /// woken. Notices wake no task, because the workers that wait there do not send them.
     #[must_use]
     pub fn wakes(&self) -> bool {
         let due = |document: &Document| document.due().is_some_and(|due| due <= self.now);
@@ -205,10 +207,10 @@ impl Transaction {
         self.documents.values().any(|slot| slot.changed && slot.document.as_ref().is_some_and(wakes))
     }
 
-    /// Returns the writes, in the order in which the store makes them, in one transaction:
+    /// Returns the writes. The store makes them in one transaction, in this order:
     ///
-    /// 1. The documents that changed; `None` removes one. Among them can be new ones whose keys the change did not
-    ///    name; they have the lock of a key that it named.
+    /// 1. The documents that changed. `None` removes a document. New documents can have keys that the change did not
+    ///    name; such a key has the lock of a key that it named.
     /// 2. The runs that are closed. Of each, no document of the kinds [`Call`](crate::store::DocumentKind::Call) and
     ///    [`Waiting`](crate::store::DocumentKind::Waiting) may have a [due time](crate::store::StoredDocument::due).
     ///    Its documents of the kinds `Call`, `Waiting`, [`Decided`](crate::store::DocumentKind::Decided),

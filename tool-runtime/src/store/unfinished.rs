@@ -9,7 +9,7 @@ use crate::call::{CallId, ToolInvocationRecord};
 use crate::store::pages::Search;
 use crate::store::{Document, DocumentKind, Finding, Query, RecordFilter, Store, StoreError, StoredDocument};
 
-/// A call that began and has no closed record yet: it runs, or its process is gone.
+/// A call that began and has no final record yet: it is running, or its process has died.
 ///
 /// ```
 /// use tool_runtime::store::{MemoryStore, RecordFilter, Store};
@@ -27,30 +27,30 @@ use crate::store::{Document, DocumentKind, Finding, Query, RecordFilter, Store, 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UnfinishedCall {
-    /// The call.
+    /// The id of the call.
     pub call_id: CallId,
-    /// Its tool.
+    /// The tool.
     pub tool: Arc<str>,
-    /// Its run.
+    /// The id of the run.
     pub run_id: Arc<str>,
     /// The principal that the run acts for.
     pub principal: Option<Arc<str>>,
     /// The tenant of the run.
     pub tenant: Option<Arc<str>>,
-    /// When it arrived.
+    /// When the call arrived.
     pub since: Timestamp,
-    /// The id of the attempt that owns it, which begins with the id of its process's runner.
+    /// The id of the attempt that owns the call. It begins with the id of the runner in the attempt's process.
     pub owner: Arc<str>,
     /// When the attempt's lease ends, unless it is renewed.
     pub until: Timestamp,
-    /// The lease has ended: a worker, a restore or a sweep will continue the call or close it.
+    /// Whether the lease has ended. A worker, a restore or a sweep then continues or closes the call.
     pub is_abandoned: bool,
 }
 
 impl dyn Store + '_ {
     /// Returns the calls that began and have not ended, oldest first. The filter's run, call, tool, principal, tenant,
-    /// times of arrival and limit apply. A suspended call has not begun. Documents that cannot be read are errors at
-    /// the end; the limit does not count them.
+    /// times of arrival and limit apply. Suspended calls have not begun, so they are not included. Documents that
+    /// cannot be read are errors at the end of the list; the limit does not count them.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -72,7 +72,7 @@ impl dyn Store + '_ {
         filter: &RecordFilter,
     ) -> Result<Vec<Result<UnfinishedCall, Finding>>, StoreError> {
         let now = self.now().await?;
-        // Only calls that have not ended have a due time, so this query finds just those.
+        // Only calls that have not ended have a due time.
         let query = Query { scope: filter.run_id.clone(), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
         let (mut search, mut broken) = (Search::of(query), Vec::new());
         let (most, mut found) = (filter.limit.unwrap_or(usize::MAX), Vec::new());
@@ -105,9 +105,8 @@ impl dyn Store + '_ {
 
     /// Returns the records of the calls that ended as `outcome_unknown` and were not settled, oldest first. The
     /// filter's run, call, tool, principal, tenant, times of arrival and limit apply. Calls of tools that may be
-    /// repeated are not among them, nor those of graphs and of tools that a client executes.
-    /// [`RunQueue::settle`](crate::agent::RunQueue::settle) settles one. Documents that cannot be read are errors at
-    /// the end; the limit does not count them.
+    /// repeated, of graphs and of client tools are not included. [`RunQueue::settle`](crate::agent::RunQueue::settle)
+    /// settles a call. Documents that cannot be read are errors at the end of the list; the limit does not count them.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -142,8 +141,9 @@ impl dyn Store + '_ {
     }
 }
 
-/// Returns the query of the effects with an unsettled outcome, by the store's time. It also lists keys whose time is
-/// over. Earlier versions wrote the start of the unknown outcome as the due time, which this query finds as well.
+/// Returns the query for effects with an unsettled outcome, at the store's time. It also lists effect keys whose result
+/// has expired. Earlier versions wrote the start of the unknown outcome as the due time, and this query finds such
+/// documents as well.
 pub(crate) fn unsettled(now: Timestamp) -> Query {
     Query { due: Some(now), ..Query::new(DocumentKind::Effect) }
 }

@@ -1,7 +1,8 @@
-//! Verification of all chains and the anchors over them, a page at a time.
+//! Verifies all chains and the anchors over them, a page at a time.
 //!
-//! It remembers the head of each run, the anchored heads, the places of erased records and the findings, but no
-//! records. A finding does not stop the verification: otherwise one unreadable record would hide every other edit.
+//! A verification keeps the head of each run, the anchored heads, the places of erased records and the findings in
+//! memory, but no records. It continues after a finding, because otherwise one unreadable record would hide all other
+//! changes.
 
 mod anchored;
 mod page;
@@ -19,7 +20,7 @@ use crate::store::{RecordFilter, Store, StoreError};
 pub(crate) use removals::Trust;
 pub(crate) use verifier::Verifier;
 
-/// How many records are read at a time.
+/// The number of records that are read at a time.
 const PAGE: usize = 500;
 
 /// The result of verifying the hash chains of records, each run's records in order, and the anchors over them.
@@ -46,31 +47,31 @@ pub struct Verification {
     pub runs: u64,
     /// How many anchors were checked.
     pub anchors: u64,
-    /// How many runs have a last record that is in no anchor yet.
+    /// How many runs have a last record that no anchor contains yet.
     pub unanchored: u64,
-    /// How many records were removed by purges whose signed records are in the chains.
+    /// How many records were removed by purges that a signed record in the chain proves.
     pub purged: u64,
-    /// How many of the records are erased, as signed records in the chains list them.
+    /// How many records are erased and listed in a signed record.
     pub erased: u64,
     /// How many erased records no signed record lists, if only a part of the records was verified (`part` of
     /// [`verify_lines`](Self::verify_lines)): the part can end before the record of their erasure. Without `part`, each
-    /// is a finding.
+    /// of them is a finding.
     pub erased_unlisted: u64,
-    /// The ids of keys that signed removals and that were not available, for example because the key was rotated or the
-    /// records are an export. These signatures could not be compared. Each such record is a finding, unless the id is
+    /// The ids of keys that signed removals but were not available, for example because the key was rotated or the
+    /// records are an export. Their signatures could not be checked. Each such record is a finding, unless the id is
     /// [accepted](Self::accept_keys).
     pub unchecked_keys: BTreeSet<String>,
-    /// The ids of the keys with which digests of arguments were made. Digests of different keys cannot be compared.
+    /// The ids of the keys of the argument digests. Digests of different keys cannot be compared.
     pub digest_keys: BTreeSet<String>,
     /// All defects, up to a thousand: missing records first, then records in their order, then missing anchors. Empty
-    /// if records and anchors are as they were written.
+    /// if records and anchors are unchanged.
     pub findings: Vec<Finding>,
     trust: Trust,
 }
 
 impl Verification {
-    /// Creates a verification of nothing yet, for [`verify_store`](Self::verify_store) or
-    /// [`verify_lines`](Self::verify_lines) with other keys than the store's.
+    /// Creates an empty verification, for [`verify_store`](Self::verify_store) or [`verify_lines`](Self::verify_lines)
+    /// with other keys than the store's.
     ///
     /// ```
     /// use tool_runtime::call::DigestKey;
@@ -89,17 +90,17 @@ impl Verification {
         Self::default()
     }
 
-    /// Compares signatures of removals with this key instead of the store's own, as
-    /// [`RunnerBuilder::digest_key`](crate::runner::RunnerBuilder::digest_key) keeps it elsewhere.
+    /// Checks the signatures of removals with this key instead of the store's own. Pass the key of
+    /// [`RunnerBuilder::digest_key`](crate::runner::RunnerBuilder::digest_key).
     #[must_use]
     pub fn digest_key(mut self, key: DigestKey) -> Self {
         self.trust.key = Some(key);
         self
     }
 
-    /// Accepts removals that were signed with the keys of these ids, which are not here, without a comparison: a key
-    /// was rotated, or an export is verified without its key. Anyone who can write records can forge such a removal, so
-    /// pass only ids that you know. Contents of records cannot be forged this way.
+    /// Accepts removals that were signed with the keys of these ids, without a check, if the keys are not available: a
+    /// key was rotated, or an export is verified without its key. Anyone who can write records can forge such a
+    /// removal, so pass only ids that you know. Contents of records cannot be forged this way.
     #[must_use]
     pub fn accept_keys(mut self, ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.trust.accepted.extend(ids.into_iter().map(Into::into));
@@ -118,7 +119,7 @@ impl Verification {
         Self::new().verify_store(store, kept, progress).await
     }
 
-    /// Verifies records that were exported, without a key. See [`verify_lines`](Self::verify_lines).
+    /// Verifies exported records without a key. See [`verify_lines`](Self::verify_lines).
     ///
     /// # Errors
     /// Those of `read`.
@@ -130,9 +131,9 @@ impl Verification {
         Self::new().verify_lines(kept, part, read)
     }
 
-    /// Verifies a whole store. Each exported anchor of `kept` must be unchanged in the store; if one is not, the
-    /// records that it covers are checked first, because missing records are more telling than a missing anchor.
-    /// `progress` receives the number of records after each page.
+    /// Verifies a whole store. Each exported anchor of `kept` must be unchanged in the store. If one is not, the
+    /// records that it covers are checked first, because missing records are more informative than a missing anchor.
+    /// `progress` receives the number of checked records after each page.
     ///
     /// # Errors
     /// The store cannot be reached.
@@ -164,15 +165,15 @@ impl Verification {
         Ok(verified)
     }
 
-    /// Verifies records that were exported as JSON lines, each run's records in order; those up to an anchor of `kept`
-    /// must match its heads. With `part`, the first record of a run may follow records that are not in the export,
-    /// anchored runs may be missing, and erased records are counted as [`erased_unlisted`](Self::erased_unlisted) if no
-    /// record of their erasure is there.
+    /// Verifies records that were exported as JSON lines, each run's records in order. The records up to an anchor of
+    /// `kept` must match its heads. With `part`, the first record of a run may follow records that are not in the
+    /// export, anchored runs may be missing, and erased records are counted as
+    /// [`erased_unlisted`](Self::erased_unlisted) if the record of their erasure is missing.
     ///
-    /// `read` passes each line to the function that it receives, which returns an error for a line that is not a sealed
-    /// record. The error's `Display` can quote a value. Unknown or repeated members are a finding: a reader that takes
-    /// the first of two members reads another value than the sealed one. A removal is a finding, unless its
-    /// [key](Self::digest_key) is here or its id is [accepted](Self::accept_keys).
+    /// `read` passes each line to the function that it receives. That function returns an error for a line that is not
+    /// a sealed record; the error's `Display` can contain a value. Unknown or repeated members are a finding, because a
+    /// reader that takes the first of two members reads another value than the sealed one. A removal is a finding,
+    /// unless its [key](Self::digest_key) is available or the id of the key is [accepted](Self::accept_keys).
     ///
     /// ```
     /// use std::io::{BufRead, Error};

@@ -1,4 +1,4 @@
-//! Suspended calls: each is suspended once and finished once.
+//! Changes of suspended calls. A call is suspended once and finished once.
 //!
 //! The file is long because each change of a suspended call is here, together with its record and its notice.
 
@@ -14,13 +14,13 @@ use crate::store::{
     DecisionKind, DecisionRecord, DecisionRefusal, Document, Key, PendingCall, StoreError, Transaction, Waiting,
 };
 
-/// Returns the keys that suspending a call locks.
+/// Returns the keys that a transaction locks to suspend a call.
 pub(crate) fn keys(call: &PendingCall) -> [Key; 2] {
     [Key::of_waiting(call), Key::decided(call)]
 }
 
-/// Stores a suspended call. Returns whether this suspended it: `false` if another process has suspended it before, or
-/// it has been decided.
+/// Stores a suspended call. Returns `false` if another process has already suspended it, or it has already been
+/// decided.
 pub(crate) fn suspend(transaction: &mut Transaction, waiting: &Waiting) -> Result<bool, StoreError> {
     transaction.refuse_purged(&waiting.call.run_id)?;
     if transaction.get(&Key::decided(&waiting.call)).is_some() {
@@ -30,19 +30,19 @@ pub(crate) fn suspend(transaction: &mut Transaction, waiting: &Waiting) -> Resul
     match transaction.get(&key) {
         None => put(transaction, waiting.clone()).map(|()| true),
         Some(Document::Waiting(kept)) if kept.call.repeats(&waiting.call) => {
-            // A snapshot or a token can bring approvals that another store noted.
+            // A snapshot or a token can contain approvals that another store recorded.
             if let Some(merged) = with_approvals_of(kept, waiting) {
                 put(transaction, merged)?;
             }
             Ok(false)
         }
-        // It keeps the question that it asks, under the definition and the policy with which it was suspended.
+        // The stored call keeps its question, and the definition and the policy under which it was suspended.
         Some(Document::Waiting(kept)) if kept.call.is_same_call(&waiting.call) => Ok(false),
         Some(_) => Err(StoreError::Duplicate),
     }
 }
 
-/// Writes a suspended call, with a notice if it asks another question than before.
+/// Writes a suspended call. Adds a notice if its question has changed.
 fn put(transaction: &mut Transaction, waiting: Waiting) -> Result<(), StoreError> {
     let key = Key::of_waiting(&waiting.call);
     if waiting.notices.is_some() {
@@ -55,7 +55,8 @@ fn put(transaction: &mut Transaction, waiting: Waiting) -> Result<(), StoreError
     transaction.set(&key, Document::Waiting(Box::new(waiting)))
 }
 
-/// Adds the approvals of another copy of the call that asks the same question. `None` if it has no other approvals.
+/// Returns `kept` with the additional approvals of another copy of the call. `None` if the copy has no additional
+/// approvals, or another question.
 pub(crate) fn with_approvals_of(kept: &Waiting, other: &Waiting) -> Option<Waiting> {
     let is_new = |decider: &&Decider| !kept.call.is_approved_by(decider);
     let mut new = other.call.approvals.iter().filter(is_new).peekable();
@@ -76,13 +77,13 @@ pub(crate) fn gain(transaction: &mut Transaction, key: &Key, labels: &[Arc<str>]
     transaction.set(key, Document::Waiting(waiting))
 }
 
-/// The result of an approval of a call that needs several.
+/// The store's answer to an approval of a call that needs several.
 pub(crate) enum Counted {
-    /// It was the last one that the call needs. The call is taken next, with this approval.
+    /// The approval is the last one that the call needs. The caller takes the call next, with this approval.
     Last(Box<PendingCall>),
-    /// It is noted, and the call waits for the approvals of other deciders.
+    /// The approval is recorded, and the call waits for the approvals of other deciders.
     Noted(Box<Waiting>),
-    /// It has no effect, for the reason that is recorded.
+    /// The approval has no effect.
     Refused(Uncounted),
 }
 
@@ -91,15 +92,15 @@ pub(crate) enum Counted {
 pub(crate) enum Uncounted {
     /// The decider has approved the call before.
     Again,
-    /// The call asks another question.
+    /// The question of the call has changed.
     Other,
-    /// The call does not wait.
+    /// The call no longer waits.
     Gone,
     /// The call has expired.
     Late,
 }
 
-/// Returns why a decider may not decide on a waiting call, `None` if they may.
+/// Returns the reason why a decider may not decide on a waiting call. `None` if they may.
 pub(crate) type Bars = Arc<dyn Fn(&PendingCall, &Decider) -> Option<DecisionError> + Send + Sync>;
 
 /// An approval of a call that needs several.
@@ -109,26 +110,28 @@ pub(crate) struct Approval {
     pub(crate) call: PendingCall,
     pub(crate) decision: DecisionRecord,
     pub(crate) decider: Decider,
-    /// How many deciders the call needs at present: its run can have gained labels since it was suspended.
+    /// The number of deciders who have to approve the call now. It can be higher than at the suspension, because its
+    /// run can have gained labels.
     pub(crate) required: u32,
-    /// The call with the arguments of this decider, which asks another question. `None` if they are not edited.
+    /// The call with the arguments of this decider, which is a new question. `None` if the decider did not edit the
+    /// arguments.
     pub(crate) replaced: Option<PendingCall>,
-    /// The rule for the earlier deciders of the call, whom a process without its tool or with another policy may have
-    /// admitted. `None` in such a process.
+    /// Checks the earlier deciders of the call again: a process without the tool, or with another policy, cannot check
+    /// them. `None` if this process cannot check them either.
     pub(crate) bars: Option<Bars>,
 }
 
-/// An approval that was compared with the call as it waits now. Nothing is written yet.
+/// An approval after it was compared with the stored call. Nothing is written yet.
 pub(crate) struct Plan<'a> {
     approval: &'a Approval,
-    /// The call with the approvals that count before this one.
+    /// The call with the earlier approvals that count.
     waiting: Box<Waiting>,
     /// The earlier approvals that do not count.
     dropped: Vec<(Decider, DecisionError)>,
     is_last: bool,
 }
 
-/// Compares an approval with the call as it waits now, and its earlier deciders with the rules.
+/// Compares an approval with the stored call, and checks the earlier deciders again.
 pub(crate) fn plan<'a>(transaction: &Transaction, approval: &'a Approval) -> Result<Plan<'a>, Uncounted> {
     let Approval { call, decider, required, replaced, bars, .. } = approval;
     let mut waiting = match transaction.get(&Key::of_waiting(call)) {
@@ -162,7 +165,7 @@ pub(crate) fn plan<'a>(transaction: &Transaction, approval: &'a Approval) -> Res
 }
 
 impl Plan<'_> {
-    /// Whether the call has all of its approvals with this one.
+    /// Whether this approval is the last one that the call needs.
     pub(crate) const fn is_last(&self) -> bool {
         self.is_last
     }
@@ -172,8 +175,8 @@ impl Plan<'_> {
         self.approval.call.question()
     }
 
-    /// Writes the approval with its record, unless it is the last one. An approval that does not count is removed from
-    /// the call, with a separate record.
+    /// Writes the approval and its record, unless it is the last one. Earlier approvals that do not count are removed
+    /// from the call, each with a record.
     pub(crate) fn write(self, transaction: &mut Transaction) -> Result<Counted, StoreError> {
         let Self { approval: Approval { decision, decider, .. }, mut waiting, dropped, is_last } = self;
         for (decider, why) in &dropped {
@@ -200,9 +203,9 @@ fn not_counted(call: &PendingCall, decider: &Decider, why: DecisionError, next: 
     DecisionRecord { refused: Some(refused), question: Some(call.question()), ..record }
 }
 
-/// Counts an approval: notes it with its record, unless it is the last one that the call needs. An approval that has no
-/// effect, because the call was decided or asks another question, is recorded as refused. That of a person who approved
-/// the call before, or after the call expired, is recorded by the caller.
+/// Counts an approval. Unless it is the last one that the call needs, it is written with its record. An approval of a
+/// call that no longer waits, or whose question has changed, is recorded as refused. The caller records an approval of
+/// a person who approved the call before, and one that came after the call expired.
 pub(crate) fn approve(transaction: &mut Transaction, approval: &Approval) -> Result<Counted, StoreError> {
     match plan(transaction, approval) {
         Ok(plan) => plan.write(transaction),
@@ -213,7 +216,7 @@ pub(crate) fn approve(transaction: &mut Transaction, approval: &Approval) -> Res
     }
 }
 
-/// Records an approval that is not counted.
+/// Records an approval that is not counted, except one that the caller records.
 pub(crate) fn refuse(transaction: &mut Transaction, approval: &Approval, why: Uncounted) -> Result<(), StoreError> {
     let decision = approval.decision.clone();
     match why {
@@ -223,12 +226,12 @@ pub(crate) fn refuse(transaction: &mut Transaction, approval: &Approval, why: Un
     }
 }
 
-/// Withdraws a suspension by this process that was not reported yet. Returns whether the call was suspended.
+/// Removes a suspension that this process wrote and has not reported yet. Returns whether the call was suspended.
 pub(crate) fn withdraw(transaction: &mut Transaction, suspended: &PendingCall) -> Result<bool, StoreError> {
     let key = Key::of_waiting(suspended);
     match transaction.get(&key) {
         Some(Document::Waiting(kept)) if kept.call.is_same(suspended) => {
-            // A notice that it waits may have been sent.
+            // A notice about the waiting call may have been sent.
             let kept = kept.clone();
             notices::decided(transaction, &kept, DecisionKind::Abandoned, None)?;
             transaction.remove(&key).map(|()| true)
@@ -237,10 +240,10 @@ pub(crate) fn withdraw(transaction: &mut Transaction, suspended: &PendingCall) -
     }
 }
 
-/// The end of a suspension.
+/// The end of a suspension, by a decision.
 #[derive(Clone)]
 pub(crate) struct Taken {
-    /// The call as it was when the decision on it was compared.
+    /// The call as it was when it was compared with the decision.
     pub(crate) call: PendingCall,
     /// The decision.
     pub(crate) decision: DecisionRecord,
@@ -250,13 +253,13 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// Returns the keys that have to be locked in addition to the run's.
+    /// Returns the keys to lock in addition to that of the run.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let ledger = self.ledger.iter().flat_map(|key| [key.clone(), Key::replaced(key)]);
         keys(&self.call).into_iter().chain(ledger).chain(self.begins().into_iter().flat_map(Intent::keys))
     }
 
-    /// Returns the intent to write to the ledger, if the call begins.
+    /// Returns the intent for the ledger. `None` if the call does not begin.
     pub(crate) fn begins(&self) -> Option<&Intent> {
         match &self.then {
             Fate::Begin(intent) => Some(intent),
@@ -264,8 +267,8 @@ impl Taken {
         }
     }
 
-    /// Whether the call expired before a decision that lets it have an effect, or that replaces its output, is carried
-    /// out. The decision was compared before the transaction, maybe long before.
+    /// Whether the call expired before the decision is carried out. Denials and other decisions without an effect are
+    /// never late. The decision may have been compared long before the transaction.
     fn is_late(&self, now: Timestamp) -> bool {
         let counts = matches!(
             self.decision.decision,
@@ -275,7 +278,7 @@ impl Taken {
     }
 }
 
-/// The fate of the call after the suspension.
+/// The next state of a call after its suspension.
 #[derive(Clone)]
 pub(crate) enum Fate {
     /// The call ends with this record.
@@ -284,8 +287,8 @@ pub(crate) enum Fate {
     Begin(Box<Intent>),
 }
 
-/// Asks about an approved call again, because earlier calls of the same effect are not as they were shown to the person
-/// who approved it. The decision is recorded as refused.
+/// Asks a new question about an approved call, because earlier calls of the same effect have changed since the person
+/// saw them. Records the decision as refused.
 fn ask_anew(transaction: &mut Transaction, taken: &Taken, earlier: &EarlierCalls) -> Result<(), StoreError> {
     let key = Key::of_waiting(&taken.call);
     if let Some(Document::Waiting(waiting)) = transaction.get(&key) {
@@ -296,8 +299,9 @@ fn ask_anew(transaction: &mut Transaction, taken: &Taken, earlier: &EarlierCalls
     transaction.append(taken.decision.clone().of_another_question())
 }
 
-/// Whether the call has all of the approvals that the decision needs, and still has those that were counted with it.
-/// Another process may have noted approvals since, of deciders whom it could not judge; these do not count.
+/// Whether the stored call has all approvals that it needs, including those that were counted with the decision.
+/// Approvals that another process recorded meanwhile do not count, because that process may be unable to check their
+/// deciders.
 fn is_approved(call: &PendingCall, taken: &Taken) -> bool {
     match (&taken.decision.decider, taken.decision.decision) {
         (Some(decider), DecisionKind::Approved | DecisionKind::Edited | DecisionKind::Answered) => {
@@ -309,7 +313,7 @@ fn is_approved(call: &PendingCall, taken: &Taken) -> bool {
     }
 }
 
-/// Records a person's decision that finds another suspension than the one it was compared with, or none.
+/// Records a person's decision as refused: the call no longer waits, or another call is suspended under its id.
 fn not_taken(transaction: &mut Transaction, decision: &DecisionRecord) -> Result<(), StoreError> {
     match decision.decider {
         Some(_) => transaction.append(decision.clone().not_pending()),
@@ -317,8 +321,9 @@ fn not_taken(transaction: &mut Transaction, decision: &DecisionRecord) -> Result
     }
 }
 
-/// Asks about a call again, because its precondition has changed since the approver saw it, and records the decision,
-/// which does not count. If the stored call differs from `compared`, a person's decision is recorded as refused.
+/// Asks a new question about a call, because its precondition has changed since the approver saw it. Records the
+/// decision, which does not count. If the stored call differs from `compared`, a person's decision is recorded as
+/// refused.
 pub(crate) fn renew(
     transaction: &mut Transaction,
     compared: &PendingCall,
@@ -341,22 +346,23 @@ pub(crate) fn renew(
     Ok(Renewed::Asked)
 }
 
-/// Whether a call is asked about again.
+/// The result of asking a new question.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Renewed {
     Asked,
-    /// The call is no longer suspended as it was compared.
+    /// The stored call differs from the compared one, or is gone.
     Gone,
     /// The call has expired. It is still suspended, and nothing is written.
     Late,
 }
 
 /// Ends a suspension: records the decision, and begins or ends the call. Returns `None` if the call is no longer
-/// suspended, or another call is suspended under its id; a person's decision is then recorded as refused. If an account
-/// is exhausted, the call stays suspended. If earlier calls of the same effect are not as they were shown, it stays
-/// suspended with another question. If another call holds its effect key, it stays suspended, too. An approval of a
-/// call that has expired begins nothing, and an answer in its tool's place is recorded as refused. A result of the
-/// client is not taken either; the caller ends the call.
+/// suspended, or another call is suspended under its id; a person's decision is then recorded as refused.
+///
+/// The call stays suspended if an account is exhausted, if another call holds its effect key, or, with a new question,
+/// if earlier calls of the same effect have changed since they were shown. After the call has expired, an approval
+/// begins nothing, and a value in the tool's place is recorded as refused. A client's result is not accepted then, and
+/// the caller ends the call.
 pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
     let key = Key::of_waiting(&taken.call);
     let noticed = match transaction.get(&key) {
@@ -376,7 +382,7 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
                 not_taken(transaction, &decision)?;
                 return Ok(None);
             }
-            // A graph continues with the decision, and the call that it waits for is not carried out.
+            // A graph continues with the decision, but the call for which it waits does not run.
             Fate::Begin(_) if taken.call.graph.is_some() => {}
             Fate::Begin(_) => return Ok(Some(Begun::Late)),
         }

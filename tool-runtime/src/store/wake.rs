@@ -10,16 +10,16 @@ use crate::store::interface::POLL;
 pub(super) struct Wake(Notify);
 
 impl Wake {
-    /// Wakes every task that waits, or the next one that begins to wait.
+    /// Wakes every waiting task, or the next one that begins to wait.
     pub(super) fn wake(&self) {
         self.0.notify_waiters();
-        // Stores a permit for a task that has just listed the due documents and does not wait yet: it must not miss
-        // this.
+        // Stores a permit for a task that has just listed the due documents and does not wait yet, so that it does not
+        // miss this change.
         self.0.notify_one();
     }
 
     /// Resolves when woken, and after a second at the latest: documents also become due as time passes, and other
-    /// processes write some.
+    /// processes write documents.
     pub(super) async fn wait(&self) {
         drop(timeout(POLL, self.0.notified()).await);
     }

@@ -1,4 +1,4 @@
-//! [`WriteHandle`]: a future that resolves when a record is stored.
+//! [`WriteHandle`]: a future that resolves once a write is stored.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::store::StoreError;
 
-/// Resolves once a record is stored, or could not be. It may be dropped without waiting.
+/// Resolves once a write is stored or could not be stored. It may be dropped without waiting.
 ///
 /// ```
 /// use tool_runtime::ToolInvocationRecord;
@@ -36,13 +36,13 @@ enum WriteState {
 }
 
 impl WriteHandle {
-    /// Creates a handle that has resolved already.
+    /// Creates a resolved handle.
     pub const fn ready(result: Result<(), StoreError>) -> Self {
         Self(WriteState::Ready(Some(result)))
     }
 
-    /// Creates a handle that resolves when the store's writer sends through the channel. A sender that is dropped
-    /// unused resolves it to [`StoreError::Lost`].
+    /// Creates a handle that resolves when the store's writer sends through the channel. If the sender is dropped
+    /// unused, the handle resolves to [`StoreError::Lost`].
     ///
     /// ```
     /// use tokio::sync::oneshot;
@@ -58,7 +58,7 @@ impl WriteHandle {
         Self(WriteState::Waiting(receiver))
     }
 
-    /// Whether the record is stored already, so that no wait is needed.
+    /// Whether the write is already stored, so that no wait is needed.
     pub(crate) const fn is_kept(&self) -> bool {
         matches!(self.0, WriteState::Ready(Some(Ok(()))))
     }

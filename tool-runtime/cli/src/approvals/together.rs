@@ -1,4 +1,4 @@
-//! Decisions on several calls in runs of the store: all of them are posted, or none.
+//! Decisions on several calls in stored runs: either all decisions are posted, or none.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::session::Cli;
 use crate::terminal;
 
-/// A call with its name on the command line, and the question that is decided.
+/// The id of a call as the user typed it, the call, and the question that is decided.
 type Named = (String, PendingCall, Question);
 
 pub(super) async fn decide(
@@ -60,7 +60,8 @@ pub(super) async fn decide(
     Ok(exits.into_iter().find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
 }
 
-/// Finds the calls, which have to be different ones that a person decides.
+/// Finds the calls. Each id has to name a different call that waits for a person and whose decision can be posted to
+/// its run.
 async fn find(cli: &Cli<'_>, ids: Vec<String>, decision: &ApprovalDecision, by: &By) -> Result<Vec<Named>, Failure> {
     let mut calls: Vec<Named> = Vec::new();
     for id in ids {
@@ -79,7 +80,8 @@ async fn find(cli: &Cli<'_>, ids: Vec<String>, decision: &ApprovalDecision, by: 
     Ok(calls)
 }
 
-/// The failure for a call that cannot be decided together with others.
+/// Returns the failure for a call whose decision is carried out by this process, so that it cannot be decided with
+/// others.
 fn alone(id: &str) -> Failure {
     let id = terminal::safe(id);
     let text =

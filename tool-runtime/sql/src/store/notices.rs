@@ -1,8 +1,10 @@
-//! [`Notices`]: PostgreSQL notifies other processes of due documents.
+//! [`Notices`]: PostgreSQL notifications (`NOTIFY`) by which other processes learn of due documents. They are unrelated
+//! to the notices that are sent to webhooks.
 //!
-//! A transaction that notifies takes a lock of the whole server until its commit is on the disk, so that such commits
-//! run one after the other, over all databases. Notices are sent after the commit, in separate transactions that do not
-//! wait for the disk, and a burst is merged. A lost notice costs a second, after which a waiting task looks again.
+//! A transaction that contains a `NOTIFY` holds a lock of the whole server until its commit is on the disk. Such
+//! commits run one after the other, over all databases. Notifications are therefore sent after the commit, in separate
+//! transactions that do not wait for the disk, and a burst of them is merged. If a notification is lost, a waiting task
+//! reads the documents again after a second.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,21 +15,21 @@ use tokio::time::sleep;
 use crate::store::connection::Connection;
 use crate::store::shared::{CHANNEL, Shared};
 
-/// How long notices are merged after one was sent.
+/// How long further notifications are merged after one was sent.
 const WINDOW: Duration = Duration::from_millis(10);
 
-/// The notices that this process sends.
+/// The notifications that this process sends.
 #[derive(Default)]
 pub(super) struct Notices {
-    /// A notice was sent less than [`WINDOW`] ago.
+    /// Whether a notification was sent less than [`WINDOW`] ago.
     is_open: AtomicBool,
-    /// A document has changed since then.
+    /// Whether a document has changed since that notification.
     is_due: AtomicBool,
 }
 
 impl Notices {
-    /// Notifies other processes. The first notice is sent before this returns, so that a process may end after its
-    /// write; those within the window after it are sent as one.
+    /// Notifies other processes. The first notification is sent before this function returns, so that a process may end
+    /// after its write. Later ones within [`WINDOW`] are sent as one.
     pub(super) async fn announce(shared: &Arc<Shared>, connection: &mut Connection) {
         let notices = &shared.notices;
         notices.is_due.store(true, Ordering::SeqCst);
@@ -40,14 +42,14 @@ impl Notices {
     }
 }
 
-/// Sends a notice for the changes since the last one, until there are none.
+/// Sends one notification for each window in which documents changed. Returns after a window without a change.
 async fn merged(shared: Arc<Shared>) {
     let notices = &shared.notices;
     loop {
         sleep(WINDOW).await;
         if !notices.is_due.swap(false, Ordering::SeqCst) {
             notices.is_open.store(false, Ordering::SeqCst);
-            // A write may have come between these two lines. It saw an open window and left its notice to this task.
+            // A write between these two lines saw an open window, and left its notification to this task.
             if !notices.is_due.load(Ordering::SeqCst) || notices.is_open.swap(true, Ordering::SeqCst) {
                 return;
             }
@@ -59,7 +61,8 @@ async fn merged(shared: Arc<Shared>) {
     }
 }
 
-/// Sends a notice. A failure costs a second, and a broken connection shows at its next use.
+/// Sends a notification. Errors are ignored: a lost notification delays other processes by a second, and a broken
+/// connection fails at its next use.
 async fn send(connection: &mut Connection) {
     let sql = format!("SELECT set_config('synchronous_commit', 'off', true), pg_notify('{CHANNEL}', '')");
     drop(connection.run(sql).await);

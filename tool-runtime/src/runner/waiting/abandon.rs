@@ -1,4 +1,4 @@
-//! Closes a waiting call, of any kind, that no decision or result is expected for.
+//! Closes a waiting call of any kind without a decision or a result.
 
 use crate::call::{CallId, Cause, Outcome, Suspension, ToolExecResult};
 use crate::runner::gate::ending::Stop;
@@ -16,7 +16,7 @@ pub(in crate::runner) async fn abandon(run: &Run, call_id: &str) -> Result<ToolE
             ToolEffect::ExternalSideEffect
         }
         Suspension::Approval => ToolEffect::ReadOnly,
-        // A tool that is gone may have had any effect.
+        // If the catalog no longer has the tool, the call may have had any effect.
         Suspension::Client => run.effect_of(pending.tool.as_str()).unwrap_or(ToolEffect::ExternalSideEffect),
     };
     let given = Given { purpose: Purpose::Close(None), kind: DecisionKind::Abandoned, decider: None, question: None };

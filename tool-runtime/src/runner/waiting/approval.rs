@@ -1,4 +1,4 @@
-//! Approvals: a person decides on a waiting call. All checks run again, and the call is finished once.
+//! Approvals: a person decides on a waiting call. All checks are repeated, and the call is finished once.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::store::waiting::{Approval, Counted, Uncounted};
 use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 use crate::text::sentence;
 
-/// See [`Run::resume`]. A tool that begins can use the client at the other end of a connection.
+/// See [`Run::resume`]. `client` is the client at the other end of a connection; a tool that begins can use it.
 pub(in crate::runner) async fn resume(
     run: &Run,
     client: Option<Box<CallClient>>,
@@ -41,7 +41,7 @@ pub(in crate::runner) async fn resume(
         _ => Purpose::Resume(Suspension::Approval),
     };
     let given = Given { purpose, kind: decision.kind(), decider: Some(decider), question: Some(question) };
-    // The transaction that takes the call compares it with this read.
+    // The transaction that takes the call checks that the stored call has not changed since this comparison.
     let by = (decision, decider);
     let compared = |pending: &PendingCall, record: &mut DecisionRecord| read(run, pending, by, record, Reader::Own);
     match reopen(run, question.call_id(), given, compared).await? {
@@ -53,7 +53,7 @@ pub(in crate::runner) async fn resume(
             open.client = client;
             let graph = open.graph();
             let ended = Box::pin(carry_out(&mut open, decided)).await;
-            // A graph that does not continue ends here, and so do its calls.
+            // A graph that does not continue ends here, together with its calls.
             let left = graph.filter(|_| open.claim.is_some());
             let ended = match &left {
                 Some(graph) => ended.map_err(|stop| stop_graph(&mut open, graph, stop)),
@@ -66,21 +66,21 @@ pub(in crate::runner) async fn resume(
     }
 }
 
-/// Counts a decision that approves a call, if the call needs several approvals. Returns the result of an approval after
-/// which the call waits for other deciders, and `None` for every decision that is carried out now.
+/// Counts an approval of a call that needs several. Returns the result of a partial approval or of a refusal.
+/// `Ok(None)` if the decision is carried out now.
 async fn count(
     open: &mut OpenCall,
     decided: &mut Decided,
     decider: &Decider,
 ) -> Result<Option<ToolExecResult>, ResumeError> {
     let Some(claim) = &open.claim else { return Ok(None) };
-    // Every other decision ends the call: a denial, or an approval after the call expired.
+    // Every other decision ends the call, such as a denial or an approval after the call expired.
     if !matches!(claim.decision.decision, DecisionKind::Approved | DecisionKind::Edited) {
         return Ok(None);
     }
     let run = open.run().clone();
     let (call, decision) = (claim.waiting.call.clone(), claim.decision.clone());
-    // Other arguments, and labels that the run gained since, can meet a rule that requires more approvals.
+    // Edited arguments, and labels that the run gained, can meet a rule that requires more approvals.
     let required = match decided {
         Decided::Run(hydrated, None, _) => call.required.max(stages::required_approvals(&run, hydrated)),
         _ => call.required,
@@ -140,7 +140,7 @@ pub(in crate::runner) async fn expire(run: &Run, question: &Question) -> Result<
     expire_with(run, question, Stop::new(Outcome::ApprovalExpired)).await
 }
 
-/// As [`expire`], with this end for a call that had no effect.
+/// As [`expire`]. A call without effects ends with `stop`.
 pub(in crate::runner) async fn expire_with(
     run: &Run,
     question: &Question,
@@ -163,7 +163,8 @@ pub(in crate::runner) async fn expire_with(
     }
 }
 
-/// Returns the end of a waiting graph that does not continue: its earlier effects stay.
+/// Returns the end of a waiting graph that does not continue. A graph that has begun ends as `outcome_unknown`, because
+/// its earlier effects stay.
 fn stop_graph(open: &mut OpenCall, graph: &PendingGraph, stop: Stop) -> Stop {
     if !graph.begun {
         return stop;
@@ -184,11 +185,11 @@ enum Decided {
     Refuse(Stop),
 }
 
-/// Returns the reason why a decision does not fit its call; `None` if this process finds no reason. Nothing is carried
-/// out. Every interface that takes several decisions at once calls this function before it applies one of them.
+/// Returns the reason why a decision does not fit its call. `None` if this process finds none. Nothing is carried out.
+/// Every interface that takes several decisions at once calls this function before it applies one of them.
 ///
-/// A process without the tool, or with another definition or policy than the call has, cannot check a decision that it
-/// posts. The process that carries the decision out compares everything again.
+/// A process that posts a decision cannot check it without the tool, or under another definition or policy. The process
+/// that carries the decision out repeats all checks.
 pub(in crate::runner) fn invalid(
     run: &Run,
     pending: &PendingCall,
@@ -203,14 +204,14 @@ pub(in crate::runner) fn invalid(
         return Some(refused(pending, mismatch));
     }
     match read(run, pending, (decision.clone(), decider), record, reader) {
-        // The arguments and the value are those of the call that the graph waits for, which its own run reads again.
+        // The arguments and the value are for the call for which the graph waits. The graph's own run reads them again.
         Ok(Decided::Run(_, Some(_), _)) => invalid_within(run, pending, decision),
         Ok(_) => None,
         Err(refused) => Some(refused),
     }
 }
 
-/// As [`invalid`], for the call that a graph waits for. A graph can have a tool that the catalog lacks.
+/// As [`invalid`], for the call for which a graph waits. A graph can have a tool that the catalog lacks.
 fn invalid_within(run: &Run, pending: &PendingCall, decision: &ApprovalDecision) -> Option<Refused> {
     let tool = pending.decided_tool();
     run.shared().catalog.entry(tool)?;
@@ -224,7 +225,7 @@ fn invalid_within(run: &Run, pending: &PendingCall, decision: &ApprovalDecision)
     }
 }
 
-/// Reads a decision before its call is claimed. On a mismatch the call still waits.
+/// Reads a decision before its call is claimed. If it does not match, the call still waits.
 fn read(
     run: &Run,
     pending: &PendingCall,
@@ -237,7 +238,7 @@ fn read(
         record.decision = DecisionKind::TooLate;
     }
     if let Some(graph) = &pending.graph {
-        // Only the run of the graph can read other arguments, and its call would ask another question.
+        // Only the run of the graph can read edited arguments, and its call would ask a new question.
         let is_edited = matches!(decision, ApprovalDecision::ApproveEdited(_));
         if !is_late && pending.required > 1 && (is_edited || matches!(decision, ApprovalDecision::Respond(_))) {
             return Err(refused(pending, DecisionError::SeveralDeciders));
@@ -264,8 +265,8 @@ fn read(
     }
 }
 
-/// Reads a decision on a call that a graph made: the graph receives it and continues. The graph reads every kind of
-/// decision, so that a graph that has begun is not cut off.
+/// Reads a decision on a call of a graph: the graph receives the decision and continues. It receives denials and late
+/// decisions too, so that a graph that has begun is not interrupted.
 fn within(
     run: &Run,
     pending: &PendingCall,
@@ -277,13 +278,14 @@ fn within(
     let compared = if denies { comparison::compare(run, pending) } else { Ok(()) };
     match compared.and_then(|()| approved(run, pending, pending.arguments.as_str().to_owned(), record, reader)) {
         Ok(Decided::Run(hydrated, ..)) => Ok(Decided::Run(hydrated, Some(Box::new(continued)), None)),
-        // A graph that may not continue can still be denied.
+        // A graph that may not continue can be denied nevertheless.
         Err(_) if denies => Ok(Decided::Refuse(Stop::new(Outcome::ApprovalDenied))),
         decided => decided,
     }
 }
 
-/// Hydrates the arguments again, and asks the policy about edited ones: a person can correct them while the call waits.
+/// Hydrates the arguments again and asks the policy whether it denies the call. If edited arguments are invalid or
+/// denied, the call still waits, so that a person can correct them.
 fn approved(
     run: &Run,
     pending: &PendingCall,
@@ -323,7 +325,7 @@ fn approved(
         let shown = Shown::Masked(hydrated.frozen.decided_on());
         return Err(Refused { stop, shown });
     }
-    // An earlier decider may have replaced the arguments, too.
+    // An earlier decider may have edited the arguments, too.
     let changed = match &pending.replaced {
         None => record.changes.clone(),
         Some(replaced) => {
@@ -336,10 +338,10 @@ fn approved(
     Ok(Decided::Run(Box::new(hydrated), None, edited))
 }
 
-/// Reads a person's answer in the tool's place. The value is checked and projected like the tool's own output.
+/// Reads the value that a person provides in the tool's place. It is checked and projected like the tool's own output.
 fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Refused> {
     let refuse = |stop: Stop| {
-        // The outcomes' own sentences state that the tool ran, so they are replaced.
+        // The standard messages of these outcomes state that the tool ran, so they are replaced.
         let stop = stop.message("The value given in the tool's place does not fit. The call still waits.");
         Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
     };
@@ -356,7 +358,7 @@ pub(in crate::runner) fn projected(run: &Run, tool: &str, value: &str) -> Result
     projector.project(&tree, limit).map_err(|error| stages::unprojected(&error))
 }
 
-/// Takes an approved call through the rest of the gate.
+/// Carries out a decision: ends the call, or takes it through the rest of the gate.
 async fn carry_out(open: &mut OpenCall, decided: Decided) -> Result<Ending, Stop> {
     match decided {
         Decided::Refuse(stop) => Err(stop),

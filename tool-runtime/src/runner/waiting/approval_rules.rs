@@ -1,5 +1,5 @@
-//! The rules of a policy that can require an approval. With them, a runner whose builder did not call `approvals` is
-//! refused early.
+//! The rules of a policy that can require an approval. The runner's builder refuses such a policy if `approvals` was
+//! not called.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use crate::catalog::{Entry, ToolCatalog};
 use crate::policy::{RuleVerdict, ToolPolicy};
 use crate::tool::{NoSchemaMode, ToolEffect, ToolSpec};
 
-/// Returns every rule that can require an approval of a call of a tool that some run could execute. A tool of a server
-/// that has not connected yet is known by its name, because the policy has to name it.
+/// Returns every rule that can require an approval of a call of an executable tool. A tool of a server that has not
+/// connected yet is known by its name, because the policy names it.
 pub(in crate::runner) fn of_catalog(policy: &ToolPolicy, catalog: &ToolCatalog) -> Vec<String> {
     rules(policy, executable(policy, catalog))
 }
@@ -20,9 +20,9 @@ fn executable<'e>(policy: &'e ToolPolicy, catalog: &'e ToolCatalog) -> impl Iter
     known.chain(later.map(ToolProperties::discovered))
 }
 
-/// Returns every rule under which a call of a server's client can wait for a person. With `own` set to `true`, only
-/// rules for calls that the policy does not let their own principal decide alone. The calls of a script wait whatever
-/// the policy decides.
+/// Returns every rule under which a call of a server's client can wait for a person. If `own` is `true`, rules for
+/// calls on which their own principal may decide alone are left out. The calls of a script wait whatever the policy
+/// decides.
 pub(in crate::runner) fn of_clients(policy: &ToolPolicy, catalog: &ToolCatalog, own: bool) -> Vec<String> {
     let decides = |name: &str, effect| own && decides_alone(policy, name, effect);
     let tools = executable(policy, catalog);
@@ -38,8 +38,8 @@ pub(in crate::runner) fn of_clients(policy: &ToolPolicy, catalog: &ToolCatalog, 
     rules
 }
 
-/// Returns the tools whose calls can wait because the outcome of an earlier call is unknown. With `own` set to `true`,
-/// without those whose calls their own principal may decide alone.
+/// Returns the tools whose calls can wait because the outcome of an earlier call is unknown. If `own` is `true`, tools
+/// on whose calls their own principal may decide alone are left out.
 #[cfg(feature = "mcp-server")]
 pub(in crate::runner) fn unknown_outcomes(policy: &ToolPolicy, catalog: &ToolCatalog, own: bool) -> Vec<String> {
     let decides = |entry: &Entry| {
@@ -51,7 +51,7 @@ pub(in crate::runner) fn unknown_outcomes(policy: &ToolPolicy, catalog: &ToolCat
     waits.map(|entry| format!("an unknown outcome of `{}`", entry.spec.name)).collect()
 }
 
-/// Whether a call of this tool does not begin while the outcome of an earlier one is unknown.
+/// Whether a call of this tool waits while the outcome of an equal earlier call is unknown.
 #[cfg(feature = "mcp-server")]
 pub(in crate::runner) fn can_be_twin(policy: &ToolPolicy, entry: &Entry) -> bool {
     let has_effect = policy.effect_of(entry.spec.name.as_str(), entry.spec.effect) != ToolEffect::ReadOnly;
@@ -79,7 +79,8 @@ impl<'e> ToolProperties<'e> {
         Self { name: name.as_str(), effect: *effect, tags, approves_each }
     }
 
-    /// Describes a tool that a server publishes. Its effect is fixed, whatever the server claims.
+    /// Describes a tool that a server publishes. Its effect is always `external_side_effect`, whatever the server
+    /// declares.
     const fn discovered(name: &'e str) -> Self {
         Self { name, effect: ToolEffect::ExternalSideEffect, tags: &[], approves_each: false }
     }
@@ -91,8 +92,8 @@ pub(in crate::runner) fn asks(policy: &ToolPolicy, entry: &Entry) -> bool {
     !rules(policy, std::iter::once(ToolProperties::of(entry))).is_empty()
 }
 
-/// Returns every rule that can require an approval of a call of one of these tools, in the policy's own terms, each
-/// once.
+/// Returns every rule that can require an approval of a call of one of these tools, as the policy writes it, without
+/// duplicates.
 fn rules<'e>(policy: &ToolPolicy, tools: impl Iterator<Item = ToolProperties<'e>>) -> Vec<String> {
     let (data, mut rules, mut any) = (policy.data(), BTreeSet::new(), false);
     for tool in tools {

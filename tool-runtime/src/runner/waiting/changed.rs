@@ -1,4 +1,4 @@
-//! Waiting calls that this process cannot let run, because its policy or the definition of a tool has changed since.
+//! Waiting calls that this process cannot run, because its policy or the definition of a tool has changed.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use crate::runner::waiting::{approval, comparison};
 use crate::runner::{ResumeError, Run};
 use crate::store::{Key, PendingCall, StoreError};
 
-/// Returns what has changed since a call began to wait, so that this process refuses each approval of it. `None` if
-/// nothing has, or the process does not have the tool: a server may still list it.
+/// Returns the change for which this process refuses each approval of a waiting call. `None` if there is no such
+/// change, or the process does not have the tool: a server may still publish it.
 ///
-/// A graph is compared together with the call that it waits for, whose run has the same policy, or the one that a
-/// script derives from it.
+/// A graph is compared together with the call for which it waits. The run of that call has the same policy, or the
+/// policy that a script derives from it.
 pub(crate) async fn change_since(run: &Run, call: &PendingCall) -> Result<Option<DecisionError>, StoreError> {
     let change = comparison::differs(run, call);
     let change = change.filter(|why| matches!(why, DecisionError::Definition | DecisionError::Policy));
@@ -34,7 +34,7 @@ fn has_tool(run: &Run, call: &PendingCall) -> bool {
     run.shared().catalog.entry(call.tool.as_str()).is_some()
 }
 
-/// Ends such a call as if the time for its approval were over. Its caller can make it again.
+/// Ends a call for which [`change_since`] returned a change, as if it had expired. Its caller can make it again.
 pub(crate) async fn expire(
     run: &Run,
     question: &Question,

@@ -1,4 +1,4 @@
-//! Client tools: a prepared payload goes out, and the client's untrusted result comes back, once.
+//! Client tools: a prepared payload is sent, and the client's untrusted result is accepted once.
 
 use crate::call::{CallId, Cause, Outcome, Suspension, ToolExecResult};
 use crate::json::{self, Limits};
@@ -31,8 +31,8 @@ pub(in crate::runner) async fn client_result(
     ended
 }
 
-/// Takes a client's result. It is in time if `is_in_time` is `true` and the call has not expired by the process's
-/// clock.
+/// Accepts a client's result. It counts as late if `is_in_time` is `false`, or the call has expired by the clock of
+/// this process.
 async fn client_result_in_time(
     run: &Run,
     id: &CallId,
@@ -67,10 +67,10 @@ pub(in crate::runner) async fn client_failed(run: &Run, call_id: &str) -> Result
     }
 }
 
-/// The client's value for delivery, or the stop of a value that comes too late.
+/// The client's projected value, or the stop for a value that came too late.
 type Answered = Result<Projected, Stop>;
 
-/// Reads a client's result before its call is claimed. On a mismatch the call still waits.
+/// Reads a client's result before its call is claimed. `Err` if the result does not match; the call still waits.
 fn answered(
     run: &Run,
     pending: &PendingCall,

@@ -1,7 +1,7 @@
-//! The comparison of a waiting call with the run that wants to finish it, in one place for every way of finishing it.
+//! Compares a waiting call with the run that is about to finish it. Every way of finishing a call uses these functions.
 //!
-//! Ownership is checked first: to other principals and tenants the call does not exist. The other checks run before the
-//! call is claimed, so after a mismatch it waits for a run that matches.
+//! Ownership is checked first: for other principals and tenants the call does not exist. The other checks run before
+//! the call is claimed. After a mismatch it waits for a run that matches.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::store::{DecisionRecord, DecisionRefusal, PendingCall, Waiting, is_bef
 pub(in crate::runner) enum Purpose {
     /// The call may have an effect: it runs, or a value replaces its output.
     Resume(Suspension),
-    /// The call ends without an effect; `None` closes a call of any suspension.
+    /// The call ends without an effect. `None` closes a call of any suspension.
     Close(Option<Suspension>),
 }
 
@@ -37,10 +37,9 @@ pub(in crate::runner) fn is_theirs(run: &Run, pending: &PendingCall, purpose: Pu
         && run.owns(pending.principal.as_deref(), pending.tenant.as_deref())
 }
 
-/// Checks that the suspended call is the one that would run now, in a run with no more rights than the one that made
-/// the call.
+/// Checks that the suspended call is unchanged, and that the run has no more rights than the run that made the call.
 ///
-/// Labels are not compared but added: the run carries those of the call from now on.
+/// Labels are not compared: the run gains those of the call.
 pub(in crate::runner) fn compare(run: &Run, pending: &PendingCall) -> Result<(), Refused> {
     if let Some(mismatch) = differs(run, pending) {
         return Err(refused(pending, mismatch));
@@ -55,7 +54,7 @@ pub(in crate::runner) fn refused(pending: &PendingCall, mismatch: DecisionError)
     Refused { stop: Stop::mismatch(mismatch), shown }
 }
 
-/// Returns the first difference between the suspended call and the one that would run now.
+/// Returns the first difference between the suspended call and the call that would run now.
 pub(in crate::runner) fn differs(run: &Run, pending: &PendingCall) -> Option<DecisionError> {
     differences(run, pending).next()
 }
@@ -81,11 +80,11 @@ pub(in crate::runner) fn bars(run: &Run, call: &PendingCall, decider: &Decider) 
     bars_from(run, call.decided_tool(), &call.call_id, decider)
 }
 
-/// Returns the reason why the decider may not decide on a call of a tool; `None` if they may. Every way of deciding
+/// Returns the reason why the decider may not decide on a call of a tool. `None` if they may. Every way of deciding
 /// uses this function.
 ///
-/// A decider of another tenant is reported to operators. Their error reveals nothing, so without the report a service
-/// that omits the tenant would not find its mistake.
+/// A decider of another tenant is reported to operators. The decider's error is that of a call that does not exist, so
+/// a service that omits the tenant can find its mistake only in the report.
 pub(in crate::runner) fn bars_from(
     run: &Run,
     tool: &str,
@@ -102,20 +101,21 @@ pub(in crate::runner) fn bars_from(
     Some(mismatch)
 }
 
-/// Whether this process has the tool of a waiting call as the call has it, and the policy under which it waits.
+/// Whether this process has the tool of a waiting call with the same definition, and the policy under which the call
+/// waits.
 pub(in crate::runner) fn is_known(run: &Run, call: &PendingCall) -> bool {
     let entry = run.shared().catalog.entry(call.tool.as_str());
     has_rules_of(run, call)
         && entry.is_some_and(|entry| entry.spec.definition_hash == call.definition_hash && !entry.is_drifted())
 }
 
-/// Whether this process has the tool that a decision is about, and the policy under which the call waits.
+/// Whether this process has the tool on which a person decides, and the policy under which the call waits.
 fn has_rules_of(run: &Run, call: &PendingCall) -> bool {
     run.effect_of(call.decided_tool()).is_some() && run.policy().revision() == call.policy_revision
 }
 
-/// Returns the rule for the deciders of a waiting call. `None` if this process cannot apply it: it does not have the
-/// tool that the decision is about, or not the policy under which the call waits.
+/// Returns the function that checks the deciders of a waiting call. `None` if this process cannot check them, because
+/// it lacks the tool on which they decide, or has another policy than that under which the call waits.
 pub(in crate::runner) fn judge(run: &Run, call: &PendingCall) -> Option<Bars> {
     has_rules_of(run, call).then(|| {
         let run = run.clone();
@@ -123,7 +123,7 @@ pub(in crate::runner) fn judge(run: &Run, call: &PendingCall) -> Option<Bars> {
     })
 }
 
-/// Records the attempt of a decider who may not decide, and returns the reason.
+/// Records the attempt of a decider who may not decide. Returns the error for the decider.
 pub(in crate::runner) async fn barred(
     run: &Run,
     waiting: &Waiting,
@@ -136,14 +136,14 @@ pub(in crate::runner) async fn barred(
     ResumeError::barred(&waiting.call.call_id, mismatch)
 }
 
-/// Returns the result of a decision that does not fit its call, for a caller who records it later.
+/// Returns the result of a decision that does not fit its call. The caller records it later.
 pub(in crate::runner) fn invalid_result(call: &PendingCall, refused: Refused) -> ToolExecResult {
     let mut stop = explained(refused).stop;
     stop.outcome = Outcome::ApprovalMismatch;
     stop.result(call.call_id.clone(), false)
 }
 
-/// Adds the details for operators.
+/// Adds the reason for operators, if there is none.
 fn explained(Refused { mut stop, shown }: Refused) -> Refused {
     if stop.reason.is_none() {
         let why = format!("the value given for the call is `{}`", stop.outcome);
@@ -152,8 +152,8 @@ fn explained(Refused { mut stop, shown }: Refused) -> Refused {
     Refused { stop, shown }
 }
 
-/// Records a decision or an answer that does not match, and returns its result. The call still waits. No event is
-/// emitted, because nothing about the call has changed for a UI.
+/// Records a decision or an answer that does not fit its call, and returns its result. The call still waits. No event
+/// is emitted, because the call is unchanged for a UI.
 pub(in crate::runner) async fn refuse(
     run: &Run,
     waiting: &Waiting,

@@ -1,5 +1,5 @@
-//! The count of approvals of a call that needs several: an approval that does not suffice is noted, in the process of
-//! the decider, and the last one is carried out.
+//! Approvals of a call that needs several. The process that receives an approval records it, unless it is the last one.
+//! The last one is carried out.
 
 use crate::call::{Decider, DecisionError, Question, Suspension, ToolExecResult};
 use crate::contain::discard;
@@ -14,10 +14,11 @@ use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::waiting::{Approval, Counted, Uncounted};
 use crate::store::{Key, PendingCall, StoreError, Waiting};
 
-/// Returns how many deciders have to approve a waiting call at present. Its run gains labels while it waits, and they
-/// can meet a rule that requires more. A graph asks again about the call that it waits for.
+/// Returns the number of deciders who have to approve a waiting call now. Labels that its run gained after the
+/// suspension can meet a rule that requires more approvals. For a graph, the stored number is returned: the call for
+/// which it waits has its own.
 pub(in crate::runner) fn required_now(run: &Run, call: &PendingCall) -> u32 {
-    // Another process can have put labels on the run.
+    // Another process may have added labels of the run to the call.
     run.remembered().label(&call.gained);
     let entry = run.shared().catalog.entry(call.tool.as_str());
     let Some(entry) = entry.filter(|_| call.graph.is_none() && run.policy().can_require_several()) else {
@@ -26,15 +27,21 @@ pub(in crate::runner) fn required_now(run: &Run, call: &PendingCall) -> u32 {
     match stages::read_again(run, entry, &call.call_id, call.arguments()) {
         Ok(hydrated) => call.required.max(stages::required_approvals(run, &hydrated)),
         Err(stop) => {
-            // The decision is refused for that.
+            // The decision is refused later, for the same reason.
             discard(stop);
             call.required
         }
     }
 }
 
-/// Reports an approval that was counted. `Ok` is the call as it waits, if the approval is the last one, which is
-/// carried out next. `Err` is the result of any other approval.
+/// Converts the store's answer to an approval into a result. `Ok(Ok(call))` is the waiting call, if this approval is
+/// the last one; the caller carries it out. `Ok(Err(result))` is the result of a partial approval, or of an approval
+/// that answered another question.
+///
+/// # Errors
+///
+/// `NotAllowed` if the decider has approved the call before, `NotWaiting` if the call has expired or no longer waits,
+/// and `Store` if the store fails.
 pub(crate) async fn report_counted(
     run: &Run,
     Approval { call, decision, .. }: Approval,
@@ -68,8 +75,8 @@ pub(crate) async fn report_counted(
     }
 }
 
-/// Returns an approval of a call that needs several, for a process that does not carry it out. `Ok(None)` for any other
-/// decision. `Err` is the result of a decision that was refused.
+/// Reads and checks a decision without carrying it out. `Ok(Ok(Some(approval)))` is an approval of a call that needs
+/// several. `Ok(Ok(None))` means any other decision. `Ok(Err(result))` is the result of a refused decision.
 pub(crate) async fn read_here(
     run: &Run,
     question: &Question,
@@ -97,7 +104,8 @@ pub(crate) async fn read_here(
     }))
 }
 
-/// Notes an approval if other deciders have to approve the call too. `None` if it is the last one, or another decision.
+/// Records a partial approval and returns its result. `Ok(None)` if the approval is the last one, or the decision is
+/// not an approval of a call that needs several.
 async fn note_here(
     run: &Run,
     question: &Question,
@@ -114,8 +122,8 @@ async fn note_here(
     }
 }
 
-/// Notes the approvals of a graph's call on the call that the graph waits for, except the last one. An approval that is
-/// refused there counts for neither.
+/// Records the approvals of a waiting graph on the call for which the graph waits, except the last one. An approval
+/// that is refused there counts for neither call.
 pub(crate) async fn note_earlier(run: &Run, question: &Question, earlier: &[Decider]) -> Result<(), StoreError> {
     for decider in earlier {
         match run.pending(question.call_id()).await? {

@@ -48,7 +48,7 @@ impl ApprovalDecision {
         }
     }
 
-    /// As [`kind`](Self::kind); `None` stands for the expiry of the call.
+    /// As [`kind`](Self::kind). `None` is the expiry of the call.
     pub(crate) const fn kind_of(decision: Option<&Self>) -> DecisionKind {
         match decision {
             Some(decision) => decision.kind(),

@@ -1,5 +1,5 @@
-//! Serializes the decisions on one call within its run: the second one sees the effect of the first, and holds none of
-//! the run's budget while it waits.
+//! Serializes the decisions on one call within its run: a second decision sees the effect of the first, and reserves
+//! nothing of the run's budget while it waits.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,11 +8,11 @@ use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
 
 use crate::call::CallId;
 
-/// The calls of a run with a decision in progress.
+/// The calls of a run on which a decision is in progress, each with its lock.
 #[derive(Default)]
 pub(in crate::runner) struct DecisionLocks(Mutex<HashMap<CallId, Weak<Turns<()>>>>);
 
-/// The right to decide on a call, until it is dropped.
+/// The exclusive right to decide on a call. Dropping it gives the right to the next decision.
 pub(in crate::runner) struct DecisionLock {
     _turn: OwnedMutexGuard<()>,
 }

@@ -1,4 +1,4 @@
-//! Expires waiting calls of runs that no process continues.
+//! Ends expired calls of runs that no process continues.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::store::ledger::{self, after};
 use crate::store::pages::Search;
 use crate::store::{Document, DocumentKind, KEPT, PendingCall, Query, StoreError, StoredDocument, StoredRun};
 
-/// Ends the waiting calls that have expired, if this runner has their tools, and after another week also those of other
-/// tools. A call in a conversation of the store is left to the worker that takes its run, and a call of an engine to
-/// the engine, for a week. Ends no further call once `stop` fires.
+/// Ends waiting calls that have expired. A call whose tool this runner lacks is ended a week later than others. A call
+/// in a conversation of the store is left to the worker that takes its run. A call of an engine is left to the engine
+/// for a week. Once `stop` fires, no further call is ended.
 pub(in crate::runner) async fn expire_left(runner: &ToolRunner, stop: &CancellationToken) -> Result<(), StoreError> {
     let store = &runner.shared.store;
     let now = store.now().await?;
@@ -28,9 +28,9 @@ pub(in crate::runner) async fn expire_left(runner: &ToolRunner, stop: &Cancellat
             }
             let Document::Waiting(waiting) = document else { continue };
             let call = &waiting.call;
-            // Later, no process may have the tool any more.
+            // After the week, possibly no process has the tool any more.
             if runner.shared.catalog.entry(call.tool.as_str()).is_some() || now >= after(call.expires_at, KEPT) {
-                // A call that cannot be ended must not prevent the end of the next one.
+                // An error with one call must not prevent the end of the next one.
                 search.note(expire_if_left(runner, call, now).await);
             }
         }
@@ -40,15 +40,15 @@ pub(in crate::runner) async fn expire_left(runner: &ToolRunner, stop: &Cancellat
 
 async fn expire_if_left(runner: &ToolRunner, call: &PendingCall, now: Timestamp) -> Result<(), StoreError> {
     let has_owner = match &call.caller {
-        // It ends with the call of its graph, unless that one ended or was closed without it.
+        // The call ends with the call of its graph, unless that one has ended or was closed without this one.
         Caller::Graph { run, .. } => ledger::has_graph(&**runner.store(), run, &call.run_id).await?,
         Caller::Direct => has_owner(runner, call, now).await?,
     };
     if has_owner { Ok(()) } else { expire(runner, call).await }
 }
 
-/// Whether a worker or an engine continues the run of a call. An engine has a week: if its workflow was cancelled, it
-/// never continues the run, and does not report that.
+/// Whether a worker or an engine continues the run of a call. An engine loses its run after a week: if its workflow was
+/// cancelled, it never continues the run, and does not report that.
 async fn has_owner(runner: &ToolRunner, call: &PendingCall, now: Timestamp) -> Result<bool, StoreError> {
     let query = Query { scope: Some(Arc::clone(&call.run_id)), limit: 1, ..Query::new(DocumentKind::Run) };
     let stored = runner.shared.store.list(&query).await?.pop();
@@ -70,7 +70,7 @@ async fn expire(runner: &ToolRunner, call: &PendingCall) -> Result<(), StoreErro
     };
     match ended {
         Err(ResumeError::Store(error)) => Err(error),
-        // It was decided meanwhile.
+        // The call was decided meanwhile.
         Err(error) => {
             discard(error);
             Ok(())

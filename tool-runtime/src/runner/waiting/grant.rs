@@ -1,4 +1,4 @@
-//! Sticky decisions: a decision on a waiting call is remembered for similar calls.
+//! Grants: a decision on a waiting call that is remembered for similar calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::store::{
 };
 use crate::tool::ToolEffect;
 
-/// The maximum length of the conditions, in bytes: every call that the grant may cover reads them.
+/// The maximum length of the conditions, in bytes. They are evaluated for every call that the grant may cover.
 const MAX_CONDITIONS: usize = 64 << 10;
 
 /// The extent of a remembered decision: its runs, its arguments, its number of uses and its lifetime.
@@ -52,22 +52,22 @@ impl Grant {
         Self { scope, verdict: Verdict::Allow, matching: None, uses: None, expires_in: None }
     }
 
-    /// Creates a grant under which calls with the same arguments are refused without a question to a person.
+    /// Creates a grant under which calls with the same arguments are refused, and no person is asked.
     pub fn deny(scope: GrantScope) -> Self {
         Self { verdict: Verdict::Deny, ..Self::allow(scope) }
     }
 
-    /// Covers every call whose arguments meet all of these conditions: a JSON list of conditions in the form of a
-    /// policy's `[[tools.NAME.arguments]]`, without `then` and `otherwise`. Arguments that no condition names can have
-    /// any value.
+    /// Covers every call whose arguments meet all of these conditions. `conditions` is a JSON list of conditions in the
+    /// form of a policy's `[[tools.NAME.arguments]]`, without `then` and `otherwise`. An argument without a condition
+    /// can have any value.
     ///
     /// # Errors
-    /// The text is not a list of conditions, an empty one, or longer than 64 KiB.
+    /// The text is not a list of conditions, the list is empty, or the text is longer than 64 KiB.
     pub fn matching(mut self, conditions: &str) -> Result<Self, ResumeError> {
         if conditions.len() > MAX_CONDITIONS {
             return Err(ResumeError::GrantConditions("they are longer than 64 KiB".to_owned()));
         }
-        // The texts of the parser's errors quote values.
+        // The parser's error texts quote values, so they are replaced.
         let written: Vec<serde_json::Map<String, serde_json::Value>> =
             serde_json::from_str(conditions).map_err(|error| {
                 let what = if error.is_data() { "a JSON list of objects is expected" } else { "the JSON is invalid" };
@@ -112,8 +112,8 @@ impl Grant {
 }
 
 impl Grant {
-    /// Creates the grant of a decision on a waiting call, and its record. `effect` is that of the call's tool, if the
-    /// tool still exists.
+    /// Creates the grant and its record from a decision on a waiting call. `effect` is the effect of the call's tool,
+    /// or `None` if the tool no longer exists.
     pub(crate) fn grant(
         self,
         call: &PendingCall,
@@ -188,13 +188,13 @@ pub(in crate::runner) async fn remember(
     let (purpose, kind) = (Purpose::Resume(Suspension::Approval), DecisionKind::Remembered);
     let given = Given { purpose, kind, decider: Some(decider), question: Some(question) };
     let call = match checked_decision(run, id, &given).await? {
-        // One person cannot allow later calls that need several.
+        // One person alone may not allow later calls that need several approvals.
         Ok((waiting, decision))
             if remember.verdict == Verdict::Allow && counting::required_now(run, &waiting.call) > 1 =>
         {
             return Err(comparison::barred(run, &waiting, decision, DecisionError::SeveralDeciders).await);
         }
-        // Other policies determine who may decide on the call, and this run does not have them.
+        // Under another policy, other people may decide on the call, and this run does not have that policy.
         Ok((waiting, decision)) if waiting.call.policy_revision != run.policy().revision() => {
             return Err(comparison::barred(run, &waiting, decision, DecisionError::Policy).await);
         }

@@ -1,4 +1,4 @@
-//! The grants of a tenant: listed, revoked, and looked up for a call that requires an approval.
+//! Lists and revokes the grants of a tenant, and finds the grant for a call that requires an approval.
 
 use std::sync::Arc;
 
@@ -34,17 +34,17 @@ pub(in crate::runner) async fn revoke(
     shared.store.transact(keys, change).await
 }
 
-/// The remembered decision about a call.
+/// The grant that applies to a call.
 #[derive(Default)]
 pub(in crate::runner) struct Remembered {
-    /// The grant that decides on it.
+    /// The key and the decision of the grant that decides on the call.
     pub(in crate::runner) decided: Option<(Key, Decision)>,
     /// A grant that would permit the call if its decider still had the right to decide.
     pub(in crate::runner) void: Option<VoidGrant>,
 }
 
-/// Looks up the remembered decision about a call that requires an approval. If the store fails, the call waits for a
-/// person.
+/// Finds the grant for a call that requires an approval. If the store fails, the result is empty, and the call waits
+/// for a person.
 pub(in crate::runner) fn remembered<'a>(
     open: &'a OpenCall,
     hydrated: &Hydrated,
@@ -88,14 +88,14 @@ pub(in crate::runner) fn remembered<'a>(
             let decision = Decision { verdict: grant.verdict, rule: format!("grant:{}", grant.id).into() };
             (grant.key(), decision)
         };
-        // A denial wins, and stays until it is revoked: asking again could only loosen it.
+        // A denial overrides every allowance until it is revoked.
         if let Some(denial) = grants.iter().find(|grant| grant.verdict == Verdict::Deny) {
             return Remembered { decided: Some(decided(denial)), void: None };
         }
         let mut void = None;
         for grant in grants {
-            // The current policy may allow other deciders than the policy under which the grant was made.
-            // A grant has one decider.
+            // The policy may have changed since the grant was made, so its decider is checked again. A grant has one
+            // decider, so it never covers a call that needs several.
             let several = needs_several.then_some(DecisionError::SeveralDeciders);
             match run.bars(spec.name.as_str(), &grant.decider).or(several) {
                 None => return Remembered { decided: Some(decided(grant)), void: None },
@@ -106,7 +106,7 @@ pub(in crate::runner) fn remembered<'a>(
     }
 }
 
-/// Pages through the grants, of one scope or of all.
+/// Reads all grants of one scope, or of all scopes.
 async fn listed(store: &Contained<dyn Store>, scope: Option<Arc<str>>) -> Result<Vec<StoredGrant>, StoreError> {
     let mut search = Search::of(Query { scope, ..Query::new(DocumentKind::Grant) });
     let mut grants = Vec::new();

@@ -1,4 +1,4 @@
-//! Decisions that have no effect but are recorded, up to a limit: those on a call that does not wait, and refused ones.
+//! Records decisions that have no effect, up to a limit: refused decisions, and those on a call that does not wait.
 
 use crate::call::{CallId, Decider, Question};
 use crate::contain::discard;
@@ -11,15 +11,15 @@ use crate::store::{AuditRecord, DecisionKind, DecisionRecord, RecordFilter, Stor
 /// sender of decisions must not be able to fill the store.
 const MAX_REFUSALS_OF_DECIDER: usize = 16;
 
-/// The maximum number for all deciders of other tenants together. They must not prevent refusals by deciders of the
-/// call's tenant from being recorded.
+/// The maximum number for all deciders of other tenants together. Their refusals must not use up the limit for deciders
+/// of the call's tenant.
 const MAX_REFUSALS_OF_STRANGERS: usize = 256;
 
 /// A principal and a tenant.
 pub(crate) type Party<'a> = (Option<&'a str>, Option<&'a str>);
 
-/// Records a decision on a call of this run that does not wait. A call without a record leaves nothing. Returns whether
-/// the call has one.
+/// Records a decision on a call of this run that does not wait. Nothing is recorded for a call that has no record.
+/// Returns whether the call has a record.
 pub(in crate::runner) async fn note_late(
     run: &Run,
     (id, question): (&CallId, Option<&Question>),
@@ -31,7 +31,7 @@ pub(in crate::runner) async fn note_late(
     let (noted, is_recorded) = match late(shared, (run.identity(), id, question), ours, (kind, decider)).await {
         Ok(Late::Record(record)) => (LedgerClient(run).note(*record).await.map(drop), true),
         Ok(late) => (Ok(()), !matches!(late, Late::Unknown)),
-        // It may have one.
+        // If the records cannot be read, the call may have one.
         Err(error) => (Err(error), true),
     };
     if let Err(error) = noted {
@@ -40,8 +40,8 @@ pub(in crate::runner) async fn note_late(
     is_recorded
 }
 
-/// As [`note_late`], for a run that this process does not have. `party` is the run's principal and tenant, if they are
-/// known.
+/// As [`note_late`], for a run that this process does not have. `party` is the run's principal and tenant, if the
+/// caller knows them.
 pub(crate) async fn append(
     runner: &ToolRunner,
     run_id: &str,
@@ -49,7 +49,7 @@ pub(crate) async fn append(
     (id, question): (&CallId, Option<&Question>),
     (kind, decider): (DecisionKind, Option<&Decider>),
 ) -> Result<bool, StoreError> {
-    // Run ids can be equal in two tenants, so without a party the decider's tenant selects the call.
+    // Two tenants can have the same run id, so without `party` the decider's tenant selects the call.
     let tenant = decider.and_then(Decider::tenant_id);
     let theirs = |found: Party<'_>| party.map_or(found.1 == tenant, |party| party == found);
     let shared = &runner.shared;
@@ -60,8 +60,8 @@ pub(crate) async fn append(
     }
 }
 
-/// Records a refused decision on a call of this run, unless the maximum number is recorded. The caller logs each of
-/// them.
+/// Records a refused decision on a call of this run, unless the maximum number is already recorded. The caller logs
+/// every refusal.
 pub(in crate::runner) async fn note_refused(run: &Run, decision: DecisionRecord) -> Result<(), StoreError> {
     let call = RecordFilter::call(&*decision.run_id, decision.call_id.clone());
     let records = run.shared().store.records(&RecordFilter { decisions: Some(true), ..call }).await;
@@ -78,7 +78,7 @@ pub(in crate::runner) async fn note_refused(run: &Run, decision: DecisionRecord)
     LedgerClient(run).note(decision).await
 }
 
-/// Whether the maximum number of refused decisions is among these records of a call.
+/// Whether these records of a call contain the maximum number of refused decisions.
 fn has_enough<'r>(records: impl Iterator<Item = &'r AuditRecord>, decider: Option<&Decider>) -> bool {
     let refused = records.filter_map(AuditRecord::as_decision).filter(|decision| decision.refused.is_some());
     let (mut strangers, mut theirs, mut is_stranger) = (0, 0, false);
@@ -99,16 +99,17 @@ fn party_of(record: &AuditRecord) -> Party<'_> {
     (record.principal().map(|id| &**id), record.tenant().map(|id| &**id))
 }
 
-/// The record of a decision on a call that does not wait.
+/// The result of [`late`].
 enum Late {
     Record(Box<DecisionRecord>),
     /// The maximum number of refusals is recorded.
     Enough,
-    /// No record of the call has a party that is wanted, or no person decided.
+    /// The call has no record of an accepted party, or no person made the decision.
     Unknown,
 }
 
-/// Returns the record of a decision on a call that does not wait, of a party that `wanted` accepts.
+/// Returns the record to write for a decision on a call that does not wait. `wanted` selects the party of the call's
+/// records.
 async fn late(
     shared: &Shared,
     (run_id, id, question): (&str, &CallId, Option<&Question>),
@@ -125,7 +126,8 @@ async fn late(
     if has_enough(records.iter(), decider) {
         return Ok(Late::Enough);
     }
-    // A call with a posted decision still waits, and a running call has only the record of its decision.
+    // A call whose decision was posted still waits, and has an open record. A running call has only the record of its
+    // decision.
     let open = store.open_records(&of_call).await?.into_iter().map(AuditRecord::from).filter(of_party);
     let known = records.into_iter().chain(open).last();
     let record = known.and_then(|known| DecisionRecord::late(known, kind, decider, shared.clock.now()));

@@ -1,5 +1,5 @@
-//! The names of values in a call, looked up when the call begins to wait. A look-up never refuses a call, and delays it
-//! only briefly.
+//! Looks up the names of argument values when a call begins to wait. A look-up never causes a refusal, and delays the
+//! call only briefly.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ const MAX_LOOKUPS: usize = 8;
 /// The time limit for all look-ups of one call together.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// Returns the problems of the bindings: a tool or an argument that does not exist, or a sensitive argument.
+/// Returns the problems of the registered look-ups: a tool or an argument that does not exist, or a sensitive argument.
 pub(in crate::runner) fn problems<L>(lookups: &Lookups<L>, catalog: &ToolCatalog) -> Vec<String> {
     let problem = |(tool, argument): &(Arc<str>, Arc<str>)| {
         let bound = format!("names of `{}` are bound to `{}`", argument.escape_debug(), tool.escape_debug());
@@ -47,14 +47,15 @@ pub(in crate::runner) fn problems<L>(lookups: &Lookups<L>, catalog: &ToolCatalog
     lookups.keys().filter_map(problem).collect()
 }
 
-/// A value whose name is wanted.
+/// A value of an argument whose name is looked up.
 pub(in crate::runner) struct Unnamed {
     argument: Arc<str>,
     pointer: String,
     value: String,
 }
 
-/// Returns the values of a call that have a look-up. `arguments` are the effective ones, as JSON text.
+/// Returns the values of a call for which a look-up is registered. `arguments` is the effective arguments, as JSON
+/// text.
 pub(in crate::runner) fn unnamed(run: &Run, spec: &ToolSpec, arguments: &str) -> Vec<Unnamed> {
     let mine = run.shared().names.keys().filter(|(tool, _)| **tool == *spec.name.as_str()).map(|(_, name)| name);
     let mut mine = mine.peekable();
@@ -86,8 +87,8 @@ pub(in crate::runner) fn unnamed(run: &Run, spec: &ToolSpec, arguments: &str) ->
     found
 }
 
-/// Looks the names up concurrently, for the run's principal and tenant. A failure is reported, and shown as not
-/// available.
+/// Looks up the names concurrently, for the run's principal and tenant. A failed look-up is reported to operators, and
+/// the name is shown as not available.
 pub(in crate::runner) async fn look_up(run: &Run, call: &CallId, tool: &str, unnamed: Vec<Unnamed>) -> Names {
     type LookedUpName = (String, Result<Option<String>, ()>);
     type Named<'a> = Pin<Box<dyn Future<Output = LookedUpName> + Send + 'a>>;
@@ -123,7 +124,7 @@ pub(in crate::runner) async fn look_up(run: &Run, call: &CallId, tool: &str, unn
     names
 }
 
-/// Runs one look-up. `Err` is the reason of its failure, for operators.
+/// Runs one look-up. `Ok(None)` if there is no name. `Err` is the reason of a failure, for operators.
 async fn ask(run: &Run, tool: &str, one: &Unnamed) -> Result<Option<String>, String> {
     let (shared, options) = (run.shared(), run.options());
     let Some(lookup) = shared.names.get(&(Arc::from(tool), Arc::clone(&one.argument))) else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! The contents of the notices about a call, from the policies of its run. The store writes the notices.
+//! Returns the contents of the notices about a call, which the policies of its run select. The store writes the
+//! notices.
 
 use std::sync::Arc;
 
@@ -11,12 +12,12 @@ use crate::runner::Run;
 use crate::store::{Key, PendingCall};
 use crate::tool::Digested as _;
 
-/// The events of a call that waits. Its client may leave its outcome unknown.
+/// The events of a waiting call. The outcome of a client's call can become unknown.
 const OF_WAITING: [NoticeEvent; 4] =
     [NoticeEvent::Waiting, NoticeEvent::Decided, NoticeEvent::Expired, NoticeEvent::Unknown];
 
-/// Returns the contents for a call that is about to wait. `None` for a call of a graph: a decision on it is one on the
-/// call of the graph, which waits with it.
+/// Returns the contents of the notices about a call that is about to wait. `None` for a call of a graph: a person
+/// decides on it through the call of the graph, which waits with it.
 pub(in crate::runner) async fn of_waiting(run: &Run, call: &PendingCall) -> Option<Arc<NoticeTerms>> {
     if let Caller::Graph { .. } = call.caller {
         return None;
@@ -24,7 +25,8 @@ pub(in crate::runner) async fn of_waiting(run: &Run, call: &PendingCall) -> Opti
     let mut terms = run.policy().notices(call.decided_tool(), &OF_WAITING)?;
     if let Some(graph) = &call.graph {
         terms.of_graph = run.policy().notices(call.tool.as_str(), &OF_WAITING).unwrap_or_default().arguments;
-        // The graph's copy of the sentence has the statements about the world, too.
+        // The sentence in the graph's document includes the precondition, so the author's sentence comes from the inner
+        // call.
         let options = run.options();
         let (tenant, principal) = (options.tenant.as_deref(), options.principal.as_deref());
         let key = Key::waiting(Arc::clone(&graph.run_id), tenant, principal, &graph.call_id);
@@ -34,14 +36,14 @@ pub(in crate::runner) async fn of_waiting(run: &Run, call: &PendingCall) -> Opti
     Some(Arc::new(terms))
 }
 
-/// Returns the contents for a call that is about to begin, whose outcome may be unknown.
+/// Returns the contents of a notice about the unknown outcome of a call that is about to begin.
 pub(in crate::runner) fn of_begun(run: &Run, frozen: &Frozen) -> Option<Arc<NoticeTerms>> {
     let spec = &frozen.entry.spec;
     let terms = run.policy().notices(spec.name.as_str(), &[NoticeEvent::Unknown])?;
     Some(Arc::new(NoticeTerms { sentence: summary(spec, frozen.effective(), &[]), ..terms }))
 }
 
-/// Returns the contents for a call that ended with this record and that the ledger does not know.
+/// Returns the contents of a notice about a call that ended with this record and has no entry in the ledger.
 pub(in crate::runner) fn of_ended(run: &Run, record: &ToolInvocationRecord) -> Option<Arc<NoticeTerms>> {
     match record.outcome {
         Outcome::OutcomeUnknown => run.policy().notices(&record.name, &[NoticeEvent::Unknown]).map(Arc::new),

@@ -1,4 +1,5 @@
-//! [`LaterOutcome`]: the present state of an unknown outcome, for a server that keeps the end of a call for its client.
+//! [`LaterOutcome`]: the current state of a call that ended as `outcome_unknown`, for a server that keeps the result
+//! for its client.
 
 use crate::call::{CallId, Delivered, ToolExecResult, ToolInvocationRecord};
 use crate::runner::Run;
@@ -6,29 +7,29 @@ use crate::runner::gate::deliver::adopt;
 use crate::runner::waiting::settle;
 use crate::store::{DecisionKind, DecisionRecord, Document, Key, RecordFilter, StoreError, StoredUnknown};
 
-/// The present state of a call that ended as `outcome_unknown`.
+/// The current state of a call that ended as `outcome_unknown`.
 pub(crate) enum LaterOutcome {
-    /// It was settled, with this result.
+    /// The outcome was settled, with this result.
     Settled(ToolExecResult),
-    /// It can be settled.
+    /// The outcome is unknown and can be settled.
     Unsettled(Box<UnsettledCall>),
-    /// It is unknown, and no person can settle it.
+    /// The outcome is unknown, and no person can settle it.
     Final,
-    /// It is unknown, and cannot be settled before a document of the store is repaired.
+    /// The outcome is unknown, and a document of the store has to be repaired before it can be settled.
     Unreadable,
 }
 
 /// A call of unknown outcome that can be settled.
 pub(crate) struct UnsettledCall {
-    /// The document of its effect, for the next look.
+    /// The key of the document of the call's effect, for the next look-up.
     pub(crate) place: Key,
     pub(crate) unknown: StoredUnknown,
     /// Whether its tool can reconcile it.
     pub(crate) is_reconcilable: bool,
 }
 
-/// Reads the state of a call of this run that ended as `outcome_unknown`. `place` is the document of its effect, if an
-/// earlier look found it; without it, all unsettled outcomes of the store are read.
+/// Reads the state of a call of this run that ended as `outcome_unknown`. `place` is the key of the document of its
+/// effect, if an earlier look-up found it. Without it, all unsettled outcomes of the store are read.
 pub(crate) async fn outcome_of(run: &Run, call_id: &CallId, place: Option<&Key>) -> Result<LaterOutcome, StoreError> {
     let unread = |error| run.store_unread(error);
     let theirs = |record: &ToolInvocationRecord| run.owns(record.principal.as_deref(), record.tenant.as_deref());
@@ -53,8 +54,8 @@ pub(crate) async fn outcome_of(run: &Run, call_id: &CallId, place: Option<&Key>)
         Err(error) => return Err(unread(error)),
         Ok(None) => true,
     };
-    // One transaction removes the call from the document and writes the record of the settlement. So the records are
-    // read last.
+    // A settlement removes the call from the document and writes its record in one transaction. The records are read
+    // after the document, so that the call is found in one of them.
     let of_call = RecordFilter { decisions: Some(true), ..RecordFilter::call(run.id(), call_id.clone()) };
     let records = run.shared().store.records(&of_call).await.map_err(unread)?;
     let settles = |decision: &&DecisionRecord| {
@@ -70,7 +71,7 @@ pub(crate) async fn outcome_of(run: &Run, call_id: &CallId, place: Option<&Key>)
     })
 }
 
-/// Returns a call from the document of its effect.
+/// Finds a call in the document of its effect.
 fn listed(document: Option<Document>, run: &Run, call_id: &CallId) -> Option<StoredUnknown> {
     let Document::Effect(effect) = document? else { return None };
     effect.unknown.into_iter().find(|unknown| {
@@ -81,8 +82,8 @@ fn listed(document: Option<Document>, run: &Run, call_id: &CallId) -> Option<Sto
     })
 }
 
-/// Returns the result of a settled call from the record of its settlement, as the settlement itself returned it,
-/// without files.
+/// Returns the result of a settled call, from the record of its settlement. It equals the result that the settlement
+/// returned, but has no files.
 fn settled(run: &Run, settlement: &DecisionRecord) -> ToolExecResult {
     let call_id = settlement.call_id.clone();
     let Some(shown) = settlement.result.clone() else { return settle::without_effect(call_id) };

@@ -1,4 +1,4 @@
-//! Decisions from outside a run: permission queries, and the checks before a decision is posted to another process.
+//! Decisions from outside a run: whether a person may decide, and the checks before a decision is posted to a run.
 
 use crate::call::{Caller, Decider, DecisionError, Question, Suspension};
 use crate::contain::discard;
@@ -13,7 +13,7 @@ use crate::runner::waiting::suspend::{Given, checked_decision};
 use crate::runner::{ApprovalDecision, ResumeError, Run, RunOptions, ToolRunner};
 use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 
-/// A decision and its decider; without a decision, the expiry of the call.
+/// A decision and its decider. Without a decision, the expiry of the call.
 pub(crate) type By<'a> = (Option<&'a ApprovalDecision>, Option<&'a Decider>);
 
 /// See [`Run::may_decide`].
@@ -33,8 +33,8 @@ pub(in crate::runner) async fn may_decide(
     mismatch.map_or(Ok(()), |mismatch| Err(ResumeError::barred(id, mismatch)))
 }
 
-/// Checks a decision for another process, with the checks of that process. A refusal is recorded. `with_message` states
-/// that a message of the user comes with it, which abandons the calls that wait afterwards.
+/// Checks a decision before it is posted, as the process that carries it out will. A refusal is recorded.
+/// `with_message`: a message of the user comes with the decision, and abandons the calls that still wait after it.
 pub(crate) async fn admits(run: &Run, question: &Question, by: By<'_>, with_message: bool) -> Result<(), ResumeError> {
     match checked_decision(run, question.call_id(), &given(question, by)).await? {
         Ok((waiting, decision)) if with_message && leaves_waiting(run, &waiting.call, by) => {
@@ -48,7 +48,7 @@ pub(crate) async fn admits(run: &Run, question: &Question, by: By<'_>, with_mess
     }
 }
 
-/// Returns the error of a decision that does not fit its call, for the run that would carry it out. Nothing is
+/// Checks a decision in the run that would carry it out. Returns the error if it does not fit its call. Nothing is
 /// recorded.
 pub(crate) fn fits(run: &Run, call: &PendingCall, by: By<'_>) -> Result<(), ResumeError> {
     let now = run.shared().clock.now();
@@ -59,7 +59,7 @@ pub(crate) fn fits(run: &Run, call: &PendingCall, by: By<'_>) -> Result<(), Resu
     }
 }
 
-/// See [`approval::invalid`]. An expiry always fits.
+/// See [`approval::invalid`]. An expiry always fits the call.
 fn invalid(
     run: &Run,
     call: &PendingCall,
@@ -75,8 +75,8 @@ fn given<'a>(question: &'a Question, (decision, decider): By<'a>) -> Given<'a> {
     Given { purpose, kind: ApprovalDecision::kind_of(decision), decider, question: Some(question) }
 }
 
-/// Records the refusal of a person's decision that its call waits for: with the reason of the decision itself, or else
-/// as refused together with another one.
+/// Records that a person's decision was refused although its call waits. The reason is that of the decision itself, or,
+/// if it is valid, that another decision with it was refused.
 pub(crate) async fn note_refused(run: &Run, question: &Question, by: By<'_>, with_message: bool) {
     if let Err(error) = refuse_each(run, question, by, with_message).await {
         discard(error);
@@ -98,8 +98,8 @@ async fn refuse_each(run: &Run, question: &Question, by: By<'_>, with_message: b
     Ok(())
 }
 
-/// Whether a call waits for other deciders after this decision. A message of the user must not come with it: the call
-/// would be abandoned although it has approvals.
+/// Whether a call still waits for other deciders after this decision. Such a decision is refused together with a
+/// message of the user, because the message would abandon the call with its approvals.
 pub(crate) fn leaves_waiting(run: &Run, call: &PendingCall, (decision, decider): By<'_>) -> bool {
     if call.is_expired(run.shared().clock.now()) {
         return false;
@@ -109,15 +109,15 @@ pub(crate) fn leaves_waiting(run: &Run, call: &PendingCall, (decision, decider):
             let call = PendingCall { required: counting::required_now(run, call), ..call.clone() };
             decider.is_some_and(|decider| !call.is_last_approval(decider))
         }
-        // Other arguments can meet a rule that requires more approvals.
+        // Edited arguments can meet a rule that requires more approvals.
         DecisionKind::Edited => call.required.max(run.most_required(call.decided_tool())) > 1,
         _ => false,
     }
 }
 
-/// Returns the run of a waiting call, with permissions no wider than the call's run had. This runner's policy and those
-/// of the run's stored document apply to it. The options supply connections and a sink. `None` if there are too many
-/// policies, and for a call of a graph, which is decided with the graph's own call.
+/// Returns a run for a waiting call, whose rights are no wider than those of the call's run. This runner's policy and
+/// the policies of the run's stored document apply. The options provide connections and a sink. `None` if there are too
+/// many policies, and for a call of a graph, on which a person decides through the graph's own call.
 pub(crate) fn run_of(
     runner: &ToolRunner,
     call: &PendingCall,

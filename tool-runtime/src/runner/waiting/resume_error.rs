@@ -1,4 +1,4 @@
-//! [`ResumeError`]: the reason why a waiting call, or the run that it belongs to, cannot be continued.
+//! [`ResumeError`]: the reason why a waiting call, or its run, cannot be continued.
 
 use std::error::Error;
 use std::fmt;
@@ -38,24 +38,24 @@ use crate::store::StoreError;
 #[non_exhaustive]
 pub enum ResumeError {
     /// No call with this id waits for this answer or decision. It never waited, was finished already, waits for a
-    /// person instead of a client or the reverse, belongs to another principal or tenant, was named twice, or the
-    /// decider belongs to another tenant.
+    /// person instead of a client or the reverse, belongs to another principal or tenant, or was named twice. The error
+    /// is the same for a decider of another tenant.
     NotWaiting(CallId),
-    /// The decider may not decide on this call, or a posted decision answers another question than the call asks now.
-    /// The attempt is recorded.
+    /// The decider may not decide on this call, or a posted decision answers another question than the current one. The
+    /// attempt is recorded.
     NotAllowed(DecisionError),
     /// The snapshot, or a call that waits in it, belongs to another principal or tenant than the options name.
     OtherPrincipal,
     /// The snapshot's calls come from another caller than the options name.
     OtherCaller,
-    /// The run ran under more than 16 policies other than the runner's, or with more than 16 sets of roles and
-    /// attributes. Start a new run.
+    /// The run was continued under more than 16 policies other than the runner's, or with more than 16 sets of roles
+    /// and attributes. Start a new run.
     TooManyPolicies,
     /// The tool has external effects, so its grants need both a number of uses and an expiry.
     GrantUnbounded,
-    /// The scope of a grant names another run or conversation than the call's, or a principal that the run does not
-    /// have; a denial has a number of uses, or an allowance has zero; its lifetime is zero; the call's arguments were
-    /// repaired; or the call is that of a graph, which waits with another.
+    /// The grant does not fit the call. Its scope names another run or conversation, or a principal that the run does
+    /// not have; a denial has a number of uses, or an allowance has zero; the lifetime is zero; the call's arguments
+    /// were repaired; or the call is that of a graph that waits with an inner call.
     GrantScope,
     /// The text is not a list of conditions of a grant.
     GrantConditions(String),
@@ -83,17 +83,18 @@ pub enum ResumeError {
     UnknownRun,
     /// Another process, such as a worker, has the run.
     Held,
-    /// Records of the run are missing since the store was restored from a backup, see
+    /// Records of the run have been missing since the store was restored from a backup. See
     /// [`release_run`](trait@crate::store::Store#method.release_run).
     HeldBack,
-    /// An engine for durable execution drives the run: pass the decision to it.
+    /// An engine for durable execution runs the conversation: pass the decision to it.
     Engine,
     /// The store failed.
     Store(StoreError),
 }
 
 impl ResumeError {
-    /// Returns the error for a decider who may not decide. For a decider of another tenant, the call does not exist.
+    /// Returns the error for a decider who may not decide. For a decider of another tenant, it is that of a call that
+    /// does not exist.
     pub(crate) fn barred(call: &CallId, mismatch: DecisionError) -> Self {
         match mismatch {
             DecisionError::DeciderTenant => Self::NotWaiting(call.clone()),
@@ -101,7 +102,7 @@ impl ResumeError {
         }
     }
 
-    /// Returns the error for the result of a decision that does not fit its call.
+    /// Returns the error for a decision that does not fit its call, from its result.
     pub(crate) fn invalid(result: &ToolExecResult) -> Self {
         let error = result.error().cloned().unwrap_or_else(|| SafeError::mismatched(DecisionError::Question));
         match error.mismatch {
@@ -113,7 +114,7 @@ impl ResumeError {
     /// Returns the stable code: `not_pending`, `not_allowed`, `other_principal`, `other_caller`, `too_many_policies`,
     /// `grant_unbounded`, `grant_scope`, `grant_conditions`, `grant_unmet`, `token_forged`, `token_key_unknown`,
     /// `token_version`, `token_expired`, `other_tenant`, `approval_mismatch`, `no_randomness`, `not_found`, `run_held`,
-    /// `run_held_back`, `run_of_engine`, that of the mismatch, or the store's own.
+    /// `run_held_back`, `run_of_engine`, the code of the mismatch, or the code of the store's error.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Settling: a person, or the tool that a person asks, states whether a call of unknown outcome took effect.
+//! Settles a call of unknown outcome: a person states whether the call took effect, or asks its tool to find out.
 
 use std::sync::Arc;
 
@@ -79,14 +79,14 @@ pub(in crate::runner) async fn settle(
     let change = move |transaction: &mut Transaction| ledger::settle(transaction, &key, &call, &settlement);
     let is_settled = run.shared().store.transact(keys.to_vec(), change).await;
     if !is_settled.map_err(|error| run.store_failed(error))? {
-        // Another decider was faster.
+        // Another decider has settled the call meanwhile.
         late::note_late(run, (call_id, None), kind, Some(decider)).await;
         return Err(ResumeError::NotWaiting(call_id.clone()));
     }
     Ok(result(run, call_id, &record.name, projected))
 }
 
-/// Returns the error for a decider who may not settle a call, and records the attempt. `None` if they may.
+/// Records the attempt of a decider who may not settle a call, and returns the error. `None` if they may.
 async fn barred(
     run: &Run,
     record: &ToolInvocationRecord,
@@ -100,9 +100,9 @@ async fn barred(
     Some(ResumeError::barred(call_id, mismatch))
 }
 
-/// Refuses a settlement that names a call of unknown outcome of another tenant than the decider's: it is recorded with
-/// the call, and reported to operators. To the decider the call does not exist, so an error is only reported. Every
-/// interface for settlements calls this function if the party that it names has no such call.
+/// Refuses a settlement by a decider of another tenant than the call's. If such a call exists, the refusal is recorded
+/// with it and reported to operators. For the decider the call does not exist, so an error of the store is only
+/// reported. Every interface for settlements calls this function if the decider's party has no such call.
 pub(crate) async fn refuse_stranger(
     runner: &ToolRunner,
     run_id: &str,
@@ -121,7 +121,7 @@ pub(crate) async fn refuse_stranger(
     }
 }
 
-/// Returns the kind of the decision that states this outcome.
+/// Returns the kind of a decision with this outcome.
 pub(crate) const fn kind(outcome: &Reconciled<String>) -> DecisionKind {
     match outcome {
         Reconciled::TookEffect(_) => DecisionKind::Happened,
@@ -140,13 +140,13 @@ fn result(run: &Run, call_id: &CallId, tool: &str, projected: Option<Projected>)
     ToolExecResult::delivered(call_id.clone(), true, delivered)
 }
 
-/// Returns the result of a call that is settled as without an effect.
+/// Returns the result of a call that is settled as having had no effect.
 pub(in crate::runner) fn without_effect(call_id: CallId) -> ToolExecResult {
     let message = "This call had no effect. It may be made again, as a new call.";
     ToolExecResult::unfinished(call_id, Outcome::Cancelled, true, message)
 }
 
-/// Writes the record of a decision that does not settle the call, or not yet.
+/// Records a decision that does not settle the call, or does not settle it yet.
 async fn note(
     run: &Run,
     record: &ToolInvocationRecord,
@@ -170,7 +170,7 @@ async fn note(
     }
 }
 
-/// Finds a call of unknown outcome, with the key of its effect.
+/// Finds a call of unknown outcome. Returns it with the key of its effect.
 pub(in crate::runner) async fn find(
     shared: &Shared,
     run_id: &str,
@@ -189,13 +189,13 @@ pub(in crate::runner) async fn find(
             }
         }
     }
-    // It can be the call of a document that cannot be read.
+    // The call may be in a document that cannot be read; then this is an error.
     search.end()?;
     Ok(None)
 }
 
-/// Returns the run of a call of unknown outcome, with the policies of its stored document. `None` if there are too many
-/// policies.
+/// Returns the run of a call of unknown outcome. The policies of the run's stored document apply. `None` if there are
+/// too many policies.
 pub(crate) fn run_of(
     runner: &ToolRunner,
     unknown: &StoredUnknown,

@@ -1,4 +1,4 @@
-//! Suspensions: a call is frozen into the store, and reopened once, by the run that it belongs to.
+//! Suspensions: a call is frozen into the store, and its run reopens it once.
 
 use std::sync::Arc;
 
@@ -29,12 +29,12 @@ use crate::store::{
 };
 use crate::tool::Digested;
 
-/// The reason and the payload of a suspension.
+/// The reason for a suspension, and its payload.
 #[derive(Default)]
 pub(in crate::runner) struct Waits {
-    /// The payload that a client is to execute.
+    /// The payload for the client that executes the call.
     pub(in crate::runner) prepared: Option<JsonText>,
-    /// The call that a graph waits for.
+    /// The call for which a graph waits.
     pub(in crate::runner) graph: Option<Box<PendingGraph>>,
     /// Earlier calls of the same effect whose outcome is unknown.
     pub(in crate::runner) unknown: Vec<UnknownCall>,
@@ -85,7 +85,7 @@ pub(in crate::runner) async fn suspend(
     let Explained { names, summary, changes } = explain(run, &open.draft.id, &frozen, is_named).await;
     let digests = run.digests().await;
     let now = shared.clock.now();
-    // The call of a graph keeps the approvals that the call of the graph has.
+    // The call of a graph and the call for which it waits have the same approvals.
     let approvals = graph.as_ref().map(|graph| graph.approvals.clone()).unwrap_or_default();
     let mut pending = PendingCall {
         record_digest: Some(digests.of(frozen.argument_digest())),
@@ -104,7 +104,7 @@ pub(in crate::runner) async fn suspend(
     open.draft.set_explanation(&pending);
     let notices = notices::of_waiting(open.run(), &pending).await;
     let mut suspended = Suspended { question: Box::new(pending.question()), suspension, prepared };
-    // `None`: the record is already written, so the call must not be suspended.
+    // If `None`, the record is already written, so the call must not be suspended.
     let Some(record) = open.suspended_record(&suspended) else { return Err(Stop::new(Outcome::Cancelled)) };
     let settled = open.held.take().map(|held| held.settled(0));
     // If the store's answer is lost, the record of the call withdraws the suspension.
@@ -118,7 +118,7 @@ pub(in crate::runner) async fn suspend(
                 labels::share_with(open.run(), &suspending.call).await;
             }
             (open.suspending, open.attempt) = (None, None);
-            // A call that another process suspended before has its own question.
+            // If another process suspended the call first, its question is returned.
             if matches!(kept, SuspendOutcome::Before)
                 && let Ok(Some(before)) = open.run().pending(&open.draft.id).await
             {
@@ -137,7 +137,7 @@ pub(in crate::runner) async fn suspend(
         }
         (Ok(SuspendOutcome::Begun(None)), _) => {
             open.suspending = None;
-            // A call of a dead process is taken over.
+            // If the process of the call is dead, this process takes the call over.
             let known = match &begun {
                 Some(key) => recover::go_on_begun(open.run(), &open.draft.id, key).await.unwrap_or_default().flatten(),
                 None => None,
@@ -166,7 +166,7 @@ pub(in crate::runner) async fn suspend(
     }
 }
 
-/// Closes the calls of a graph that cannot wait, so that no person is asked about them.
+/// Closes the inner calls of a graph that cannot wait, so that no person is asked about them.
 async fn leave_graph(open: &OpenCall) {
     let graph = open.suspending.as_ref().and_then(|suspending| suspending.call.graph.clone());
     Box::pin(orphans::leave(open.run(), &open.draft.id, graph)).await;
@@ -179,8 +179,8 @@ struct Explained {
     changes: Vec<ArgumentChange>,
 }
 
-/// Explains a call with these arguments: the names of values, the sentence of its author, and the differences from the
-/// text of the model.
+/// Returns the explanation of a call with these arguments: names of values, the author's sentence, and the differences
+/// from the model's text.
 async fn explain(run: &Run, id: &CallId, frozen: &Frozen, is_named: bool) -> Explained {
     let (spec, effective) = (&frozen.entry.spec, frozen.effective());
     let mut changed = frozen.treatment.changes.clone();
@@ -190,8 +190,8 @@ async fn explain(run: &Run, id: &CallId, frozen: &Frozen, is_named: bool) -> Exp
     Explained { summary: summary(spec, effective, &names.shown), names, changes: changed }
 }
 
-/// Returns the waiting call with the arguments of a decider in place of its own, and with the statements about them. It
-/// asks another question, and has no approvals.
+/// Returns the waiting call with the arguments of a decider in place of its own, and with the statements about them.
+/// The call has a new question, and no approvals.
 pub(in crate::runner) async fn replaced(
     run: &Run,
     call: &PendingCall,
@@ -213,7 +213,7 @@ pub(in crate::runner) async fn replaced(
         changes: changed,
         required,
         replaced: Some(Box::new(ReplacedArguments { arguments: of_model, times })),
-        // Both may have the same effect key, so it still names the calls of unknown outcome.
+        // Both arguments may have one effect key, so the question still names the calls of unknown outcome.
         ..call.clone()
     };
     // Keep the count. Otherwise an edit would reset it, and a precondition that always changes could cause questions
@@ -223,7 +223,8 @@ pub(in crate::runner) async fn replaced(
     replaced
 }
 
-/// Writes a call that is about to wait, together with the entry of the server that keeps it for its client.
+/// Writes a call that is about to wait, in one transaction with the document by which a server finds the call for its
+/// client.
 async fn keep(
     open: &OpenCall,
     waiting: Waiting,
@@ -254,11 +255,12 @@ async fn keep(
     kept
 }
 
-/// A suspended call after the comparison, with the parsed decision or answer.
+/// A suspended call that was compared with the run, and the parsed decision or answer.
 pub(in crate::runner) enum Reopened<P> {
-    /// The call waits until it begins to run or ends; the guard ensures its end.
+    /// The call still waits until it begins or ends. `OpenCall` ensures that it ends.
     Open(Box<OpenCall>, P),
-    /// The call does not match this run, or the decision or answer does not match the call. It still waits.
+    /// The result of a refusal: the call does not match this run, or the decision or answer does not match the call.
+    /// The call still waits.
     Mismatch(ToolExecResult),
 }
 
@@ -266,20 +268,22 @@ pub(in crate::runner) enum Reopened<P> {
 pub(in crate::runner) struct Given<'a> {
     pub(in crate::runner) purpose: Purpose,
     pub(in crate::runner) kind: DecisionKind,
-    /// `None` if no person decides.
+    /// The person who decides. `None` if no person does.
     pub(in crate::runner) decider: Option<&'a Decider>,
-    /// The question that it answers. `None` for a client's result: a call waits for its client only once.
+    /// The question that the decision answers. `None` for a client's result, because a call waits for its client only
+    /// once.
     pub(in crate::runner) question: Option<&'a Question>,
 }
 
-/// Reads a suspended call of the run, of any suspension and principal.
+/// Reads a suspended call of the run. Its suspension and its principal are not checked.
 pub(in crate::runner) async fn read(run: &Run, id: &CallId) -> Result<Option<Waiting>, ResumeError> {
     run.shared().store.waiting(run.waiting_key(id)).await.map_err(|error| run.store_failed(error))
 }
 
-/// Finds a suspended call, and refuses a decider who may not decide on it and a decision on another question. Every way
-/// of deciding uses this function. Returns the call with the record of the decision, or the result of the refusal. A
-/// decision on a call that does not wait is recorded too.
+/// Finds a suspended call and checks the decider and the question. Every way of deciding uses this function.
+/// `Ok(Ok(_))` is the waiting call with the record of the decision. `Ok(Err(result))` is the result of a decision on
+/// another question. `Err` is an error of the store, or the refusal of a decider or of a decision on a call that does
+/// not wait. Refusals are recorded.
 pub(in crate::runner) async fn checked_decision(
     run: &Run,
     id: &CallId,
@@ -308,7 +312,7 @@ pub(in crate::runner) async fn asked_of(
     };
     let is_other = given.question.is_some_and(|question| *question != waiting.call.question());
     let barred = given.decider.and_then(|decider| comparison::bars(run, &waiting.call, decider));
-    // A decider who answered another question did not attempt to answer the current one.
+    // A decider who answered another question did not try to answer the current one.
     if let Some(mismatch) = barred.filter(|mismatch| !is_other || *mismatch == DecisionError::DeciderTenant) {
         return Err(comparison::barred(run, &waiting, decision, mismatch).await);
     }
@@ -325,10 +329,10 @@ pub(in crate::runner) async fn asked_of(
     Ok(Ok((waiting, decision)))
 }
 
-/// Finds a suspended call, compares it with the run that wants it, and reads the decision or answer for it.
+/// Finds a suspended call, compares it with the run that finishes it, and reads the decision or answer.
 ///
-/// The call stays in the store until the transaction that begins or ends it. After a decision or answer that does not
-/// match, it waits for the next one.
+/// The call stays in the store until the transaction that begins or ends it. If the decision or answer does not match,
+/// the call waits for another one.
 pub(in crate::runner) async fn reopen<P>(
     run: &Run,
     id: &CallId,

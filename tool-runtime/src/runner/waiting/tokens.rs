@@ -1,4 +1,4 @@
-//! Sealed tokens: a waiting call as a string that a client carries, for services without a store.
+//! Sealed tokens: a waiting call as an encrypted string that a client keeps, for services without a store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::runner::run::snapshot::snapshot;
 use crate::runner::waiting::comparison;
 use crate::runner::{ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
 
-/// The prefix of every token. It names the purpose and the version, and is authenticated with the rest.
+/// The prefix of every token: the purpose and the version. It is authenticated with the rest.
 const PREFIX: &str = "tool-runtime-approval-1";
 /// The longest token that is read, in bytes.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 const NONCE_BYTES: usize = 24;
 
-/// The keys of sealed tokens: the first one seals, and all of them open, so that a key can be rotated.
+/// The keys of sealed tokens. The first one encrypts new tokens, and every key decrypts, so that keys can be rotated.
 ///
 /// ```
 /// use tool_runtime::runner::SealingKeys;
@@ -36,12 +36,12 @@ const NONCE_BYTES: usize = 24;
 pub struct SealingKeys(Arc<Vec<(Box<str>, Key)>>);
 
 impl SealingKeys {
-    /// Creates a ring of one key. The key's id is in the token, readable by everyone.
+    /// Creates a key ring with one key. The key's id is in the token, where everyone can read it.
     pub fn new(id: &str, key: [u8; 32]) -> Self {
         Self(Arc::new(vec![(named(id), key.into())]))
     }
 
-    /// Adds a key that opens tokens sealed with it earlier. Remove it once they have expired.
+    /// Adds a key that decrypts earlier tokens. Remove the key once they have expired.
     pub fn also_opens(mut self, id: &str, key: [u8; 32]) -> Self {
         Arc::make_mut(&mut self.0).push((named(id), key.into()));
         self
@@ -56,7 +56,7 @@ impl SealingKeys {
     }
 }
 
-/// Returns the id as it appears in a token: a dot would end it.
+/// Returns the id as it appears in a token. Dots are replaced, because a dot ends the id.
 fn named(id: &str) -> Box<str> {
     id.replace('.', "_").into()
 }
@@ -83,7 +83,7 @@ pub(in crate::runner) async fn seal(run: &Run, call_id: &str, keys: &SealingKeys
     let Some((id, key)) = keys.sealing().filter(|_| !snapshot.waiting.is_empty()) else {
         return Err(ResumeError::NotWaiting(call));
     };
-    // A document that cannot be serialized is an error of the library; no process could open its token.
+    // A document that cannot be serialized is an error of the library. No process could open its token.
     let text = serde_json::to_vec(&Sealed { call, run: snapshot }).map_err(|_| ResumeError::TokenVersion)?;
     let nonce = XNonce::try_generate().map_err(|_| ResumeError::NoRandomness)?;
     let head = format!("{PREFIX}.{id}.");
@@ -124,7 +124,7 @@ pub(in crate::runner) async fn open(
     put_back(&run, waiting).await?;
     match run.pending(&call).await {
         Ok(Some(waiting)) if waiting.is_same(&pending) => Ok((run, pending.question())),
-        // The bearer of the token may have been shown its question, and never the new one.
+        // The bearer of the token may have been shown the token's question, but not the new one.
         Ok(Some(waiting)) if waiting.repeats(&pending) => Err(ResumeError::Mismatch(DecisionError::Question)),
         Ok(_) => Err(ResumeError::NotWaiting(call)),
         Err(error) => Err(error.into()),

@@ -1,7 +1,8 @@
-//! Preconditions: a tool states the values on which a waiting call depends when the call is suspended, and again before
-//! it begins.
+//! Preconditions: a tool states the values on which a waiting call depends, once when the call is suspended and again
+//! before it begins.
 //!
-//! Looked-up names are compared in the same way. A difference suspends the call again, and the decision does not count.
+//! Looked-up names are compared in the same way. If there is a difference, the decision does not count, and the call
+//! waits with a new question.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,19 +31,20 @@ use crate::runner::waiting::names;
 use crate::store::{PendingCall, Waiting};
 use crate::tool::{Digested, ToolEffect, ToolSpec};
 
-/// How many approvals of one call may fail to count. The next one that fails ends the call, so that a precondition that
-/// always changes does not cause questions forever.
+/// The maximum number of approvals of one call that do not count. The next one that does not count ends the call.
+/// Otherwise a precondition that always changes would cause questions without end.
 const MAX_RENEWED_QUESTIONS: u8 = 3;
 
 /// The code of a call that ends because its precondition changed after each approval.
 const CHANGED: &str = "world_changed";
 
-/// The end of a call that is about to wait and whose precondition failed. A call that waits already keeps its question.
+/// Returns the end of a call that is about to wait and whose precondition failed. A call that already waits keeps its
+/// question.
 pub(in crate::runner) async fn unstated(open: &mut OpenCall, frozen: &Frozen, stop: Stop) -> Result<Ending, Stop> {
     let pending = open.run().pending(&open.draft.id).await;
     match pending.map_err(|error| discard(open.run().store_unread(error))) {
         Ok(Some(pending)) if is_again(&pending, frozen) => {
-            // No record has the reason.
+            // No record contains the reason, so it is reported.
             report(open, &stop);
             discard(stop);
             open.draft.copy_from_pending(&pending);
@@ -53,7 +55,7 @@ pub(in crate::runner) async fn unstated(open: &mut OpenCall, frozen: &Frozen, st
     }
 }
 
-/// Whether a waiting call is the same call of the model. A decider may have replaced its arguments.
+/// Whether a waiting call is the same call of the model. A decider may have edited its arguments.
 fn is_again(pending: &PendingCall, frozen: &Frozen) -> bool {
     pending.suspension == Suspension::Approval
         && pending.graph.is_none()
@@ -62,7 +64,8 @@ fn is_again(pending: &PendingCall, frozen: &Frozen) -> bool {
         && pending.of_model().as_str() == &**frozen.canonical()
 }
 
-/// Reports to operators why a precondition could not be read, if no record of the call has the reason.
+/// Reports to operators why a precondition could not be read, because no record of the call contains the reason. A
+/// cancelled call is not reported.
 pub(in crate::runner) fn report(open: &OpenCall, unread: &Stop) {
     if unread.outcome != Outcome::Cancelled {
         telemetry::contained(open.run(), &open.draft, unread);
@@ -78,8 +81,8 @@ pub(in crate::runner) async fn shown(open: &OpenCall, frozen: &Frozen) -> Result
     stated(open, again, None).await
 }
 
-/// Compares the precondition with the one that the approver was shown, immediately before the approved call begins.
-/// `None` if it is the same; otherwise the call waits with another question, or ends.
+/// Compares the precondition and the looked-up names with those that the approver was shown, immediately before the
+/// approved call begins. `Ok(None)` if they are equal. Otherwise the call waits with a new question, or ends.
 pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections) -> Result<Option<Ending>, Stop> {
     let Some(claim) = open.claim.as_deref() else { return Ok(None) };
     let run = open.run().clone();
@@ -89,8 +92,8 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
     if pending.graph.is_some() || !(states || pending.world.is_some() || !pending.names.is_empty()) {
         return Ok(None);
     }
-    // A person may have edited the arguments. The statements are about the arguments that were shown. If these have
-    // become invalid, and the edit corrects them, there are no names to compare.
+    // A person may have edited the arguments, but the shown statements are about the arguments before the edit. If
+    // those are no longer valid, there are no names to compare.
     let asked = stages::read_again(&run, &entry, &pending.call_id, pending.arguments());
     let effective = asked.as_ref().ok().map(|asked| asked.frozen.effective().to_owned());
     let found = if states { stated(open, asked, Some(bound)).await } else { Ok(Vec::new()) };
@@ -136,7 +139,7 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
         (ended.tool_code, ended.reason) = (Some(CHANGED.to_owned()), stop.reason.take());
         return Err(ended);
     }
-    // If the precondition could not be read, the shown statements stay.
+    // If the precondition could not be read, the question keeps the statements that were shown.
     let unread = found.is_err();
     let stated = found.unwrap_or_else(|_| was.to_vec());
     shown.update(names);
@@ -145,7 +148,7 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
     renew(open, renewed, &stop).await.map(Some)
 }
 
-/// Notes the statements before the begin in the record of the decision, and whether the decision counts.
+/// Adds the statements at the begin to the record of the decision. Marks the decision as refused if it does not count.
 fn note(open: &mut OpenCall, begun: Option<Vec<(String, String)>>, is_refused: bool) {
     let Some(claim) = &mut open.claim else { return };
     let decision = &mut claim.decision;
@@ -175,7 +178,7 @@ fn renewed_call(
     renewed
 }
 
-/// Writes the new question and the refused decision, and reports both. The call still waits, unless it has expired.
+/// Writes the new question and the refused decision, and reports both. If the call has expired, it ends instead.
 async fn renew(open: &mut OpenCall, renewed: PendingCall, stop: &Stop) -> Result<Ending, Stop> {
     let Some(claim) = open.claim.as_deref() else {
         return Ok(Ending::NotTaken(ResumeError::NotWaiting(renewed.call_id)));
@@ -201,8 +204,8 @@ async fn renew(open: &mut OpenCall, renewed: PendingCall, stop: &Stop) -> Result
     Ok(Ending::Refused(Box::new(stop.result(id, false))))
 }
 
-/// Lets the tool state what a call depends on, from the arguments that were built for it. `bound` has the connections
-/// of a call that is about to begin.
+/// Calls the tool's precondition with the rebuilt arguments. `bound` has the connections of a call that is about to
+/// begin; without them, connections that only read are opened.
 async fn stated(
     open: &OpenCall,
     built: Result<Hydrated, Stop>,
@@ -231,7 +234,7 @@ async fn stated(
         context: context_of(Arc::clone(frozen) as _, Some(timeout), client),
         host: None,
     };
-    // A part of it may run before the future is polled.
+    // A part of the precondition may run before the future is polled.
     let future = attempted(|| instance.precondition(bindings.read_only()));
     let future = future.map_err(|text| unread(Outcome::Panicked, text))?;
     drop(bindings);
@@ -245,12 +248,12 @@ async fn stated(
     }
 }
 
-/// The stop of a call whose arguments cannot be built again.
+/// Returns the stop of a call whose arguments cannot be rebuilt.
 fn unbuilt() -> Stop {
     unread(Outcome::ExecutionError, "the arguments could not be built again".to_owned())
 }
 
-/// Opens the connections that only read. The others are opened for an approved call only.
+/// Opens the connections that only read. Other connections are opened only for an approved call.
 async fn opened(open: &OpenCall, frozen: &Frozen, timeout: Duration) -> Result<Connections, Stop> {
     let mut connections = Connections::default();
     for requirement in &frozen.entry.requirements {
@@ -265,14 +268,14 @@ async fn opened(open: &OpenCall, frozen: &Frozen, timeout: Duration) -> Result<C
     Ok(connections)
 }
 
-/// Returns the statements as a person reads them, without values of sensitive arguments.
+/// Returns the statements as a person reads them. Values of sensitive arguments are masked.
 async fn statements(open: &OpenCall, frozen: &Frozen, precondition: &Precondition) -> Result<Vec<Stated>, Stop> {
     if precondition.stated().len() > Precondition::MAX_STATEMENTS {
         let why = format!("the precondition states more than {} values", Precondition::MAX_STATEMENTS);
         return Err(unread(Outcome::ExecutionError, why));
     }
     let secrets = secrets(&frozen.entry.spec, frozen.effective());
-    // A long text is not shown in full in any case, and searching it takes long.
+    // A long text is cut in any case, and searching it takes long.
     let is_secret = |text: &str| {
         !secrets.is_empty() && (text.len() > SEARCHED || secrets.iter().any(|secret| reveals(text, secret)))
     };
@@ -282,11 +285,11 @@ async fn statements(open: &OpenCall, frozen: &Frozen, precondition: &Preconditio
     Ok(stated.map(|(name, value)| Stated::new((name, value), shown, |hash| digests.of(hash))).collect())
 }
 
-/// The length from which a value of a sensitive argument is found anywhere in a string. Shorter ones occur by chance,
-/// so they are found only where no letter or digit is next to them.
+/// The length, in characters, from which a value of a sensitive argument is searched for inside words. A shorter value
+/// can be part of another word by chance, so it counts only if no letter or digit is next to it.
 const FOUND_INSIDE: usize = 4;
 
-/// The length of the longest text that is searched for values of sensitive arguments, in bytes. A longer one is masked.
+/// The maximum length, in bytes, of a text that is searched for values of sensitive arguments. A longer text is masked.
 const SEARCHED: usize = 16 * 1024;
 
 fn reveals(text: &str, secret: &str) -> bool {
@@ -298,7 +301,7 @@ fn reveals(text: &str, secret: &str) -> bool {
     })
 }
 
-/// Returns the values of the sensitive arguments, and the names of members that their schema does not name.
+/// Returns the values of the sensitive arguments, and the names of their members that the schema does not declare.
 fn secrets(spec: &ToolSpec, arguments: &str) -> Vec<String> {
     let mut found = Vec::new();
     if !spec.sensitive.is_empty()
@@ -314,7 +317,7 @@ fn secrets(spec: &ToolSpec, arguments: &str) -> Vec<String> {
     found
 }
 
-/// Adds the names of members that a schema has anywhere.
+/// Adds the names of all members that a schema declares, at any depth.
 fn name<'s>(schema: &'s Value, named: &mut BTreeSet<&'s str>) {
     match schema {
         Value::Object(members) => {
@@ -341,7 +344,7 @@ fn collect(value: &Tree<'_>, named: &BTreeSet<&str>, found: &mut Vec<String>) {
     }
 }
 
-/// The stop of a call whose precondition gave no statements.
+/// Returns the stop of a call whose precondition could not be read.
 fn unread(outcome: Outcome, why: String) -> Stop {
     let message = "The precondition of the call could not be read. The call did not run.";
     Stop::new(outcome).message(message).reason(why, None)

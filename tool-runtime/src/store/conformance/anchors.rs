@@ -9,7 +9,7 @@ async fn put(store: &dyn Store, run: &str, call: &str) {
     store.append(record(run, call).into()).await.expect("it keeps records");
 }
 
-/// Makes anchors, and returns them.
+/// Makes anchors and returns them.
 async fn made(store: &dyn Store) -> Vec<Anchor> {
     let mut made = Vec::new();
     let count = store.anchor(|anchor| made.push(anchor.clone())).await.expect("it anchors");
@@ -17,7 +17,7 @@ async fn made(store: &dyn Store) -> Vec<Anchor> {
     made
 }
 
-/// Verifies the store, and returns the result, which must have no findings.
+/// Verifies the store and returns the result. Panics if there are findings.
 async fn verified(store: &dyn Store, anchors: &[Anchor]) -> Verification {
     let verified = Verification::of_store(store, anchors, |_| {}).await.expect("it is read");
     assert_eq!(verified.findings, [], "everything is as it was sealed");

@@ -1,4 +1,4 @@
-//! Documents: changed in transactions, listed, and waited for.
+//! Documents: transactions change them, queries list them, and tasks wait for them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Grants: stored unchanged, and used up.
+//! Grants: they are stored unchanged, and each use is counted.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::store::ledger::{self, Begun, Intent};
 use crate::store::{Document, GrantCaller, GrantOrigin, GrantScope, Key, Store, StoredGrant, Transaction};
 use crate::tool::{Hash, ToolName};
 
-/// Returns a grant with this many uses.
+/// Returns a grant with a number of uses.
 pub(super) fn grant(id: &str, uses: Option<u32>, expires_at: Option<Timestamp>) -> StoredGrant {
     StoredGrant {
         id: id.into(),

@@ -1,4 +1,4 @@
-//! The ledger, under competing attempts.
+//! The ledger, with concurrent attempts at one call.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Notices: a change may add documents whose keys it did not name.
+//! Notices: a change may add documents under keys that it did not name.
 
 use std::sync::Arc;
 use std::time::Duration;

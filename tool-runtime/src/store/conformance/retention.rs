@@ -1,4 +1,4 @@
-//! Removals: a purge takes a run as a whole and continues its chain; an erasure keeps the place of each record.
+//! Removals: a purge removes a whole run and continues its chain; an erasure keeps the place of each record.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -189,7 +189,7 @@ pub(super) async fn a_hold_and_a_purge_are_decided_in_order(store: Arc<dyn Store
     assert_eq!(left.runs, report.kept_runs, "what was held can go now");
 }
 
-/// A lease that no run has any more writes nothing.
+/// A lease on a run that no longer exists permits no writes.
 pub(super) async fn a_worker_of_a_purged_run_writes_nothing(store: Arc<dyn Store>) {
     let store = &*store;
     store.append(record("one", "a").into()).await.expect("it keeps records");

@@ -1,4 +1,4 @@
-//! Runs that workers share: their documents, their leases and their post.
+//! Runs that workers share: their documents, their leases and their messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,7 +94,7 @@ pub(super) async fn a_run_has_one_worker(store: Arc<dyn Store>) {
     assert_eq!(&*run.document, "1", "the next worker continues where the last one ended");
 }
 
-/// Posts to the run; returns `false` if the tenant has no such run.
+/// Posts a message to the run. Returns `false` if the tenant has no such run.
 async fn post(store: &dyn Store, id: &str, tenant: Option<&'static str>) -> Result<bool, StoreError> {
     let (key, body) = (Key::post("run", id), Arc::from(format!("{id}\0")));
     let keys = [Key::run("run"), key.clone()];
@@ -102,7 +102,7 @@ async fn post(store: &dyn Store, id: &str, tenant: Option<&'static str>) -> Resu
     Ok(posted == Ok(()))
 }
 
-/// Returns the messages in the post, oldest first.
+/// Returns the messages that the run has not received yet, oldest first.
 async fn posted(store: &dyn Store) -> Vec<(Key, Arc<str>)> {
     let query = Query { scope: Some("run".into()), ..Query::new(DocumentKind::Post) };
     let listed = store.list(&query).await.expect("it lists");

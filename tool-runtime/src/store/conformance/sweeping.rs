@@ -1,4 +1,4 @@
-//! The sweep: documents without a meaning are removed, all others stay.
+//! The sweep removes expired documents, and no others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,14 +39,14 @@ pub(super) async fn expired_documents_are_swept(store: Arc<dyn Store>) {
     for number in 0..MANY {
         account(store, &format!("over {number}"), at(1)).await;
     }
-    // Too recent to be removed: a clock may jump back by some days.
+    // These expired too recently to be removed, because a clock may jump back by some days.
     let lately = SystemClock.now().saturating_sub(Duration::from_secs(6 * 86_400)).expect("a time");
     let mut stays = vec![account(store, "now", Timestamp::MAX).await, account(store, "lately", lately).await];
     keep(store, grant("over", None, Some(at(1)))).await;
     for (id, expires_at) in [("never", None), ("later", Some(Timestamp::MAX)), ("lately", Some(lately))] {
         stays.push(keep(store, grant(id, Some(1), expires_at)).await);
     }
-    // A suspended call that expires is ended by its run, with a record; a run that is due is continued.
+    // The run of an expired suspended call ends the call with a record. A run that is due is continued.
     let others = [Key::waiting("run", None, Some("ada"), &CallId::new("a")), Key::run("run")];
     let named = others.clone();
     let write = move |transaction: &mut Transaction| {

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{Holder, Spend};
 
-/// The amounts used in one window. A principal has an account in each tenant; all runs without a principal share one.
+/// The amounts used in one window. A principal has one account in each tenant. All runs without a principal share one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredAccount {
-    /// The tenant; `None` for runs that name none.
+    /// The tenant. `None` for runs without a tenant.
     pub tenant: Option<Arc<str>>,
-    /// The principal; `None` for the account of a tenant, and for runs that name none.
+    /// The principal. `None` for the account of a tenant, and for runs without a principal.
     pub principal: Option<Arc<str>>,
     /// Whether the account is a tenant's or a principal's.
     pub(crate) holder: Holder,
@@ -23,7 +23,7 @@ pub(crate) struct StoredAccount {
     pub(crate) until: Timestamp,
     /// The amounts used so far, plus the amounts reserved by running calls.
     pub(crate) booked: Spend,
-    /// A random mark of the last write. A store that lost the acknowledgement of a write compares it, because two
-    /// writers can arrive at the same amounts.
+    /// A random mark of the last write. If the acknowledgement of a write was lost, a store compares the mark, because
+    /// two writers can write the same amounts.
     pub(crate) mark: u64,
 }

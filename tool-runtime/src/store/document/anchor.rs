@@ -13,11 +13,11 @@ use crate::tool::Hash;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AnchoredHead {
-    /// The run.
+    /// The id of the run.
     pub(crate) run_id: Arc<str>,
-    /// The place of its last record.
+    /// The place of the last record of the run.
     pub(crate) sequence: u64,
-    /// The hash of its last record.
+    /// The hash of the last record of the run.
     pub(crate) hash: Hash,
 }
 
@@ -49,14 +49,14 @@ pub(crate) struct AnchoredHead {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Anchor {
-    /// Its place among the anchors, counted from 0.
+    /// The place of the anchor among all anchors, from 0.
     pub number: u64,
-    /// When it was made, by the clock of the store.
+    /// When the anchor was made, by the clock of the store.
     pub at: Timestamp,
-    /// The position of the last record that was read for it.
+    /// The position of the last record that was read for the anchor.
     pub position: u64,
     pub(crate) heads: Vec<AnchoredHead>,
-    /// The hash of the anchor before it; zeros for the first.
+    /// The hash of the previous anchor. Zeros for the first anchor.
     pub previous: Hash,
     /// SHA-256 over the canonical JSON of all other members.
     pub hash: Hash,
@@ -75,8 +75,8 @@ impl Anchor {
         Ok(anchor)
     }
 
-    /// Returns the heads of the runs that got records since the previous anchor: the run, the place of its last record,
-    /// and the hash of that record.
+    /// Returns the heads of the runs that have new records since the previous anchor: the id of the run, the place of
+    /// its last record, and the hash of that record.
     pub fn heads(&self) -> impl Iterator<Item = (&Arc<str>, u64, Hash)> {
         self.heads.iter().map(|head| (&head.run_id, head.sequence, head.hash))
     }

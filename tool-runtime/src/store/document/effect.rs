@@ -10,35 +10,35 @@ use crate::store::key::Key;
 use crate::store::pending::PendingCall;
 use crate::tool::Hash;
 
-/// The calls of one effect whose outcome matters to the next call of it.
+/// The calls of an effect that the next call of the same effect depends on.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredEffect {
     /// The calls whose outcome is unknown and not settled, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unknown: Vec<StoredUnknown>,
-    /// The call that holds the effect key: it executes, or its effect happened.
+    /// The call that holds the effect key: it is running, or it took effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) held: Option<Box<EffectHolder>>,
-    /// How many seconds the result of an effect with a key is kept. `None` if it is kept forever.
+    /// How many seconds the result of an effect key is kept. `None` if it is kept forever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) keep: Option<u64>,
-    /// `once` names the effect.
+    /// Whether the effect has an effect key (`once`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_once: bool,
 }
 
-/// The call that holds the effect key: it executes, or its effect happened.
+/// The call that holds the effect key: it is running, or it took effect.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EffectHolder {
-    /// Its run.
+    /// The id of its run.
     pub(crate) run_id: Arc<str>,
-    /// Its id.
+    /// The id of the call.
     pub(crate) call_id: CallId,
-    /// Its idempotency key.
+    /// The idempotency key of the call.
     pub(crate) key: Hash,
-    /// Its record. `None` while it runs.
+    /// The record of the call. `None` while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) record: Option<Box<ToolInvocationRecord>>,
     /// When the effect may happen again. `None` if it never may.
@@ -46,46 +46,46 @@ pub(crate) struct EffectHolder {
     pub(crate) until: Option<Timestamp>,
 }
 
-/// A call whose outcome is unknown, with the state that settles it.
+/// A call of unknown outcome, with the data that a settlement needs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredUnknown {
     /// The call.
     pub(crate) call: UnknownCall,
-    /// Its record. It is in the chain too, unless the call was left open.
+    /// The record of the call. It is also in the chain, unless the call was left open.
     pub(crate) record: Box<ToolInvocationRecord>,
     /// The call as it began. `None` if its tool cannot reconcile it and no person approved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) waited: Option<Box<PendingCall>>,
 }
 
-/// A call whose outcome is unknown, as a later call of the same effect names it.
+/// A call of unknown outcome, as a later call of the same effect names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UnknownCall {
-    /// Its run.
+    /// The id of its run.
     pub(crate) run_id: Arc<str>,
-    /// Its id.
+    /// The id of the call.
     pub(crate) call_id: CallId,
-    /// Its idempotency key.
+    /// The idempotency key of the call.
     pub(crate) key: Hash,
-    /// When it was interrupted, or found to be.
+    /// When the call was interrupted, or was found to have been.
     pub(crate) since: Timestamp,
-    /// The interruption.
+    /// The cause of the interruption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<Cause>,
-    /// `once` names the effect: its calls have a key in common, but not all arguments.
+    /// Whether the effect has an effect key (`once`): its calls share the key, but not all arguments.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_once: bool,
-    /// The outcome that became known after a waiting call had asked about this one. `None` while it is unknown, so
-    /// always in the document of an effect.
+    /// The outcome, if it became known after a waiting call had named this one. `None` while it is unknown, so always
+    /// `None` in the document of an effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) known: Option<KnownOutcome>,
 }
 
 impl UnknownCall {
-    /// Returns the members that a question about a later call is made of. The idempotency key is not among them: its
-    /// hash has no secret, so sensitive arguments could be guessed from the question.
+    /// Returns the members that a question about a later call contains. The idempotency key is left out: its hash has
+    /// no secret, so sensitive arguments could be guessed from the question.
     pub(crate) fn shown(&self) -> impl Serialize {
         (&self.run_id, &self.call_id, self.since, self.cause, self.is_once, self.known)
     }
@@ -95,11 +95,11 @@ impl UnknownCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum KnownOutcome {
-    /// It took effect.
+    /// The call took effect.
     TookEffect,
-    /// It had no effect.
+    /// The call had no effect.
     DidNotHappen,
-    /// It was settled, and its record was deleted since, or another store has it.
+    /// The call was settled. Its record was deleted later, or is in another store.
     Deleted,
 }
 
@@ -118,23 +118,23 @@ impl EffectHolder {
 }
 
 impl StoredEffect {
-    /// Returns the time from which the document can be removed, or the epoch if an outcome is unsettled: then a listing
-    /// by due time finds the unsettled ones without reading the keys that are kept.
+    /// Returns the time from which the document can be removed. If an outcome is unsettled, it is the epoch, so that a
+    /// listing by due time finds unsettled outcomes without reading the other effect keys.
     pub(in crate::store) fn due(&self) -> Option<Timestamp> {
         if self.unknown.is_empty() { self.over() } else { Some(Timestamp::UNIX_EPOCH) }
     }
 
-    /// Returns the time from which the document has no meaning.
+    /// Returns the time from which the document is no longer needed.
     pub(in crate::store) fn over(&self) -> Option<Timestamp> {
         self.held.as_ref().filter(|_| self.is_past())?.until
     }
 
-    /// Whether the effect happened, and no outcome is unknown.
+    /// Whether the effect happened and no outcome is unknown.
     fn is_past(&self) -> bool {
         self.unknown.is_empty() && self.held.as_ref().is_some_and(|held| held.record.is_some())
     }
 
-    /// Whether the document has no meaning any more.
+    /// Whether the document is no longer needed.
     pub(in crate::store) const fn is_empty(&self) -> bool {
         self.unknown.is_empty() && self.held.is_none()
     }

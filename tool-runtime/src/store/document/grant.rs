@@ -12,25 +12,26 @@ use crate::store::key::Key;
 use crate::store::pending::PendingCall;
 use crate::tool::{Hash, ToolName};
 
-/// A decision that applies to later calls. It takes effect only where the policy requires an approval: a call that the
+/// A decision that applies to later calls. It takes effect only where the policy requires an approval. A call that the
 /// policy denies stays denied.
 ///
-/// Made by [`Run::remember`](crate::Run::remember). It holds for the definition of the tool that was reviewed, for runs
-/// of the same tenant, and never for repaired arguments. An allowance holds for the caller of the reviewed call, never
-/// for a script, not in a run with a label that the reviewed call's run lacked, and only while its decider may decide
-/// on such a call under the policy of the run that uses it. A denial holds for every caller and under every label,
-/// until it is revoked or expires, and wins over any number of allowances. Its `Debug` shows no arguments.
+/// [`Run::remember`](crate::Run::remember) creates it. It is valid for the reviewed definition of the tool and for runs
+/// of the same tenant, and never for repaired arguments. An allowance is valid for the caller of the reviewed call, and
+/// never for a script. It does not apply in a run with a label that the reviewed call's run lacked. Its decider still
+/// has to be permitted to decide on such a call, under the policy of the run that uses it. A denial is valid for every
+/// caller and under every label until it is revoked or expires, and overrides all allowances. `Debug` shows no
+/// arguments.
 ///
 /// [`Grant`](crate::runner::Grant) has an example.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StoredGrant {
-    /// Its id. A call that it allowed has the rule `grant:ID` in its record.
+    /// The id of the grant. The record of a call that it allowed has the rule `grant:ID`.
     pub id: Arc<str>,
     /// The tool.
     pub tool: ToolName,
-    /// The definition that was reviewed.
+    /// The hash of the reviewed definition.
     pub definition_hash: Hash,
     /// The runs to which it applies.
     pub scope: GrantScope,
@@ -40,20 +41,20 @@ pub struct StoredGrant {
     pub principal: Option<Arc<str>>,
     /// The caller of the reviewed call.
     pub(crate) caller: GrantCaller,
-    /// The reviewed call. The record of a revocation is about it.
+    /// The reviewed call. The record of a revocation names it.
     pub(crate) origin: GrantOrigin,
     /// The labels that the run had when the call was reviewed.
     pub labels: Vec<Arc<str>>,
     /// The decision. Never [`Verdict::RequireApproval`].
     pub verdict: Verdict,
     pub(crate) covers: Covered,
-    /// How many more calls may run; `None` for no limit.
+    /// How many more calls may use the grant. `None` for no limit.
     pub uses: Option<u32>,
-    /// When it stops applying; `None` for never.
+    /// When the grant expires. `None` for never.
     pub expires_at: Option<Timestamp>,
     /// The decider, with the reason.
     pub decider: Decider,
-    /// When it was made.
+    /// When the grant was made.
     pub created_at: Timestamp,
 }
 
@@ -120,14 +121,14 @@ impl From<&Caller> for GrantCaller {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Covered {
-    /// Exactly these arguments, by their digest.
+    /// Exactly the arguments with this digest.
     Exactly(Hash),
     /// Arguments that satisfy all of these rules.
     Matching(Vec<ArgumentRule>),
 }
 
 impl StoredGrant {
-    /// Returns the name of the graph whose calls it covers; `None` if it covers calls of the agent loop and the
+    /// Returns the name of the graph whose calls the grant covers. `None` if it covers calls of the agent loop and the
     /// application.
     #[must_use]
     pub fn graph(&self) -> Option<&str> {

@@ -17,7 +17,7 @@ pub(crate) enum HoldScope {
     Principal {
         /// The principal.
         principal: Arc<str>,
-        /// The tenant of the runs; `None` for every tenant, and runs that name none.
+        /// The tenant of the runs. `None` for the principal's runs in every tenant and without a tenant.
         tenant: Option<Arc<str>>,
     },
     /// The runs of a tenant.
@@ -25,7 +25,7 @@ pub(crate) enum HoldScope {
 }
 
 impl HoldScope {
-    /// Whether one of its ids is empty, so that it covers no data.
+    /// Whether one of the ids is empty, so that the scope covers no data.
     pub(in crate::store) fn is_empty(&self) -> bool {
         match self {
             Self::Run(id) | Self::Tenant(id) => id.is_empty(),
@@ -44,31 +44,31 @@ impl HoldScope {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LegalHold {
-    /// Its id.
+    /// The id of the hold.
     pub id: Arc<str>,
-    /// The data that it covers.
+    /// The data that the hold covers.
     pub(crate) scope: HoldScope,
-    /// The person who placed it, with the reason.
+    /// The person who placed the hold, with the reason.
     pub by: Decider,
-    /// When it was placed, by the clock of the store.
+    /// When the hold was placed, by the clock of the store.
     pub since: Timestamp,
 }
 
 impl LegalHold {
-    /// Returns the run that it covers; `None` for a hold on a principal or a tenant.
+    /// Returns the run that the hold covers. `None` for a hold on a principal or a tenant.
     #[must_use]
     pub fn run_id(&self) -> Option<&Arc<str>> {
         if let HoldScope::Run(run_id) = &self.scope { Some(run_id) } else { None }
     }
 
-    /// Returns the principal whose runs it covers; `None` for a hold on a run or a tenant.
+    /// Returns the principal whose runs the hold covers. `None` for a hold on a run or a tenant.
     #[must_use]
     pub fn principal(&self) -> Option<&Arc<str>> {
         if let HoldScope::Principal { principal, .. } = &self.scope { Some(principal) } else { None }
     }
 
-    /// Returns the tenant whose runs it covers, or those of its principal there; `None` for a hold on a run, and for
-    /// one on a principal in every tenant.
+    /// Returns the tenant whose runs, or whose principal's runs, the hold covers. `None` for a hold on a run, and for a
+    /// hold on a principal in every tenant.
     #[must_use]
     pub fn tenant(&self) -> Option<&Arc<str>> {
         match &self.scope {

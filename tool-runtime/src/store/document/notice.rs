@@ -12,9 +12,10 @@ use crate::store::document::Holder;
 
 /// A notice about a call, for a webhook: its payload, and the attempts to deliver it.
 ///
-/// The policy's table `notices` enables them; the transaction that changes the call writes them. A
+/// The policy's table `notices` enables notices, and the transaction that changes a call writes them. A
 /// `tool_runtime::agent::http::Notifier` (feature `http`) sends them. The store's sweep removes a notice a week after
-/// it was delivered or given up, and one that no process sends a week after it was written or last tried.
+/// it was delivered or given up. If no process sends a notice, the sweep removes it a week after it was written or last
+/// tried.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -33,39 +34,39 @@ use crate::store::document::Holder;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StoredNotice {
-    /// Its id, which every attempt sends as `webhook-id`.
+    /// The id of the notice, which every attempt sends as `webhook-id`.
     pub id: Arc<str>,
     /// The event: `call.waiting`, `call.decided`, `call.expired` or `call.unknown`.
     pub event: Arc<str>,
-    /// The run.
+    /// The id of the run.
     pub run_id: Arc<str>,
-    /// The call.
+    /// The id of the call.
     pub call_id: CallId,
     /// The tool.
     pub tool: Arc<str>,
-    /// The principal that the run acts for; `None` if the run names none.
+    /// The principal that the run acts for. `None` if the run has no principal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Arc<str>>,
-    /// The tenant of the run; `None` if the run names none.
+    /// The tenant of the run. `None` if the run has no tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Arc<str>>,
     /// When the event happened.
     pub created_at: Timestamp,
-    /// When it is sent next; `None` if it was delivered or given up.
+    /// When the notice is sent next. `None` if it was delivered or given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
     /// The bytes that are signed and sent.
     pub(crate) payload: Arc<str>,
-    /// From when a notice that no process sends is kept for a week: its creation, the begin of the last attempt, or the
-    /// last request to send it again.
+    /// The time from which a notice that no process sends is kept for a week: its creation, the start of the last
+    /// attempt, or the last request to send it again.
     pub(crate) since: Timestamp,
-    /// How many attempts began, since the last request to send it again if there was one.
+    /// How many attempts began since the last request to send the notice again, or in all if there was none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) tried: u32,
-    /// The process that sends it now.
+    /// The process that is sending the notice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holder: Option<Holder>,
-    /// When it was delivered or given up.
+    /// When the notice was delivered or given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ended_at: Option<Timestamp>,
     /// The last attempts, oldest first.
@@ -82,17 +83,17 @@ const fn is_zero(number: &u32) -> bool {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoticeAttempt {
-    /// When it began.
+    /// When the attempt began.
     pub(crate) at: Timestamp,
-    /// The HTTP status of the answer; `None` if none came in time.
+    /// The HTTP status of the answer. `None` if no answer came in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<u16>,
-    /// Why it failed. `None` if the notice was delivered.
+    /// The code of the failure. `None` if the notice was delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) code: Option<Arc<str>>,
 }
 
-/// How long a notice stays after its end, or if no process sends it.
+/// How long a notice is kept after its end, or if no process sends it.
 const KEPT: Duration = Duration::from_secs(7 * 86_400);
 
 impl StoredNotice {
@@ -106,8 +107,8 @@ impl StoredNotice {
         }
     }
 
-    /// Returns the last 32 attempts to deliver it, oldest first: when each began, the HTTP status of the answer, if one
-    /// came in time, and why it failed.
+    /// Returns the last 32 attempts to deliver the notice, oldest first: when the attempt began, the HTTP status of the
+    /// answer (`None` if no answer came in time), and the reason of a failure.
     ///
     /// The reason is `connect`, `timeout`, `redirect` (a 3xx status), `gone` (status 410), `status` (any other), or
     /// `interrupted` (the process ended, or could not record the result; the time is that of the end of its lease).
@@ -123,19 +124,19 @@ impl StoredNotice {
         &self.payload
     }
 
-    /// Returns when a process may send it; when it may be removed, once it was delivered or given up.
+    /// Returns when a process may send the notice. Once it was delivered or given up, returns when it may be removed.
     pub(in crate::store) fn due(&self) -> Timestamp {
         let until = self.holder.as_ref().map_or(Timestamp::MIN, |holder| holder.until);
         self.next.map_or_else(|| self.over(), |next| next.max(until))
     }
 
-    /// Returns when it may be removed.
+    /// Returns when the notice may be removed.
     pub(in crate::store) fn over(&self) -> Timestamp {
         self.ended_at.unwrap_or(self.since).saturating_add(KEPT).unwrap_or(Timestamp::MAX)
     }
 }
 
-// The payload can hold arguments, so `Debug` leaves it out.
+// The payload can contain arguments, so `Debug` omits it.
 impl fmt::Debug for StoredNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoredNotice")

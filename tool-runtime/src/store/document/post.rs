@@ -12,19 +12,20 @@ use crate::store::Holder;
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Post {
-    /// Its contents, as text that the store does not interpret.
+    /// The contents of the message, as text that the store does not interpret.
     pub(crate) body: Arc<str>,
-    /// When it was posted.
+    /// When the message was posted.
     pub(crate) at: Timestamp,
-    /// The questions that it answers.
+    /// The questions that the message answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) answers: Vec<Question>,
-    /// The server that carries it out now. `None` for a message to a run of workers, whose lease is enough.
+    /// The server that is carrying out the message. `None` for a message to a run of workers, which only the lease on
+    /// the run protects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holder: Option<Holder>,
 }
 
-// The body holds people's messages, so `Debug` leaves it out.
+// The body contains messages of people, so `Debug` omits it.
 impl std::fmt::Debug for Post {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Post").field("at", &self.at).finish_non_exhaustive()

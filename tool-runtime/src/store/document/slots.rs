@@ -1,11 +1,11 @@
-//! [`StoredSlots`]: the runs of one tenant that workers have, so that they are counted in the transaction that leases one.
+//! [`StoredSlots`]: counts the runs of one tenant that workers have, in the transactions that lease them.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The runs of a tenant that workers have, and when their leases end.
+/// The runs of a tenant that workers have, with the ends of their leases.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredSlots {
@@ -17,7 +17,7 @@ pub(crate) struct StoredSlots {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Slot {
     pub(crate) run_id: Arc<str>,
-    /// When its lease ends.
+    /// When the lease on the run ends.
     pub(crate) until: Timestamp,
 }
 
@@ -27,19 +27,19 @@ impl StoredSlots {
         self.slots.iter().filter(|slot| now < slot.until).count()
     }
 
-    /// Enters a run, or the new end of its lease, and removes the runs whose lease has ended.
+    /// Adds a run, or sets the new end of its lease. Removes the runs whose lease has ended.
     pub(crate) fn enter(&mut self, run_id: &Arc<str>, until: Timestamp, now: Timestamp) {
         self.leave(run_id, now);
         self.slots.push(Slot { run_id: Arc::clone(run_id), until });
     }
 
-    /// Removes a run, and the runs whose lease has ended: if they stayed, the document would be due in the past, and
+    /// Removes a run, and the runs whose lease has ended. If these stayed, the document would be due in the past, and
     /// each write of it would wake all workers.
     pub(crate) fn leave(&mut self, run_id: &str, now: Timestamp) {
         self.slots.retain(|slot| *slot.run_id != *run_id && now < slot.until);
     }
 
-    /// Returns when the last lease ends. `None` without a run.
+    /// Returns when the last lease ends. `None` if there are no runs.
     pub(super) fn over(&self) -> Option<Timestamp> {
         self.slots.iter().map(|slot| slot.until).max()
     }

@@ -1,4 +1,4 @@
-//! Abandoned calls: which process may close them, and when.
+//! Abandoned calls: the processes that may close them, and the times.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::store::{
     Document, DocumentKind, Key, Query, Store, StoreError, StoredDocument, StoredRun, Transaction, UnknownCall,
 };
 
-/// How often a call that was left open wakes the worker of its run at most, once it is old.
+/// The interval at which an old call that was left open wakes the worker of its run.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 
 /// Whether a call began, has not ended, and its owner can no longer write.
@@ -27,7 +27,7 @@ pub(crate) fn is_abandoned(transaction: &Transaction, key: &Key, held: Option<&R
     matches!(transaction.get(key), Some(Document::Call(entry)) if !entry.is_finished() && entry.is_abandoned(now, worker))
 }
 
-/// Closes an abandoned call as `outcome_unknown`. Returns whether it did.
+/// Closes an abandoned call as `outcome_unknown`. Returns whether it was closed.
 ///
 /// For a worker, the earlier owners are all processes that had the run before it.
 pub(crate) fn close_abandoned(
@@ -39,7 +39,8 @@ pub(crate) fn close_abandoned(
     close_if(transaction, key, held, |entry| entry.is_abandoned(now, held.map(|lease| lease.epoch)))
 }
 
-/// Closes a call inside a graph as `outcome_unknown`, because the call of the graph is over. Returns whether it did.
+/// Closes a call inside a graph as `outcome_unknown`, because the call of the graph has ended. Returns whether it was
+/// closed.
 pub(crate) fn close_orphan(
     transaction: &mut Transaction,
     key: &Key,
@@ -59,7 +60,7 @@ fn close_if(
     if entry.is_finished() || !is_over(&entry) {
         return Ok(false);
     }
-    // The call has no owner now, so the attempt that began it cannot mistake this closing for its own.
+    // The call has no owner from now on, so the attempt that began it cannot take this closing for its own.
     (entry.owner, entry.epoch) = ("".into(), entry.epoch + 1);
     entry.record.ended_at = Some(transaction.now());
     let waited = entry.waited.take().filter(|_| entry.recoverable);
@@ -94,7 +95,7 @@ pub(crate) fn keys_of(key: &Key, entry: &LedgerEntry) -> Vec<Key> {
     keys
 }
 
-/// Whether a call inside a graph is the rest of a call of the graph that is over.
+/// Whether a call inside a graph remains from a call of the graph that has ended.
 pub(crate) async fn is_orphan(store: &dyn Store, key: &Key, entry: &LedgerEntry) -> Result<bool, StoreError> {
     match &entry.record.caller {
         Caller::Graph { run, .. } => Ok(!has_graph(store, run, key.scope()).await?),
@@ -102,7 +103,7 @@ pub(crate) async fn is_orphan(store: &dyn Store, key: &Key, entry: &LedgerEntry)
     }
 }
 
-/// Whether a run has a call of a graph that works in the run `graph`: the call began and has no end, or it waits. A
+/// Whether a run has a call of a graph that works in the run `graph`, and that call waits or has begun and not ended. A
 /// graph that only reads is not in the ledger while it works.
 pub(crate) async fn has_graph(store: &dyn Store, run: &str, graph: &str) -> Result<bool, StoreError> {
     let query = |kind| Query { scope: Some(run.into()), ..Query::new(kind) };
@@ -124,11 +125,12 @@ pub(crate) async fn has_graph(store: &dyn Store, run: &str, graph: &str) -> Resu
     Ok(false)
 }
 
-/// Whether a call's lease has ended and no process continues its run: the rule of the sweep. A call inside a graph
+/// Whether a call's lease has ended and no process continues its run. The sweep uses this rule. A call inside a graph
 /// belongs to the run that called the graph, unless it [is an orphan](is_orphan) and that run is idle.
 ///
-/// A run whose document the store keeps is woken instead: the worker that takes it lets the tool reconcile or repeat
-/// the call, or closes the call. A run that a worker or an engine has is left to it; an engine has a week.
+/// A run whose document the store keeps is made due instead: the worker that takes it lets the tool reconcile or repeat
+/// the call, or closes the call. A run that a worker or an engine has is left to it. An engine loses its run after a
+/// week.
 pub(crate) fn is_left(transaction: &mut Transaction, key: &Key, is_orphan: bool) -> Result<bool, StoreError> {
     let now = transaction.now();
     let Some(Document::Call(entry)) = transaction.get(key) else { return Ok(false) };
@@ -137,7 +139,7 @@ pub(crate) fn is_left(transaction: &mut Transaction, key: &Key, is_orphan: bool)
     }
     let continued = continued_in(key, entry);
     let run = match transaction.get(&Key::run(Arc::clone(&continued))) {
-        // Runs of two tenants can have the same id.
+        // Two tenants can have runs with the same id.
         Some(Document::Run(run))
             if !entry.ends_with_process
                 && !run.is_served()
@@ -147,7 +149,7 @@ pub(crate) fn is_left(transaction: &mut Transaction, key: &Key, is_orphan: bool)
         }
         _ => return Ok(true),
     };
-    // An engine whose workflow was cancelled never continues the run and sends no notification.
+    // If its workflow was cancelled, an engine never continues the run, and does not report that.
     if run.is_driven() && now >= after(entry.until, KEPT) {
         return Ok(true);
     }
@@ -158,8 +160,8 @@ pub(crate) fn is_left(transaction: &mut Transaction, key: &Key, is_orphan: bool)
     Ok(is_idle && is_orphan)
 }
 
-/// Whether a call wakes its run. A call that a worker left open wakes it again after twice the time, and then each hour:
-/// the next worker may not be able to continue it either.
+/// Whether a call makes its run due. A call that a worker left open does so again after twice the time, and later each
+/// hour, because the next worker may not be able to continue it either.
 fn may_wake(entry: &LedgerEntry, run: &StoredRun, now: Timestamp) -> bool {
     let was_left = run.changed.filter(|changed| entry.owner.is_empty() && *changed >= entry.until);
     was_left.is_none_or(|changed| {
@@ -168,16 +170,16 @@ fn may_wake(entry: &LedgerEntry, run: &StoredRun, now: Timestamp) -> bool {
     })
 }
 
-/// Closes a call that [is left](is_left), or [leaves](leave_or_close) it. Returns whether it closed it.
+/// Closes a call that [is left](is_left), or [leaves it open](leave_or_close). Returns whether it was closed.
 pub(crate) fn close_left(transaction: &mut Transaction, key: &Key, is_orphan: bool) -> Result<bool, StoreError> {
     if is_left(transaction, key, is_orphan)? { leave_or_close(transaction, key, None) } else { Ok(false) }
 }
 
-/// Closes an abandoned call. If the ledger has the call as it began and its tool may reconcile or repeat it, the call
-/// stays open for a week for a process that can take it over. Returns whether it closed it.
+/// Closes an abandoned call. If its tool may reconcile or repeat it and the ledger has the call as it began, the call
+/// stays open for a week for a process that can take it over. Returns whether it was closed.
 ///
-/// While a call is left open, its outcome counts as unknown, so no other call of its effect begins unnoticed. The
-/// process that began it can no longer write its end.
+/// While a call is left open, its outcome counts as unknown, so the next call of the same effect is not begun without a
+/// question. The process that began the call can no longer write its end.
 pub(crate) fn leave_or_close(
     transaction: &mut Transaction,
     key: &Key,
@@ -192,24 +194,24 @@ pub(crate) fn leave_or_close(
         return close_abandoned(transaction, key, held);
     }
     if entry.owner.is_empty() {
-        // It was left before.
+        // The call was already left open.
         return Ok(false);
     }
     let mut entry = entry.clone();
-    // No attempt owns it now, so a person may settle it from now on.
+    // No attempt owns the call from now on, so a person may settle it.
     (entry.owner, entry.epoch, entry.until) = ("".into(), entry.epoch + 1, entry.until.min(now));
     let record = ToolInvocationRecord { ended_at: Some(now), ..(*entry.record).clone() };
     if let Some(effect) = entry.effect_key() {
         effects::ended(transaction, (&effect, None), key, &record, entry.waited.clone())?;
     }
-    // Its notice is sent now, not when it is closed.
+    // The notice about the call is written now, not when the call is closed.
     notices::ended(transaction, entry.notices.take().as_deref(), &record)?;
     transaction.set(key, Document::Call(entry))?;
     Ok(false)
 }
 
-/// Settles an unknown outcome ([`effects::settle`]). A call that was left open is closed first, so that it has its
-/// record. Returns `false` if the outcome was settled before, or another process has taken the call over.
+/// Settles an unknown outcome ([`effects::settle`]). A call that was left open is closed first, so that its record is
+/// written. Returns `false` if the outcome was settled before, or another process has taken the call over.
 pub(crate) fn settle(
     transaction: &mut Transaction,
     effect: &Key,

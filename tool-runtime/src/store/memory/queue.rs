@@ -1,4 +1,5 @@
-//! [`RunIndex`]: the runs of a store in memory by their due times and lanes, so that a worker's poll reads no others.
+//! [`RunIndex`]: indexes the runs of a store in memory by their due times and lanes, so that a worker's poll reads only
+//! due runs.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -30,7 +31,7 @@ impl RunIndex {
         }
     }
 
-    /// Returns the positions of the runs that have a due time: all of them, or those of a tenant.
+    /// Returns the positions of the runs that have a due time: of all runs, or of those of a tenant.
     pub(super) fn all(&self, tenant: Option<&str>) -> impl Iterator<Item = u64> {
         let first = tenant.map(|tenant| (format!("{tenant}/").into(), Timestamp::MIN, 0));
         let runs = self.by_lane.range((first.map_or(Bound::Unbounded, Bound::Included), Bound::Unbounded));
@@ -38,19 +39,19 @@ impl RunIndex {
         runs.take_while(move |(lane, ..)| is_theirs(lane)).map(|(_, _, position)| *position)
     }
 
-    /// Returns the positions of the runs that are due, the longest due ones first.
+    /// Returns the positions of the runs that are due, longest due first.
     pub(super) fn due(&self, now: Timestamp) -> impl Iterator<Item = u64> {
         self.by_due.range(..=(now, u64::MAX)).map(|(_, position)| *position)
     }
 
-    /// Returns the positions of the runs of a lane that are due, the longest due ones first.
+    /// Returns the positions of the runs of a lane that are due, longest due first.
     pub(super) fn due_in(&self, lane: &str, now: Timestamp) -> impl Iterator<Item = u64> {
         let lane: Arc<str> = lane.into();
         let range = (Arc::clone(&lane), Timestamp::MIN, 0)..=(lane, now, u64::MAX);
         self.by_lane.range(range).map(|(_, _, position)| *position)
     }
 
-    /// Returns the position of the first run of each lane after this one, if it is due.
+    /// Returns, for each lane after `after`, the position of the first run, if that run is due.
     pub(super) fn lanes(&self, now: Timestamp, after: &str) -> impl Iterator<Item = u64> {
         let next = |after: &Arc<str>| {
             let last = (Arc::clone(after), Timestamp::MAX, u64::MAX);

@@ -1,7 +1,7 @@
 //! [`Seals`]: seals records outside the lock under which they are appended.
 //!
-//! Sealing a record takes longer than many tools take. Under the lock of the store, the first reader of a few thousand
-//! records would hold up every call of the process.
+//! Sealing a record takes longer than many tools take. If the first reader of a few thousand records sealed them under
+//! the lock of the store, every call of the process would wait.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, MutexGuard};
@@ -20,7 +20,7 @@ pub(super) struct Seals(HashMap<Arc<str>, Run>);
 
 struct Run {
     chain: Chain,
-    /// The positions of its sealed records, counted from the first record ever appended.
+    /// The positions of the sealed records of the run, counted from the first record ever appended.
     places: VecDeque<u64>,
 }
 
@@ -75,7 +75,7 @@ impl Seals {
         (sealed, Ok(()))
     }
 
-    /// Checks the conditions of changes of records.
+    /// Checks the conditions under which existing records may be changed.
     pub(super) fn check(
         &self,
         state: &MemoryContents,
@@ -95,12 +95,12 @@ impl Seals {
         if holds { Ok(()) } else { Err(StoreError::Fenced) }
     }
 
-    /// Forgets the sealed records that the store dropped to make room.
+    /// Removes the sealed records that the store dropped to make room.
     pub(super) fn forget_gone(&mut self, state: &mut MemoryContents) {
         state.take_gone().iter().for_each(|run| self.forget(run));
     }
 
-    /// Removes the records of a run whose chain ends here.
+    /// Removes the records of a run. Its chain ends at `end`.
     pub(super) fn purge(&mut self, state: &mut MemoryContents, run_id: Arc<str>, end: Chain) {
         let run = self.0.entry(run_id).or_insert(Run { chain: end, places: VecDeque::new() });
         run.places.drain(..).for_each(|position| state.replace(position, None));
@@ -131,8 +131,8 @@ impl Seals {
         }
     }
 
-    /// Returns the sealed records that the filter selects, with their positions, counted from 1. With a run in the
-    /// filter, only the records of that run are searched.
+    /// Returns the sealed records that the filter selects, with their positions, counted from 1. If the filter has a
+    /// run, only the records of that run are searched.
     pub(super) fn matching(&self, state: &MemoryContents, filter: &RecordFilter) -> Vec<(u64, Arc<SealedRecord>)> {
         let of_run = filter.run_id.as_ref().map(|run| self.0.get(run).map(|run| &run.places));
         let all = state.dropped..state.dropped + state.records.len() as u64;

@@ -1,4 +1,4 @@
-//! The contents of the store in memory, and the rules that make room in it.
+//! The contents of the store in memory, and the rules by which documents and records make room for others.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ impl Default for Limits {
 }
 
 /// How many marks are stored for each open document that is allowed: marks of decided calls and of purged runs,
-/// effects, the runs of a tenant that workers have, and the key for digests. Nothing that happened later makes them
-/// meaningless, so none makes room for another document.
+/// effects, slots of tenants, and the key for digests. A mark stays necessary until it expires, so marks do not make
+/// room for other documents.
 const MARKS: usize = 16;
 
 fn is_mark(document: &StoredDocument) -> bool {
@@ -41,10 +41,10 @@ fn is_purged(document: &StoredDocument) -> bool {
 #[derive(Default)]
 pub(super) struct MemoryContents {
     pub(super) records: VecDeque<StoredRecord>,
-    /// How many records at the front of `records` are sealed. Those being sealed come next, if any.
+    /// How many records at the front of `records` are sealed. Records that are being sealed follow them.
     sealed: usize,
-    /// The run of each sealed record that was dropped, until `Seals` takes the list; never longer than the number of
-    /// records.
+    /// The run of each sealed record that was dropped, until `Seals` takes the list. It is never longer than the number
+    /// of records.
     gone: Vec<Arc<str>>,
     pub(super) dropped: u64,
     pub(super) documents: BTreeMap<u64, StoredDocument>,
@@ -53,20 +53,21 @@ pub(super) struct MemoryContents {
     pub(super) runs: RunIndex,
     /// Positions of documents that only record the past, oldest first.
     settled: VecDeque<u64>,
-    /// Positions of notices, oldest first. They make room for each other only: a call that is dropped can begin again.
+    /// Positions of notices, oldest first. Notices make room for other notices only, because a dropped call could begin
+    /// again.
     notices: VecDeque<u64>,
     /// How many documents are marks.
     marks: usize,
-    /// How many of them are those of purged and erased runs.
+    /// How many marks are those of purged and erased runs.
     purged: usize,
-    /// The next document number. The numbers give the order of listing.
+    /// The number of the next document. Documents are listed in the order of their numbers.
     next: u64,
 }
 
 /// A record, sealed or not yet sealed.
 pub(super) enum StoredRecord {
     New(AuditRecord),
-    /// Shared, so that readers clone it outside the lock.
+    /// A sealed record. It is shared, so that readers clone it outside the lock.
     Sealed(Arc<SealedRecord>),
     /// A placeholder while the record is being sealed.
     Moved,
@@ -85,7 +86,7 @@ impl MemoryContents {
         positions.take(limit).filter_map(|position| self.documents.get(&position)?.due_run()).collect()
     }
 
-    /// Writes documents and records, and returns the records that were dropped to make room.
+    /// Writes documents and records. Returns the records that were dropped to make room.
     pub(super) fn write(
         &mut self,
         documents: Vec<(Key, Option<StoredDocument>)>,
@@ -105,7 +106,7 @@ impl MemoryContents {
         Ok(records.into_iter().filter_map(|record| self.append(record, limits.records)).collect())
     }
 
-    /// Whether the store would pass a limit: of open documents, or of marks.
+    /// Whether the store would exceed a limit: of open documents, or of marks.
     fn has_no_room(&self, changes: &[(Key, Option<StoredDocument>)], limits: Limits) -> bool {
         let is_full = |counts: fn(&StoredDocument) -> bool, before: usize, most: usize| {
             let added = changes.iter().filter(|(_, document)| document.as_ref().is_some_and(counts)).count();
@@ -117,7 +118,7 @@ impl MemoryContents {
             || is_full(is_mark, self.marks, limits.open.saturating_mul(MARKS))
     }
 
-    /// Drops documents whose meaning has expired.
+    /// Drops expired documents.
     fn forget(&mut self, now: Timestamp) {
         let over = self.documents.values().filter(|document| document.expires_at().is_some_and(|over| over <= now));
         let over: Vec<_> = over.map(|document| document.key.clone()).collect();
@@ -164,7 +165,7 @@ impl MemoryContents {
     }
 
     /// Whether the run of a record refuses such a record, as [`Transaction::append`] decides. The runs are searched
-    /// only if any of them is closed: most stores have none, and every call takes this path.
+    /// only if one of them is closed: most stores have no closed run, and every call takes this path.
     pub(super) fn refuses(&self, record: &AuditRecord) -> bool {
         let is_reserved = **record.run_id() == *RETENTION_RUN;
         if self.purged == 0 && !is_reserved {
@@ -178,12 +179,12 @@ impl MemoryContents {
         Transaction::new(Timestamp::UNIX_EPOCH, [(key, stored)]).append(record.clone()).is_err()
     }
 
-    /// Returns the positions of the documents that make room for one of this kind that only records the past.
+    /// Returns the positions of the documents that make room for a document of this kind that only records the past.
     fn past(&mut self, kind: DocumentKind) -> &mut VecDeque<u64> {
         if kind == DocumentKind::Notice { &mut self.notices } else { &mut self.settled }
     }
 
-    /// Appends a record, and returns the record that was dropped to make room.
+    /// Appends a record. Returns the record that was dropped to make room.
     pub(super) fn append(&mut self, record: AuditRecord, limit: usize) -> Option<StoredRecord> {
         let displaced = if self.records.len() >= limit { self.records.pop_front() } else { None };
         if displaced.is_some() {
@@ -206,13 +207,13 @@ impl MemoryContents {
         self.records.len() - self.sealed
     }
 
-    /// Takes the next records to seal, at most this many, with the position of the first.
+    /// Takes the next records to seal, at most `most`, with the position of the first one.
     pub(super) fn unsealed(&mut self, most: usize) -> Result<Unsealed, StoreError> {
         let (first, dropped) = (self.dropped + self.sealed as u64, self.dropped);
         let next = self.records.iter_mut().skip(self.sealed).take(most);
         let records = next.map(|slot| match std::mem::replace(slot, StoredRecord::Moved) {
             StoredRecord::New(record) => Ok(record),
-            // A record that cannot be serialized stopped an earlier reader here, which left placeholders.
+            // An earlier reader stopped at a record that cannot be serialized, and left placeholders.
             StoredRecord::Sealed(_) | StoredRecord::Moved | StoredRecord::Removed => Err(StoreError::Lost),
         });
         let records = records.collect::<Result<_, _>>()?;
@@ -224,7 +225,7 @@ impl MemoryContents {
         std::mem::take(&mut self.gone)
     }
 
-    /// Puts sealed records back. Records that were dropped in the meantime count as gone.
+    /// Puts sealed records back. Records that were dropped meanwhile count as gone.
     pub(super) fn put_back(&mut self, first: u64, sealed: Vec<Arc<SealedRecord>>) {
         for (position, sealed) in (first..).zip(sealed) {
             let at = position.checked_sub(self.dropped).and_then(|at| usize::try_from(at).ok());
@@ -276,9 +277,9 @@ impl MemoryContents {
 
 /// Records that are about to be sealed.
 pub(super) struct Unsealed {
-    /// The position of the first, counted from the first record ever appended.
+    /// The position of the first record, counted from the first record ever appended.
     pub(super) first: u64,
-    /// How many records had been dropped.
+    /// How many records had been dropped before.
     pub(super) dropped: u64,
     pub(super) records: Vec<AuditRecord>,
     /// The runs of sealed records that were dropped since the last batch.

@@ -1,4 +1,4 @@
-//! The deliveries of a notice: one process at a time has it, and each attempt is recorded.
+//! The deliveries of a notice. One process at a time has the notice, and each attempt is recorded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::store::document::Holder;
 use crate::store::ledger::after;
 use crate::store::{Document, Key, NoticeAttempt, StoreError, StoredNotice, Transaction};
 
-/// The wait after each failed attempt. After the last one, the notice is given up.
+/// The waits after failed attempts. After the last one, the notice is given up.
 pub(crate) const WAITS: [Duration; 9] = [
     Duration::from_secs(5),
     Duration::from_secs(5 * 60),
@@ -20,22 +20,22 @@ pub(crate) const WAITS: [Duration; 9] = [
     Duration::from_secs(24 * 3600),
 ];
 
-/// The largest number of attempts that a notice lists. A person can ask for more of them.
+/// The maximum number of attempts that a notice lists. A person can request more attempts.
 const LISTED: usize = 32;
 
 /// The result of an attempt to deliver a notice.
 #[derive(Debug, Clone)]
 pub(crate) struct Tried {
     pub(crate) attempt: NoticeAttempt,
-    /// How long to wait for the next attempt. `None` after a delivery, and if no other attempt follows.
+    /// The wait before the next attempt. `None` after a delivery, or if no other attempt follows.
     pub(crate) wait: Option<Duration>,
 }
 
-/// The code of an attempt whose result is not known.
+/// The code of an attempt whose result is unknown.
 const INTERRUPTED: &str = "interrupted";
 
-/// Takes a notice that is due for one attempt. No other process takes it for the time of the lease. `None` if it is not
-/// due.
+/// Leases a due notice to a process for one attempt, so that no other process sends it meanwhile. `None` if the notice
+/// is not due.
 pub(crate) fn claim(
     transaction: &mut Transaction,
     key: &Key,
@@ -49,7 +49,7 @@ pub(crate) fn claim(
     }
     let mut notice = (**notice).clone();
     if let Some(holder) = notice.holder.take() {
-        // Its process did not record the result. The receiver may have the notice.
+        // The process of the last attempt did not record the result. The receiver may have the notice.
         let at = holder.until.min(now);
         list(&mut notice, NoticeAttempt { at, status: None, code: Some(INTERRUPTED.into()) });
     }
@@ -59,7 +59,7 @@ pub(crate) fn claim(
         transaction.set(key, Document::Notice(Box::new(notice)))?;
         return Ok(None);
     }
-    // If the process ends before it records the result, the next attempt waits like one after a failure.
+    // If the process ends before it records the result, the next attempt comes after the wait that follows a failure.
     notice.next = Some(after(now, WAITS.get(tried).copied().unwrap_or_default()));
     notice.since = now;
     notice.tried += 1;
@@ -68,7 +68,7 @@ pub(crate) fn claim(
     Ok(Some(notice))
 }
 
-/// Records the result of an attempt. A process whose lease has ended records nothing if another one has the notice.
+/// Records the result of an attempt. Nothing is recorded if the lease has ended and another process has the notice.
 pub(crate) fn settle(
     transaction: &mut Transaction,
     key: &Key,
@@ -88,7 +88,7 @@ pub(crate) fn settle(
     transaction.set(key, Document::Notice(Box::new(notice)))
 }
 
-/// Adds an attempt.
+/// Adds an attempt to the list.
 fn list(notice: &mut StoredNotice, attempt: NoticeAttempt) {
     notice.attempts.push(attempt);
     let dropped = notice.attempts.len().saturating_sub(LISTED);

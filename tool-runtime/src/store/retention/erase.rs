@@ -1,4 +1,4 @@
-//! Erasure: the values that came from a principal are removed from the records and documents of its runs, in place.
+//! Erasure: removes the values of a principal from the records and documents of its runs, in place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,17 +19,18 @@ use crate::store::{
     StoredDocument, Transaction, unsettled,
 };
 
-/// How many records one transaction erases, which bounds its length and that of the record of the erasure.
+/// The maximum number of records that one transaction erases. It bounds the length of the transaction and of the record
+/// of the erasure.
 const PAGE: usize = 200;
 
-/// How many records are read to find the first one of a party.
+/// The number of records that are read at a time to find the first one of a party.
 const FIRST: usize = 8;
 
-/// What an erasure needs for each run.
+/// The data that the erasure of each run needs.
 struct Task<'t> {
     party: &'t Party,
     key: DigestKey,
-    /// Whether a document of unsettled outcomes cannot be read. Then each unknown outcome may be unsettled.
+    /// Whether a document of unsettled outcomes cannot be read. Each unknown outcome then counts as unsettled.
     outcomes_are_hidden: bool,
 }
 
@@ -40,27 +41,28 @@ struct Open {
 }
 
 impl Retention<'_> {
-    /// Erases the data of a principal of a tenant, in place: the arguments, results, messages, roles, and the names and
-    /// reasons of deciders in the records of its runs, their calls in the ledger, conversations and messages, its
-    /// grants and notices, and the results that effect keys keep. Nothing begins or is recorded in these runs any more
-    /// ([`StoreError::RunPurged`]); a run of an MCP server ends, too.
+    /// Erases the data of a principal of a tenant, in place. In the records of its runs, these are the arguments,
+    /// results, messages and roles, and the names and reasons of deciders. It also erases the calls of these runs in
+    /// the ledger, their conversations and messages, the principal's grants and notices, and the results that effect
+    /// keys keep. After that, nothing begins or is recorded in these runs ([`StoreError::RunPurged`]). A run of an MCP
+    /// server ends, too.
     ///
     /// The ids of runs and calls, the tools, outcomes, times and tenants stay, and so do rules that name no caller, and
-    /// decisions of the principal on calls of others. The chains verify as before: the hash of an erased record matches
-    /// the rest of it, and a signed record of the run lists it. Records that an earlier version sealed as one text
+    /// decisions of the principal on calls of others. The chains still verify: the hash of an erased record matches its
+    /// remaining members, and a signed record of the run lists it. Records that an earlier version sealed in one part
     /// stay, and their runs are kept as `not_erasable`: [purge](Self::purge) them.
     ///
-    /// A run that others use under the same id stays open for them, with its calls in the ledger, unless its
+    /// If others use a run under the same id, it stays open for them, with its calls in the ledger, unless its
     /// conversation is the principal's. Nothing is erased while a call of the principal is open or waits, an outcome is
-    /// unsettled, or a process has one of its runs; the report names these runs as kept, and those of calls that began
-    /// meanwhile. Each page of records is one transaction; an interrupted erasure is continued by the next one.
+    /// unsettled, or a process has one of its runs. The report names these runs, and those of calls that began
+    /// meanwhile, as kept. Each page of records is one transaction. The next erasure continues an interrupted one.
     ///
     /// A record or a document that cannot be read stays, because its principal cannot be read either. The report names
     /// its run as `broken`. All other data is erased. The request is fulfilled once an erasure keeps no run: restore
-    /// the document from a backup, and erase again.
+    /// the unreadable document from a backup, and erase again.
     ///
     /// # Errors
-    /// [`StoreError::OnHold`] if a [legal hold](crate::store::LegalHold) covers the principal or the tenant; a run with
+    /// [`StoreError::OnHold`] if a [legal hold](crate::store::LegalHold) covers the principal or the tenant. A run with
     /// its own hold is kept and reported. The store cannot be reached.
     pub async fn erase(&self, principal: &str, tenant: Option<&str>) -> Result<RetentionReport, StoreError> {
         self.named()?;
@@ -88,12 +90,12 @@ impl Retention<'_> {
                         runs.entry(Arc::clone(sealed.record.run_id())).or_insert(sealed.position);
                     }
                     Ok(_) => {}
-                    // Its columns name the principal, and its values cannot be taken out of it.
+                    // The columns of the record name the principal, but its values cannot be removed.
                     Err(finding) => report.keep_broken(&finding),
                 }
             }
             for (run_id, position) in runs {
-                // Each run is met once, at the first of these records: in a run that is kept, they stay.
+                // Each run is handled once, at the first record of the party. In a run that is kept, this record stays.
                 if self.first_of(&run_id, &party).await? == Some(position) {
                     self.erase_into(&mut report, &run_id, &task).await?;
                 }
@@ -103,7 +105,7 @@ impl Retention<'_> {
         while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(&found)).await? {
             let runs = page.iter().filter_map(|listed| listed.as_run());
             for run in runs.filter(|run| party_of(run) == party) {
-                // A run with such records was met above.
+                // A run with such a record was handled above.
                 if self.first_of(&run.run_id, &party).await?.is_some() {
                     continue;
                 }
@@ -117,12 +119,12 @@ impl Retention<'_> {
         for kind in [DocumentKind::Call, DocumentKind::Grant, DocumentKind::Effect, DocumentKind::Notice] {
             self.erase_documents(&mut report, Query::new(kind), &party).await?;
         }
-        // Runs that began since, and calls in runs that other parties share.
+        // Runs that began meanwhile, and calls in runs that other parties use, too.
         self.keep_open(&mut report, &party).await?;
         Ok(report)
     }
 
-    /// Returns the position of the first record of a run that is of a party and not erased.
+    /// Returns the position of the first record in a run that belongs to a party and is not erased.
     async fn first_of(&self, run_id: &Arc<str>, party: &Party) -> Result<Option<u64>, StoreError> {
         let (principal, tenant) = party.clone();
         let mut filter =
@@ -135,12 +137,13 @@ impl Retention<'_> {
         Ok(None)
     }
 
-    /// Keeps the runs of a party that are in progress or unsettled, and those of documents that cannot be read.
+    /// Adds to the kept runs: those of a party that are in progress or unsettled, and those of documents that cannot be
+    /// read.
     async fn keep_open(&self, report: &mut RetentionReport, party: &Party) -> Result<Open, StoreError> {
         let now = self.store.now().await?;
         let (mut found, mut outcomes_are_hidden) = (BTreeSet::new(), false);
         for kind in [DocumentKind::Call, DocumentKind::Waiting, DocumentKind::Effect] {
-            // Calls and outcomes that are open have a due time.
+            // Open calls and unsettled outcomes have a due time.
             let mut search = Search::of(match kind {
                 DocumentKind::Effect => unsettled(now),
                 kind => Query { due: Some(Timestamp::MAX), ..Query::new(kind) },
@@ -165,7 +168,8 @@ impl Retention<'_> {
         Ok(Open { is_any: !found.is_empty(), outcomes_are_hidden })
     }
 
-    /// Removes the document by which the same call of a client is found again. It is not a run, so no mark replaces it.
+    /// Removes the document by which a server finds a repeated call of a client. The document is not a run, so no mark
+    /// replaces it.
     async fn erase_name(
         &self,
         report: &mut RetentionReport,
@@ -199,22 +203,22 @@ impl Retention<'_> {
                 kept.into_iter().for_each(|why| report.keep(run_id, why));
             }
             Err(StoreError::OnHold) => report.keep(run_id, "legal_hold"),
-            // One document stops the removal of its own run only.
+            // An unreadable document prevents only the erasure of its own run.
             Err(StoreError::Corrupt(_)) => report.keep(run_id, "broken"),
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Erases the data of a run. Returns how many records it erased, and why it keeps the run, if it does.
+    /// Erases the data of a run. Returns how many records were erased, and the reason if the run is kept.
     async fn erase_run(&self, run_id: &Arc<str>, task: &Task<'_>) -> Result<(u64, Option<&'static str>), StoreError> {
         let party = task.party;
-        // A hold is found before the run is read.
+        // Check for a hold before the run is read.
         self.change(Some(run_id), party, Vec::new(), |_| Ok(())).await?;
         if task.outcomes_are_hidden && self.has_unknown(run_id, party).await? {
             return Ok((0, Some("broken")));
         }
-        // First nothing begins in the run any more, then its data goes.
+        // First close the run, so that nothing begins in it. Then erase its data.
         let is_alone = self.is_alone(run_id, party).await?;
         let (place, of) = (Key::run(Arc::clone(run_id)), party.clone());
         let closed = self.change(Some(run_id), party, vec![place.clone()], move |transaction| {
@@ -226,12 +230,13 @@ impl Retention<'_> {
                     }
                 }
                 None if is_alone => {}
-                // The run of another party under the same id, or a run that was closed before.
+                // The run of another party under the same id, or a run that is closed already.
                 _ => return Ok(true),
             }
             transaction.set(&place, Document::Purged { at: now })?;
-            // Its calls leave the ledger, whose ids are digests of values, and the messages that no run takes any more.
-            // A call that began after the check of its party keeps the run.
+            // The calls of the run are removed from the ledger, because their ids are digests of values. Its messages
+            // are removed, because no worker takes them. A call that began after the check of its party prevents the
+            // erasure.
             transaction.close(Arc::clone(place.scope()), None)?;
             Ok(true)
         });
@@ -243,7 +248,7 @@ impl Retention<'_> {
         let (mut erased, mut kept) = (0, None);
         let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::run(Arc::clone(run_id)) };
         while let Some(page) = filter.next_page(self.store).await? {
-            // The erasure of a record that was changed would hide the change.
+            // If a record was changed, its erasure would hide the change.
             let records = page.into_iter().collect::<Result<Vec<_>, _>>();
             let Some(records) = records.ok().filter(|records| Chain::verify(records).is_ok()) else {
                 return Ok((erased, Some("broken")));
@@ -265,7 +270,7 @@ impl Retention<'_> {
         Ok(filter.next_page(self.store).await?.is_some())
     }
 
-    /// Whether all records of a run are of one party, so that the run is not shared with others under its id.
+    /// Whether all records of a run belong to one party, so that no other party uses the run.
     async fn is_alone(&self, run_id: &Arc<str>, party: &Party) -> Result<bool, StoreError> {
         let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::run(Arc::clone(run_id)) };
         while let Some(page) = filter.next_page(self.store).await? {
@@ -279,8 +284,8 @@ impl Retention<'_> {
         Ok(true)
     }
 
-    /// Erases the records of a page, in one transaction with the record of that. Returns how many, and whether all of
-    /// them can be erased.
+    /// Erases the records of a page, in one transaction with the record of the erasure. Returns how many were erased,
+    /// and whether all of them can be erased.
     async fn erase_records(
         &self,
         run_id: &Arc<str>,
@@ -348,7 +353,7 @@ impl Retention<'_> {
         Ok(())
     }
 
-    /// Runs a change, unless a hold covers the run or the party.
+    /// Runs a change, unless a legal hold covers the run or the party.
     async fn change<T: Send + 'static>(
         &self,
         run_id: Option<&Arc<str>>,
@@ -367,7 +372,7 @@ impl Retention<'_> {
     }
 }
 
-/// Returns the calls of a document that are open, wait or are unsettled, each with the reason why its run is kept.
+/// Returns the calls of a document that are open, waiting or unsettled, each with the reason why its run is kept.
 fn open_in(document: &Document) -> Vec<(&ToolInvocationRecord, &'static str)> {
     match document {
         Document::Call(entry) => entry.open_record().into_iter().map(|record| (record, "in_progress")).collect(),

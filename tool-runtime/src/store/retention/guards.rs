@@ -50,10 +50,10 @@ pub(super) fn before(now: Timestamp, duration: Duration) -> Timestamp {
     now.saturating_sub(duration).unwrap_or(Timestamp::MIN)
 }
 
-/// Whether a process has the run, or something has to be done in it.
+/// Whether a process has the run, or there is work to do in it.
 pub(super) fn is_in_progress(run: &StoredRun, now: Timestamp) -> bool {
     if run.is_served() {
-        // The lease of a server never ends, and its messages are for waiting calls, which keep the run themselves.
+        // The lease of a server never ends. Its messages are for waiting calls, and these keep the run themselves.
         return run.held_back;
     }
     // The lease of an engine never ends, so its open calls and the time of its last write decide.

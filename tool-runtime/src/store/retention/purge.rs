@@ -1,4 +1,4 @@
-//! Purges: whole runs whose records are all old enough leave the store, one transaction each.
+//! Purges: removes whole runs whose records are all old enough, each in one transaction.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,19 +23,19 @@ use crate::store::{
 /// How many records are read at a time.
 const PAGE: usize = 500;
 
-/// The maximum number of different principals and tenants in the records of a purged run. A run has one, unless several
-/// callers chose its id.
+/// The maximum number of different principals and tenants in the records of a purged run. A run has one of each, unless
+/// several callers chose the same id.
 const MOST_PARTIES: usize = 64;
 
-/// Why a run is kept.
+/// The reason why a run is kept.
 enum Kept {
-    /// It is not old enough, was purged before, or is not a run.
+    /// The run is not old enough, was purged before, or is not a run.
     Recent,
-    /// For a reason that the report names.
+    /// A reason that the report names.
     Because(&'static str),
 }
 
-/// The records of a run, as they were read.
+/// The records of a run.
 struct Read {
     parties: BTreeSet<Party>,
     end: Chain,
@@ -44,23 +44,23 @@ struct Read {
     records: u64,
     newest: Option<Timestamp>,
     has_unknown: bool,
-    /// The only record is that of an earlier purge.
+    /// Whether the only record is that of an earlier purge.
     is_purged: bool,
 }
 
 impl Retention<'_> {
     /// Removes the runs whose records are all older than `kept_for`, by the store's time: their records, their calls in
-    /// the ledger, their conversation and their messages. The record of the removal stays, and so does a mark: nothing
-    /// begins in a run with this id any more ([`StoreError::RunPurged`]). Effect keys stay, so that an effect that
-    /// happened once does not happen again.
+    /// the ledger, their conversation and their messages. The record of the removal stays. A mark stays, too: nothing
+    /// begins in a run with this id ([`StoreError::RunPurged`]). Effect keys stay, so that an effect of `once` does not
+    /// happen again.
     ///
     /// A run is kept while a call of it is open or waits, the outcome of a call is unsettled, a process has the run or
     /// it is due, its conversation was written within `kept_for`, its chain does not verify, or a [legal
-    /// hold](crate::store::LegalHold) covers it. The report names those that are old enough. A conversation that a
-    /// version before retention wrote counts as written at the first purge that finds it.
+    /// hold](crate::store::LegalHold) covers it. The report names the kept runs that are old enough. A conversation
+    /// without a time of its last write counts as written at the first purge that finds it.
     ///
-    /// A document that cannot be read keeps its run, as `broken`. Each run is one transaction, and the runs are read a
-    /// page at a time: memory use is bounded, and an interrupted purge is continued by the next one.
+    /// If a document cannot be read, its run is kept, as `broken`. Each run is one transaction, and the runs are read a
+    /// page at a time. Memory use is therefore bounded, and the next purge continues an interrupted one.
     ///
     /// # Errors
     /// The store cannot be reached, or its documents cannot be read. Runs that were purged before the error stay
@@ -76,7 +76,7 @@ impl Retention<'_> {
         let until = before(self.store.now().await?, kept_for);
         let mut filter = RecordFilter { until: Some(until), limit: Some(PAGE), ..RecordFilter::default() };
         while let Some(page) = filter.next_page(self.store).await? {
-            // Each run is met once, at its first record. A run that was purged has no such record any more.
+            // Each run is handled once, at its first record. A purged run no longer has this record.
             for read in page {
                 match read {
                     Ok(sealed) if sealed.sequence == 0 => {
@@ -89,7 +89,7 @@ impl Retention<'_> {
                 }
             }
         }
-        // Runs without records: conversations that called no tool.
+        // Runs without records are conversations in which no tool was called.
         let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Run) });
         while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(&found)).await? {
             for run in page.iter().filter_map(|listed| listed.as_run()) {
@@ -122,14 +122,14 @@ impl Retention<'_> {
             }
             Ok(Err(Kept::Recent)) => {}
             Ok(Err(Kept::Because(why))) => report.keep(run_id, why),
-            // One document stops the removal of its own run only.
+            // An unreadable document prevents only the removal of its own run.
             Err(StoreError::Corrupt(_)) => report.keep(run_id, "broken"),
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Purges a run, and returns how many records it had.
+    /// Purges a run. Returns how many records it had, or why it is kept.
     async fn purge_run(
         &self,
         run_id: &Arc<str>,
@@ -164,7 +164,7 @@ impl Retention<'_> {
             match self.store.unsettled_calls(&RecordFilter::run(Arc::clone(run_id))).await?.into_iter().next() {
                 None => {}
                 Some(Ok(_)) => return Ok(Err(Kept::Because("unsettled"))),
-                // A document that cannot be read can hold the outcome.
+                // A document that cannot be read may contain the outcome.
                 Some(Err(finding)) => return Err(finding.into()),
             }
         }
@@ -180,7 +180,7 @@ impl Retention<'_> {
             }
             let place = Key::run(Arc::clone(&run_id));
             if matches!(transaction.get(&place), Some(Document::Run(run)) if run.is_name() && read.records == 0) {
-                // A mark would refuse the same call of its client forever.
+                // A mark would refuse the repeated call of a client forever.
                 if !dry_run {
                     transaction.remove(&place)?;
                 }
@@ -200,13 +200,14 @@ impl Retention<'_> {
         match self.store.update(keys, change).await {
             Ok(()) => returned(),
             Err(StoreError::OnHold) => Ok(Err(Kept::Because("legal_hold"))),
-            // A call arrived, or a record was added, since the records were read.
+            // A call arrived, or a record was added, after the records were read.
             Err(StoreError::Fenced) => Ok(Err(Kept::Because("in_progress"))),
             Err(error) => Err(error),
         }
     }
 
-    /// Reads and verifies the records of a run. `None` if its chain does not verify: a removal would hide that.
+    /// Reads and verifies the records of a run. `None` if its chain does not verify, because a removal would hide the
+    /// defect.
     async fn read_run(&self, run_id: &Arc<str>, key: &DigestKey) -> Result<Option<Read>, StoreError> {
         let mut verifier = Verifier::trusting(false, Trust { key: Some(key.clone()), ..self.trust.clone() });
         let mut read = Read {
@@ -241,7 +242,7 @@ impl Retention<'_> {
         Ok(verifier.finish().findings.is_empty().then_some(read))
     }
 
-    /// Whether a call of the run waits, or began and has not ended.
+    /// Whether a call of the run waits, or has begun and not ended.
     async fn has_open_calls(&self, run_id: &Arc<str>) -> Result<bool, StoreError> {
         let scope = Some(Arc::clone(run_id));
         let one = |kind| Query { scope: scope.clone(), due: Some(Timestamp::MAX), limit: 1, ..Query::new(kind) };
@@ -253,7 +254,7 @@ impl Retention<'_> {
         Ok(false)
     }
 
-    /// Removes the results of effect keys whose calls ended before this moment.
+    /// Removes the results of effect keys whose calls ended before this time.
     async fn purge_results(&self, report: &mut RetentionReport, until: Timestamp) -> Result<(), StoreError> {
         let mut search = Search::of(Query { limit: BATCH, ..Query::new(DocumentKind::Effect) });
         while let Some(page) = search.next_reporting(self.store, |found| report.keep_broken(&found)).await? {
@@ -283,7 +284,7 @@ impl Retention<'_> {
     }
 }
 
-/// Returns the reason for which the document of a run keeps it. `None` if there is none.
+/// Returns the reason why the document of a run keeps the run. `None` if there is none.
 fn keeps(
     transaction: &mut Transaction,
     run_id: &Arc<str>,
@@ -293,7 +294,7 @@ fn keeps(
 ) -> Result<Option<Kept>, StoreError> {
     let (now, key) = (transaction.now(), Key::run(Arc::clone(run_id)));
     let Some(Document::Run(run)) = transaction.get(&key) else { return Ok(None) };
-    // The holds of its party are locked only if it was read before.
+    // The holds of a party are locked only if the party was read before.
     if is_in_progress(run, now) || !parties.contains(&party_of(run)) {
         return Ok(Some(Kept::Because("in_progress")));
     }

@@ -7,13 +7,13 @@ use crate::store::Finding;
 /// The maximum number of kept runs that a report names.
 const MOST_KEPT: usize = 1000;
 
-/// The result of a purge or an erasure: counts of removed data, and the runs that were kept.
+/// The result of a purge or an erasure: the counts of removed data, and the runs that were kept.
 ///
 /// [`Retention`](crate::store::Retention) has an example.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetentionReport {
-    /// How many runs were purged, or had data that was erased.
+    /// How many runs were purged, or contained data that was erased.
     pub runs: u64,
     /// How many records were removed, or erased.
     pub records: u64,
@@ -21,17 +21,17 @@ pub struct RetentionReport {
     pub documents: u64,
     /// The first 1,000 runs that were old enough and were kept, each with the reason: `legal_hold`; `in_progress` (a
     /// call is open or waits, or a process has the run); `unsettled` (the outcome of a call is unknown); `broken` (its
-    /// chain does not verify, which a removal would hide, or a document of it cannot be read); `many_parties` (its
-    /// records belong to more than 64 principals or tenants); `not_erasable` (an earlier version sealed records of it
-    /// as one text, which only a purge can remove). An effect or a grant that cannot be read is named by the
-    /// [owner](crate::store::Key::scope) of the document, because its run is in the document.
+    /// chain does not verify, and a removal would hide that, or a document of the run cannot be read); `many_parties`
+    /// (its records belong to more than 64 principals or tenants); `not_erasable` (an earlier version sealed some of
+    /// its records in one part, and only a purge can remove these). An effect or a grant that cannot be read is named
+    /// by the [owner](crate::store::Key::scope) of the document, because only its text names the run.
     pub kept: Vec<(Arc<str>, &'static str)>,
     /// How many runs were kept for one of these reasons.
     pub kept_runs: u64,
 }
 
 impl RetentionReport {
-    /// Keeps the run that has a defect, because its removal would hide the defect.
+    /// Adds the run of a defect to the kept runs, because its removal would hide the defect.
     pub(super) fn keep_broken(&mut self, finding: &Finding) {
         if let Some(run_id) = finding.scope() {
             self.keep(run_id, "broken");

@@ -1,4 +1,4 @@
-//! The runs of a tenant that workers have, counted in the transactions that lease, prolong and release one of them.
+//! Counts the runs of a tenant that workers have. The transactions that lease, extend and release a run keep the count.
 
 use jiff::Timestamp;
 
@@ -12,7 +12,7 @@ fn of(transaction: &Transaction, run: &StoredRun) -> Option<StoredSlots> {
     }
 }
 
-/// Enters a run, unless workers have `most` other runs of its tenant. Returns whether it did.
+/// Adds a run, unless workers already have `most` other runs of its tenant. Returns whether it was added.
 pub(super) fn enter(
     transaction: &mut Transaction,
     run: &StoredRun,
@@ -20,7 +20,7 @@ pub(super) fn enter(
     most: usize,
 ) -> Result<bool, StoreError> {
     let (now, mut slots) = (transaction.now(), of(transaction, run).unwrap_or_default());
-    // The lease of a worker that died may end here earlier or later than in the run.
+    // If a worker died, its lease may end earlier or later in the slots than in the run.
     slots.leave(&run.run_id, now);
     if slots.slots.len() >= most {
         return Ok(false);
@@ -30,7 +30,7 @@ pub(super) fn enter(
     Ok(true)
 }
 
-/// Enters the new end of a lease, if the transaction names the slots.
+/// Writes the new end of a lease, if the transaction names the slots.
 pub(super) fn prolong(transaction: &mut Transaction, lease: &RunLease) -> Result<(), StoreError> {
     let run = held(transaction, lease)?.clone();
     let (Some(holder), Some(mut slots)) = (&run.holder, of(transaction, &run)) else { return Ok(()) };
@@ -38,7 +38,7 @@ pub(super) fn prolong(transaction: &mut Transaction, lease: &RunLease) -> Result
     transaction.set(&run.slots(), Document::Slots(slots))
 }
 
-/// Removes a run that is released, if the transaction names the slots.
+/// Removes a released run, if the transaction names the slots.
 pub(super) fn leave(transaction: &mut Transaction, run: &StoredRun) -> Result<(), StoreError> {
     let Some(mut slots) = of(transaction, run) else { return Ok(()) };
     slots.leave(&run.run_id, transaction.now());

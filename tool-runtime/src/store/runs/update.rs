@@ -17,33 +17,33 @@ pub(crate) struct RunUpdate {
     pub(crate) document: Option<Arc<str>>,
     /// The result of the last step. `None` if it has not changed.
     pub(crate) state: Option<Arc<str>>,
-    /// The version under which the run began. `None` if it has none, or if it has not changed.
+    /// The version under which the run began. `None` if it has no version, or if the version has not changed.
     pub(crate) version: Option<Hash>,
-    /// The message of its post that took effect in the document.
+    /// The key of the posted message that took effect in the document.
     pub(crate) taken: Option<Key>,
     pub(crate) failures: u32,
     pub(crate) next: AfterUpdate,
 }
 
-/// The owner of a run after a step.
+/// The owner of a run after an update.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum AfterUpdate {
     /// The same worker stays the owner.
     Keep,
-    /// No worker owns the run, until it is due or an event newer than `news` arrives, the last event that the worker
-    /// saw.
+    /// No worker owns the run until it is due, or an event arrives after `news`, the number of events that the worker
+    /// has seen.
     Release { due: Due, news: u64 },
 }
 
-/// When a released run becomes due, by the store's time.
+/// The time at which a released run becomes due, by the store's clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Due {
-    /// Only when an event arrives.
+    /// The run becomes due only when an event arrives.
     Never,
     Now,
-    /// After this long.
+    /// The run becomes due after this time.
     In(Duration),
-    /// At a time that a document of the store contains.
+    /// The run becomes due at a time that a document of the store contains.
     At(Timestamp),
 }
 
@@ -58,7 +58,7 @@ impl Due {
     }
 }
 
-/// Writes an update of a run. A run that is released leaves the slots of its tenant, if the transaction names them.
+/// Writes an update of a run. A released run is removed from the slots of its tenant, if the transaction names them.
 pub(crate) fn save(transaction: &mut Transaction, lease: &RunLease, update: &RunUpdate) -> Result<(), StoreError> {
     held(transaction, lease)?;
     let now = transaction.now();
