@@ -72,11 +72,8 @@ pub(in crate::runner) async fn suspend(
         match Box::pin(open.begun_as_another(&frozen)).await {
             Ok(None) => {}
             Ok(Some(known)) => return Ok(Ending::Elsewhere(Box::new(known))),
-            Err(error) => {
-                // The store cannot tell whether the call has a record, so none is written.
-                discard(run.store_unread(error));
-                return Ok(Ending::Elsewhere(Box::new(open.unknown())));
-            }
+            // The call still waits for a person, unless its suspension cannot be written either.
+            Err(error) => discard(run.store_unread(error)),
         }
     }
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
