@@ -1,4 +1,6 @@
 //! [`PendingCall`]: a call that is suspended for a person or a client, as a versioned document.
+//!
+//! The file is long because most of its lines document the fields that an approver may need.
 
 use std::collections::BTreeSet;
 use std::fmt;
