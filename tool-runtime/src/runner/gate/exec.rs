@@ -15,7 +15,7 @@ use crate::hydrate::{Hydrated, HydrationResult};
 use crate::runner::CallClient;
 use crate::runner::Run;
 use crate::runner::gate::ending::{Ending, Stop};
-use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::open::{OpenCall, Origin};
 use crate::runner::gate::spans::Parent;
 use crate::runner::gate::stages;
 use crate::runner::gate::stages::{Beginning, Bound, Concluded, Connections, Judged, Left, Looked, Permit};
@@ -46,7 +46,10 @@ impl Run {
     ) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let mut open = OpenCall::start(self.clone(), call);
         open.parent = Parent::Turn(turn.clone());
-        (open.known, open.is_new) = (known.map(Box::new), is_new);
+        open.known = known.map(Box::new);
+        if is_new {
+            open.origin = Origin::New;
+        }
         run_to_end(open, from_start)
     }
 
@@ -58,7 +61,7 @@ impl Run {
         call: ToolCall,
     ) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let mut open = OpenCall::start(self.clone(), call);
-        (open.client, open.is_new) = (Some(Box::new(client)), true);
+        (open.client, open.origin) = (Some(Box::new(client)), Origin::New);
         run_to_end(open, from_start)
     }
 

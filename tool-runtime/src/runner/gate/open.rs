@@ -59,19 +59,28 @@ pub(in crate::runner) struct OpenCall {
     pub(in crate::runner) grant: Option<Box<(Key, Option<Decision>)>>,
     /// The client that made the call, if it is at the other end of a connection.
     pub(in crate::runner) client: Option<Box<CallClient>>,
-    /// Set if no earlier process can have made the call, although the run is continued.
-    pub(in crate::runner) is_new: bool,
+    pub(in crate::runner) origin: Origin,
     /// Set while the store is asked whether the call began under another definition of its tool.
     pub(in crate::runner) looks: bool,
-    /// Set if another process began the call and is gone: its ledger entry is open.
-    pub(in crate::runner) is_taken_over: bool,
     /// Set if calls of its graph may have had effects, although the call itself waited and did not end.
     pub(in crate::runner) has_acted: bool,
-    /// Set if its tool may only reconcile it.
-    pub(in crate::runner) only_reconciles: bool,
     /// Set if the caller dropped the future; a background task then finishes the call.
     is_left: bool,
     phase: Phase,
+}
+
+/// The process that made a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::runner) enum Origin {
+    /// In a continued run, an earlier process may have made it.
+    Unknown,
+    /// No earlier process can have made it.
+    New,
+    /// Another process began it and is gone: its ledger entry is open.
+    TakenOver {
+        /// Its tool may only reconcile it.
+        only_reconciles: bool,
+    },
 }
 
 enum Phase {
@@ -165,11 +174,9 @@ impl OpenCall {
             continued: None,
             grant: None,
             client: None,
-            is_new: false,
+            origin: Origin::Unknown,
             looks: false,
-            is_taken_over: false,
             has_acted: false,
-            only_reconciles: false,
             is_left: false,
             phase,
         }
@@ -248,6 +255,11 @@ impl OpenCall {
     pub(in crate::runner) fn had_no_effect(&mut self) {
         self.draft.set_executed(false);
         self.run.state().hand_out(&self.draft.id);
+    }
+
+    /// Whether another process began the call and is gone.
+    pub(in crate::runner) const fn is_taken_over(&self) -> bool {
+        matches!(self.origin, Origin::TakenOver { .. })
     }
 
     /// Returns the stop of a call that cannot wait or continue: its outcome is unknown if calls of its graph may have had

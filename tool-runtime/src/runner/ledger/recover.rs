@@ -19,7 +19,7 @@ use crate::policy::RunPolicy;
 use crate::redact::Projected;
 use crate::runner::gate::ending::{Ending, Stop};
 use crate::runner::gate::exec;
-use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::open::{OpenCall, Origin};
 use crate::runner::gate::stages::{self, Reader};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::look_up;
@@ -147,7 +147,7 @@ async fn take_over(run: &Run, call: Unfinished) -> Result<ToolExecResult, StoreE
         return Ok(unknown());
     };
     let mut open = OpenCall::taken_over(run.clone(), (**record).clone());
-    open.only_reconciles = only_reconciles;
+    open.origin = Origin::TakenOver { only_reconciles };
     let ended = run_approved(&mut open, read.hydrated).await;
     if let Err(stop) = &ended
         && open.attempt.is_none()
@@ -215,7 +215,7 @@ fn read_again(run: &Run, waited: &PendingCall) -> Option<ReadAgain> {
         return None;
     }
     let may_repeat = is_same || !asks;
-    Some(ReadAgain { may_repeat, repeats, hydrated })
+    Some(ReadAgain { hydrated, repeats, may_repeat })
 }
 
 /// A call that another process began, as this process reads it.

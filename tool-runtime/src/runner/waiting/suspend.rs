@@ -68,13 +68,8 @@ pub(in crate::runner) async fn suspend(
     let (shared, key) = (run.shared(), open.ledger_key(&frozen));
     // Before a call waits for the first time, another process may have run it without an approval, or ended it.
     let is_new = graph.is_none() && open.attempt.is_none() && run.state().is_continued();
-    if is_new {
-        match Box::pin(open.begun_as_another(&frozen)).await {
-            Ok(None) => {}
-            Ok(Some(known)) => return Ok(Ending::Elsewhere(Box::new(known))),
-            // The call still waits for a person, unless its suspension cannot be written either.
-            Err(error) => discard(run.store_unread(error)),
-        }
+    if is_new && let Some(known) = Box::pin(begun_before(open, &frozen)).await {
+        return Ok(Ending::Elsewhere(Box::new(known)));
     }
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
     // Only approvals show names, and the inner call of a graph has its own.
@@ -139,8 +134,7 @@ pub(in crate::runner) async fn suspend(
                 Some(key) => recover::go_on_begun(open.run(), &open.draft.id, key).await.unwrap_or_default().flatten(),
                 None => None,
             };
-            let (id, unknown) = (open.draft.id.clone(), Outcome::OutcomeUnknown);
-            let result = known.unwrap_or_else(|| ToolExecResult::unfinished(id, unknown, true, unknown.safe_message()));
+            let result = known.unwrap_or_else(|| open.unknown());
             Ok(Ending::Elsewhere(Box::new(result)))
         }
         (Ok(SuspendOutcome::Before), Suspension::Client) => {
@@ -161,6 +155,13 @@ pub(in crate::runner) async fn suspend(
             Err(Stop::new(Outcome::Cancelled).message("The call could not be kept for later. It did not run."))
         }
     }
+}
+
+/// Returns the result of a call that began under another definition of its tool. If the store cannot be read, the call
+/// still waits, unless its suspension cannot be written either.
+async fn begun_before(open: &OpenCall, frozen: &Frozen) -> Option<ToolExecResult> {
+    let known = open.begun_as_another(frozen).await;
+    known.map_err(|error| discard(open.run().store_unread(error))).ok().flatten()
 }
 
 /// Closes the inner calls of a graph that cannot wait, so that no person is asked about them.

@@ -8,7 +8,7 @@ use crate::hydrate::Frozen;
 use crate::runner::Run;
 use crate::runner::gate::draft::Draft;
 use crate::runner::gate::ending::{Ending, Stop};
-use crate::runner::gate::open::{OpenCall, Phase};
+use crate::runner::gate::open::{OpenCall, Origin, Phase};
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::ledger::recover;
 use crate::runner::run::call_ids::Taken;
@@ -22,7 +22,7 @@ impl OpenCall {
         let draft = Draft::reopened(&run, record);
         let started = run.shared().clock.now();
         let mut open = Self::at(run, None, Taken::First, draft, started, None);
-        open.is_taken_over = true;
+        open.origin = Origin::TakenOver { only_reconciles: false };
         open
     }
 
@@ -65,7 +65,7 @@ impl OpenCall {
         &self,
         frozen: &Frozen,
     ) -> Result<Option<ToolExecResult>, StoreError> {
-        if self.is_new || self.is_taken_over || !self.may_be_elsewhere() {
+        if self.origin != Origin::Unknown || !self.may_be_elsewhere() {
             return Ok(None);
         }
         let key = Key::call(Arc::clone(self.run.identity()), self.ledger_key(frozen));

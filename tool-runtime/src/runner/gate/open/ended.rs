@@ -190,11 +190,9 @@ impl OpenCall {
             continued: None,
             grant: None,
             client: None,
-            is_new: self.is_new,
+            origin: self.origin,
             looks: self.looks,
-            is_taken_over: self.is_taken_over,
             has_acted: self.has_acted,
-            only_reconciles: self.only_reconciles,
             phase: std::mem::replace(&mut self.phase, Phase::Announced),
             is_left: true,
         };

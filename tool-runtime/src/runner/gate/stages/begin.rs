@@ -8,10 +8,11 @@ use tokio::time::Instant;
 
 use crate::call::{Cause, Decision, DecisionError, Outcome, ToolExecResult};
 use crate::contain::discard;
+use crate::hydrate::Frozen;
 use crate::registration::Purpose;
 use crate::runner::ResumeError;
 use crate::runner::gate::ending::{Ending, Stop, Suspended};
-use crate::runner::gate::open::OpenCall;
+use crate::runner::gate::open::{OpenCall, Origin};
 use crate::runner::gate::pending::frozen_call;
 use crate::runner::gate::stages::bind::Bound;
 use crate::runner::gate::stages::effect;
@@ -59,7 +60,7 @@ pub(in crate::runner) fn begin(open: &mut OpenCall, bound: &Bound) -> Option<Ent
 
 /// Whether a decision or a grant permitted the call, here or in the process from which it is taken over.
 const fn was_approved(open: &OpenCall) -> bool {
-    open.claim.is_some() || open.grant.is_some() || open.is_taken_over
+    open.claim.is_some() || open.grant.is_some() || open.is_taken_over()
 }
 
 /// Enters the call into the ledger, and removes it from the waiting calls if it was approved. Both happen in one
@@ -113,7 +114,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         lease: run.shared().lease,
         lost_record,
         grant: grant.as_deref().map(|(key, _)| key.clone()),
-        repeatable: (harmless || spec.idempotent) && !open.only_reconciles,
+        repeatable: (harmless || spec.idempotent) && open.origin != (Origin::TakenOver { only_reconciles: true }),
         reconciles,
         worker: run.lease().map(|lease| lease.epoch),
         ends_with_process: run.options().ends_with_process,
@@ -127,22 +128,11 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     };
     // From here on the record of the call closes the attempt in the ledger, too, so that no other process begins it.
     open.attempt = Some(Box::new(attempt.clone()));
-    if claim.is_none() {
-        open.looks = true;
-        let known = Box::pin(open.begun_as_another(&bound.reserved.hydrated.frozen)).await;
-        open.looks = false;
-        let known = match known {
-            Ok(known) => known,
-            Err(error) => {
-                // The store cannot tell whether the call has a record, so none is written.
-                discard(run.store_unread(error));
-                Some(open.unknown())
-            }
-        };
-        if let Some(known) = known {
-            open.attempt = None;
-            return Ok(Beginning::End(Ending::Elsewhere(Box::new(known))));
-        }
+    if claim.is_none()
+        && let Some(known) = Box::pin(begun_before(open, Arc::clone(&bound.reserved.hydrated.frozen))).await
+    {
+        open.attempt = None;
+        return Ok(Beginning::End(Ending::Elsewhere(Box::new(known))));
     }
     let (requested_at, key) = (Instant::now(), attempt.key.clone());
     let begun = match claim {
@@ -152,17 +142,9 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
             Err(error) => return Ok(Beginning::End(Ending::NotTaken(error))),
         },
     };
-    if matches!(begun, Ok(Begun::Replaced)) {
-        open.attempt = None;
-        let result = replaced(open).await;
-        return Ok(Beginning::End(Ending::Elsewhere(Box::new(result))));
-    }
-    if matches!(begun, Ok(Begun::Rekeyed)) {
-        let closed = Box::pin(LedgerClient(&run).close_begun(&open.draft.id, &key)).await;
-        let closed = closed.map_err(|error| discard(run.store_unread(error))).ok().flatten();
-        // `attempt` is cleared only here, so that a dropped future writes no second record for the call that began.
-        open.attempt = None;
-        let result = closed.unwrap_or_else(|| running_in_another_process(open));
+    if matches!(begun, Ok(Begun::Replaced | Begun::Rekeyed)) {
+        let rekeyed = matches!(begun, Ok(Begun::Rekeyed)).then_some(&key);
+        let result = Box::pin(in_another_process(open, rekeyed)).await;
         return Ok(Beginning::End(Ending::Elsewhere(Box::new(result))));
     }
     let begun = match (begun, open.attempt.as_deref()) {
@@ -186,6 +168,34 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         uncount(open, bound, is_repeated);
     }
     beginning
+}
+
+/// Returns the result of a call that began under another definition of its tool. If the future is dropped meanwhile, the
+/// store is asked again.
+async fn begun_before(open: &mut OpenCall, frozen: Arc<Frozen>) -> Option<ToolExecResult> {
+    open.looks = true;
+    let known = open.begun_as_another(&frozen).await;
+    open.looks = false;
+    known.unwrap_or_else(|error| {
+        // The store cannot tell whether the call has a record, so none is written.
+        discard(open.run().store_unread(error));
+        Some(open.unknown())
+    })
+}
+
+/// Returns the result of a call that a person allowed with other arguments, or that began with another effect key under
+/// this key of the ledger. The second kind is closed.
+async fn in_another_process(open: &mut OpenCall, rekeyed: Option<&Key>) -> ToolExecResult {
+    let Some(key) = rekeyed else {
+        open.attempt = None;
+        return replaced(open).await;
+    };
+    let run = open.run().clone();
+    let closed = LedgerClient(&run).close_begun(&open.draft.id, key).await;
+    let closed = closed.map_err(|error| discard(run.store_unread(error))).ok().flatten();
+    // `attempt` is cleared only here, so that a dropped future writes no second record for the call that began.
+    open.attempt = None;
+    closed.unwrap_or_else(|| running_in_another_process(open))
 }
 
 /// Returns the budget share of a call that does not run. Unless `is_repeated`, the call is also removed from the loop
@@ -260,7 +270,7 @@ fn takeover_document(
             Some(PendingCall { arguments, argument_digest, record_digest, ..claim.waiting.call.clone() })
         }
         // The ledger has the state with which the earlier attempt began.
-        None if open.is_taken_over || harmless || !(reconciles || frozen.entry.spec.idempotent) => None,
+        None if open.is_taken_over() || harmless || !(reconciles || frozen.entry.spec.idempotent) => None,
         None => {
             let record_digest = Some(run.shared().digests.of(frozen.argument_digest()));
             Some(PendingCall { record_digest, ..frozen_call(open, frozen, run.shared().clock.now()) })

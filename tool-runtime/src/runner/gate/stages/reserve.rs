@@ -66,7 +66,7 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     let verdict = match open.continued {
         Some(_) => LoopVerdict::Go,
         // It was counted when it began, and attempts to take it over are not calls of the model.
-        None if open.is_taken_over => LoopVerdict::Go,
+        None if open.is_taken_over() => LoopVerdict::Go,
         // `foresee` does not count the call: a decision can still be refused.
         None if waits => run.loop_guard().foresee(&*hydrated.frozen),
         None => run.loop_guard().observe(Arc::clone(&hydrated.frozen) as _),
@@ -83,18 +83,20 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     let limits = hydrated.frozen.limits;
     let wanted = [entry.timeout, limits.runtime].into_iter().flatten().min();
     let bytes = entry.result_bytes(&limits);
-    let reservation = match open.is_taken_over {
-        true => None,
-        false => run.spending().reserve(Spend::call(wanted, bytes)).map_err(exhausted)?.map(Box::new),
+    let reservation = if open.is_taken_over() {
+        None
+    } else {
+        run.spending().reserve(Spend::call(wanted, bytes)).map_err(exhausted)?.map(Box::new)
     };
     // A call of a graph spends the budgets of the calling run too.
     let carved = match run.parent() {
-        Some(parent) if !open.is_taken_over => parent.spending().carve(bytes).map_err(exhausted)?.map(Box::new),
+        Some(parent) if !open.is_taken_over() => parent.spending().carve(bytes).map_err(exhausted)?.map(Box::new),
         _ => None,
     };
-    let left = match open.is_taken_over {
-        true => rest_of_run(run, wanted, bytes),
-        false => reservation.as_ref().and_then(|reservation| reservation.time()),
+    let left = if open.is_taken_over() {
+        rest_of_run(run, wanted, bytes)
+    } else {
+        reservation.as_ref().and_then(|reservation| reservation.time())
     };
     let timeout = wanted.into_iter().chain(left).min();
     let bill = Bill::call(run.accounts().all(), timeout, bytes);
