@@ -39,5 +39,10 @@ impl Cli<'_> {
 
 /// Options as words of a shell, each after a space.
 fn written(options: impl Iterator<Item = (&'static str, String)>) -> String {
-    options.map(|(option, value)| format!(" {option} {}", shell_word(&terminal::safe(&value)))).collect()
+    options.fold(String::new(), |mut text, (option, value)| {
+        for part in [" ", option, " ", &shell_word(&terminal::safe(&value))] {
+            text.push_str(part);
+        }
+        text
+    })
 }
