@@ -151,6 +151,15 @@ async fn act(outside: &dyn Outside, key: &str) -> Result<String, ToolError> {
     Ok("done".to_owned())
 }
 
+/// Finds out whether the effect of a key has happened, and prevents it otherwise.
+fn found(outside: &dyn Outside, key: &str, what: &str) -> Reconciled<String> {
+    if outside.has(key) {
+        return Reconciled::TookEffect(format!("found {what}"));
+    }
+    outside.refuse(key);
+    Reconciled::Prevented
+}
+
 /// Pays, and can find out whether it did.
 #[tool(name = "recovered__keyed", effect = state_change, redact = ["$"])]
 struct Keyed {
@@ -189,11 +198,7 @@ impl ToolComponent for Keyed {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         }
-        if outside.has(&key) {
-            return Ok(Reconciled::TookEffect(format!("found {}", self.what)));
-        }
-        outside.refuse(&key);
-        Ok(Reconciled::Prevented)
+        Ok(found(&*outside, &key, &self.what))
     }
 }
 
@@ -217,12 +222,7 @@ impl ToolComponent for Both {
         (outside,): Self::Capabilities,
         call: &Call<Self>,
     ) -> Result<Reconciled<String>, ToolError> {
-        let key = call.idempotency_key();
-        if outside.has(&key) {
-            return Ok(Reconciled::TookEffect(format!("found {}", self.what)));
-        }
-        outside.refuse(&key);
-        Ok(Reconciled::Prevented)
+        Ok(found(&*outside, &call.idempotency_key(), &self.what))
     }
 }
 

@@ -119,8 +119,8 @@ impl Worker {
         self
     }
 
-    /// Limits how many runs of a tenant the workers over the store continue at the same time: at least one and at
-    /// most 256. Without it, there is no limit.
+    /// Limits how many runs of a tenant the workers over the store continue at the same time, to between 1 and 256. By
+    /// default there is no limit.
     ///
     /// The limit holds across processes: the transaction that leases a run counts the tenant's leases. Set the same
     /// limit for all workers, because the runs of a worker without one are not counted. A run that waits for a person

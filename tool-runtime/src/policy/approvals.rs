@@ -168,8 +168,8 @@ impl Approvals {
     }
 
     /// Reports tables that decide nothing, refuse every decider or require more deciders than they name, and rules that
-    /// require no approval. `rules` are the names of those that do, and `tools` those that some run may be allowed or
-    /// that a table names.
+    /// require no approval. `rules` has the names of the rules that require one. `tools` has each tool that a run may
+    /// be allowed, or that a table names.
     pub(super) fn check(&self, rules: &BTreeSet<String>, tools: &[GuardedTool<'_>], problems: &mut Vec<Problem>) {
         let effects = self.effects.iter().map(|(effect, deciders)| (format!("approvals.effects.{effect}"), deciders));
         let of_tools = self.tools.iter().map(|(tool, deciders)| (format!("approvals.tools.{tool}"), deciders));

@@ -520,7 +520,7 @@ fn pinning_fails_if_a_server_is_down() {
     let named = [&alone[..5], &["--tool", "mcp__gone__run"], &alone[5..]].concat();
     let ended = chain.rig.run(&named).code(1);
     assert!(ended.stderr.contains("`gone`: down") && ended.stderr.contains("mcp__gone__run"), "{ended:?}");
-    // The tools of another server are pinned nevertheless.
+    // The tools of another server are pinned.
     chain.rig.write("client.toml", &format!("allowed_tools = ['{BROUGHT_IN}']\n"));
     let config = std::fs::read_to_string(chain.rig.path("config.toml")).unwrap();
     chain.rig.write("config.toml", &format!("{config}[mcp.servers.gone]\ncommand = ['/bin/false']\n"));

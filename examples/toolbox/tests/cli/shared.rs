@@ -637,7 +637,7 @@ async fn a_call_of_a_killed_process_is_repeated_on_request() {
     began.notified().await;
     let kept = rig.path("data/tool-runtime.db");
     killed(&rig.path("app.db"), &kept);
-    // The other machine was off for longer than a call stays open: its tool is asked first nevertheless.
+    // A machine that was off for more than a week: the sweep asks the tool before it closes the call.
     let late = Rig::new();
     std::fs::create_dir_all(late.path("data")).unwrap();
     killed_before(&rig.path("app.db"), &late.path("data/tool-runtime.db"), "-8 days");

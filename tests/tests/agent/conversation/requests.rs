@@ -235,8 +235,8 @@ impl ModelClient for Broken {
     }
 }
 
-/// A model whose client panics: when it is asked for its name, when it is called, while it is polled, when it is
-/// dropped.
+/// A client of a model that panics in one of four places: in `name`, in `complete`, in a poll of its future, or when
+/// the future is dropped.
 struct Panics(&'static str);
 
 impl Panics {

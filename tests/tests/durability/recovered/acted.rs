@@ -1,4 +1,4 @@
-//! Graphs that had an effect before they waited for a person: however they end then, nobody is told that they did not run.
+//! Graphs that had an effect before they waited for a person. No result or record states that such a graph did not run.
 
 use std::sync::atomic::AtomicUsize;
 

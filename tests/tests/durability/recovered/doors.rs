@@ -114,19 +114,24 @@ fn looking_ends_no_call() {
 #[test]
 fn a_run_that_is_given_the_call_again() {
     every(|rig, dies| {
-        let runner = rig.runner();
-        let snapshot: RunSnapshot = runtime().block_on(async { runner.run(ada()).snapshot().await.expect("taken") });
-        let call = ToolCall::text("c", rig.name(), ARGUMENTS);
-        let doomed = runner.run(ada()).exec(call.clone());
-        rig.dies(async move { drop(doomed.await) });
-        rig.later(async {
-            let options = RunOptions::new().principal("ada").tenant("acme");
-            let run = rig.runner().restore(snapshot, options).await.expect("restored");
-            let result = run.exec(call).await;
-            assert_eq!(result.outcome() == Outcome::OutcomeUnknown, rig.tool == "plain");
-        });
+        let outcome = is_given_again(&rig);
+        assert_eq!(outcome == Outcome::OutcomeUnknown, rig.tool == "plain");
         rig.holds("exec", dies);
     });
+}
+
+/// A service makes the call again in the run that it restored.
+pub(super) fn is_given_again(rig: &Rig) -> Outcome {
+    let runner = rig.runner();
+    let snapshot: RunSnapshot = runtime().block_on(async { runner.run(ada()).snapshot().await.expect("taken") });
+    let call = ToolCall::text("c", rig.name(), ARGUMENTS);
+    let doomed = runner.run(ada()).exec(call.clone());
+    rig.dies(async move { drop(doomed.await) });
+    rig.later(async {
+        let options = RunOptions::new().principal("ada").tenant("acme");
+        let run = rig.runner().restore(snapshot, options).await.expect("restored");
+        run.exec(call).await.outcome()
+    })
 }
 
 #[test]

@@ -226,8 +226,7 @@ async fn a_request_that_is_held_over_http() {
     is_found_again("http").await;
 }
 
-/// A tool that can find its effect, or may have it again, is asked by the server that takes the call over. That server
-/// may have another policy.
+/// The server that takes a call over lets the tool reconcile or repeat it. That server may have another policy.
 async fn is_found_out(tool: &str, effect: &[&str], outcome: &str) {
     for way in ["stdio", "stdio asks"] {
         is_found_out_by((way, None), tool, effect, outcome).await;
@@ -282,7 +281,8 @@ async fn a_tool_that_may_run_again_does() {
     is_found_out("killed__again", &["again", "again"], "ok").await;
 }
 
-/// A call is left open for a week. If no server began in that time, the next one asks the tool before it closes the call.
+/// A call is left open for a week. If no server began in that time, the next one asks the tool before it closes the
+/// call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_is_asked_first_after_more_than_a_week() {
     for (tool, effect) in [("killed__keyed", &["keyed"] as &[_]), ("killed__again", &["again", "again"])] {

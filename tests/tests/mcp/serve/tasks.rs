@@ -485,7 +485,7 @@ async fn an_answer_of_another_tenant_is_reported() {
     assert_eq!(recorded(&*store).await, [json!(["letters__send", "ok"])]);
 }
 
-/// A script waits with one call after the other. Somebody else decided on the first, and another process serves the
+/// A script waits with one call after the other. Another client decides on the first, and another process serves the
 /// task.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_decides_what_was_asked_and_nothing_else() {

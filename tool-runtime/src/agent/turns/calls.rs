@@ -120,9 +120,9 @@ impl Turns {
             return Ok(());
         }
         read_earlier_result(&self.run, &mut self.state, at).await?;
-        if let Some(ToGate { call, earlier }) = self.state.open.get(at).and_then(Slot::to_gate) {
+        if let Some(ToGate { call, known, is_new }) = self.state.open.get(at).and_then(Slot::to_gate) {
             self.state.hand_over(at);
-            let result = Box::pin(self.run.exec_within(&Span::current(), call, earlier)).await;
+            let result = Box::pin(self.run.exec_within(&Span::current(), call, known, is_new)).await;
             self.state.take(at, &result);
         }
         Ok(())

@@ -56,7 +56,7 @@ pub(in crate::agent) async fn execute(
     while let Some((at, call)) = waiting.next() {
         report(Progressed::Begun(at));
         if cap < 2 || !reads(run, &call) {
-            report(Progressed::Ended(at, Box::pin(run.exec_within(turn, call.call, call.earlier)).await));
+            report(Progressed::Ended(at, Box::pin(run.exec_within(turn, call.call, call.known, call.is_new)).await));
             continue;
         }
         let mut running = vec![start(run, turn, at, call)];
@@ -79,7 +79,7 @@ pub(in crate::agent) async fn execute(
 type Running = (usize, Pin<Box<dyn Future<Output = ToolExecResult> + Send>>);
 
 fn start(run: &Run, turn: &Span, at: usize, call: ToGate) -> Running {
-    (at, Box::pin(run.exec_within(turn, call.call, call.earlier)))
+    (at, Box::pin(run.exec_within(turn, call.call, call.known, call.is_new)))
 }
 
 /// Waits for the first of a few futures that completes, and removes it.

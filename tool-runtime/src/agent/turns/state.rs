@@ -181,8 +181,10 @@ pub(in crate::agent) struct Slot {
 /// A call for the gate.
 pub(in crate::agent) struct ToGate {
     pub(in crate::agent) call: ToolCall,
-    /// The result from another process, if it handed the call to its gate, and whether none can have done that.
-    pub(in crate::agent) earlier: (Option<ToolExecResult>, bool),
+    /// The result from another process, if it handed the call to its gate.
+    pub(in crate::agent) known: Option<ToolExecResult>,
+    /// Whether no other process can have handed the call to its gate.
+    pub(in crate::agent) is_new: bool,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -218,7 +220,7 @@ impl Slot {
 
     /// Returns the call for the gate.
     pub(in crate::agent) fn to_gate(&self) -> Option<ToGate> {
-        self.queued_call().map(|call| ToGate { call: call.clone(), earlier: (self.known.clone(), self.is_new) })
+        self.queued_call().map(|call| ToGate { call: call.clone(), known: self.known.clone(), is_new: self.is_new })
     }
 
     pub(in crate::agent) fn waiting(&self) -> Option<&WaitingCall> {

@@ -143,9 +143,9 @@ impl McpServerBuilder {
     }
 
     /// States that no approver reaches the store of the runner: a call that would wait for a person is refused with the
-    /// error -32000 and `"code": "no_decider"`. A client that may be asked ([`ask_clients`](Self::ask_clients)) is
-    /// asked. By default, approvers are assumed to reach a store that was set, and [`build`](Self::build) refuses the
-    /// default store if calls can be suspended.
+    /// error -32000 and `"code": "no_decider"`. A client that may decide itself ([`ask_clients`](Self::ask_clients))
+    /// gets the question instead. By default, approvers are assumed to reach a store that was set, and
+    /// [`build`](Self::build) refuses the default store if calls can be suspended.
     pub fn without_approvers(mut self) -> Self {
         self.has_approvers = false;
         self

@@ -73,7 +73,7 @@ impl Remote {
     async fn on_account(&self, arguments: &Value, token: &Secret<String>) -> Result<Box<str>, RequestError> {
         let ServerState { http, limits, accounts, .. } = &*self.server.state;
         let Some(http) = http else { return Err(RequestError::NotSent("the URL cannot be used".to_owned())) };
-        // Whatever ended the handshake, the call itself was not sent.
+        // The call was not sent, for any error of the handshake.
         let connection = accounts.of(http, limits, token).await.map_err(|failure| match failure {
             RequestError::Unauthorized => failure,
             failure => RequestError::Account(Box::new(failure)),

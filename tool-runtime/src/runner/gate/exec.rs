@@ -42,7 +42,8 @@ impl Run {
         &self,
         turn: &Span,
         call: ToolCall,
-        (known, is_new): (Option<ToolExecResult>, bool),
+        known: Option<ToolExecResult>,
+        is_new: bool,
     ) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let mut open = OpenCall::start(self.clone(), call);
         open.parent = Parent::Turn(turn.clone());

@@ -30,25 +30,19 @@ struct PendingCharge {
     receipt: WriteHandle,
 }
 
-/// A turn whose write is awaited. Unless it is acknowledged, the turn stays to be awaited.
+/// A turn whose write is awaited. Unless the turn is booked, it stays to be awaited.
 struct Awaited<'a> {
     accounts: &'a Accounts,
-    turn: Option<PendingCharge>,
-}
-
-impl Awaited<'_> {
-    async fn acknowledged(&mut self) -> Result<(), StoreError> {
-        match &mut self.turn {
-            Some(turn) => (&mut turn.receipt).await,
-            None => Ok(()),
-        }
-    }
+    used: Spend,
+    receipt: WriteHandle,
+    is_booked: bool,
 }
 
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
-        if let Some(turn) = self.turn.take() {
-            self.accounts.turns().push_front(turn);
+        if !self.is_booked {
+            let receipt = std::mem::replace(&mut self.receipt, WriteHandle::ready(Ok(())));
+            self.accounts.turns().push_front(PendingCharge { used: self.used, receipt });
         }
     }
 }
@@ -86,19 +80,17 @@ impl Accounts {
         loop {
             // Bound first, so that the lock is not held while it waits.
             let next = self.turns().pop_front();
-            let Some(turn) = next else { break };
-            // If this future is dropped, the turn is awaited later.
-            let mut turn = Awaited { accounts: self, turn: Some(turn) };
-            if turn.acknowledged().await.is_err() {
+            let Some(PendingCharge { used, receipt }) = next else { break };
+            let mut turn = Awaited { accounts: self, used, receipt, is_booked: false };
+            if (&mut turn.receipt).await.is_err() {
                 // The turn is booked again: charging it twice is better than not charging it.
-                let used = turn.turn.as_ref().map(|turn| turn.used).unwrap_or_default();
-                turn.turn = Some(PendingCharge { used, receipt: self.charge(store, used) });
-                if let Err(error) = turn.acknowledged().await {
-                    turn.turn = Some(PendingCharge { used, receipt: WriteHandle::ready(Err(StoreError::Lost)) });
+                turn.receipt = self.charge(store, used);
+                if let Err(error) = (&mut turn.receipt).await {
+                    turn.receipt = WriteHandle::ready(Err(StoreError::Lost));
                     return Err(error);
                 }
             }
-            turn.turn = None;
+            turn.is_booked = true;
         }
         let accounts = Arc::clone(&self.all);
         let keys = Account::keys(&accounts).collect();

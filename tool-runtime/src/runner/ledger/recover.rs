@@ -120,7 +120,8 @@ pub(in crate::runner) async fn begun_as_another(
     Ok(ended.map(|record| is_same(&record).then(|| look_up::adopted(run, record))))
 }
 
-/// Whether the store had calls of the run before this process made its first one with an effect. The store is read once.
+/// Whether the store had calls of the run before this process made its first one with an effect. The store is read
+/// once.
 async fn has_earlier(run: &Run) -> Result<bool, StoreError> {
     if let Some(has_earlier) = run.remembered().has_earlier() {
         return Ok(has_earlier);
@@ -142,13 +143,13 @@ async fn take_over(run: &Run, call: Unfinished) -> Result<ToolExecResult, StoreE
         unknown.with_intervention(record.intervention.clone())
     };
     let read = call.entry.waited.as_deref().and_then(|waited| read_again(run, waited));
-    let Some((read, only_reconciles)) = read.and_then(|read| read.only_reconciles().map(|only| (read, only))) else {
+    let Some(ReadAgain { hydrated, only_reconciles }) = read else {
         LedgerClient(run).leave_abandoned(&call).await?;
         return Ok(unknown());
     };
     let mut open = OpenCall::taken_over(run.clone(), (**record).clone());
     open.origin = Origin::TakenOver { only_reconciles };
-    let ended = run_approved(&mut open, read.hydrated).await;
+    let ended = run_approved(&mut open, hydrated).await;
     if let Err(stop) = &ended
         && open.attempt.is_none()
     {
@@ -165,7 +166,6 @@ pub(in crate::runner) async fn reconcile_recorded(
     record: &ToolInvocationRecord,
     waited: Option<&PendingCall>,
 ) -> Option<Result<Projected, ()>> {
-    // The call does not run again, whether the policy would let it or not.
     let ReadAgain { hydrated, .. } = read_again(run, waited?)?;
     if !hydrated.frozen.entry.behaviour.may_reconcile() {
         return None;
@@ -214,26 +214,15 @@ fn read_again(run: &Run, waited: &PendingCall) -> Option<ReadAgain> {
         // A process without approvals denies such a call, and leaves it to one with approvals.
         return None;
     }
-    let may_repeat = is_same || !asks;
-    Some(ReadAgain { hydrated, repeats, may_repeat })
+    let only_reconciles = repeats && asks && !is_same;
+    (!only_reconciles || entry.behaviour.may_reconcile()).then_some(ReadAgain { hydrated, only_reconciles })
 }
 
-/// A call that another process began, as this process reads it.
+/// A call that another process began, as this process continues it.
 struct ReadAgain {
     hydrated: Hydrated,
-    /// Its tool may run it again.
-    repeats: bool,
-    /// The present policy lets it run again.
-    may_repeat: bool,
-}
-
-impl ReadAgain {
-    /// Whether this process can only let the tool reconcile the call. `None` if it can do neither.
-    fn only_reconciles(&self) -> Option<bool> {
-        let reconciles = self.hydrated.frozen.entry.behaviour.may_reconcile();
-        let is_barred = self.repeats && !self.may_repeat;
-        (!is_barred || reconciles).then_some(is_barred)
-    }
+    /// The present policy does not let its tool run it again.
+    only_reconciles: bool,
 }
 
 /// Returns the result of a call that another process may have handed to the gate, if the gate is not needed: the call

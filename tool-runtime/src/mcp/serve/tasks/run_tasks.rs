@@ -127,8 +127,8 @@ impl RunTasks {
         self.calls().insert(id, Entry::new(saved, questions, running));
     }
 
-    /// Adds a call that another process stored. If another request has added it already, its client is asked only if
-    /// both entries allow that.
+    /// Adds a call that another process stored. If another request has added the call already, the client gets
+    /// questions only if both entries allow them.
     pub(super) fn add_stored(&self, id: CallId, saved: SavedTask) {
         let mut calls = self.calls();
         let SavedTask { asks, answered, .. } = saved;

@@ -46,7 +46,7 @@ pub(in crate::runner) fn is_denied(run: &Run, hydrated: &Hydrated) -> bool {
     judge(run, hydrated).verdict == Verdict::Deny
 }
 
-/// Whether the policy requires an approval for a call with these arguments, also if this process asks nobody.
+/// Whether the policy requires an approval for a call with these arguments, also in a process without approvals.
 pub(in crate::runner) fn asks(run: &Run, hydrated: &Hydrated) -> bool {
     judge(run, hydrated).verdict == Verdict::RequireApproval
 }

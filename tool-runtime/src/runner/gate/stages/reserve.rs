@@ -7,7 +7,6 @@ use crate::call::Outcome;
 use crate::catalog::Entry;
 use crate::hydrate::Hydrated;
 use crate::policy::{BudgetExceeded, LoopVerdict, Reservation, Spend};
-use crate::runner::Run;
 use crate::runner::gate::ending::Stop;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages::Permit;
@@ -63,10 +62,11 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     // A graph that continues is not a new call. A waiting call counts once it is claimed: until then it waits for
     // another decision.
     let waits = open.claim.is_some();
+    // A call that is taken over was counted when it began: it holds its share while it runs, and uses none up.
+    let is_counted = open.is_taken_over();
     let verdict = match open.continued {
         Some(_) => LoopVerdict::Go,
-        // It was counted when it began, and attempts to take it over are not calls of the model.
-        None if open.is_taken_over() => LoopVerdict::Go,
+        None if is_counted => LoopVerdict::Go,
         // `foresee` does not count the call: a decision can still be refused.
         None if waits => run.loop_guard().foresee(&*hydrated.frozen),
         None => run.loop_guard().observe(Arc::clone(&hydrated.frozen) as _),
@@ -83,20 +83,21 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     let limits = hydrated.frozen.limits;
     let wanted = [entry.timeout, limits.runtime].into_iter().flatten().min();
     let bytes = entry.result_bytes(&limits);
-    let reservation = if open.is_taken_over() {
-        None
-    } else {
-        run.spending().reserve(Spend::call(wanted, bytes)).map_err(exhausted)?.map(Box::new)
+    let share = |held: Result<Option<Reservation>, BudgetExceeded>| match held {
+        Err(_) if is_counted => Ok(None),
+        held => held.map(|held| held.map(Box::new)).map_err(exhausted),
     };
+    let held = run.spending().reserve(Spend::call(wanted, bytes));
+    let is_exhausted = held.is_err();
+    let reservation = share(held)?;
     // A call of a graph spends the budgets of the calling run too.
     let carved = match run.parent() {
-        Some(parent) if !open.is_taken_over() => parent.spending().carve(bytes).map_err(exhausted)?.map(Box::new),
-        _ => None,
+        Some(parent) => share(parent.spending().carve(bytes))?,
+        None => None,
     };
-    let left = if open.is_taken_over() {
-        rest_of_run(run, wanted, bytes)
-    } else {
-        reservation.as_ref().and_then(|reservation| reservation.time())
+    let left = match &reservation {
+        Some(reservation) => reservation.time(),
+        None => is_exhausted.then_some(run.shared().lease),
     };
     let timeout = wanted.into_iter().chain(left).min();
     let bill = Bill::call(run.accounts().all(), timeout, bytes);
@@ -104,21 +105,8 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     let bill = if run.parent().is_some() { bill.map(Bill::within_graph) } else { bill };
     let bill = bill.map(Box::new);
     let mut reserved = Reserved { hydrated, reservation, carved, bill, timeout, max_bytes: bytes, warning };
-    reserved.set_used(open, !waits);
+    reserved.set_used(open, !waits && !is_counted);
     Ok(reserved)
-}
-
-/// Returns the time that a call which is taken over may take of its run's budget. It holds nothing: it was counted when it
-/// began. If the budget is used up, the call has the time of a lease.
-#[cold]
-fn rest_of_run(run: &Run, wanted: Option<Duration>, bytes: usize) -> Option<Duration> {
-    match run.spending().reserve(Spend::call(wanted, bytes)) {
-        Ok(mut held) => {
-            held.iter_mut().for_each(|held| held.is_used = false);
-            held.and_then(|held| held.time())
-        }
-        Err(_) => Some(run.shared().lease),
-    }
 }
 
 /// Returns the stop for a budget that is used up.

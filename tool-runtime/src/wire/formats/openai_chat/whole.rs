@@ -20,7 +20,7 @@ enum State {
     /// It ended, and was not parsed yet.
     Ended,
     Whole,
-    /// The text is not one object, whatever follows.
+    /// The text is not one object, and further text cannot make it one.
     Broken,
 }
 
