@@ -484,6 +484,10 @@ fn ada() -> RunOptions {
     RunOptions::new().run_id("run").principal("ada").tenant("acme")
 }
 
+fn grace() -> tool_runtime::call::Decider {
+    tool_runtime::call::Decider::new("grace").tenant("acme")
+}
+
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }

@@ -13,11 +13,11 @@ impl Cli<'_> {
     pub(super) fn same_options(&self) -> String {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let settings = &self.settings;
-        let is_own = |data: &&Path| self.app.data.as_deref().unwrap_or(Path::new("data")) != *data;
+        let is_other = |data: &&Path| self.app.data.as_deref().unwrap_or(Path::new("data")) != *data;
         let options = [
             ("--config", settings.config.as_deref().map(path)),
             ("--policy", settings.policy.as_deref().map(path)),
-            ("--data", Some(&*settings.data).filter(is_own).map(path)),
+            ("--data", Some(&*settings.data).filter(is_other).map(path)),
             ("--store", settings.store.as_deref().map(|url| store_word(url).to_owned())),
             ("--store-prefix", settings.sql.prefix.clone()),
             ("--digest-key-file", settings.digest_key.as_deref().map(path)),

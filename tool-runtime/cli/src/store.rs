@@ -116,14 +116,6 @@ impl Cli<'_> {
         opened.await.map(Arc::clone)
     }
 
-    /// Opens the store of the data folder without a sweep, if it exists and this command uses it.
-    async fn open_unswept(&self) -> Result<(), Failure> {
-        if self.settings.store.is_none() && self.store_url().is_some() {
-            self.opened.get_or_try_init(|| self.records()).await?;
-        }
-        Ok(())
-    }
-
     /// Opens the store of the data folder, and creates it. If neither exists and cannot be created, as on a read-only
     /// disk, the command keeps its records in memory and prints a note. A store that exists and cannot be used is
     /// refused.
@@ -226,9 +218,9 @@ pub(super) async fn command(cli: &Cli<'_>, action: &StoreAction) -> Result<Exit,
         StoreAction::Migrate => migrate(cli, url).await,
         StoreAction::Restored { anchors } => restored(cli, url, anchors).await,
         StoreAction::Sweep { time, tools } => {
-            if *tools {
-                // A sweep without tools would close calls that have waited for a tool for a week.
-                cli.open_unswept().await?;
+            if *tools && cli.settings.store.is_none() {
+                // Not `Cli::store`, whose sweep would close calls that their tools can still continue.
+                cli.opened.get_or_try_init(|| cli.records()).await?;
             }
             let store = cli.existing_records("`--store URL`").await?;
             let removed =

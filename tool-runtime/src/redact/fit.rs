@@ -85,7 +85,7 @@ pub(super) fn fit(
     })
 }
 
-/// An array or a map leaves up to one part in this many of its room empty rather than cut an item.
+/// An item that does not fit is cut only if more than 1 / `LEAST` of the room would stay empty otherwise.
 const LEAST: usize = 11;
 
 struct Fitting<'t> {

@@ -6,9 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::error::Problem;
 use crate::redact::shape::{alternatives, is_object, is_scalar, members, values};
-#[cfg(any(test, feature = "mcp-client"))]
-use crate::redact::suggestion::leaves;
-use crate::redact::suggestion::{nearest, through_arrays};
+use crate::redact::suggestion::{leaves, nearest, through_arrays};
 use crate::text::sentence;
 
 /// A path of an allowlist that does not fit the schema, with what to write instead.
@@ -42,58 +40,52 @@ impl fmt::Display for PathProblem {
 }
 
 /// Returns the paths that an allowlist over this schema can name, sorted. Of a very large schema some are left out.
-#[cfg(any(test, feature = "mcp-client"))]
 pub(crate) fn nameable(schema: &Value) -> Vec<String> {
-    // Not `check`, which compares each wrong path with all leaves to suggest one.
-    let can_be_named = |path: &String| {
-        let mut places = alternatives(schema);
-        for segment in path.split('.').filter(|_| path != "$") {
-            match step(&places, segment) {
-                Ok(next) => places = next,
-                Err(_) => return false,
-            }
-        }
-        leaf(&places, "").is_ok()
-    };
     let mut paths = leaves(schema);
     paths.sort_unstable();
     paths.dedup();
-    paths.retain(can_be_named);
+    paths.retain(|path| is_nameable(path, schema));
     paths
+}
+
+/// Whether [`check`] accepts a path. Searches no suggestion.
+fn is_nameable(path: &str, schema: &Value) -> bool {
+    places(path, schema).is_ok_and(|places| leaf(&places, "").is_ok())
 }
 
 /// Checks one path.
 pub(super) fn check(path: &str, schema: &Value) -> Result<(), PathProblem> {
     let problem = |message: String, nearest| Err(PathProblem { path: path.to_owned(), message, nearest });
-    let mut places = alternatives(schema);
-    if path != "$" {
-        for segment in path.split('.') {
-            if segment.is_empty() {
-                return problem("holds an empty segment; write names joined by single dots".into(), None);
-            }
-            match step(&places, segment) {
-                Ok(next) => places = next,
-                Err(Some(message)) => return problem(message, None),
-                Err(None) if alternatives(schema).iter().all(|one| is_scalar(one)) => {
-                    return problem("names a member, but the output is a scalar; write `$`".into(), None);
-                }
-                Err(None) => match through_arrays(path, |plain| check(plain, schema).is_ok()) {
-                    Some(plain) => {
-                        return problem(
-                            format!("steps into an array; arrays are passed through: write `{plain}`"),
-                            None,
-                        );
-                    }
-                    None => return problem("names nothing in the output".into(), nearest(path, schema)),
-                },
-            }
+    let places = match places(path, schema) {
+        Ok(places) => places,
+        Err(Some(message)) => return problem(message, None),
+        Err(None) if alternatives(schema).iter().all(|one| is_scalar(one)) => {
+            return problem("names a member, but the output is a scalar; write `$`".into(), None);
         }
-    }
+        Err(None) => match through_arrays(path, |plain| is_nameable(plain, schema)) {
+            Some(plain) => {
+                return problem(format!("steps into an array; arrays are passed through: write `{plain}`"), None);
+            }
+            None => return problem("names nothing in the output".into(), nearest(path, nameable(schema))),
+        },
+    };
     let prefix = if path == "$" { String::new() } else { format!("{path}.") };
     match leaf(&places, &prefix) {
         Ok(()) => Ok(()),
         Err(message) => problem(message, None),
     }
+}
+
+/// Returns the schemas at a path. `Err(None)`: a segment names nothing in any branch.
+fn places<'s>(path: &str, schema: &'s Value) -> Result<Vec<&'s Value>, Option<String>> {
+    let mut places = alternatives(schema);
+    for segment in path.split('.').filter(|_| path != "$") {
+        if segment.is_empty() {
+            return Err(Some("holds an empty segment; write names joined by single dots".into()));
+        }
+        places = step(&places, segment)?;
+    }
+    Ok(places)
 }
 
 /// One segment deeper. `Err(None)`: there is no such member in any branch.

@@ -23,9 +23,8 @@ pub(super) fn leaves(schema: &Value) -> Vec<String> {
     leaves
 }
 
-/// The real leaf that is most like a path.
-pub(super) fn nearest(path: &str, schema: &Value) -> Option<String> {
-    let leaves = leaves(schema);
+/// The path among these that is most like a wrong one.
+pub(super) fn nearest(path: &str, leaves: Vec<String>) -> Option<String> {
     let last = path.rsplit('.').next().unwrap_or(path);
     let alike = |leaf: &String| {
         let end = leaf.rsplit('.').next().unwrap_or(leaf);
@@ -53,7 +52,6 @@ fn collect(schema: &Value, prefix: &str, depth: usize, leaves: &mut Vec<String>)
                     collect(values, &join("*"), depth + 1, leaves);
                 }
             }
-            None if place.get("$ref").is_some() => {}
             None => leaves.push(if prefix.is_empty() { "$".to_owned() } else { prefix.to_owned() }),
         }
     }

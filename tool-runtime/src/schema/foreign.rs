@@ -5,16 +5,13 @@ use serde_json::Value;
 use crate::error::{Problem, SchemaProblemKind};
 use crate::json::{self, Limits};
 use crate::schema::graph::{Document, Expansion};
-use crate::schema::validator::patterns;
+use crate::schema::validator::{MAX_PATTERNS, patterns};
 use crate::schema::{engine, texts, visits};
 use crate::text::lex::outside_strings;
 use crate::tool::Schema;
 
 /// The deepest JSON of a schema document.
 const MAX_JSON_DEPTH: usize = 100;
-
-/// The maximum number of different patterns of a schema document, each of which is compiled.
-const MAX_PATTERNS: usize = 64;
 
 /// The supported dialects, by the text of `$schema` without a trailing `#`.
 const DIALECTS: [&str; 3] = [

@@ -14,7 +14,7 @@ use crate::text::pointer;
 const MAX_EXPANDED: u64 = 10_000;
 
 /// The longest chain of references and schemas, so that walking it stays within a thread's stack.
-const MAX_CHAIN: usize = 128;
+pub(super) const MAX_CHAIN: usize = 128;
 
 /// The meta-schemas that validators hold themselves, so that a reference to one fetches nothing.
 const BUILT_IN: [&str; 2] = ["http://json-schema.org/draft-07/schema", "https://json-schema.org/draft/2020-12/schema"];

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::schema::graph::{Document, Target, address};
+use crate::schema::graph::{Document, MAX_CHAIN, Target, address};
 use crate::schema::merge::ANNOTATIONS;
 use crate::schema::positions::subschemas;
 
@@ -14,14 +14,11 @@ const MAX_BYTES: usize = 1 << 20;
 /// The approximate size of a value without its texts.
 const NODE: usize = 16;
 
-/// Keywords that give schemas a name, or a place where no value is.
+/// Keywords that name a schema, or hold schemas that apply to no value.
 const NAMES: [&str; 5] = ["$anchor", "$defs", "$dynamicAnchor", "$id", "definitions"];
 
-/// The deepest place at which a reference is followed.
-const MAX_DEPTH: usize = 128;
-
-/// Writes each reference out where it stands. A reference that leads back to itself, or out of the document, stays. So
-/// does every reference of a document that cannot be read.
+/// Replaces each reference by the schema that it refers to. A reference that leads back to itself, or to a meta-schema,
+/// stays. So does every reference of a document in which one leads outside.
 pub(crate) fn inlined(schema: &Value) -> Cow<'_, Value> {
     if !has_reference(schema) {
         return Cow::Borrowed(schema);
@@ -45,7 +42,7 @@ struct Inlining<'a, 'd> {
     document: &'d Document<'a>,
     /// Draft-07 ignores the keywords next to a reference.
     is_older: bool,
-    /// The schemas around the present one.
+    /// The addresses of the schemas that enclose the current one.
     around: Vec<usize>,
     bytes: usize,
 }
@@ -65,10 +62,10 @@ impl<'a> Inlining<'a, '_> {
 
     /// The schema that takes the place of a reference.
     fn target(&self, members: &'a Map<String, Value>) -> Option<&'a Value> {
-        let is_plain = members.contains_key("$ref") && !members.contains_key("$dynamicRef");
-        if !is_plain || self.bytes > MAX_BYTES || self.around.len() > MAX_DEPTH {
+        if !members.contains_key("$ref") || self.bytes > MAX_BYTES || self.around.len() > MAX_CHAIN {
             return None;
         }
+        // With a dynamic reference next to it there are several targets.
         match self.document.referred(members).as_slice() {
             [Target::Schema(target)] if !self.around.contains(&address(target)) => Some(target),
             _ => None,

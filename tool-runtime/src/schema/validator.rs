@@ -21,6 +21,9 @@ const MOST_VIOLATIONS: usize = 100;
 /// How often a pattern with look-around may go back before the text counts as not matching.
 const BACKTRACKS: usize = 10_000;
 
+/// The maximum number of different patterns of a foreign schema, each of which is compiled.
+pub(super) const MAX_PATTERNS: usize = 64;
+
 /// The maximum size of all compiled patterns of a schema, in bytes. Each may take an equal share: `\p{L}{180}`, ten
 /// characters, compiles to 10 MiB.
 const PATTERN_BYTES: usize = 8 << 20;
@@ -192,8 +195,8 @@ impl Validator for JsonSchemaValidator {
 }
 
 fn compile(schema: &Value, text: impl FnOnce() -> Schema) -> Result<Arc<dyn Compiled>, Problem> {
-    // Foreign schemas have at most 64 patterns; the types of an application may have more.
-    let share = (PATTERN_BYTES / patterns(schema).len().max(1)).max(PATTERN_BYTES / 64);
+    // The types of an application may have more patterns.
+    let share = PATTERN_BYTES / patterns(schema).len().clamp(1, MAX_PATTERNS);
     // The linear engine has no look-around; patterns that need it run in a backtracking one, with a low limit.
     let validator = options()
         .with_pattern_options(PatternOptions::regex().size_limit(share).dfa_size_limit(share))

@@ -59,11 +59,7 @@ fn task() -> ToolCall {
     ToolCall::text("g", "graph__two", r#"{"task":"Pay."}"#)
 }
 
-fn grace() -> tool_runtime::call::Decider {
-    tool_runtime::call::Decider::new("grace").tenant("acme")
-}
-
-/// A store whose operation of this number fails, and whether it was reached.
+/// A store whose operation of this number fails, and the number of operations so far.
 fn failing(rig: &Rig, at: usize) -> (Arc<dyn Store>, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);

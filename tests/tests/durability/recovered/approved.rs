@@ -215,10 +215,6 @@ async fn restored(rig: &Rig, saved: &SavedConversation) -> Conversation {
     rig.agent().restore(&rig.runner(), options, saved).await.expect("restored")
 }
 
-fn grace() -> tool_runtime::call::Decider {
-    tool_runtime::call::Decider::new("grace").tenant("acme")
-}
-
 /// A call begins to wait, and is approved, while another process closes its turn. Whichever of the reads it falls
 /// between, the model does not read that it did not run.
 #[test]

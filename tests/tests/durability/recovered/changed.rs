@@ -334,7 +334,3 @@ fn first_of(rig: &Rig) -> Rig {
     let (clock, store, there) = (Arc::clone(&rig.clock), Arc::clone(&rig.store), Arc::clone(&rig.there));
     Rig { clock, store, there, tool: rig.tool, asks: false, newer: Newer::Same, is_later: AtomicBool::new(false) }
 }
-
-fn grace() -> tool_runtime::call::Decider {
-    tool_runtime::call::Decider::new("grace").tenant("acme")
-}

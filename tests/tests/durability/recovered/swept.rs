@@ -16,10 +16,6 @@ pub(super) async fn open(rig: &Rig) -> Vec<(String, bool)> {
         .collect()
 }
 
-fn grace() -> tool_runtime::call::Decider {
-    tool_runtime::call::Decider::new("grace").tenant("acme")
-}
-
 /// A service lets calls run, and dies.
 pub(super) fn deserted(tool: &'static str, dies: Dies) -> Rig {
     let rig = Rig { asks: true, ..Rig::new(tool, dies) };

@@ -1,4 +1,4 @@
-//! [`Hidden`]: the secrets of a request, which are masked in errors. MCP servers use it, too.
+//! [`Hidden`]: the secrets of a request, which are masked in errors. The MCP client uses it, too.
 
 use reqwest::Url;
 

@@ -24,8 +24,7 @@ use crate::mcp::serve::tasks::{
     self, Answered, EndedUnknown, Entered, Entering, Guest, HeldAnswer, Running, Ticket, Waiting, asking,
 };
 use crate::mcp::serve::{params, raw};
-use crate::runner::ServedRun;
-use crate::runner::{CallClient, KeepsCall, Run, RunOptions};
+use crate::runner::{CallClient, KeepsCall, Run, RunOptions, ServedRun};
 
 /// How many times a call is attempted if another process runs the same call first and ends it meanwhile.
 const ATTEMPTS: usize = 3;
@@ -39,9 +38,7 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let (served, name) = (&self.server.0, &*request.name);
-        let running = served.calls.begin().map_err(full)?;
-        let party = self.party(context).await?;
-        let running = running.of(&party).map_err(full)?;
+        let (party, running) = self.admitted(context).await?;
         let arguments = raw::arguments(request.arguments.unwrap_or_default()).ok_or_else(broken)?;
         let mismatch = |offered: &Offered| params::mismatch(offered, &context.extensions, &arguments);
         if let Some(state) = &request.request_state {
@@ -70,9 +67,8 @@ impl Handler {
         let offered = served.listing.get(name);
         let offered = offered.as_deref();
         if let Some(error) = offered.and_then(mismatch) {
-            // The gate refuses a list, so the call does not run and has a record.
-            let call = (name, offered, format!("[{arguments}]"));
-            return Err(Box::pin(self.refused(call, &party, running, error, context)).await);
+            let call = (name, offered, &*arguments);
+            return Err(Box::pin(self.record_refusal(call, &party, running, error, context)).await);
         }
         let waits = offered.filter(|offered| offered.waits && !self.knows_tasks(context));
         let asked_as = match waits {
@@ -217,36 +213,34 @@ impl Handler {
             None,
         );
         let Some(name) = params.get("name").and_then(Value::as_str) else { return refused };
-        let running = match self.server.0.calls.begin() {
-            Ok(running) => running,
-            Err(why) => return full(why),
-        };
-        let offered = self.server.0.listing.get(name);
-        let offered = offered.as_deref();
-        // Wrapped in a list, so that the gate never takes it for an object of arguments.
-        let arguments = Value::Array(params.get("arguments").cloned().into_iter().collect()).to_string();
-        let party = match self.party(context).await {
-            Ok(party) => party,
+        let (party, running) = match self.admitted(context).await {
+            Ok(admitted) => admitted,
             Err(error) => return error,
         };
-        let running = match running.of(&party) {
-            Ok(running) => running,
-            Err(why) => return full(why),
-        };
-        self.refused((name, offered, arguments), &party, running, refused, context).await
+        let offered = self.server.0.listing.get(name);
+        let arguments = params.get("arguments").map(Value::to_string).unwrap_or_default();
+        self.record_refusal((name, offered.as_deref(), &arguments), &party, running, refused, context).await
     }
 
-    /// Passes a call to the gate, which refuses its arguments, so that there is a record. Returns `error` if the caller
-    /// may see the tool.
-    async fn refused(
+    /// Returns the party of a call, and its place among the running calls.
+    async fn admitted(&self, context: &RequestContext<RoleServer>) -> Result<(RunOptions, Room), ErrorData> {
+        let running = self.server.0.calls.begin().map_err(full)?;
+        let party = self.party(context).await?;
+        let running = running.of(&party).map_err(full)?;
+        Ok((party, running))
+    }
+
+    /// Passes a refused call to the gate, so that it is recorded. Returns `error` if the caller may see the tool.
+    async fn record_refusal(
         &self,
-        call: (&str, Option<&Offered>, String),
+        (name, offered, arguments): (&str, Option<&Offered>, &str),
         party: &RunOptions,
         running: Room,
         error: ErrorData,
         context: &RequestContext<RoleServer>,
     ) -> ErrorData {
-        let name = call.0;
+        // The gate refuses a list of arguments, so the tool does not run.
+        let call = (name, offered, format!("[{arguments}]"));
         match self.begin(call, party, running, None, context).await {
             // A tool that the caller may not see gets the same error as one that does not exist.
             Ok(Begun::Ended(_, result)) if result.is_concealed() || result.outcome() == Outcome::Unavailable => {

@@ -48,13 +48,7 @@ impl Accounts {
         Ok(connection)
     }
 
-    /// Removes the connection of a token that the server rejected.
-    pub(super) fn forget(&self, token: &Secret<String>) {
-        let hash = Hash::sha256(token.expose());
-        self.open().retain(|(of, _)| *of != hash);
-    }
-
-    /// Removes this connection, and none that another call has opened with the token meanwhile.
+    /// Removes a connection, but not a newer one that another call has opened with the same token.
     pub(super) fn discard(&self, connection: &Arc<Connection>) {
         self.open().retain(|(_, known)| !Arc::ptr_eq(known, connection));
     }

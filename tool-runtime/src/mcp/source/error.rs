@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Why a request has no result. The text is for operators and contains no text of the server; its message is separate
-/// ([`message`](Self::message)), so that it is masked before it is shown.
+/// Why a request has no result. The text is for operators and contains no text of the server. The server's own message
+/// is separate ([`message`](Self::message)), so that it can be masked before it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RequestError {
     /// The process could not be started, or the address could not be reached: nothing was sent.
@@ -60,12 +60,12 @@ impl RequestError {
         (!message.is_empty()).then_some(message)
     }
 
-    /// Whether the session may be gone at the server. Many servers do not answer HTTP 404 for an unknown session, as
-    /// the protocol demands, but another status.
-    pub(super) fn is_of_session(&self) -> bool {
+    /// Whether the next call needs a new session: the server rejected the token, or may not know the session. Many
+    /// servers answer with another status than HTTP 404, which the protocol demands for an unknown session.
+    pub(super) fn needs_new_session(&self) -> bool {
         match self {
-            Self::Closed | Self::Unreadable | Self::Status(400..=428 | 430..=499, _) => true,
-            Self::Poll(failure) => failure.is_of_session(),
+            Self::Closed | Self::Unreadable | Self::Unauthorized | Self::Status(400..=428 | 430..=499, _) => true,
+            Self::Poll(failure) => failure.needs_new_session(),
             _ => false,
         }
     }

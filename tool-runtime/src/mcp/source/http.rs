@@ -24,7 +24,7 @@ use resume::StreamEnd;
 /// How long a notification may take.
 const NOTIFY: Duration = Duration::from_secs(5);
 
-/// How many answers to requests of the server may be under way. A server that does not take them gets no more.
+/// The maximum number of answers to the server's requests that are being sent. Other requests get no answer.
 const MAX_ANSWERS: usize = 16;
 
 /// The longest id of a session, in bytes.
@@ -213,7 +213,7 @@ impl Http {
             let pushed = events.push(&chunk, &mut |frame| {
                 match std::str::from_utf8(frame.data).ok().and_then(message::read) {
                     Some(Incoming::Answer(answered, result)) if answered == id => found = Some(result),
-                    Some(Incoming::Request { id, is_ping }) if asked.len() < 16 => asked.push((id, is_ping)),
+                    Some(Incoming::Request { id, is_ping }) if asked.len() < MAX_ANSWERS => asked.push((id, is_ping)),
                     Some(Incoming::Notification(notification)) => {
                         ended |= self.0.hints.notify(notification) == Some(id);
                     }

@@ -121,10 +121,7 @@ fn read_notification(method: &str, params: &str) -> Notification {
 /// Returns the message of a JSON-RPC error, for any request or none: some servers write `"id":null`.
 pub(super) fn reason(text: &str) -> Option<String> {
     let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
-    match refused(envelope.error?.get()) {
-        RequestError::Refused { message, .. } => Some(message),
-        _ => None,
-    }
+    refused(envelope.error?.get()).message().map(str::to_owned)
 }
 
 /// Reads a JSON-RPC error.

@@ -80,7 +80,7 @@ impl Remote {
         })?;
         let answered = tasks::call(&connection, &self.raw, arguments, limits.call).await;
         // The next call opens another session. This one is not repeated.
-        if answered.as_ref().is_err_and(RequestError::is_of_session) {
+        if answered.as_ref().is_err_and(RequestError::needs_new_session) {
             accounts.discard(&connection);
         }
         answered
@@ -88,10 +88,9 @@ impl Remote {
 
     /// Returns the error for rejected credentials, and whose they are. The call had no effect.
     fn unauthorized(&self, token: Option<&Secret<String>>) -> ToolError {
-        let ServerState { id, accounts, .. } = &*self.server.state;
+        let id = &self.server.state.id;
         match (token, self.server.state.kind()) {
-            (Some(token), Some(kind)) => {
-                accounts.forget(token);
+            (Some(_), Some(kind)) => {
                 let why = format!("the server `{id}` refused the token of the connection `{kind}` (HTTP 401)");
                 ToolError::of_source(ErrorKind::Unauthorized, why)
             }

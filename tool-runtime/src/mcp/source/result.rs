@@ -26,35 +26,35 @@ const SHORTEST_TOKEN: usize = 8;
 
 /// The secrets of a call, which a server may repeat in its answer.
 pub(super) struct Secrets<'a> {
-    /// The values of the configured headers, the token, and their parts. Errors contain none of them.
-    all: Hidden,
-    /// The token of the account. Results do not contain it, but may contain the value of a header, such as a name.
+    reach: &'a Reach,
+    /// The token of the account.
     token: Option<&'a str>,
 }
 
 impl<'a> Secrets<'a> {
-    pub(super) fn of(reach: &Reach, token: Option<&'a Secret<String>>) -> Self {
-        let (token, mut all) = (token.map(|token| token.expose().as_str()), Hidden::default());
-        token.into_iter().for_each(|token| all.hide(token, "[token]"));
-        if let Reach::Url { headers, .. } = reach {
-            headers.iter().for_each(|(_, value)| all.hide(value.expose(), "[header]"));
-        }
-        Self { all, token: token.filter(|token| token.len() >= SHORTEST_TOKEN) }
+    pub(super) fn of(reach: &'a Reach, token: Option<&'a Secret<String>>) -> Self {
+        Self { reach, token: token.map(|token| token.expose().as_str()) }
     }
 
-    /// Returns an error of the server with its secrets masked. It may have been cut within one.
-    pub(super) fn masked(&self, error: &str) -> String {
+    /// Returns an error of the server without the token, the values of the configured headers, and their parts. The
+    /// error may have been cut within one of them.
+    fn masked(&self, error: &str) -> String {
+        let mut all = Hidden::default();
+        self.token.into_iter().for_each(|token| all.hide(token, "[token]"));
+        if let Reach::Url { headers, .. } = self.reach {
+            headers.iter().for_each(|(_, value)| all.hide(value.expose(), "[header]"));
+        }
         // The removal comes first, because removed characters can have split a secret.
         let plain = plain(error);
         match plain.strip_suffix("..") {
-            Some(begun) => format!("{}..", self.all.mask(begun.to_owned())),
-            None => self.all.mask(plain),
+            Some(begun) => format!("{}..", all.mask(begun.to_owned())),
+            None => all.mask(plain),
         }
     }
 
-    /// Returns the value of a result without the token.
+    /// Returns the value of a result without the token. It may contain the value of a header, such as a name.
     fn without_token(&self, value: Value) -> Value {
-        match self.token {
+        match self.token.filter(|token| token.len() >= SHORTEST_TOKEN) {
             Some(token) => with_strings(value, &|text| text.replace(token, "[token]")),
             None => value,
         }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::mcp::source::accounts::Accounts;
 use crate::mcp::source::config::{Limits, Reach};
 use crate::mcp::source::connection::Connection;
-use crate::mcp::source::definition::Listed;
+use crate::mcp::source::definition::{Definition, Listed};
 use crate::mcp::source::diagnostics::Diagnostics;
 use crate::mcp::source::error::RequestError;
 use crate::mcp::source::hints::Hints;
@@ -152,16 +152,14 @@ impl ServerState {
     /// and forth.
     pub(super) fn pin(&self, name: &str) -> Option<Hash> {
         let known = self.read();
-        let listed = known.by_name.get(name).and_then(|at| known.tools.get(*at))?;
-        let definition = listed.admitted.as_ref().ok()?;
-        (!known.histories.have_moved(&definition.name, definition.pin)).then_some(definition.pin)
+        let pin = known.definition(name)?.pin;
+        (!known.histories.have_moved(name, pin)).then_some(pin)
     }
 
     /// Forgets the earlier definitions of a tool. Returns whether the server lists the tool.
     pub(super) fn review(&self, name: &str) -> bool {
         let mut known = self.write();
-        let listed = known.by_name.get(name).and_then(|at| known.tools.get(*at)).map(Arc::clone);
-        let pin = listed.and_then(|listed| Some(listed.admitted.as_ref().ok()?.pin));
+        let pin = known.definition(name).map(|definition| definition.pin);
         known.histories.review(name, pin);
         pin.is_some()
     }
@@ -188,6 +186,13 @@ impl ServerState {
     /// Returns why the server does not answer; `None` if it does, or has had no request yet.
     pub(super) fn is_down(&self) -> Option<String> {
         self.read().down.clone()
+    }
+}
+
+impl Known {
+    /// Returns the definition of a listed tool; `None` for a rejected one.
+    fn definition(&self, name: &str) -> Option<&Definition> {
+        self.by_name.get(name).and_then(|at| self.tools.get(*at))?.admitted.as_ref().ok()
     }
 }
 

@@ -13,8 +13,8 @@ use crate::call::{Arguments, CallId, IdSource, ToolCall};
 use crate::wire::decode::DecodeOptions;
 use crate::wire::{CallStatus, Decoded, DecodedCall, FinishReason, Format, Usage, WireError, WireErrorKind};
 
-use parts::Slot;
 pub(crate) use parts::{BoundTo, Layout};
+use parts::{MAX_PARTS, Slot};
 pub(crate) use writer::Writer;
 
 /// The state of one response. Append only; each byte of a delta is copied once.
@@ -25,7 +25,7 @@ pub(crate) struct Turn {
     text: String,
     refusal: String,
     layout: Layout,
-    /// The work of replacing texts so far.
+    /// The bytes and parts that replacements of texts have moved so far.
     moved: usize,
     ending: Ending,
     provider_finish: Option<String>,
@@ -111,7 +111,7 @@ impl Turn {
     /// Adds a part and returns its index. A turn with too many parts fails, so that nothing else grows with them.
     fn add(&mut self, slot: Slot) -> usize {
         let part = self.layout.add(slot);
-        if self.layout.is_cut() {
+        if part >= MAX_PARTS {
             self.fail(WireError::new(WireErrorKind::LimitExceeded));
         }
         part

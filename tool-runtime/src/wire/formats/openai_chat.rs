@@ -6,12 +6,12 @@ mod encode;
 mod fragments;
 mod media;
 mod message_members;
+mod object_scan;
 mod replay;
 mod select;
 mod settings;
 mod sources;
 mod usage;
-mod whole;
 
 pub(super) use decode::Chat as Decode;
 pub(super) use encode::Chat as Encode;

@@ -7,8 +7,8 @@ use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::history::{Citation, Media, ProviderState};
 use crate::wire::{DisplayEvent, WireErrorKind};
 
-/// The maximum work of replacing texts, in bytes and parts that move: each text is replaced once or twice, and the texts
-/// after it move with it.
+/// The maximum number of bytes and parts that replacements of texts may move in one turn. A provider replaces each text
+/// once or twice, and the texts after it move.
 const MAX_MOVED: usize = 256 << 20;
 
 impl Writer<'_> {

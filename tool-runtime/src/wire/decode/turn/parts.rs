@@ -3,15 +3,13 @@
 use crate::wire::history::{CallMessage, Citation, Media, Part, ProviderState};
 
 /// The maximum number of parts of one turn; no model writes more.
-const MAX_PARTS: usize = 8192;
+pub(super) const MAX_PARTS: usize = 8192;
 
 /// The parts of a turn, in the order in which they began. Text, calls and refusal are kept by the turn itself.
 #[derive(Clone, Default)]
 pub(crate) struct Layout {
     parts: Vec<(Slot, Option<(ProviderState, BoundTo)>)>,
     carried_bytes: usize,
-    /// Parts were left out, because there were too many.
-    is_cut: bool,
 }
 
 /// The requests that may return the provider state of a part.
@@ -64,11 +62,6 @@ impl Layout {
         gone
     }
 
-    /// Whether there were more parts than one turn may have.
-    pub(super) const fn is_cut(&self) -> bool {
-        self.is_cut
-    }
-
     /// The layout of parts that did not come from a decoder: text, calls and refusals in their order.
     pub(crate) fn given(parts: &[Part]) -> Self {
         let (mut layout, mut text, mut calls) = (Self::default(), 0, 0);
@@ -97,13 +90,11 @@ impl Layout {
         layout
     }
 
-    /// Adds a part and returns its index.
+    /// Adds a part and returns its index. An index of [`MAX_PARTS`] means that the part was left out.
     pub(super) fn add(&mut self, slot: Slot) -> usize {
         let at = self.parts.len();
         if at < MAX_PARTS {
             self.parts.push((slot, None));
-        } else {
-            self.is_cut = true;
         }
         at
     }
@@ -123,7 +114,7 @@ impl Layout {
     }
 
     pub(super) const fn is_last(&self, part: usize) -> bool {
-        // A part that is not in the layout has the highest number.
+        // `usize::MAX` stands for a part that is not in the layout, so `part + 1` could overflow.
         self.parts.len() > part && self.parts.len() - part == 1
     }
 
@@ -148,7 +139,7 @@ impl Layout {
         passed + moved + (self.parts.len() - part)
     }
 
-    pub(super) fn has_refusal(&self) -> bool {
+    fn has_refusal(&self) -> bool {
         self.parts.iter().any(|(slot, _)| matches!(slot, Slot::Refusal))
     }
 

@@ -89,7 +89,7 @@ impl Entry {
             let has_room = self.members.len() < MAX_MEMBERS;
             match self.members.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, before)) if matches!(before.as_str(), "null" | "\"\"") => *before = value,
-                // Each is compared with those of the next fragment.
+                // Each member is compared with all members of the next fragment, so their number is limited.
                 None if has_room => self.members.push((key, value)),
                 Some(_) | None => {}
             }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::turn::Writer;
-use crate::wire::formats::openai_chat::whole::Whole;
+use crate::wire::formats::openai_chat::object_scan::ObjectScan;
 
 /// The state for attributing deltas to calls.
 #[derive(Default)]
@@ -17,8 +17,8 @@ pub(super) struct Selector {
     latest: HashMap<String, usize>,
     /// Calls that share an id or an index with an earlier one, after that.
     shared: Vec<(usize, usize)>,
-    /// How far the text of calls was read that may be whole.
-    whole: HashMap<usize, Whole>,
+    /// The scans of the arguments of calls that were named again.
+    scans: HashMap<usize, ObjectScan>,
 }
 
 impl Selector {
@@ -66,7 +66,7 @@ impl Selector {
         // In this order: nearly no delta names a call again.
         self.named_again.contains(&index)
             && arguments.begins()
-            && (turn.has_object(call) || self.whole.entry(call).or_default().read(turn.argument_text(call)))
+            && (turn.has_object(call) || self.scans.entry(call).or_default().is_whole(turn.argument_text(call)))
     }
 
     fn another(&mut self, index: Option<i64>, id: &str, before: usize, turn: &mut Writer<'_>) -> Option<usize> {

@@ -1,11 +1,12 @@
-//! [`Whole`]: whether the text of arguments is one whole object, found while the text grows.
+//! [`ObjectScan`]: whether the text of arguments is one whole object, found while the text grows.
 
 use serde::de::IgnoredAny;
 
-/// How far the text of one object was read. Each byte is read once, however often the question is asked.
+/// The scan of a text that grows. Each byte is read once, however often the question is asked.
 #[derive(Default)]
-pub(super) struct Whole {
+pub(super) struct ObjectScan {
     state: State,
+    /// The number of bytes that were read.
     at: usize,
     depth: usize,
     in_string: bool,
@@ -24,28 +25,21 @@ enum State {
     Broken,
 }
 
-impl Whole {
-    /// Whether a text is one whole object; it begins with the text of the time before.
-    pub(super) fn read(&mut self, text: &str) -> bool {
-        self.scan(text);
-        if self.state == State::Ended {
-            let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
-            self.state = if is_json { State::Whole } else { State::Broken };
-        }
-        self.state == State::Whole
-    }
-
-    /// Reads the rest of a text, and returns the number of bytes read.
-    fn scan(&mut self, text: &str) -> usize {
-        let from = self.at;
-        for byte in text.bytes().skip(from) {
+impl ObjectScan {
+    /// Whether a text is one whole object. It has to begin with the text of the previous call.
+    pub(super) fn is_whole(&mut self, text: &str) -> bool {
+        for byte in text.bytes().skip(self.at) {
             if self.state == State::Broken {
                 break;
             }
             self.at += 1;
             self.step(byte);
         }
-        self.at - from
+        if self.state == State::Ended {
+            let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
+            self.state = if is_json { State::Whole } else { State::Broken };
+        }
+        self.state == State::Whole
     }
 
     fn step(&mut self, byte: u8) {
@@ -81,18 +75,17 @@ mod tests {
 
     /// Asks after each piece, and returns the last answer and the number of bytes read.
     fn asked<'a>(pieces: impl Iterator<Item = &'a str>) -> (bool, usize) {
-        let (mut whole, mut text, mut read, mut is_whole) = (Whole::default(), String::new(), 0, false);
+        let (mut scan, mut text, mut is_whole) = (ObjectScan::default(), String::new(), false);
         for piece in pieces {
             text.push_str(piece);
-            read += whole.scan(&text);
-            is_whole = whole.read(&text);
+            is_whole = scan.is_whole(&text);
             assert_eq!(
                 is_whole,
                 text.trim_end().ends_with('}') && serde_json::from_str::<IgnoredAny>(&text).is_ok(),
                 "{text}"
             );
         }
-        (is_whole, read)
+        (is_whole, scan.at)
     }
 
     #[test]
