@@ -1,5 +1,6 @@
 //! Graphs that had an effect before they waited for a person. No result or record states that such a graph did not run.
 
+use std::future::pending;
 use std::sync::atomic::AtomicUsize;
 
 use tests::Shown as _;
@@ -59,13 +60,16 @@ fn task() -> ToolCall {
     ToolCall::text("g", "graph__two", r#"{"task":"Pay."}"#)
 }
 
-/// A store whose operation of this number fails, and the number of operations so far.
-fn failing(rig: &Rig, at: usize) -> (Arc<dyn Store>, Arc<AtomicUsize>) {
+/// A store with this action for the operation of this number, and the number of operations so far.
+fn hooked(
+    rig: &Rig,
+    at: usize,
+    action: impl Fn() -> HookAction + Send + Sync + 'static,
+) -> (Arc<dyn Store>, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
     let store = HookedStore::new(Arc::clone(&rig.store) as Arc<dyn Store>, move |_| {
-        let is_it = counted.fetch_add(1, Ordering::Relaxed) == at;
-        if is_it { HookAction::Fail(StoreError::Unavailable("down".into())) } else { HookAction::Pass }
+        if counted.fetch_add(1, Ordering::Relaxed) == at { action() } else { HookAction::Pass }
     });
     (Arc::new(store), count)
 }
@@ -86,7 +90,7 @@ async fn a_graph_that_acted_and_cannot_wait_or_continue() {
         let (mut unknown, mut at) = (0, 0);
         loop {
             let rig = rig();
-            let (store, count) = failing(&rig, at);
+            let (store, count) = hooked(&rig, at, || HookAction::Fail(StoreError::Unavailable("down".into())));
             let result = if decides {
                 let first = run(&rig, Arc::clone(&rig.store) as Arc<dyn Store>);
                 assert_eq!(first.exec(task()).await.outcome(), Outcome::ApprovalRequired);
@@ -139,4 +143,28 @@ async fn a_graph_that_acted_and_is_dropped() {
             }
         }
     }
+}
+
+/// The future is dropped while the store does not answer one operation. If the call still waits, it has not begun.
+#[tokio::test]
+async fn a_graph_that_acted_and_still_waits_has_not_begun() {
+    let mut waiting = 0;
+    for at in 0.. {
+        let rig = rig();
+        let first = run(&rig, Arc::clone(&rig.store) as Arc<dyn Store>);
+        assert_eq!(first.exec(task()).await.outcome(), Outcome::ApprovalRequired);
+        let (store, count) = hooked(&rig, at, || HookAction::After(Box::pin(pending())));
+        let (question, second) = (first.question("g").await, run(&rig, store));
+        let grace = grace();
+        drop(crate::cut::polled(100, second.resume(&question, ApprovalDecision::Approve, &grace)).await);
+        crate::cut::settle().await;
+        if count.load(Ordering::Relaxed) <= at {
+            break;
+        }
+        if first.pending(&"g".into()).await.expect("a store").is_some() {
+            waiting += 1;
+            assert!(!second.may_have_begun(&"g".into()), "operation {at}");
+        }
+    }
+    assert!(waiting > 1);
 }

@@ -207,6 +207,25 @@ fn a_call_that_ended_under_another_default_keeps_its_result() {
     assert_eq!(rig.effects(), [1]);
 }
 
+/// Two processes have the run. One makes a call, while the other has read that the store has none.
+#[test]
+fn a_call_that_another_process_makes_meanwhile_is_found() {
+    let rig = Rig { newer: Newer::Default, ..Rig::new("plain", Dies::After) };
+    *of(&rig.there.fate) = None;
+    let (call, options) =
+        (ToolCall::text("c", rig.name(), ARGUMENTS), RunOptions::new().principal("ada").tenant("acme"));
+    let first = rig.runner().run(ada());
+    let snapshot = runtime().block_on(first.snapshot()).expect("taken");
+    rig.is_later.store(true, Ordering::Relaxed);
+    runtime().block_on(async {
+        let later = rig.runner().restore(snapshot, options).await.expect("restored");
+        assert!(later.exec(ToolCall::text("c2", rig.name(), r#"{"what": "heat"}"#)).await.is_ok());
+        assert!(first.exec(call.clone()).await.is_ok());
+        assert_eq!(later.exec(call).await.to_model(), "done");
+    });
+    assert_eq!(rig.effects(), [1, 1]);
+}
+
 /// A call waits for a person. A process with another default neither begins it nor loses its question.
 #[test]
 fn a_waiting_call_whose_default_changed_still_waits() {

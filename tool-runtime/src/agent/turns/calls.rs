@@ -10,7 +10,7 @@ use crate::call::{
     CallId, ClientAnswer, Decider, DecisionError, Intervention, Outcome, Question, SafeError, Suspension,
     ToolInvocationRecord,
 };
-use crate::runner::ledger::recover;
+use crate::runner::ledger::recover::{self, Earlier};
 use crate::runner::{ApprovalDecision, Known, ResumeError, Run, shows};
 use crate::store::{PendingCall, StoreError};
 
@@ -260,14 +260,16 @@ pub(in crate::agent) async fn read_earlier_result(
     at: usize,
 ) -> Result<(), StoreError> {
     let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return Ok(()) };
-    let known = recover::ended_before(run, &id).await?;
+    let earlier = recover::earlier(run, &id).await?;
+    let is_new = matches!(earlier, Earlier::Nothing);
+    let known = if let Earlier::Ended(result) = earlier { Some(result) } else { None };
     if known.is_none()
         && let Some(pending) = run.pending(&id).await?
     {
         suspended(state, at, &pending);
     }
     if let Some(slot) = state.open.get_mut(at) {
-        (slot.fresh, slot.known) = (true, known);
+        (slot.fresh, slot.is_new, slot.known) = (true, is_new, known);
     }
     Ok(())
 }

@@ -120,8 +120,8 @@ pub(in crate::runner) async fn begun_as_another(
     Ok(ended.map(|record| is_same(&record).then(|| look_up::adopted(run, record))))
 }
 
-/// Whether the store had calls of the run before this process made its first one with an effect. The store is read
-/// once.
+/// Whether the store has calls of the run. The answer is kept, unless another process can still add the first call: a
+/// run without a lease can be in several processes.
 async fn has_earlier(run: &Run) -> Result<bool, StoreError> {
     if let Some(has_earlier) = run.remembered().has_earlier() {
         return Ok(has_earlier);
@@ -129,7 +129,10 @@ async fn has_earlier(run: &Run) -> Result<bool, StoreError> {
     let first = RecordFilter { limit: Some(1), ..RecordFilter::run(run.id()) };
     let has_earlier = !run.shared().store.records(&first).await?.is_empty()
         || !LedgerClient(run).all_unfinished(|_| true).await?.is_empty();
-    Ok(run.remembered().set_earlier(has_earlier))
+    if has_earlier || run.lease().is_some() {
+        run.remembered().set_earlier(has_earlier);
+    }
+    Ok(has_earlier)
 }
 
 /// Takes over a call from a process that is gone. If this process cannot continue the call, its outcome is unknown: it
@@ -225,45 +228,50 @@ struct ReadAgain {
     only_reconciles: bool,
 }
 
-/// Returns the result of a call that another process may have handed to the gate, if the gate is not needed: the call
-/// has a record, or a decision on it was carried out. Otherwise the gate runs the call, or takes it over if the ledger
-/// has it as begun.
-pub(crate) async fn ended_before(run: &Run, call_id: &CallId) -> Result<Option<ToolExecResult>, StoreError> {
+/// The state in the store of a call that another process may have handed to the gate.
+pub(crate) enum Earlier {
+    /// The call has a record, or a decision on it was carried out: the gate is not needed.
+    Ended(ToolExecResult),
+    /// The store has something of this id. The gate reads the arguments, and takes the call over if it began.
+    Known,
+    Nothing,
+}
+
+/// Reads the state of a call that another process may have handed to the gate.
+pub(crate) async fn earlier(run: &Run, call_id: &CallId) -> Result<Earlier, StoreError> {
+    let failed = |error| run.store_unread(error);
+    // A call that ends leaves the ledger with its record, so the records are read last.
+    let open = LedgerClient(run).all_unfinished(|record| record.tool_call_id == *call_id).await.map_err(failed)?;
     let filter = RecordFilter::call(run.id(), call_id.clone());
-    let records = run.shared().store.records(&filter).await;
-    let records = records.map_err(|error| run.store_unread(error))?;
-    if are_several(run, call_id, &records).await? {
-        // The gate reads the arguments and finds out which of the calls this is.
-        return Ok(None);
-    }
-    let (mut ended, mut decided) = (false, false);
+    let records = run.shared().store.records(&filter).await.map_err(failed)?;
+    let (mut ran, mut ended, mut decided) = (0, false, false);
     for sealed in &records {
         match &sealed.record {
-            AuditRecord::Call(record) => {
-                ended |= run.owns(record.principal.as_deref(), record.tenant.as_deref());
+            AuditRecord::Call(record) if run.owns(record.principal.as_deref(), record.tenant.as_deref()) => {
+                ended = true;
+                ran += usize::from(record.executed);
             }
             AuditRecord::Decision(record)
                 if record.refused.is_none() && !record.is_partial() && !record.decision.is_about_later_calls() =>
             {
                 decided |= run.owns(record.principal.as_deref(), record.tenant.as_deref());
             }
-            AuditRecord::Decision(_) | AuditRecord::Retention(_) | AuditRecord::Erased(_) => {}
+            AuditRecord::Call(_) | AuditRecord::Decision(_) | AuditRecord::Retention(_) | AuditRecord::Erased(_) => {}
         }
     }
-    if decided && let Some(Some(result)) = go_on(run, call_id).await? {
-        return Ok(Some(result));
+    if open.len() + ran > 1 {
+        // Two processes had the run and used the id for two calls: the gate finds out which of them this is.
+        return Ok(Earlier::Known);
     }
-    if ended || decided { LedgerClient(run).recorded(call_id).await } else { Ok(None) }
-}
-
-/// Whether the id stands for several calls that ran, in processes that both had the run.
-async fn are_several(run: &Run, call_id: &CallId, records: &[SealedRecord]) -> Result<bool, StoreError> {
-    let open = LedgerClient(run).all_unfinished(|record| record.tool_call_id == *call_id).await?;
-    let ran = records
-        .iter()
-        .filter_map(|sealed| sealed.record.as_call())
-        .filter(|record| record.executed && run.owns(record.principal.as_deref(), record.tenant.as_deref()));
-    Ok(open.len() + ran.count() > 1)
+    if decided && let Some(Some(result)) = go_on(run, call_id).await? {
+        return Ok(Earlier::Ended(result));
+    }
+    let recorded = if ended || decided { LedgerClient(run).recorded(call_id).await? } else { None };
+    Ok(match recorded {
+        Some(result) => Earlier::Ended(result),
+        None if open.is_empty() && records.is_empty() => Earlier::Nothing,
+        None => Earlier::Known,
+    })
 }
 
 /// Continues or closes calls of this run whose process is gone and that are not in the conversation: the model has

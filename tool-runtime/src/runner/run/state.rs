@@ -44,9 +44,9 @@ impl Remembered {
         self.has_earlier.get().copied()
     }
 
-    /// Sets whether an earlier process had calls of the run, unless it is set. Returns the value that is set.
-    pub(in crate::runner) fn set_earlier(&self, has_earlier: bool) -> bool {
-        *self.has_earlier.get_or_init(|| has_earlier)
+    /// Sets whether an earlier process had calls of the run, unless it is set.
+    pub(in crate::runner) fn set_earlier(&self, has_earlier: bool) {
+        self.has_earlier.get_or_init(|| has_earlier);
     }
 
     /// Returns the locked state; `None` if the flag is not set, because there is nothing to read.

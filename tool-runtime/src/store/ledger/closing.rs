@@ -166,7 +166,8 @@ fn may_wake(entry: &LedgerEntry, run: &StoredRun, now: Timestamp) -> bool {
     let was_left = run.changed.filter(|changed| entry.owner.is_empty() && *changed >= entry.until);
     was_left.is_none_or(|changed| {
         let open: Duration = changed.duration_since(entry.until).unsigned_abs();
-        now >= after(changed, open.min(AGAIN))
+        // If the store's clock was set back, `changed` lies in the future.
+        now < changed || now >= after(changed, open.min(AGAIN))
     })
 }
 

@@ -128,8 +128,13 @@ impl OpenCall {
         match self.phase {
             Phase::Announced | Phase::Waiting => {}
             Phase::Claiming => {
-                // The tool did not run and will not. If the claim was taken, this is the call's end.
-                let stop = self.own_up(cancelled(Outcome::Cancelled));
+                // The tool did not run and will not. If the claim was taken, this is the call's end. Otherwise the call
+                // still waits, so `begun` does not have it.
+                let mut stop = cancelled(Outcome::Cancelled);
+                if self.has_acted {
+                    self.draft.set_executed(true);
+                    stop = stop.unknown();
+                }
                 let result = stop.result(self.id().clone(), self.draft.executed());
                 if let Some(attempt) = self.attempt.take()
                     && let Some(record) = self.record(&result, Some(&stop))
