@@ -78,6 +78,7 @@ pub use error::StoreError;
 pub use filter::RecordFilter;
 pub use finding::Finding;
 pub use interface::Store;
+pub(crate) use interface::{POLL, transact};
 pub use key::{DocumentKind, Key, Query};
 #[cfg(feature = "mcp-server")]
 pub(crate) use mailbox::served;

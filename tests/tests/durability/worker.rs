@@ -438,3 +438,23 @@ async fn a_worker_waits_for_its_store() {
     let error = replica.run(std::future::pending()).await.expect_err("it cannot write");
     assert_eq!((error.code(), asked.load(Ordering::Acquire)), ("store_read_only", 1));
 }
+
+/// Each operation of the store panics once. The worker goes on, and the calls happen once.
+#[tokio::test(start_paused = true)]
+async fn a_worker_survives_a_store_that_panics() {
+    for at in 0.. {
+        let world = World::new(format!("panics {at}"));
+        world.enqueue("Hello.").await;
+        let asked = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&asked);
+        let hook = move |method: &'static str| {
+            assert!(counted.fetch_add(1, Ordering::AcqRel) != at, "the store's {method}");
+            HookAction::Pass
+        };
+        let worker = world.worker_on(Arc::new(HookedStore::new(Arc::clone(&world.store) as _, hook)));
+        with([worker], world.reaches("answered")).await;
+        if asked.load(Ordering::Acquire) <= at {
+            break;
+        }
+    }
+}

@@ -26,9 +26,8 @@ pub use queue::RunQueue;
 use crate::agent::Agent;
 use crate::runner::{METRICS, RunOptions, ToolRunner};
 use crate::store::runs::Taker;
-use crate::store::{Document, DocumentKind, Key, RunLease, Store, StoreError, StoredRun, Transaction};
+use crate::store::{Document, DocumentKind, Key, RunLease, Store, StoreError, StoredRun, Transaction, transact};
 use lease::LeaseTime;
-pub(super) use queue::transact;
 use tenant_rotation::TenantRotation;
 
 /// The longest time between two searches for due runs if the store sends no notification.

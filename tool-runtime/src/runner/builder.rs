@@ -287,7 +287,7 @@ impl RunnerBuilder {
                 owner: uuid::Uuid::new_v4().simple().to_string(),
                 attempts: AtomicU64::new(0),
                 store_is_own: self.store_is_own,
-                store_of_application: self.store,
+                store_of_application: Arc::new(Contained::new(self.store, failures.clone())),
                 store: Contained::new(store, failures.clone()),
                 digests: Digests::new(self.digest_key),
                 clock: Contained::new(clock, failures.clone()),

@@ -18,7 +18,8 @@ use crate::runner::{Run, RunOptions, ServerEntry, ToolRunner};
 use crate::store::ledger::after;
 use crate::store::pages::Search;
 use crate::store::{
-    Document, DocumentKind, Key, LedgerEntry, Post, Query, StoreError, StoredRun, Transaction, close_abandoned, served,
+    Document, DocumentKind, Key, LedgerEntry, Post, Query, Store as _, StoreError, StoredRun, Transaction,
+    close_abandoned, served, transact,
 };
 
 /// A run, with the methods that only a server uses.
@@ -159,7 +160,7 @@ impl ServedRuns<'_> {
         let stored = stored_run(run.options(), run.identity(), document);
         let keys = vec![Key::run(Arc::clone(run.identity()))];
         let change = move |transaction: &mut Transaction| served::keep(transaction, &stored);
-        self.0.shared.store.transact(keys, change).await
+        transact(&self.0.shared.store, keys, change).await
     }
 
     /// Returns the document of a run that a server kept for the party of these options. `None` if there is none.
@@ -179,14 +180,14 @@ impl ServedRuns<'_> {
         let run_id = Arc::clone(run_id);
         let keys = vec![Key::run(Arc::clone(&run_id))];
         let change = move |transaction: &mut Transaction| served::forget(transaction, &run_id, &document);
-        self.0.shared.store.transact(keys, change).await
+        transact(&self.0.shared.store, keys, change).await
     }
 
     /// Returns the posts to a run, oldest first.
     pub(crate) async fn posted_to(self, run: &Run) -> Result<Vec<(Key, Post)>, StoreError> {
         let scope = Some(Arc::clone(run.identity()));
         let (mut search, mut posts) = (Search::of(Query { scope, ..Query::new(DocumentKind::Post) }), Vec::new());
-        while let Some(page) = self.0.shared.store.next(&mut search).await? {
+        while let Some(page) = search.next(&self.0.shared.store).await? {
             posts.extend(page.into_iter().filter_map(|listed| match listed.document {
                 Document::Post(post) => Some((listed.key, *post)),
                 _ => None,
@@ -209,7 +210,7 @@ impl ServedRuns<'_> {
             let (key, owner) = (post.clone(), Arc::clone(owner));
             let change =
                 move |transaction: &mut Transaction| served::claim_post(transaction, &key, &owner, lease_duration);
-            self.0.shared.store.transact(vec![post.clone()], change).await.unwrap_or(false)
+            transact(&self.0.shared.store, vec![post.clone()], change).await.unwrap_or(false)
         };
         if !claim().await {
             return None;
@@ -236,7 +237,7 @@ impl ServedRuns<'_> {
     pub(crate) async fn took(self, post: Key) -> Result<(), StoreError> {
         let keys = vec![Key::run(Arc::clone(post.scope())), post.clone()];
         let change = move |transaction: &mut Transaction| served::taken(transaction, &post);
-        self.0.shared.store.transact(keys, change).await
+        transact(&self.0.shared.store, keys, change).await
     }
 }
 

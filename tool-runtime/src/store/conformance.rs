@@ -28,7 +28,7 @@ use jiff::Timestamp;
 use crate::call::{
     CallId, Caller, DigestKey, JsonText, LeftOut, Outcome, RecordedArguments, Suspension, ToolInvocationRecord,
 };
-use crate::store::transaction::returning;
+use crate::store::transact;
 use crate::store::{
     Document, FrozenArguments, Key, PendingCall, Store, StoreError, StoredDocument, StoredRun, Transaction, Waiting,
 };
@@ -239,9 +239,7 @@ async fn ask<T: Send + 'static>(
     keys: impl Into<Vec<Key>>,
     change: impl FnMut(&mut Transaction) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
-    let (change, returned) = returning(change);
-    store.update(keys.into(), change).await?;
-    Ok(returned().expect("a change that was kept was run"))
+    transact(store, keys.into(), change).await
 }
 
 /// Runs one operation in several tasks, and returns the value of each.

@@ -8,7 +8,8 @@ use crate::call::{Caller, Decider, Verdict};
 use crate::json::{self, Limits};
 use crate::store::kept;
 use crate::store::pages::Search;
-use crate::store::transaction::{RETENTION_RUN, returning};
+use crate::store::transact;
+use crate::store::transaction::RETENTION_RUN;
 use crate::store::{
     Covered, DecisionRecord, Document, DocumentKind, Finding, GrantCaller, GrantScope, Key, PendingCall, Query, Store,
     StoreError, StoredDocument, StoredGrant, Transaction, is_before,
@@ -61,9 +62,7 @@ impl StoredGrant {
     /// The store cannot be reached.
     pub async fn revoke(&self, store: &dyn Store, decider: &Decider) -> Result<bool, StoreError> {
         let (keys, change) = revocation(self, decider);
-        let (change, found) = returning(change);
-        store.update(keys, change).await?;
-        found()
+        transact(store, keys, change).await
     }
 
     /// Whether the grant is valid by the clock of a run. `false` for an allowance if that clock is behind the time when

@@ -1,6 +1,6 @@
 //! [`Store`]: the trait for all data that outlives a process.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,12 +9,11 @@ use jiff::Timestamp;
 use crate::call::ToolInvocationRecord;
 use crate::store::pages::Search;
 use crate::store::pending::PendingCall;
-use crate::store::transaction::returning;
 use crate::store::write_handle::WriteHandle;
 use crate::store::{AuditRecord, Finding, SealedRecord};
 use crate::store::{
     ChangeFn, Document, DocumentKind, DueRun, Key, Query, QueueDepth, RecordFilter, StoreError, StoredDocument,
-    Waiting, due,
+    Transaction, Waiting, due,
 };
 
 /// Stores documents, which transactions change, and records, which do not change.
@@ -97,9 +96,7 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// The store cannot be reached.
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        let (change, returned) = returning(|transaction| Ok(transaction.now()));
-        self.update(Vec::new(), change).await?;
-        returned()
+        transact(self, Vec::new(), |transaction| Ok(transaction.now())).await
     }
 
     /// Resolves when a due document other than a notice may have been written, and after a second at the latest. It may
@@ -194,7 +191,25 @@ pub trait Store: Send + Sync {
 }
 
 /// The interval at which due documents are listed if no store reports a change.
-pub(super) const POLL: Duration = Duration::from_secs(1);
+/// Runs a transaction, and returns the closure's value.
+pub(crate) async fn transact<T: Send + 'static>(
+    store: &(impl Store + ?Sized),
+    keys: Vec<Key>,
+    mut change: impl FnMut(&mut Transaction) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let answer = Arc::new(Mutex::new(None));
+    let slot = Arc::clone(&answer);
+    let change = move |transaction: &mut Transaction| {
+        // A store may run the change again, so each run overwrites the value of the previous one.
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(change(transaction)?);
+        Ok(())
+    };
+    store.update(keys, Box::new(change)).await?;
+    let returned = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+    returned.ok_or(StoreError::Lost)
+}
+
+pub(crate) const POLL: Duration = Duration::from_secs(1);
 
 /// Reads suspended calls. Those that cannot be read are at the end of the list.
 async fn waiting<S: Store + ?Sized>(

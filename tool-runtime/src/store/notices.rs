@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::call::{Caller, Decider, JsonText, Outcome, Question, RecordedArguments, Suspension, ToolInvocationRecord};
 use crate::policy::{LinkIds, NoticeEvent, NoticeTerms};
 use crate::store::pages::Search;
-use crate::store::transaction::returning;
+use crate::store::transact;
 use crate::store::{
     DecisionKind, Document, DocumentKind, Finding, Key, PendingCall, Query, Store, StoreError, StoredDocument,
     StoredNotice, Transaction, Waiting,
@@ -315,7 +315,7 @@ impl StoredNotice {
     pub async fn retry(&self, store: &dyn Store) -> Result<bool, StoreError> {
         let key = Key::notice(Arc::clone(&self.run_id), Arc::clone(&self.id));
         let keys = vec![key.clone()];
-        let (change, found) = returning(move |transaction| {
+        let change = move |transaction: &mut Transaction| {
             let now = transaction.now();
             let Some(Document::Notice(notice)) = transaction.get(&key) else { return Ok(false) };
             if notice.holder.as_ref().is_some_and(|holder| now < holder.until) {
@@ -325,8 +325,7 @@ impl StoredNotice {
             (notice.next, notice.since, notice.tried, notice.ended_at) = (Some(now), now, 0, None);
             transaction.set(&key, Document::Notice(notice))?;
             Ok(true)
-        });
-        store.update(keys, change).await?;
-        found()
+        };
+        transact(store, keys, change).await
     }
 }

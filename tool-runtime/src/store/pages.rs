@@ -73,13 +73,8 @@ impl Search {
         self.pass(listed, |_, finding| broken(finding))
     }
 
-    /// Returns the query of the next page.
-    pub(crate) const fn query(&self) -> &Query {
-        &self.query
-    }
-
-    /// Returns a page that the [query](Self::query) listed, and moves past it. `None` at the end.
-    pub(crate) fn listed(
+    /// Returns a page that the query listed, and moves past it. `None` at the end.
+    fn listed(
         &mut self,
         listed: Result<Vec<StoredDocument>, StoreError>,
     ) -> Result<Option<Vec<StoredDocument>>, StoreError> {
@@ -195,7 +190,7 @@ mod tests {
                     let lost = StoreError::Unavailable("lost".into());
                     assert_eq!(search.listed(Err(lost)).unwrap_err().code(), "store_unavailable");
                     requests += 1;
-                    let listed = page(&store, search.query(), most, &damaged).await;
+                    let listed = page(&store, &search.query, most, &damaged).await;
                     let Some(page) = search.listed(listed).unwrap() else { break };
                     found.extend(page.into_iter().map(|listed| listed.position));
                 }

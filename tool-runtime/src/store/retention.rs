@@ -14,9 +14,11 @@ use std::sync::Arc;
 
 use crate::call::{Decider, DigestKey};
 use crate::store::retention_record::{Act, RetentionRecord};
-use crate::store::transaction::{RETENTION_RUN, returning};
+use crate::store::transaction::RETENTION_RUN;
 use crate::store::verify::Trust;
-use crate::store::{Document, DocumentKind, HoldScope, Key, LegalHold, Query, Store, StoreError, digest_key};
+use crate::store::{
+    Document, DocumentKind, HoldScope, Key, LegalHold, Query, Store, StoreError, Transaction, digest_key, transact,
+};
 
 pub use report::RetentionReport;
 
@@ -156,7 +158,7 @@ impl<'s> Retention<'s> {
         let (id, by): (Arc<str>, _) = (uuid::Uuid::new_v4().simple().to_string().into(), self.by.clone());
         let place = Key::hold(&scope);
         let keys = vec![place.clone(), Key::run(RETENTION_RUN)];
-        let (change, returned) = returning(move |transaction| {
+        let change = move |transaction: &mut Transaction| {
             let hold =
                 LegalHold { id: Arc::clone(&id), scope: scope.clone(), by: by.clone(), since: transaction.now() };
             let mut holds = stored(transaction.get(&place));
@@ -171,9 +173,8 @@ impl<'s> Retention<'s> {
                 transaction.append(RetentionRecord::signed(RETENTION_RUN, &by, hold.since, act, &key)?)?;
             }
             Ok(hold)
-        });
-        self.store.update(keys, change).await?;
-        returned()
+        };
+        transact(self.store, keys, change).await
     }
 
     /// Lifts a legal hold. Returns `false`, and writes no record, if there is no hold with this id.
@@ -186,7 +187,7 @@ impl<'s> Retention<'s> {
         let (key, by) = (self.key().await?, self.by.clone());
         let place = Key::hold(&hold.scope);
         let keys = vec![place.clone(), Key::run(RETENTION_RUN)];
-        let (change, returned) = returning(move |transaction| {
+        let change = move |transaction: &mut Transaction| {
             let mut holds = stored(transaction.get(&place));
             let Some(at) = holds.iter().position(|other| other.id == hold.id) else { return Ok(false) };
             let lifted = holds.remove(at);
@@ -198,9 +199,8 @@ impl<'s> Retention<'s> {
             let (now, act) = (transaction.now(), Act::Lifted(lifted));
             transaction.append(RetentionRecord::signed(RETENTION_RUN, &by, now, act, &key)?)?;
             Ok(true)
-        });
-        self.store.update(keys, change).await?;
-        returned()
+        };
+        transact(self.store, keys, change).await
     }
 
     /// Returns all legal holds. Holds on the same subject are next to each other.
@@ -237,9 +237,8 @@ impl<'s> Retention<'s> {
             // A dry run signs nothing.
             return Ok(candidate);
         }
-        let (change, returned) = returning(move |transaction| digest_key::get_or_insert(transaction, &candidate));
-        self.store.update(vec![Key::digest_key()], change).await?;
-        returned()
+        let change = move |transaction: &mut Transaction| digest_key::get_or_insert(transaction, &candidate);
+        transact(self.store, vec![Key::digest_key()], change).await
     }
 }
 

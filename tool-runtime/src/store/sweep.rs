@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::store::ledger::after;
 use crate::store::pages::Search;
-use crate::store::transaction::returning;
+use crate::store::transact;
 use crate::store::{
     Document, DocumentKind, Key, LedgerEntry, Query, Store, StoreError, StoredDocument, Transaction, ledger,
 };
@@ -38,8 +38,8 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
             // A waiting call that cannot be read does not prevent other calls from being closed.
             let is_orphan = search.noted(ledger::is_orphan(store, &key, &entry).await).unwrap_or_default();
             let keys = ledger::keys_of(&key, &entry);
-            let (change, returned) = returning(move |transaction| ledger::close_left(transaction, &key, is_orphan));
-            let is_closed = search.noted(store.update(keys, change).await.and_then(|()| returned()));
+            let close = move |transaction: &mut Transaction| ledger::close_left(transaction, &key, is_orphan);
+            let is_closed = search.noted(transact(store, keys, close).await);
             closed += u64::from(is_closed.unwrap_or_default());
         }
     }
@@ -107,9 +107,7 @@ pub(crate) async fn remove_over(store: &dyn Store, keys: Vec<Key>) -> Result<u64
     let mut removed = 0;
     for keys in keys.chunks(BATCH) {
         let named = keys.to_vec();
-        let (change, returned) = returning(move |transaction| forget(transaction, &named));
-        store.update(keys.to_vec(), change).await?;
-        removed += returned()?;
+        removed += transact(store, keys.to_vec(), move |transaction| forget(transaction, &named)).await?;
     }
     Ok(removed)
 }

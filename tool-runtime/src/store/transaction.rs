@@ -1,7 +1,7 @@
 //! [`Transaction`]: the documents of one change, and its writes.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -21,21 +21,6 @@ pub(in crate::store) const RETENTION_RUN: &str = "tool-runtime:retention";
 ///
 /// [`Transaction`] has an example.
 pub type ChangeFn = Box<dyn FnMut(&mut Transaction) -> Result<(), StoreError> + Send>;
-
-/// Wraps a change. The second function returns the value of the last run of the change.
-pub(crate) fn returning<T: Send + 'static>(
-    mut change: impl FnMut(&mut Transaction) -> Result<T, StoreError> + Send + 'static,
-) -> (ChangeFn, impl FnOnce() -> Result<T, StoreError>) {
-    let answer = Arc::new(Mutex::new(None));
-    let slot = Arc::clone(&answer);
-    let change = move |transaction: &mut Transaction| {
-        // A store may run the change again, so each run overwrites the value of the previous one.
-        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(change(transaction)?);
-        Ok(())
-    };
-    let returned = move || answer.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(StoreError::Lost);
-    (Box::new(change), returned)
-}
 
 /// The current documents of the keys that a [`ChangeFn`] named, and the writes of the change.
 ///

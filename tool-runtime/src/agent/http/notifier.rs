@@ -17,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::http::retry::{self, Again};
 use crate::agent::http::signing::SigningKeys;
 use crate::agent::http::{endpoint, tls};
-use crate::agent::worker::transact;
 use crate::error::ParseError;
 use crate::store::ledger::after;
 use crate::store::notices::{self, Tried, WAITS};
 use crate::store::pages::Search;
+use crate::store::transact;
 use crate::store::{
     Document, DocumentKind, Finding, Key, NoticeAttempt, Query, Store, StoreError, StoredDocument, StoredNotice,
     Transaction, remove_over,

@@ -12,8 +12,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Input;
-use crate::agent::worker::queue::{corrupt, transact};
+use crate::agent::worker::queue::corrupt;
 use crate::store::runs::{self, AfterUpdate, Due, RunUpdate};
+use crate::store::transact;
 use crate::store::{
     Clock as _, Document, DocumentKind, Key, Query, RunLease, Store, StoreError, StoredDocument, SystemClock,
 };

@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::RunQueue;
 use super::lease::{Lease, LeaseTime, RUNNING, RenewalTask};
-use super::queue::transact;
 use crate::agent::{Conversation, Input, SavedConversation, Step, TurnOutcome};
 use crate::runner::{ResumeError, RunOptions};
 use crate::store::runs::{self, AfterUpdate, Due, RunUpdate, Taking};
+use crate::store::transact;
 use crate::store::{DocumentKind, Key, RunLease, Store, StoreError, StoredRun, Transaction};
 
 /// The duration of a lease without renewal.

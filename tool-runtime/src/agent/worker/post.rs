@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::RunQueue;
-use super::queue::{corrupt, transact};
+use super::queue::corrupt;
 use crate::agent::Input;
 use crate::call::{DecisionError, Question, Suspension, ToolExecResult};
 use crate::runner::waiting::{counting, posting};
 use crate::runner::{ResumeError, Run};
 use crate::store::posts::{self, Letter, NotPosted};
+use crate::store::transact;
 use crate::store::waiting::{self, Approval, Counted, Plan, Uncounted};
 use crate::store::{Key, StoreError, StoredRun, Transaction};
 

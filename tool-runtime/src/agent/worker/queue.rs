@@ -9,8 +9,7 @@ use crate::agent::{Input, SavedConversation};
 use crate::call::{Question, ToolExecResult};
 use crate::runner::waiting::{late, posting};
 use crate::runner::{ApprovalDecision, By, ResumeError, RunOptions, ToolRunner};
-use crate::store::transaction::returning;
-use crate::store::{Document, Key, QueueDepth, Store, StoreError, StoredRun, Transaction, runs};
+use crate::store::{Document, Key, QueueDepth, Store, StoreError, StoredRun, Transaction, runs, transact};
 
 /// The conversations that workers share: any process can enqueue them, post to them, and read them.
 ///
@@ -255,15 +254,4 @@ impl SavedConversation {
 
 pub(super) fn corrupt(error: serde_json::Error) -> StoreError {
     StoreError::Corrupt(error.into())
-}
-
-/// Runs a transaction, and returns the closure's value.
-pub(in crate::agent) async fn transact<T: Send + 'static>(
-    store: &dyn Store,
-    keys: Vec<Key>,
-    change: impl FnMut(&mut Transaction) -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    let (change, returned) = returning(change);
-    store.update(keys, change).await?;
-    returned()
 }

@@ -14,10 +14,10 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::agent::worker::lease::LeaseTime;
-use crate::agent::worker::queue::transact;
 use crate::agent::worker::{Leased, POLL, TIDY_EVERY, WorkerState};
 use crate::store::lane::tenant_of;
 use crate::store::runs::{self, Leasing};
+use crate::store::transact;
 use crate::store::{Document, DueRun, Key, Store, StoreError};
 
 /// The maximum number of runs or lanes in one listing.

@@ -13,7 +13,7 @@ use crate::policy::{BudgetExceeded, RunPolicy, Spend};
 use crate::runner::report::contained::Contained;
 use crate::store::accounts::{self, Account, Bill, Booked};
 use crate::store::ledger::Begun;
-use crate::store::{Key, Store, StoreError, Transaction, WriteHandle};
+use crate::store::{Key, Store, StoreError, Transaction, WriteHandle, transact};
 
 /// The accounts of a run, and the model's turns that are being booked.
 pub(in crate::runner) struct Accounts {
@@ -95,7 +95,7 @@ impl Accounts {
         let accounts = Arc::clone(&self.all);
         let keys = Account::keys(&accounts).collect();
         let change = move |transaction: &mut Transaction| Ok(accounts::exhausted(transaction, &accounts));
-        store.transact(keys, change).await
+        transact(store, keys, change).await
     }
 
     /// Books a model's turn. The tokens were used even if another process owns the run now.

@@ -24,8 +24,8 @@ use crate::store::notices;
 use crate::store::pages::Search;
 use crate::store::waiting::{self, Approval, Counted, Renewed, Taken};
 use crate::store::{
-    AuditRecord, DecisionRecord, Document, DocumentKind, Key, PendingCall, Query, StoreError, Transaction, Waiting,
-    WriteHandle,
+    AuditRecord, DecisionRecord, Document, DocumentKind, Key, PendingCall, Query, Store as _, StoreError, Transaction,
+    Waiting, WriteHandle, transact,
 };
 
 /// The maximum number of attempts to renew a lease before a call begins.
@@ -222,7 +222,7 @@ impl LedgerClient<'_> {
             attempt.note(&begun);
             Ok(begun)
         };
-        self.0.shared().store.transact(keys, change).await
+        transact(&self.0.shared().store, keys, change).await
     }
 
     /// Returns the reason for which a call would be blocked by others of its effect, before it suspends for an
@@ -238,7 +238,7 @@ impl LedgerClient<'_> {
             ledger::check(transaction, lease.as_ref())?;
             Ok(ledger::blocked_before_waiting(transaction, &effect, (&key, &waits)))
         };
-        self.0.shared().store.transact(keys, change).await
+        transact(&self.0.shared().store, keys, change).await
     }
 
     /// Renews the lease of an attempt before its tool runs. The store may have taken longer to answer than the lease
@@ -290,7 +290,7 @@ impl LedgerClient<'_> {
         let (lease, Attempt { key, owner, .. }) = (self.0.shared().lease, attempt.clone());
         let keys = vec![key.clone()];
         let change = move |transaction: &mut Transaction| ledger::renew(transaction, &key, &owner, lease);
-        self.0.shared().store.transact(keys, change).await
+        transact(&self.0.shared().store, keys, change).await
     }
 
     /// Takes a call out of the waiting calls, once, in one transaction with the next state of the call.
@@ -311,7 +311,7 @@ impl LedgerClient<'_> {
             }
             Ok(begun)
         };
-        let begun = self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))?;
+        let begun = transact(&self.0.shared().store, keys, change).await.map_err(|error| self.0.store_failed(error))?;
         begun.ok_or(ResumeError::NotWaiting(id))
     }
 
@@ -323,7 +323,7 @@ impl LedgerClient<'_> {
             ledger::check(transaction, lease.as_ref())?;
             waiting::approve(transaction, &approval)
         };
-        self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))
+        transact(&self.0.shared().store, keys, change).await.map_err(|error| self.0.store_failed(error))
     }
 
     /// Adds labels to a waiting call.
@@ -334,7 +334,7 @@ impl LedgerClient<'_> {
             ledger::check(transaction, lease.as_ref())?;
             waiting::gain(transaction, &call, &labels)
         };
-        self.0.shared().store.transact(keys, change).await
+        transact(&self.0.shared().store, keys, change).await
     }
 
     /// Asks about a waiting call again, in one transaction with the decision that does not count. Returns `false` if
@@ -352,7 +352,8 @@ impl LedgerClient<'_> {
             ledger::check(transaction, lease.as_ref())?;
             waiting::renew(transaction, &compared, &renewed, &decision)
         };
-        let renewed = self.0.shared().store.transact(keys, change).await.map_err(|error| self.0.store_failed(error))?;
+        let renewed =
+            transact(&self.0.shared().store, keys, change).await.map_err(|error| self.0.store_failed(error))?;
         match renewed {
             Renewed::Asked => Ok(true),
             Renewed::Late => Ok(false),
@@ -396,7 +397,7 @@ impl LedgerClient<'_> {
             }
             Ok(if waiting::suspend(transaction, &waiting)? { SuspendOutcome::Waits } else { SuspendOutcome::Before })
         };
-        self.0.shared().store.transact(keys, change).await
+        transact(&self.0.shared().store, keys, change).await
     }
 
     /// Books a call that the ledger does not know.
@@ -410,7 +411,7 @@ impl LedgerClient<'_> {
                 Err(exceeded) => Begun::Exhausted(exceeded),
             })
         };
-        self.0.shared().store.transact(keys, change).await
+        transact(&self.0.shared().store, keys, change).await
     }
 
     /// Lists the calls of the run that wait.
@@ -418,7 +419,7 @@ impl LedgerClient<'_> {
         let scope = Some(Arc::clone(self.0.identity()));
         let mut search = Search::of(Query { scope, ..Query::new(DocumentKind::Waiting) });
         let mut waiting = Vec::new();
-        while let Some(page) = self.0.shared().store.next(&mut search).await? {
+        while let Some(page) = search.next(&self.0.shared().store).await? {
             waiting.extend(page.into_iter().filter_map(|listed| match listed.document {
                 Document::Waiting(waiting)
                     if self.0.owns(waiting.call.principal.as_deref(), waiting.call.tenant.as_deref()) =>

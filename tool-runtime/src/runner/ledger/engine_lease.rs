@@ -7,7 +7,9 @@ use jiff::Timestamp;
 
 use crate::runner::{RunOptions, ToolRunner};
 use crate::store::pages::Search;
-use crate::store::{Document, DocumentKind, Key, Query, StoreError, StoredRun, Transaction, attempts, runs};
+use crate::store::{
+    Document, DocumentKind, Key, Query, Store as _, StoreError, StoredRun, Transaction, attempts, runs, transact,
+};
 
 impl ToolRunner {
     /// Takes a run for an attempt of a workflow engine: from now on the writes of earlier attempts are refused. Returns
@@ -72,7 +74,7 @@ impl ToolRunner {
         party.principal.clone_from(&options.principal);
         party.tenant.clone_from(&options.tenant);
         let change = move |transaction: &mut Transaction| attempts::seize(transaction, &party, &owner);
-        let lease = self.shared.store.transact(vec![Key::run(run_id)], change).await?;
+        let lease = transact(&self.shared.store, vec![Key::run(run_id)], change).await?;
         Ok(options.held(lease))
     }
 
@@ -87,7 +89,7 @@ impl ToolRunner {
         let lease = options.lease.clone().ok_or(StoreError::Fenced)?;
         let key = Key::run(Arc::clone(&lease.run_id));
         let change = move |transaction: &mut Transaction| runs::check(transaction, &lease);
-        self.shared.store.transact(vec![key], change).await
+        transact(&self.shared.store, vec![key], change).await
     }
 
     /// Returns how long another process may still execute calls of a run; `None` if none does. Calls of another
@@ -97,7 +99,7 @@ impl ToolRunner {
         // The time of the leases: this process may be the first of its machine to read it.
         let now = self.shared.store.now().await?;
         let (mut search, mut longest) = (Search::of(query), None);
-        while let Some(page) = self.shared.store.next(&mut search).await? {
+        while let Some(page) = search.next(&self.shared.store).await? {
             let leases = page.iter().filter_map(|listed| match &listed.document {
                 Document::Call(entry) => entry
                     .open_record()

@@ -5,7 +5,7 @@ use crate::media::Attachments;
 use crate::runner::Run;
 use crate::runner::gate::deliver::adopt;
 use crate::runner::ledger::client::LedgerClient;
-use crate::store::{RecordFilter, StoreError};
+use crate::store::{RecordFilter, Store as _, StoreError};
 
 impl LedgerClient<'_> {
     /// See [`Run::recorded`](crate::runner::Run::recorded).

@@ -96,7 +96,7 @@ async fn close(left: &Orphans, kept: &[CallId]) {
 async fn close_begun(child: &Run) -> Result<(), StoreError> {
     let client = LedgerClient(child);
     let mut search = client.begun_calls();
-    while let Some(page) = child.shared().store.next(&mut search).await? {
+    while let Some(page) = search.next(&child.shared().store).await? {
         for call in page.into_iter().filter_map(|listed| client.open_call(listed, |_| true)) {
             // A call that cannot be closed must not prevent the end of the next one.
             search.note(client.end(&call, ledger::close_orphan).await.map(drop));

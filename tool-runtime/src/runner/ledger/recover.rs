@@ -29,8 +29,8 @@ use crate::runner::waiting::comparison;
 use crate::runner::{Run, RunOptions, ToolRunner};
 use crate::store::pages::Search;
 use crate::store::{
-    AuditRecord, Document, DocumentKind, Key, LedgerEntry, PendingCall, Query, RecordFilter, SealedRecord, StoreError,
-    StoredDocument, ledger,
+    AuditRecord, Document, DocumentKind, Key, LedgerEntry, PendingCall, Query, RecordFilter, Store as _, StoreError,
+    StoredDocument, ledger, transact,
 };
 use crate::tool::ToolEffect;
 
@@ -303,7 +303,7 @@ pub(in crate::runner) async fn take_over_left(
 ) -> Result<(), StoreError> {
     let store = &runner.shared.store;
     let mut search = Search::of(Query { due: Some(store.now().await?), ..Query::new(DocumentKind::Call) });
-    while let Some(page) = store.next(&mut search).await? {
+    while let Some(page) = search.next(store).await? {
         for StoredDocument { key, document, .. } in page {
             if stop.is_cancelled() {
                 return search.end();
@@ -340,7 +340,7 @@ async fn take_over_if_left(
     let store = &runner.shared.store;
     let is_orphan = ledger::is_orphan(&**runner.store(), key, entry).await?;
     let (keys, left) = (ledger::keys_of(key, entry), key.clone());
-    if store.transact(keys, move |transaction| ledger::is_left(transaction, &left, is_orphan)).await? {
+    if transact(store, keys, move |transaction| ledger::is_left(transaction, &left, is_orphan)).await? {
         let run = runner.run(options_of(waited, &RunOptions::new()));
         // A call that is dropped ends as `outcome_unknown`.
         if let Ok(taken_over) = timeout(MOST_TIME, go_on_begun(&run, &waited.call_id, key)).await {

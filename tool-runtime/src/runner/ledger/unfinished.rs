@@ -12,7 +12,7 @@ use crate::runner::report::telemetry;
 use crate::store::LedgerEntry;
 use crate::store::pages::Search;
 use crate::store::runs::RunLease;
-use crate::store::{Document, DocumentKind, Key, Query, StoreError, StoredDocument, Transaction, ledger};
+use crate::store::{Document, DocumentKind, Key, Query, StoreError, StoredDocument, Transaction, ledger, transact};
 
 /// Closes an abandoned call, or leaves it open. Returns whether it closed it.
 type EndAbandoned = fn(&mut Transaction, &Key, Option<&RunLease>) -> Result<bool, StoreError>;
@@ -44,7 +44,7 @@ impl LedgerClient<'_> {
         wanted: impl Fn(&ToolInvocationRecord) -> bool,
     ) -> Result<Vec<Unfinished>, StoreError> {
         let (mut search, mut found) = (self.begun_calls(), Vec::new());
-        while let Some(page) = self.0.shared().store.next(&mut search).await? {
+        while let Some(page) = search.next(&self.0.shared().store).await? {
             found.extend(page.into_iter().filter_map(|listed| self.open_call(listed, &wanted)));
         }
         search.end()?;
@@ -78,7 +78,7 @@ impl LedgerClient<'_> {
             ledger::check(transaction, lease.as_ref())?;
             Ok(ledger::is_abandoned(transaction, &key, lease.as_ref()))
         };
-        self.0.shared().store.transact(keys, change).await
+        transact(&self.0.shared().store, keys, change).await
     }
 
     /// Closes the call as `outcome_unknown` if its process is gone.
@@ -116,7 +116,7 @@ impl LedgerClient<'_> {
             ledger::check(transaction, lease.as_ref())?;
             end(transaction, &key, lease.as_ref())
         };
-        self.0.shared().store.transact(keys, change).await
+        transact(&self.0.shared().store, keys, change).await
     }
 
     /// As [`end`](Self::end), and closes the open calls of a graph whose call it closed.
@@ -152,7 +152,7 @@ impl LedgerClient<'_> {
             let entry = ledger::begun(transaction, &key).filter(|entry| entry.is_finished());
             Ok(entry.map(|entry| entry.record.clone()))
         };
-        let ended = self.0.shared().store.transact(keys, found).await?;
+        let ended = transact(&self.0.shared().store, keys, found).await?;
         Ok(ended.map(|record| look_up::adopted(self.0, *record)))
     }
 }

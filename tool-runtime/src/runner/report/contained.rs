@@ -7,6 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::call::{DigestKey, Event, EventSink, ToolInvocationRecord, Violation};
@@ -17,11 +18,10 @@ use crate::hydrate::repair::Repair;
 use crate::json::Tree;
 use crate::runner::report::failure::Failures;
 use crate::schema::validator::{Compiled, Validator};
-use crate::store::pages::Search;
-use crate::store::transaction::returning;
 use crate::store::{
-    AuditRecord, ChangeFn, Clock, Document, Finding, Key, PendingCall, Query, RecordFilter, SealedRecord, Store,
-    StoreError, StoredDocument, SystemClock, Transaction, Waiting, WriteHandle, digest_key,
+    AuditRecord, ChangeFn, Clock, Document, DueRun, Finding, Key, POLL, PendingCall, Query, QueueDepth, RecordFilter,
+    SealedRecord, Store, StoreError, StoredDocument, SystemClock, Transaction, Waiting, WriteHandle, digest_key,
+    transact,
 };
 use crate::tool::Schema;
 
@@ -64,44 +64,11 @@ impl<T: ?Sized> Contained<T> {
 }
 
 impl Contained<dyn Store> {
-    pub(in crate::runner) fn append(&self, record: impl Into<AuditRecord>) -> WriteHandle {
-        let record = record.into();
-        self.call("store", |store| store.append(record))
-            .unwrap_or_else(|| WriteHandle::ready(Err(StoreError::Panicked)))
-    }
-
-    pub(in crate::runner) fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
-        self.call("store", |store| store.update(keys, change))
-            .unwrap_or_else(|| WriteHandle::ready(Err(StoreError::Panicked)))
-    }
-
-    /// Runs a transaction, and returns the closure's value.
-    pub(in crate::runner) async fn transact<T: Send + 'static>(
-        &self,
-        keys: Vec<Key>,
-        change: impl FnMut(&mut Transaction) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let (change, returned) = returning(change);
-        self.update(keys, change).await?;
-        returned()
-    }
-
-    pub(in crate::runner) async fn calls(
-        &self,
-        filter: &RecordFilter,
-    ) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        self.wait("store", |store| store.calls(filter)).await.unwrap_or(Err(StoreError::Panicked))
-    }
-
-    pub(in crate::runner) async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
-        self.wait("store", |store| store.records(filter)).await.unwrap_or(Err(StoreError::Panicked))
-    }
-
-    pub(in crate::runner) async fn open_records(
-        &self,
-        filter: &RecordFilter,
-    ) -> Result<Vec<ToolInvocationRecord>, StoreError> {
-        self.wait("store", |store| store.open_records(filter)).await.unwrap_or(Err(StoreError::Panicked))
+    async fn wait_for<'a, R>(
+        &'a self,
+        make: impl FnOnce(&'a dyn Store) -> Pin<Box<dyn Future<Output = Result<R, StoreError>> + Send + 'a>>,
+    ) -> Result<R, StoreError> {
+        self.wait("store", make).await.unwrap_or(Err(StoreError::Panicked))
     }
 
     pub(in crate::runner) async fn waiting(&self, key: Key) -> Result<Option<Waiting>, StoreError> {
@@ -113,18 +80,7 @@ impl Contained<dyn Store> {
 
     /// Reads one document.
     pub(in crate::runner) async fn document(&self, key: Key) -> Result<Option<Document>, StoreError> {
-        let key = [key];
-        let read = self.wait("store", |store| store.read(&key)).await.unwrap_or(Err(StoreError::Panicked));
-        Ok(read?.pop().flatten().map(|stored| stored.document))
-    }
-
-    /// Returns the suspended calls of a run, and at the end those that cannot be read.
-    pub(in crate::runner) async fn pending_calls(
-        &self,
-        run_id: Arc<str>,
-    ) -> Result<Vec<Result<PendingCall, Finding>>, StoreError> {
-        let of_run = RecordFilter::run(run_id);
-        self.wait("store", |store| store.pending_calls(&of_run)).await.unwrap_or(Err(StoreError::Panicked))
+        Ok(self.read(&[key]).await?.pop().flatten().map(|stored| stored.document))
     }
 
     /// Whether a run was purged or erased.
@@ -135,29 +91,80 @@ impl Contained<dyn Store> {
     /// Returns the store's key for digests of arguments; creates it if there is none.
     pub(in crate::runner) async fn digest_key(&self) -> Result<DigestKey, StoreError> {
         let key = [Key::digest_key()];
-        let read = self.wait("store", |store| store.read(&key)).await.unwrap_or(Err(StoreError::Panicked));
-        if let Some(key) = digest_key::read(read?.pop().flatten()) {
+        if let Some(key) = digest_key::read(self.read(&key).await?.pop().flatten()) {
             return Ok(key);
         }
         let candidate = DigestKey::generate();
         let change = move |transaction: &mut Transaction| digest_key::get_or_insert(transaction, &candidate);
-        self.transact(key.to_vec(), change).await
-    }
-
-    /// Returns the next page of a search. `None` at the end.
-    pub(in crate::runner) async fn next(&self, search: &mut Search) -> Result<Option<Vec<StoredDocument>>, StoreError> {
-        let listed = self.list(search.query()).await;
-        search.listed(listed)
-    }
-
-    pub(in crate::runner) async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
-        self.wait("store", |store| store.list(query)).await.unwrap_or(Err(StoreError::Panicked))
+        transact(self, key.to_vec(), change).await
     }
 }
 
-impl Contained<dyn Store> {
-    pub(in crate::runner) async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.wait("store", Store::now).await.unwrap_or(Err(StoreError::Panicked))
+#[async_trait]
+impl Store for Contained<dyn Store> {
+    fn append(&self, record: AuditRecord) -> WriteHandle {
+        self.call("store", |store| store.append(record))
+            .unwrap_or_else(|| WriteHandle::ready(Err(StoreError::Panicked)))
+    }
+
+    fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle {
+        self.call("store", |store| store.update(keys, change))
+            .unwrap_or_else(|| WriteHandle::ready(Err(StoreError::Panicked)))
+    }
+
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<StoredDocument>>, StoreError> {
+        self.wait_for(|store| store.read(keys)).await
+    }
+
+    async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError> {
+        self.wait_for(|store| store.list(query)).await
+    }
+
+    async fn records(&self, filter: &RecordFilter) -> Result<Vec<SealedRecord>, StoreError> {
+        self.wait_for(|store| store.records(filter)).await
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        self.wait_for(Store::flush).await
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.wait_for(Store::now).await
+    }
+
+    async fn changed(&self) {
+        if self.wait("store", Store::changed).await.is_none() {
+            // Otherwise a worker would ask again at once.
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn due_runs(&self, now: Timestamp, lane: Option<&str>, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        self.wait_for(|store| store.due_runs(now, lane, limit)).await
+    }
+
+    async fn lanes(&self, now: Timestamp, after: &str, limit: usize) -> Result<Vec<DueRun>, StoreError> {
+        self.wait_for(|store| store.lanes(now, after, limit)).await
+    }
+
+    async fn depth(&self, now: Timestamp, tenant: Option<&str>) -> Result<QueueDepth, StoreError> {
+        self.wait_for(|store| store.depth(now, tenant)).await
+    }
+
+    async fn calls(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        self.wait_for(|store| store.calls(filter)).await
+    }
+
+    async fn open_records(&self, filter: &RecordFilter) -> Result<Vec<ToolInvocationRecord>, StoreError> {
+        self.wait_for(|store| store.open_records(filter)).await
+    }
+
+    async fn pending_calls(&self, filter: &RecordFilter) -> Result<Vec<Result<PendingCall, Finding>>, StoreError> {
+        self.wait_for(|store| store.pending_calls(filter)).await
+    }
+
+    async fn pending(&self, key: &Key) -> Result<Option<PendingCall>, StoreError> {
+        self.wait_for(|store| store.pending(key)).await
     }
 }
 

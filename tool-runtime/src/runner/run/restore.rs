@@ -7,7 +7,7 @@ use crate::runner::ledger::client::LedgerClient;
 use crate::runner::run::snapshot::RunSnapshot;
 use crate::runner::{ResumeError, Run, RunOptions, ToolRunner};
 use crate::store::waiting::with_approvals_of;
-use crate::store::{PendingCall, RecordFilter, StoreError, Waiting};
+use crate::store::{PendingCall, RecordFilter, Store as _, StoreError, Waiting};
 
 /// See [`ToolRunner::restore`].
 pub(in crate::runner) async fn restore(

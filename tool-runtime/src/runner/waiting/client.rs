@@ -10,7 +10,7 @@ use crate::runner::gate::stages;
 use crate::runner::waiting::comparison::Purpose;
 use crate::runner::waiting::suspend::{Given, Reopened, reopen};
 use crate::runner::{ResumeError, Run};
-use crate::store::{DecisionKind, DecisionRecord, PendingCall};
+use crate::store::{DecisionKind, DecisionRecord, PendingCall, Store as _};
 use crate::tool::ToolEffect;
 
 /// See [`Run::client_result`].

@@ -12,7 +12,9 @@ use crate::runner::waiting::posting;
 use crate::runner::{ResumeError, RunOptions, ToolRunner};
 use crate::store::ledger::{self, after};
 use crate::store::pages::Search;
-use crate::store::{Document, DocumentKind, KEPT, PendingCall, Query, StoreError, StoredDocument, StoredRun};
+use crate::store::{
+    Document, DocumentKind, KEPT, PendingCall, Query, Store as _, StoreError, StoredDocument, StoredRun,
+};
 
 /// Ends waiting calls that have expired. A call whose tool this runner lacks is ended a week later than others. A call
 /// in a conversation of the store is left to the worker that takes its run. A call of an engine is left to the engine
@@ -21,7 +23,7 @@ pub(in crate::runner) async fn expire_left(runner: &ToolRunner, stop: &Cancellat
     let store = &runner.shared.store;
     let now = store.now().await?;
     let mut search = Search::of(Query { due: Some(now), ..Query::new(DocumentKind::Waiting) });
-    while let Some(page) = store.next(&mut search).await? {
+    while let Some(page) = search.next(store).await? {
         for StoredDocument { document, .. } in page {
             if stop.is_cancelled() {
                 return search.end();

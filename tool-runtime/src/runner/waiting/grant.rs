@@ -15,7 +15,7 @@ use crate::runner::{ResumeError, Run};
 use crate::store::grants;
 use crate::store::{
     Covered, DecisionKind, DecisionRecord, GrantCaller, GrantOrigin, GrantScope, Key, PendingCall, StoredGrant,
-    Transaction, ledger,
+    Transaction, ledger, transact,
 };
 use crate::tool::ToolEffect;
 
@@ -214,7 +214,7 @@ pub(in crate::runner) async fn remember(
         ledger::check(transaction, lease.as_ref())?;
         grants::give(transaction, &kept, &call, &record)
     };
-    match run.shared().store.transact(keys, change).await {
+    match transact(&run.shared().store, keys, change).await {
         Ok(true) => Ok(grant),
         Ok(false) => Err(not_waiting()),
         Err(error) => Err(run.store_failed(error)),

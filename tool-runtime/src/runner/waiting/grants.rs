@@ -11,7 +11,7 @@ use crate::runner::report::contained::Contained;
 use crate::runner::shared::Shared;
 use crate::store::grants::{self, GrantQuery};
 use crate::store::pages::Search;
-use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredGrant};
+use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, StoredGrant, transact};
 
 /// See [`ToolRunner::grants`](crate::runner::ToolRunner::grants).
 pub(in crate::runner) async fn of_tenant(
@@ -31,7 +31,7 @@ pub(in crate::runner) async fn revoke(
     decider: &Decider,
 ) -> Result<bool, StoreError> {
     let (keys, change) = grants::revocation(grant, decider);
-    shared.store.transact(keys, change).await
+    transact(&shared.store, keys, change).await
 }
 
 /// The grant that applies to a call.
@@ -110,7 +110,7 @@ pub(in crate::runner) fn remembered<'a>(
 async fn listed(store: &Contained<dyn Store>, scope: Option<Arc<str>>) -> Result<Vec<StoredGrant>, StoreError> {
     let mut search = Search::of(Query { scope, ..Query::new(DocumentKind::Grant) });
     let mut grants = Vec::new();
-    while let Some(page) = store.next(&mut search).await? {
+    while let Some(page) = search.next(store).await? {
         grants.extend(page.into_iter().filter_map(|listed| match listed.document {
             Document::Grant(grant) => Some(*grant),
             _ => None,

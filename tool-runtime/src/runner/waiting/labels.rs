@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::contain::discard;
 use crate::runner::Run;
 use crate::runner::ledger::client::LedgerClient;
-use crate::store::{Key, PendingCall, StoreError};
+use crate::store::{Key, PendingCall, RecordFilter, Store as _, StoreError};
 
 /// Adds the run's labels to its waiting calls, if the run gained a label since the last time. If the store fails, the
 /// next call of the run tries again.
 pub(in crate::runner) async fn share(run: &Run) {
     let Some(labels) = run.remembered().unshared() else { return };
     let shared = async {
-        for call in run.shared().store.pending_calls(Arc::clone(run.identity())).await? {
+        for call in run.shared().store.pending_calls(&RecordFilter::run(Arc::clone(run.identity()))).await? {
             add(run, &call?).await?;
         }
         Ok::<_, StoreError>(())

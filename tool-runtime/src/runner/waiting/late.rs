@@ -5,7 +5,7 @@ use crate::contain::discard;
 use crate::runner::ledger::client::LedgerClient;
 use crate::runner::shared::Shared;
 use crate::runner::{Run, ToolRunner};
-use crate::store::{AuditRecord, DecisionKind, DecisionRecord, RecordFilter, StoreError};
+use crate::store::{AuditRecord, DecisionKind, DecisionRecord, RecordFilter, Store as _, StoreError};
 
 /// The maximum number of refused decisions of one decider that are recorded for a call. Ids can be guessed, and a
 /// sender of decisions must not be able to fill the store.

@@ -5,7 +5,7 @@ use crate::call::{CallId, Delivered, ToolExecResult, ToolInvocationRecord};
 use crate::runner::Run;
 use crate::runner::gate::deliver::adopt;
 use crate::runner::waiting::settle;
-use crate::store::{DecisionKind, DecisionRecord, Document, Key, RecordFilter, StoreError, StoredUnknown};
+use crate::store::{DecisionKind, DecisionRecord, Document, Key, RecordFilter, Store as _, StoreError, StoredUnknown};
 
 /// The current state of a call that ended as `outcome_unknown`.
 pub(crate) enum LaterOutcome {

@@ -20,8 +20,8 @@ use crate::runner::{ResumeError, Run, RunOptions, ToolRunner};
 use crate::store::effects::{self, Settlement};
 use crate::store::pages::Search;
 use crate::store::{
-    AuditRecord, DecisionKind, DecisionRecord, DecisionRefusal, Document, Key, StoreError, StoredUnknown, Transaction,
-    ledger, unsettled,
+    AuditRecord, DecisionKind, DecisionRecord, DecisionRefusal, Document, Key, Store as _, StoreError, StoredUnknown,
+    Transaction, ledger, transact, unsettled,
 };
 
 /// See [`Run::settle`].
@@ -77,7 +77,7 @@ pub(in crate::runner) async fn settle(
     };
     let (keys, call) = (effects::settling_keys(&key, &unknown.call), unknown.call.clone());
     let change = move |transaction: &mut Transaction| ledger::settle(transaction, &key, &call, &settlement);
-    let is_settled = run.shared().store.transact(keys.to_vec(), change).await;
+    let is_settled = transact(&run.shared().store, keys.to_vec(), change).await;
     if !is_settled.map_err(|error| run.store_failed(error))? {
         // Another decider has settled the call meanwhile.
         late::note_late(run, (call_id, None), kind, Some(decider)).await;
@@ -178,7 +178,7 @@ pub(in crate::runner) async fn find(
     wanted: impl Fn(&ToolInvocationRecord) -> bool,
 ) -> Result<Option<(Key, StoredUnknown)>, StoreError> {
     let mut search = Search::of(unsettled(shared.store.now().await?));
-    while let Some(page) = shared.store.next(&mut search).await? {
+    while let Some(page) = search.next(&shared.store).await? {
         for listed in page {
             let Document::Effect(effect) = listed.document else { continue };
             let is_it = |unknown: &StoredUnknown| {

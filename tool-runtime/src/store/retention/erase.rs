@@ -13,10 +13,10 @@ use crate::store::retention::guards::{BATCH, Party, hold_keys, is_in_progress, p
 use crate::store::retention::redacted::{self, Without, run_of, without};
 use crate::store::retention::report::RetentionReport;
 use crate::store::retention_record::{Act, RetentionRecord};
-use crate::store::transaction::returning;
+use crate::store::transact;
 use crate::store::{
-    Chain, ChangeFn, Document, DocumentKind, Finding, Key, Query, RecordFilter, SealedRecord, StoreError,
-    StoredDocument, Transaction, unsettled,
+    Chain, Document, DocumentKind, Finding, Key, Query, RecordFilter, SealedRecord, StoreError, StoredDocument,
+    Transaction, unsettled,
 };
 
 /// The maximum number of records that one transaction erases. It bounds the length of the transaction and of the record
@@ -363,12 +363,11 @@ impl Retention<'_> {
     ) -> Result<T, StoreError> {
         let holds = hold_keys(run_id, [party]);
         let keys = keys.into_iter().chain(holds.iter().cloned()).collect();
-        let (change, returned): (ChangeFn, _) = returning(move |transaction| {
+        let change = move |transaction: &mut Transaction| {
             refuse_held(transaction, &holds)?;
             change(transaction)
-        });
-        self.store.update(keys, change).await?;
-        returned()
+        };
+        transact(self.store, keys, change).await
     }
 }
 

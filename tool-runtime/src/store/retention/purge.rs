@@ -14,7 +14,8 @@ use crate::store::retention::guards::{
 use crate::store::retention::report::RetentionReport;
 use crate::store::retention::{Retention, redacted};
 use crate::store::retention_record::{Act, RetentionRecord};
-use crate::store::transaction::{RETENTION_RUN, returning};
+use crate::store::transact;
+use crate::store::transaction::RETENTION_RUN;
 use crate::store::verify::{Trust, Verifier};
 use crate::store::{
     Chain, Document, DocumentKind, EffectHolder, Key, Query, RecordFilter, StoreError, StoredRun, Transaction,
@@ -173,7 +174,7 @@ impl Retention<'_> {
         let holds = hold_keys(Some(run_id), &parties);
         let keys = holds.iter().cloned().chain([Key::run(Arc::clone(run_id))]).collect();
         let (run_id, by, key, dry_run) = (Arc::clone(run_id), self.by.clone(), key.clone(), self.dry_run);
-        let (change, returned) = returning(move |transaction| {
+        let change = move |transaction: &mut Transaction| {
             refuse_held(transaction, &holds)?;
             if let Some(why) = keeps(transaction, &run_id, kept_for, &parties, dry_run)? {
                 return Ok(Err(why));
@@ -196,13 +197,12 @@ impl Retention<'_> {
             transaction.close(Arc::clone(&run_id), Some(read.end))?;
             transaction.append(RetentionRecord::signed(Arc::clone(&run_id), &by, now, act, &key)?)?;
             Ok(Ok(read.records))
-        });
-        match self.store.update(keys, change).await {
-            Ok(()) => returned(),
+        };
+        match transact(self.store, keys, change).await {
             Err(StoreError::OnHold) => Ok(Err(Kept::Because("legal_hold"))),
             // A call arrived, or a record was added, after the records were read.
             Err(StoreError::Fenced) => Ok(Err(Kept::Because("in_progress"))),
-            Err(error) => Err(error),
+            purged => purged,
         }
     }
 
@@ -269,12 +269,12 @@ impl Retention<'_> {
                 let place = listed.key.clone();
                 let keys = holds.iter().cloned().chain([place.clone()]).collect();
                 let dry_run = self.dry_run;
-                let (change, returned) = returning(move |transaction| {
+                let change = move |transaction: &mut Transaction| {
                     refuse_held(transaction, &holds)?;
                     forget_result(transaction, &place, until, dry_run)
-                });
-                match self.store.update(keys, change).await {
-                    Ok(()) => report.documents += u64::from(returned()?),
+                };
+                match transact(self.store, keys, change).await {
+                    Ok(is_forgotten) => report.documents += u64::from(is_forgotten),
                     Err(StoreError::OnHold) => report.keep(&record.run_id, "legal_hold"),
                     Err(error) => return Err(error),
                 }

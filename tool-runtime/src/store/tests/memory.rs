@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::policy::{NoticeEvent, NoticeTerms};
 use crate::store::conformance::{self, record, waiting};
 use crate::store::runs;
-use crate::store::transaction::returning;
+use crate::store::transact;
 use crate::store::{
     AuditRecord, Chain, ChangeFn, Document, DocumentKind, Key, LedgerEntry, MemoryStore, Query, RecordFilter,
     SealedRecord, Store, StoreError, StoredDocument, StoredRun, Transaction, Waiting, WriteHandle, notices,
@@ -163,9 +163,9 @@ async fn a_full_store_leases_runs_under_a_limit() {
     }
     assert!(matches!(keep(&store, "more"), Err(StoreError::Full)));
     let taker = runs::Taker { per_tenant: Some(1), ..runs::Taker::any("worker", std::time::Duration::from_secs(30)) };
-    let (change, leased) = returning(move |transaction| runs::lease(transaction, &"a".into(), &taker));
-    store.update(vec![Key::run("a"), due("a").slots()], change).await.unwrap();
-    assert!(leased().unwrap().leased().is_some());
+    let lease = move |transaction: &mut Transaction| runs::lease(transaction, &"a".into(), &taker);
+    let leased = transact(&store, vec![Key::run("a"), due("a").slots()], lease).await.unwrap();
+    assert!(leased.leased().is_some());
 }
 
 /// A store that only lists documents has the queue too.

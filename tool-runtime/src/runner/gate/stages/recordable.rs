@@ -6,6 +6,7 @@ use crate::runner::gate::ending::Stop;
 use crate::runner::gate::open::OpenCall;
 use crate::runner::report::telemetry;
 use crate::store::RecordFilter;
+use crate::store::Store as _;
 
 /// Reads the records of the call from the store if the policy requires one of each call. A store that can be read may
 /// still fail to write; then the result is withheld.

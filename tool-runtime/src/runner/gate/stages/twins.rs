@@ -13,7 +13,7 @@ use crate::runner::gate::stages::bind::Bound;
 use crate::runner::gate::stages::earlier::EarlierCall;
 use crate::runner::gate::stages::run::{Left, run};
 use crate::store::effects::{self, Settlement};
-use crate::store::{Key, StoreError, StoredUnknown, Transaction, UnknownCall, ledger};
+use crate::store::{Key, StoreError, StoredUnknown, Transaction, UnknownCall, ledger, transact};
 
 /// The rule that a waiting twin has in its record and in its question.
 const RULE: &str = "unknown_outcome";
@@ -75,7 +75,7 @@ async fn settle(run: &Run, key: &Key, call: &UnknownCall, result: Option<JsonTex
         ledger::check(transaction, lease.as_ref())?;
         ledger::settle(transaction, &key, &call, &settlement)
     };
-    let settled: Result<bool, StoreError> = run.shared().store.transact(keys, change).await;
+    let settled: Result<bool, StoreError> = transact(&run.shared().store, keys, change).await;
     if let Err(error) = settled {
         discard(run.store_unread(error));
     }

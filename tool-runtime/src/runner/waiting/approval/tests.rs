@@ -10,6 +10,7 @@ use crate::error::ToolError;
 use crate::policy::ToolPolicy;
 use crate::registration::{DynamicHandler, DynamicTool};
 use crate::runner::{RunOptions, ToolRunner};
+use crate::store::Store as _;
 use crate::store::{AuditRecord, RecordFilter};
 use crate::tool::ToolEffect;
 
