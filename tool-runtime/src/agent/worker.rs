@@ -185,7 +185,7 @@ impl Worker {
         let until = Instant::now() + patience;
         while let Err(error) = writable(&**worker.runner.store(), &worker.taker.owner).await {
             match error {
-                StoreError::Unavailable(_) if Instant::now() < until => {}
+                StoreError::Unavailable(_) | StoreError::Panicked if Instant::now() < until => {}
                 StoreError::DiskFull(_) | StoreError::Locked(_) | StoreError::Busy | StoreError::Full => break,
                 error => return Err(error),
             }
