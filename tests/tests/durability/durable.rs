@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tests::world::{HookAction, HookedStore};
 use tokio::sync::Notify;
 use tool_runtime::agent::{
     Agent, Conversation, DisplayFn, Durable, Input, ModelClient, ModelError, ModelRequest, SavedConversation, Step,
@@ -378,4 +379,26 @@ fn an_attempt_waits(own_clock: bool) {
         assert_eq!(again.outcome(), Outcome::OutcomeUnknown);
         assert_eq!(rig.effects(), BTreeMap::from([("a".to_owned(), 1)]));
     });
+}
+
+/// The earlier attempt begins a call after the next one has looked, and before it loses the run.
+#[tokio::test(start_paused = true)]
+async fn an_attempt_waits_for_a_call_that_began_meanwhile() {
+    let world = Arc::new(Happened { deadly: Some("a"), ..Happened::default() });
+    let rig = Rig { world: Arc::clone(&world), ..Rig::new() };
+    let slow = rig.runner();
+    let run = slow.run(slow.engine_lease("run", ada()).await.expect("a lease"));
+    let begins = Mutex::new(Some(async move {
+        drop(tokio::spawn(run.exec(line("a"))));
+        world.died.notified().await;
+    }));
+    let hook = move |method: &'static str| match begins.lock().unwrap().take_if(|_| method == "update") {
+        Some(begins) => HookAction::After(Box::pin(begins)),
+        None => HookAction::Pass,
+    };
+    let next = rig.builder().store(HookedStore::new(Arc::clone(&rig.store) as _, hook)).build().expect("a runner");
+    let asked = tokio::time::Instant::now();
+    next.engine_lease("run", ada()).await.expect("a lease");
+    assert!(!asked.elapsed().is_zero(), "its tool may still run");
+    assert_eq!(rig.effects(), BTreeMap::from([("a".to_owned(), 1)]));
 }

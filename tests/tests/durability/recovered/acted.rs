@@ -156,7 +156,7 @@ async fn a_graph_that_acted_and_still_waits_has_not_begun() {
         let (store, count) = hooked(&rig, at, || HookAction::After(Box::pin(pending())));
         let (question, second) = (first.question("g").await, run(&rig, store));
         let grace = grace();
-        drop(crate::cut::polled(100, second.resume(&question, ApprovalDecision::Approve, &grace)).await);
+        let _ = crate::cut::polled(100, second.resume(&question, ApprovalDecision::Approve, &grace)).await;
         crate::cut::settle().await;
         if count.load(Ordering::Relaxed) <= at {
             break;

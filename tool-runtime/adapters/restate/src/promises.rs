@@ -10,11 +10,12 @@ use restate_sdk::context::{
 };
 use restate_sdk::errors::{HandlerError, HandlerResult, TerminalError};
 use restate_sdk::serde::Json;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tool_runtime::ToolRunner;
-use tool_runtime::agent::Input;
-use tool_runtime::call::{ClientAnswer, Decider, Question};
-use tool_runtime::runner::ApprovalDecision;
+use tool_runtime::agent::{Input, RunQueue};
+use tool_runtime::call::{ClientAnswer, Decider, DecisionError, Question};
+use tool_runtime::runner::{ApprovalDecision, ResumeError};
 
 use crate::entry::store;
 
@@ -76,18 +77,20 @@ impl Brought {
 }
 
 /// Delivers a person's decision to a waiting call of the workflow, from a shared handler. Pass the decider that the
-/// application authenticated, not a name from the request. The workflow checks the decider's rights and the question;
-/// if it refuses the decision, the call keeps waiting for another one.
+/// application authenticated, not a name from the request. The decider's rights and the decision are checked here
+/// ([`RunQueue::check`]), and by the workflow once more. If the workflow refuses the decision, the call keeps waiting for
+/// another one.
 ///
-/// A decision that comes too late, comes twice, or answers a question that was replaced is recorded in the store of the
-/// runner ([`ToolRunner::record_late`]). At the moment when the call expires, either the decision or the timer counts:
+/// A refused decision is recorded in the store of the runner, also if it comes too late, comes twice, or answers a
+/// question that was replaced ([`ToolRunner::record_late`]). At the moment when the call expires, either the decision or the timer counts:
 /// a decision that was taken reaches the gate, which records it and decides by the time whether it still has an effect.
 ///
 /// A call that needs several approvals gets one at a time: a second approval that is brought before the workflow has
 /// processed the first is refused with 409, and can be brought again.
 ///
 /// # Errors
-/// 404 if no call asks this question now, 409 if it has an answer that the workflow has not processed yet.
+/// 404 if no call asks this question now, or the decider belongs to another tenant; 403 if the decider may not decide;
+/// 400 if the decision does not fit the call; 409 if the question has an answer that the workflow has not processed yet.
 pub async fn decide(
     context: &SharedWorkflowContext<'_>,
     runner: &ToolRunner,
@@ -193,12 +196,12 @@ trait Shared: Promises {
     fn run_id(&self) -> impl Future<Output = Result<Option<String>, TerminalError>> + Send;
     /// The open questions.
     fn waiting(&self) -> impl Future<Output = Result<Waiting, TerminalError>> + Send;
-    /// Does work whose end is journaled.
-    fn once(
+    /// Does work whose result is journaled.
+    fn once<T: Serialize + DeserializeOwned + Send + 'static>(
         &self,
         name: &str,
-        work: impl Future<Output = HandlerResult<()>> + Send,
-    ) -> impl Future<Output = Result<(), TerminalError>> + Send;
+        work: impl Future<Output = HandlerResult<T>> + Send,
+    ) -> impl Future<Output = Result<T, TerminalError>> + Send;
 }
 
 impl Shared for SharedWorkflowContext<'_> {
@@ -212,11 +215,11 @@ impl Shared for SharedWorkflowContext<'_> {
         Ok(context.get::<Json<Waiting>>(WAITING).await?.map(Json::into_inner).unwrap_or_default())
     }
 
-    async fn once(
+    async fn once<T: Serialize + DeserializeOwned + Send + 'static>(
         &self,
         name: &str,
-        work: impl Future<Output = HandlerResult<()>> + Send,
-    ) -> Result<(), TerminalError> {
+        work: impl Future<Output = HandlerResult<T>> + Send,
+    ) -> Result<T, TerminalError> {
         let context: &SharedWorkflowContext<'_> = self;
         context.run(move || async move { work.await.map(Json) }).name(name).await.map(Json::into_inner)
     }
@@ -239,7 +242,7 @@ impl Refused {
     }
 }
 
-/// Brings a decision. A refused one is recorded.
+/// Checks a decision and brings it. A refused one is recorded.
 async fn deliver(
     context: &impl Shared,
     runner: &ToolRunner,
@@ -247,13 +250,31 @@ async fn deliver(
     decision: ApprovalDecision,
     decider: &Decider,
 ) -> Result<(), HandlerError> {
+    let Some(run_id) = context.run_id().await? else { return Err(Refused::NotPending.error().into()) };
+    let check = async { refusal(RunQueue::new(runner).check(&run_id, question, &decision, decider).await) };
+    if let Some((status, text)) = context.once("check", check).await? {
+        return Err(TerminalError::new_with_code(status, text).into());
+    }
     let brought = Brought::Decided { decision: decision.clone(), decider: decider.clone() };
     let Err(refused) = bring(context, question, brought).await? else { return Ok(()) };
-    if let Some(run_id) = context.run_id().await? {
-        let note = async { runner.record_late(&run_id, question, &decision, decider).await.map_err(store) };
-        context.once("late decision", note).await?;
-    }
+    let note = async { runner.record_late(&run_id, question, &decision, decider).await.map_err(store) };
+    context.once("late decision", note).await?;
     Err(refused.error().into())
+}
+
+/// Returns the status and the text for a decision that was refused. A failure of the store is tried again.
+fn refusal(checked: Result<(), ResumeError>) -> HandlerResult<Option<(u16, String)>> {
+    let error = match checked {
+        Ok(()) => return Ok(None),
+        Err(ResumeError::Store(error)) => return Err(store(error)),
+        Err(error) => error,
+    };
+    let status = match &error {
+        ResumeError::NotWaiting(_) | ResumeError::NotAllowed(DecisionError::Question) => 404,
+        ResumeError::NotAllowed(_) => 403,
+        _ => 400,
+    };
+    Ok(Some((status, format!("{error} ({})", error.code()))))
 }
 
 /// Resolves the promise of a question. `Err` if the question has no promise now, or if the promise has another value.

@@ -126,6 +126,24 @@ impl RunQueue {
         run.may_decide(question, decider).await
     }
 
+    /// Checks a decision as [`decide`](Self::decide) does, and takes it nowhere. Call it before you deliver a decision by
+    /// your own means, such as the promise of a workflow engine: whoever carries the decision out checks it again, but
+    /// a decider without the right could fill the engine's journal and keep others out meanwhile. A refused decision is
+    /// recorded.
+    ///
+    /// # Errors
+    /// As [`decide`](Self::decide), except that the posts are not checked.
+    pub async fn check(
+        &self,
+        run_id: &str,
+        question: &Question,
+        decision: &ApprovalDecision,
+        decider: &Decider,
+    ) -> Result<(), ResumeError> {
+        let (run, _) = self.deciding_run(run_id, question, (decision.kind(), decider)).await?;
+        posting::admits(&run, question, (Some(decision), Some(decider)), false).await
+    }
+
     /// Remembers a decision on a waiting call for later calls, as [`Run::remember`](crate::Run::remember) does. The
     /// call itself still waits.
     ///

@@ -74,7 +74,11 @@ impl ToolRunner {
         party.principal.clone_from(&options.principal);
         party.tenant.clone_from(&options.tenant);
         let change = move |transaction: &mut Transaction| attempts::seize(transaction, &party, &owner);
-        let lease = transact(&self.shared.store, vec![Key::run(run_id)], change).await?;
+        let lease = transact(&self.shared.store, vec![Key::run(Arc::clone(&run_id))], change).await?;
+        // An earlier attempt may have begun a call since. It can no longer prolong the lease of that call.
+        if let Some(left) = self.executed_elsewhere(&run_id, &options).await? {
+            tokio::time::sleep(left).await;
+        }
         Ok(options.held(lease))
     }
 

@@ -80,7 +80,11 @@ impl Shared for Server {
         Ok(self.waiting.clone())
     }
 
-    async fn once(&self, _: &str, work: impl Future<Output = HandlerResult<()>> + Send) -> Result<(), TerminalError> {
+    async fn once<T: Send>(
+        &self,
+        _: &str,
+        work: impl Future<Output = HandlerResult<T>> + Send,
+    ) -> Result<T, TerminalError> {
         work.await.map_err(|_| TerminalError::new("the work failed"))
     }
 }
@@ -89,7 +93,8 @@ impl Shared for Server {
 async fn waits() -> (ToolRunner, MemoryStore, Question) {
     let store = MemoryStore::new();
     let catalog = ToolCatalog::builder().tool::<delete>().build().expect("a catalog");
-    let policy = "allowed_tools = ['notes__delete']\nrequire_approval_for_tools = ['notes__delete']";
+    let policy = "allowed_tools = ['notes__delete']\nrequire_approval_for_tools = ['notes__delete']\n\
+                  [approvals]\nprincipals = ['grace', 'heidi', 'mallory']";
     let runner = ToolRunner::builder(catalog, ToolPolicy::from_toml(policy).expect("a policy"));
     let runner = runner.store(store.clone()).approvals(true).build().expect("a runner");
     let run = runner.run(RunOptions::new().run_id("order-1").principal("ada"));
@@ -134,6 +139,27 @@ async fn a_decision_is_brought_once_and_the_second_one_is_recorded() {
     assert_eq!(refused(&store).await, [late("heidi")]);
     let kept = server.peek(&promise(&question, 0)).await.unwrap().expect("it is resolved");
     assert!(matches!(kept.brought, Some(Brought::Decided { decider, .. }) if decider.principal() == "grace"));
+}
+
+/// A person without the right neither keeps others out nor makes the workflow ask again.
+#[tokio::test]
+async fn a_decision_without_the_right_resolves_no_promise() {
+    let (runner, store, question) = waits().await;
+    let server = server(&[&question]);
+    let other = Decider::new("grace").tenant("globex");
+    for _ in 0..3 {
+        let barred = brings(&server, &runner, &question, "ida").await.unwrap_err();
+        assert!(barred.contains("not_allowed"), "{barred}");
+        let stranger = deliver(&server, &runner, &question, ApprovalDecision::Approve, &other).await.unwrap_err();
+        assert!(format!("{stranger:?}").contains("not_pending"), "{stranger:?}");
+        let edit = ApprovalDecision::ApproveEdited(r#"{"note":"seven"}"#.to_owned());
+        let edited = deliver(&server, &runner, &question, edit, &Decider::new("grace")).await.unwrap_err();
+        assert!(format!("{edited:?}").contains("/note: type"), "{edited:?}");
+    }
+    assert!(server.promises.lock().unwrap().is_empty());
+    let ida = refused(&store).await.into_iter().find(|(who, _)| who == "ida");
+    assert_eq!(ida, Some(("ida".to_owned(), Some("decider"))));
+    brings(&server, &runner, &question, "grace").await.expect("it is brought");
 }
 
 /// Both looked before either decided.
@@ -287,13 +313,14 @@ async fn of_a_decision_and_the_timer_at_once_the_promise_has_one() {
 /// Several calls expire at once, and one of them has a decision: it goes first, and what was closed asks once more.
 #[tokio::test]
 async fn an_answer_goes_before_the_calls_that_expire_with_it() {
-    let (runner, _, first) = waits().await;
+    let (_, _, first) = waits().await;
     let rename = |id: &str| -> Question {
         serde_json::from_str(&serde_json::to_string(&first).unwrap().replace("c1", id)).unwrap()
     };
     let (second, third) = (rename("c2"), rename("c3"));
     let server = server(&[&first, &second, &third]);
-    brings(&server, &runner, &second, "grace").await.expect("it is brought");
+    let decided = Brought::Decided { decision: ApprovalDecision::Approve, decider: Decider::new("grace") };
+    assert_eq!(bring(&server, &second, decided).await.ok(), Some(Ok(())));
     let late = [&first, &second, &third].map(|question| (question.clone(), 0));
     let arrived = too_late(&server, late.to_vec()).await.unwrap();
     assert_eq!((arrived.resolved, arrived.name), (vec![first, second.clone()], format!("decision {second}")));
