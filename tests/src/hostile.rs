@@ -255,6 +255,7 @@ impl Hostile {
                     "link",
                     "task",
                     "asks_back",
+                    "other_type",
                     "report_key",
                     "refuse_key",
                     "late",
@@ -334,6 +335,7 @@ impl Hostile {
             }
             "task" => said(&json!({"task": {"taskId": "1", "status": "working"}})),
             "asks_back" => said(&json!({"resultType": "input_required", "inputRequests": {}})),
+            "other_type" => said(&with(text("done"), "resultType", json!("hologram"))),
             "report_key" => said(&with(text(&format!("no such key: {}", key())), "isError", true.into())),
             "refuse_key" => vec![Act::Say(
                 json!({"jsonrpc": "2.0", "id": id, "error": {"code": -1, "message": format!("no such key: {}", key())}})

@@ -47,6 +47,7 @@ async fn a_hostile_answer_ends_its_call_only() {
             ("link", Outcome::Ok, "http://127.0.0.1:1/secret"),
             ("asks_back", Outcome::ExecutionError, "protocol_violation"),
             ("task", Outcome::OutcomeUnknown, ""),
+            ("other_type", Outcome::OutcomeUnknown, ""),
             ("flood", Outcome::Ok, "fine"),
             ("empty", Outcome::Ok, r#"{"text":""}"#),
             ("nothing", Outcome::Ok, r#"{"text":""}"#),
@@ -62,7 +63,11 @@ async fn a_hostile_answer_ends_its_call_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_only_reads_may_be_called_again() {
-    let cases = [("die", Outcome::Cancelled, "may be made again"), ("hang", Outcome::Timeout, "\"timeout\"")];
+    let cases = [
+        ("die", Outcome::Cancelled, "may be made again"),
+        ("other_type", Outcome::Cancelled, "may be made again"),
+        ("hang", Outcome::Timeout, "\"timeout\""),
+    ];
     check(&cases, "well-behaved", "effect = 'read_only'").await;
 }
 

@@ -118,12 +118,17 @@ pub(super) fn read(text: &str, is_structured: bool, secrets: &Secrets<'_>) -> Re
         let why = "the server made a task of the call in a way that is not supported";
         return Err(ToolError::of_source(ErrorKind::Lost, why));
     }
-    if let Some(kind) = kind.filter(|kind| *kind != "\"complete\"") {
-        let why = match kind {
-            "\"input_required\"" => "the server requested input in place of a result, which is not supported",
-            _ => "the server sent a result of an unknown type; only complete results are supported",
-        };
-        return Err(ToolError::of_source(ErrorKind::Tool, why).with_code("protocol_violation"));
+    match kind {
+        None | Some("\"complete\"") => {}
+        // The server completes nothing before another request brings the input.
+        Some("\"input_required\"") => {
+            let why = "the server requested input in place of a result, which is not supported";
+            return Err(ToolError::of_source(ErrorKind::Tool, why).with_code("protocol_violation"));
+        }
+        Some(_) => {
+            let why = "the server sent a result of an unknown type, which does not tell whether the call took effect";
+            return Err(ToolError::of_source(ErrorKind::Lost, why));
+        }
     }
     let mut blocks = Blocks::default();
     raw.content.iter().take(MAX_BLOCKS).for_each(|block| blocks.add(block.get()));
