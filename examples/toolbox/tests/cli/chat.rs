@@ -54,6 +54,17 @@ fn without_a_keyboard_a_call_waits_and_says_how_to_decide_it() {
     assert!(rig.waiting().is_empty());
 }
 
+/// A role that the run has would be missing when the conversation continues.
+#[test]
+fn a_printed_command_has_the_roles_of_the_party() {
+    let open = call("c1", "editor__open_in_editor", &json!({ "path": "plan.md" }));
+    let endpoint = Endpoint::new(vec![open]);
+    let party = ["--role", "clerk", "--attribute", "status=new"];
+    let waits = rig(&endpoint).run(&[&party[..], &["chat", "--no-stream", "Open the plan."]].concat()).code(6);
+    let command = "chat --continue --answer c1 JSON --role clerk --attribute status=new\n";
+    assert!(waits.stderr.contains(command), "{}", waits.stderr);
+}
+
 #[test]
 fn a_decision_without_a_model_is_read_later() {
     let delete = call("c1", "tasks__delete_task", &json!({ "task_id": TASK }));

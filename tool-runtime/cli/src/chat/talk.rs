@@ -262,7 +262,8 @@ impl<'c> Talk<'c> {
     async fn print_waiting(&self) -> Result<(), Failure> {
         let (app, run) = (self.app(), self.conversation.run());
         let is_terminal = std::io::stdin().is_terminal();
-        let same = self.cli.same_options();
+        // `--role` of a command in which another person decides is that person's.
+        let (same, of_decider) = (self.cli.same_party(), self.cli.same_options());
         for call in self.conversation.waiting() {
             let (id, name) = (terminal::safe(call.id.as_str()), terminal::safe(&call.name));
             if call.suspension != Suspension::Approval {
@@ -289,7 +290,8 @@ impl<'c> Talk<'c> {
             let (who, options) = who_decides((catalog, policy), &pending, is_run);
             terminal::note(&format!("{name} waits for another decider: {who}"));
             describe(catalog, &pending, false).iter().for_each(|line| terminal::note(line));
-            terminal::note(&format!("   decide it in another terminal: {app} approvals approve {id}{options}{same}"));
+            let command = format!("{app} approvals approve {id}{options}{of_decider}");
+            terminal::note(&format!("   decide it in another terminal: {command}"));
         }
         Ok(())
     }
