@@ -255,6 +255,9 @@ impl Hostile {
                     "link",
                     "task",
                     "asks_back",
+                    "other_type",
+                    "report_key",
+                    "refuse_key",
                     "late",
                     "flood",
                     "empty",
@@ -332,6 +335,12 @@ impl Hostile {
             }
             "task" => said(&json!({"task": {"taskId": "1", "status": "working"}})),
             "asks_back" => said(&json!({"resultType": "input_required", "inputRequests": {}})),
+            "other_type" => said(&with(text("done"), "resultType", json!("hologram"))),
+            "report_key" => said(&with(text(&format!("no such key: {}", key())), "isError", true.into())),
+            "refuse_key" => vec![Act::Say(
+                json!({"jsonrpc": "2.0", "id": id, "error": {"code": -1, "message": format!("no such key: {}", key())}})
+                    .to_string(),
+            )],
             "flood" => vec![Act::Flood(changed(), 20_000), answer(id, &text("fine"))],
             "right" => said(&json!({"content": [], "structuredContent": {"id": 7, "secret": CANARY}})),
             "wrong" => said(&json!({"content": [], "structuredContent": {"id": CANARY}})),
@@ -340,6 +349,11 @@ impl Hostile {
             _ => said(&text("fine")),
         }
     }
+}
+
+/// The key that the client gave this process.
+fn key() -> String {
+    std::env::var("KEY").unwrap_or_default()
 }
 
 fn output() -> Value {

@@ -181,10 +181,12 @@ pub(crate) async fn asked_before(cli: &Cli<'_>, call: &PendingCall) -> Result<bo
 
 /// The failure for an id that does not name one question.
 pub(crate) fn asks_anew(cli: &Cli<'_>, id: &str, question: &Question) -> Failure {
-    let (app, id, same) = (cli.app.name, terminal::safe(id), cli.same_options());
+    let command = cli.command("approvals show", (id, ""), &cli.same_options());
     let message = format!(
-        "the call `{id}` asked another question before; read it with `{app} approvals show {id}{same}`, and name the \
-         question in place of the id: {question}"
+        "the call `{}` asked another question before; read it with `{command}`, and name the question in place of the \
+         id: {}",
+        terminal::safe(id),
+        terminal::safe(&question.to_string())
     );
     Failure { exit: Exit::Denied, code: "not_allowed", message }
 }

@@ -113,13 +113,18 @@ async fn keep(cli: &Cli<'_>, session: &Session, name: &str, result: &ToolExecRes
     let files = ConversationFiles::of(cli);
     let mut kept = files.create(format!("call {name}"));
     kept.save(Document::Call(Box::new(session.run.snapshot().await?)))?;
-    let (app, id, same) = (cli.app.name, result.call_id(), cli.same_options());
+    let (id, same) = (result.call_id().as_str(), cli.same_options());
+    let shown = terminal::safe(id);
     terminal::note(&match result.outcome() {
         // Of the decisions, `call` takes only a client's answer, so only that can be the mismatch.
         Outcome::ClientRequired | Outcome::ApprovalMismatch => {
-            format!("the call {id} waits for its client; answer it: {app} approvals answer {id} JSON{same}")
+            let command = cli.command("approvals answer", (id, " JSON"), &same);
+            format!("the call {shown} waits for its client; answer it: {command}")
         }
-        _ => format!("the call {id} waits for a person; review and decide it: {app} approvals show {id}{same}"),
+        _ => {
+            let command = cli.command("approvals show", (id, ""), &same);
+            format!("the call {shown} waits for a person; review and decide it: {command}")
+        }
     });
     Ok(())
 }

@@ -101,8 +101,8 @@ pub(super) fn show(cli: &Cli<'_>, name: &str, format: Option<Form>, strict: bool
         Some(Form::Provider(format)) => encode(format, [spec], strict)?,
     }
     if verdict != Verdict::Allow {
-        let (app, name, same) = (cli.app.name, terminal::safe(name), cli.same_party());
-        terminal::note(&format!("policy: {verdict} ({rule}); why: {app} policy explain {name}{same}"));
+        let why = cli.command("policy explain", (name, ""), &cli.same_party());
+        terminal::note(&format!("policy: {verdict} ({rule}); why: {why}"));
     }
     Ok(Exit::Done)
 }

@@ -35,7 +35,7 @@ use crate::accounts::Account;
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::session::{Cli, Gate, Sink};
-use crate::text::Why;
+use crate::text::{Why, option};
 use crate::{input, log, places, recorded, table, terminal, values};
 
 #[derive(Debug, Args)]
@@ -117,8 +117,8 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
         let document = LastLine { summary, gravest, accounts, turns: talk.conversation.turns() };
         terminal::line(&terminal::json(&document)?);
     } else if interactive {
-        let (app, id, same) = (cli.app.name, talk.autosave.id(), cli.same_party());
-        terminal::note(&format!("continue with: {app} chat --conversation {id}{same}"));
+        let (app, id, same) = (cli.app.name, option("--conversation", talk.autosave.id()), cli.same_party());
+        terminal::note(&format!("continue with: {app} chat{id}{same}"));
     }
     Ok(talk.exit())
 }

@@ -1,11 +1,10 @@
-//! The options of a command that is printed for a person to run next.
+//! A command that is printed for a person to run next, and its options. Names and ids in it are words of a shell.
 
 use std::path::Path;
 
 use crate::config::Settings;
 use crate::session::Cli;
-use crate::terminal;
-use crate::text::{shell_word, store_word};
+use crate::text::{option, store_word, word};
 
 impl Cli<'_> {
     /// The options without which a command in another terminal would act under another policy, on other files or
@@ -27,6 +26,16 @@ impl Cli<'_> {
         written(options.into_iter().filter_map(|(option, value)| Some((option, value?))))
     }
 
+    /// A command about an id, with the words after the id, and with options, which begin with a space.
+    pub(super) fn command(&self, command: &str, (id, after): (&str, &str), options: &str) -> String {
+        let (app, word) = (self.app.name, word(id));
+        if id.starts_with('-') {
+            format!("{app} {command}{options} -- {word}{after}")
+        } else {
+            format!("{app} {command} {word}{after}{options}")
+        }
+    }
+
     /// [`same_options`](Self::same_options) with the roles and attributes of the party, for a command in which `--role`
     /// is not the decider's.
     pub(super) fn same_party(&self) -> String {
@@ -39,10 +48,5 @@ impl Cli<'_> {
 
 /// Options as words of a shell, each after a space.
 fn written(options: impl Iterator<Item = (&'static str, String)>) -> String {
-    options.fold(String::new(), |mut text, (option, value)| {
-        for part in [" ", option, " ", &shell_word(&terminal::safe(&value))] {
-            text.push_str(part);
-        }
-        text
-    })
+    options.map(|(name, value)| option(name, &value)).collect()
 }

@@ -20,7 +20,7 @@ use crate::config::Settings;
 use crate::exit::Failure;
 #[cfg(feature = "mcp-client")]
 use crate::mcp::settings;
-use crate::text::nearest;
+use crate::text::{nearest, option};
 use crate::{input, log, private_file, terminal};
 
 /// The command line of a running command: the application and the settings of the command.
@@ -117,10 +117,10 @@ impl Cli<'_> {
     pub(super) fn named_decider(&self, call: &PendingCall, who: &DeciderArgs) -> Result<Decider, Failure> {
         let decider = self.decider(who.decider.as_deref(), who.reason.as_deref());
         if who.decider.is_none() && Some(decider.principal()) == call.principal.as_deref() {
-            let name = terminal::safe(decider.principal());
+            let (name, own) = (terminal::safe(decider.principal()), option("--as", decider.principal()));
             return Err(Failure::usage(format!(
-                "the run acts for {name}; name the decider: --as NAME (--as {name} if the policy lets it decide its \
-                 own calls)"
+                "the run acts for {name}; name the decider: --as NAME ({} if the policy lets it decide its own calls)",
+                own.trim_start()
             )));
         }
         Ok(decider)

@@ -38,13 +38,25 @@ pub(crate) fn on_one_line(text: &str) -> String {
 }
 
 /// A word of a command that a person can paste into a POSIX shell.
-pub(crate) fn shell_word(word: &str) -> String {
+fn shell_word(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@=+,".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
     }
+}
+
+/// Untrusted text as a word of a shell.
+pub(crate) fn word(text: &str) -> String {
+    shell_word(&crate::terminal::safe(text))
+}
+
+/// An option with its value as words of a shell, after a space.
+pub(crate) fn option(name: &str, value: &str) -> String {
+    // A separate value of this kind would be read as an option.
+    let gap = if value.starts_with('-') { '=' } else { ' ' };
+    format!(" {name}{gap}{}", word(value))
 }
 
 /// The URL of a store for a command that is printed; `URL` if it may hold a password, which no message quotes.
@@ -84,17 +96,19 @@ impl Why {
         if !is_refusal || !self.tools.iter().any(|known| **known == *tool) {
             return None;
         }
-        let labels = match &self.labels[..] {
+        let labels: Vec<_> = self.labels.iter().map(|label| word(label)).collect();
+        let labels = match &labels[..] {
             [] => String::new(),
             labels => format!(" (with --label {}, if the run has read such data)", labels.join(" or --label ")),
         };
+        let tool = word(tool);
         Some(crate::terminal::safe(&format!("{} policy explain {tool}{}{labels}", self.app, self.options)))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, nearest, on_one_line, shell_word, store_word};
+    use super::{cut, nearest, on_one_line, option, shell_word, store_word};
 
     #[test]
     fn the_nearest_name_is_found() {
@@ -109,6 +123,14 @@ mod tests {
     fn a_word_is_quoted_for_a_shell() {
         assert_eq!(shell_word("ada@example.org"), "ada@example.org");
         assert_eq!(shell_word("ada's file; rm"), r"'ada'\''s file; rm'");
+    }
+
+    #[test]
+    fn the_value_of_an_option_is_one_word() {
+        assert_eq!(option("--tenant", "acme"), " --tenant acme");
+        assert_eq!(option("--tenant", "-x"), " --tenant=-x");
+        assert_eq!(option("--tenant", "-x y"), " --tenant='-x y'");
+        assert_eq!(option("--tenant", "a;b\u{1b}"), r" --tenant 'a;b\u{1b}'");
     }
 
     #[test]

@@ -130,7 +130,7 @@ impl Projector {
         if let Some(model) = &mut projector.model {
             model.bind(output_schema);
         }
-        let [schema, of_cuts] = [false, true].map(|cut| constraints(output_schema, &projector.widest(), cut));
+        let [schema, of_cuts] = [false, true].map(|cut| constraints(output_schema, &projector.widest(), (cut, false)));
         // Left unchecked, an output that breaks its schema would be shown.
         let compile = |schema: &Value| {
             JsonSchemaValidator.compile_value(schema).map_err(|problem| vec![PathProblem::unchecked(&problem)])
@@ -270,8 +270,9 @@ impl fmt::Debug for Projector {
 /// Constraints on the visible leaves beyond their types; `None` if there are none.
 ///
 /// `required` is omitted: a missing member is optional in its type, or redaction removed it. Redaction removes empty
-/// objects too, so the minimum counts of arrays and maps apply to a `cut` only.
-fn constraints(schema: &Value, plan: &Plan, cut: bool) -> Option<Value> {
+/// objects too, so the minimum counts of arrays and maps apply to a `cut` only. The rules of a leaf `in_all`, a part
+/// of `allOf`, are not bound to the plan.
+fn constraints(schema: &Value, plan: &Plan, at @ (cut, in_all): (bool, bool)) -> Option<Value> {
     let mut narrow = serde_json::Map::new();
     if cut && matches!(plan, Plan::Object { .. }) {
         let counts =
@@ -281,27 +282,32 @@ fn constraints(schema: &Value, plan: &Plan, cut: bool) -> Option<Value> {
     match plan {
         Plan::Leaf(_) => {
             // A leaf is a scalar or an array of scalars, so its schema is small: it is taken as it is.
-            return says_more(schema, Leaf::of(schema).is_some()).then(|| schema.clone());
+            return (in_all || says_more(schema, Leaf::of(schema).is_some())).then(|| schema.clone());
         }
         Plan::Object { members, any, .. } => {
             let properties: serde_json::Map<_, _> = members
                 .iter()
                 .filter_map(|Member { name, plan, .. }| {
                     let member = schema.get("properties")?.get(&**name)?;
-                    Some((name.to_string(), constraints(member, plan, cut)?))
+                    Some((name.to_string(), constraints(member, plan, at)?))
                 })
                 .collect();
             if !properties.is_empty() {
                 narrow.insert("properties".into(), properties.into());
             }
-            let values = any.as_ref().and_then(|plan| constraints(schema.get("additionalProperties")?, plan, cut));
+            let values = any.as_ref().and_then(|plan| constraints(schema.get("additionalProperties")?, plan, at));
             if let Some(values) = values {
                 narrow.insert("additionalProperties".into(), values);
             }
         }
     }
-    if let Some(items) = schema.get("items").and_then(|items| constraints(items, plan, cut)) {
+    if let Some(items) = schema.get("items").and_then(|items| constraints(items, plan, at)) {
         narrow.insert("items".into(), items);
+    }
+    let all = schema.get("allOf").and_then(Value::as_array);
+    let all: Vec<_> = all.into_iter().flatten().filter_map(|one| constraints(one, plan, (cut, true))).collect();
+    if !all.is_empty() {
+        narrow.insert("allOf".into(), all.into());
     }
     (!narrow.is_empty()).then(|| narrow.into())
 }

@@ -217,6 +217,36 @@ fn references_are_followed() {
 }
 
 #[test]
+fn rules_of_a_definition_hold_with_other_rules_next_to_the_reference() {
+    let count = json!({"type": "integer", "minimum": 0});
+    let base = json!({"type": "object", "properties": {"count": count, "secret": {"type": "string"}}});
+    let kind = json!({"kind": {"type": "string", "maxLength": 3}});
+    for schema in [
+        json!({"$defs": {"Base": base}, "$ref": "#/$defs/Base", "required": ["count"], "type": "object"}),
+        // Both have `properties`.
+        json!({"$defs": {"Base": base}, "$ref": "#/$defs/Base", "properties": kind}),
+        json!({"type": "object", "allOf": [base, {"properties": kind}]}),
+        json!({"properties": {"list": {"allOf": [{"type": "array", "items": base}, {"items": {"properties": kind}}]}}}),
+    ] {
+        let (path, of_list) = match schema["properties"].get("list") {
+            Some(_) => ("list.count", true),
+            None => ("count", false),
+        };
+        let value = |value: Value| if of_list { json!({"list": [value]}) } else { value };
+        let projector = Projector::compile(&[path.to_owned()], &[], &schema).unwrap();
+        let shown = projector.project(&value(json!({"count": 1, "secret": "s"})), 1000).unwrap().shown;
+        assert_eq!(serde_json::from_str::<Value>(shown.get()).unwrap(), value(json!({"count": 1})));
+        for wrong in [json!(-1), json!("1")] {
+            let wrong = projector.project(&value(json!({"count": wrong})), 1000);
+            assert!(matches!(wrong, Err(ProjectError::OutputInvalid(_))), "{schema}: {wrong:?}");
+        }
+    }
+    let schema = json!({"$defs": {"Base": base}, "$ref": "#/$defs/Base", "properties": kind});
+    let projector = Projector::compile(&["kind".to_owned()], &[], &schema).unwrap();
+    assert!(projector.project(&json!({"kind": "long"}), 1000).is_err());
+}
+
+#[test]
 fn a_reference_that_leads_back_is_named() {
     for (path, part) in [
         ("tree.below.id", "goes through the reference `#/$defs/Node`, which leads back to itself"),

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::error::Problem;
 use crate::json::Tree;
+use crate::schema::positions::names_definition;
 use crate::schema::validator::JsonSchemaValidator;
 
 /// Whether a string is a regular expression that the validator accepts.
@@ -38,7 +39,7 @@ pub(crate) fn compiles(schema: &Value) -> Result<(), Problem> {
     if is_plain(schema) {
         return JsonSchemaValidator::check_meta(schema);
     }
-    JsonSchemaValidator.compile_value(schema).map(|_| ())
+    JsonSchemaValidator::check_compiled(schema)
 }
 
 /// The dialects whose meta-schemas are found by the text of `$schema`, and the only place for it.
@@ -89,13 +90,6 @@ fn is_plain_member(name: &str, value: &Value) -> bool {
         Value::Array(items) => items.iter().all(|item| is_plain_member("", item)),
         _ => true,
     }
-}
-
-/// `#/$defs/NAME`, with a name that is written the same in a URI.
-fn names_definition(reference: &str) -> bool {
-    let name = reference.strip_prefix("#/$defs/").or_else(|| reference.strip_prefix("#/definitions/"));
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    name.is_some_and(|name| !name.is_empty() && name.bytes().all(plain))
 }
 
 #[cfg(test)]

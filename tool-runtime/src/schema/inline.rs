@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::schema::graph::{Document, MAX_CHAIN, Target, address};
-use crate::schema::merge::ANNOTATIONS;
+use crate::schema::merge::{ANNOTATIONS, UNEVALUATED, joins};
 use crate::schema::positions::subschemas;
 
 /// The maximum size of a document whose references are written out, in bytes. Later references stay.
@@ -78,7 +78,7 @@ impl<'a> Inlining<'a, '_> {
             return target;
         }
         let mut own = self.members(members, |key| key != "$ref");
-        if own.keys().all(|key| key == "$schema" || ANNOTATIONS.contains(&key.as_str())) {
+        if own.keys().all(|key| key == "$schema" || ANNOTATIONS.contains(&key.as_str())) || can_join(&own, &target) {
             if let Value::Object(target) = &mut target {
                 target.append(&mut own);
             }
@@ -123,6 +123,14 @@ impl<'a> Inlining<'a, '_> {
     }
 }
 
+/// Whether the rules next to a reference can be written into its target. Alternatives stay apart, because readers look
+/// for the members of an object in each.
+fn can_join(own: &Map<String, Value>, target: &Value) -> bool {
+    let Value::Object(target) = target else { return false };
+    let apart = |key: &&str| own.contains_key(*key) || target.contains_key(*key);
+    joins(own, target) && !["allOf", "anyOf", "oneOf"].iter().chain(&UNEVALUATED).any(apart)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -142,6 +150,18 @@ mod tests {
         check(
             &json!({"$schema": b, "$defs": defs, "properties": {"p": {"$ref": "#/$defs/A", "title": "P"}}}),
             &json!({"$schema": b, "properties": {"p": {"type": "string", "title": "P"}}}),
+        );
+        let required = json!({"$ref": "#/$defs/B", "type": "array", "minItems": 1, "description": "Own."});
+        check(
+            &json!({"$defs": defs, "properties": {"p": required}}),
+            &json!({"properties": {"p":
+                {"type": "array", "minItems": 1, "description": "Own.", "items": {"type": "string"}}}}),
+        );
+        // `items` does not check what `prefixItems` next to it checks.
+        let tuple = json!({"$ref": "#/$defs/B", "prefixItems": [true]});
+        check(
+            &json!({"$defs": defs, "properties": {"p": tuple}}),
+            &json!({"properties": {"p": {"prefixItems": [true], "allOf": [{"items": {"type": "string"}}]}}}),
         );
         // Rules next to a reference hold too, except in draft-07.
         let older = "http://json-schema.org/draft-07/schema#";

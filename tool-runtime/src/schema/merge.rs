@@ -22,6 +22,9 @@ const NEIGHBOURS: [&str; 12] = [
     "then",
 ];
 
+/// Rules for what no other rule looked at.
+pub(super) const UNEVALUATED: [&str; 2] = ["unevaluatedItems", "unevaluatedProperties"];
+
 /// Merges `anyOf: [X, null]` and `allOf: [X]` into the schema that holds them; returns whether `null` was there.
 ///
 /// Where X itself has alternatives, `type` cannot admit `null`. Such a schema stays as it is, or is merged too if
@@ -61,14 +64,18 @@ fn candidate(schema: &Map<String, Value>, eager: bool) -> Option<(&'static str, 
     if found.2 && !eager && !takes_null_by_type(inner) {
         return None;
     }
-    let clash = inner.iter().any(|(key, value)| {
-        !ANNOTATIONS.contains(&key.as_str()) && schema.get(key).is_some_and(|outer| key == found.0 || outer != value)
-    });
     // Rules next to `anyOf: [X, null]` would have to hold for null as well: all except `enum`, `const` and `type` do.
     let beside = found.2 && ["enum", "const", "type", "not", "$ref"].iter().any(|key| schema.contains_key(*key));
-    let neighbours = [schema, inner].iter().all(|side| NEIGHBOURS.iter().any(|key| side.contains_key(*key)));
-    let unevaluated = ["unevaluatedItems", "unevaluatedProperties"].iter().any(|key| schema.contains_key(*key));
-    (!clash && !beside && !neighbours && !unevaluated).then_some(found)
+    (!beside && !inner.contains_key(found.0) && joins(schema, inner)).then_some(found)
+}
+
+/// Whether two schemas that both hold mean the same when their rules are written into the outer one.
+pub(super) fn joins(outer: &Map<String, Value>, inner: &Map<String, Value>) -> bool {
+    let clash = inner
+        .iter()
+        .any(|(key, value)| !ANNOTATIONS.contains(&key.as_str()) && outer.get(key).is_some_and(|own| own != value));
+    let neighbours = [outer, inner].iter().all(|side| NEIGHBOURS.iter().any(|key| side.contains_key(*key)));
+    !clash && !neighbours && !UNEVALUATED.iter().any(|key| outer.contains_key(*key))
 }
 
 fn is_null(schema: &Value) -> bool {

@@ -1,5 +1,7 @@
 //! Where a schema holds other schemas: a property named `anyOf` or an enum value `"not"` is data, not a keyword.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::schema::problem::Pointer;
@@ -86,4 +88,69 @@ pub(crate) fn subschemas(schema: &Map<String, Value>) -> Vec<Position<'_>> {
 
 fn is_schema(value: &Value) -> bool {
     value.is_object() || value.is_boolean()
+}
+
+/// `#/$defs/NAME`, with a name that is written the same in a URI.
+pub(super) fn names_definition(reference: &str) -> bool {
+    let name = reference.strip_prefix("#/$defs/").or_else(|| reference.strip_prefix("#/definitions/"));
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    name.is_some_and(|name| !name.is_empty() && name.bytes().all(plain))
+}
+
+/// The different patterns of a document. They are looked for in data too if a reference could lead there.
+pub(super) fn patterns(document: &Value) -> HashSet<&str> {
+    let has_data = !refers_to_definitions_only(document);
+    let (mut found, mut waiting) = (HashSet::new(), vec![(document, Place::Schema)]);
+    while let Some((value, place)) = waiting.pop() {
+        match value {
+            Value::Array(items) => waiting.extend(items.iter().map(|item| (item, place))),
+            Value::Object(members) => {
+                found.extend(members.get("pattern").and_then(Value::as_str));
+                let named = members.get("patternProperties").and_then(Value::as_object);
+                found.extend(named.into_iter().flat_map(Map::keys).map(String::as_str));
+                let inner = members.iter().map(|(key, value)| (value, place.of(key)));
+                waiting.extend(inner.filter(|(_, inner)| has_data || *inner != Place::Data));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What a value in a document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A schema, or a list of schemas.
+    Schema,
+    /// A map of names to schemas.
+    Names,
+    /// The value of a keyword that no validator reads as a schema.
+    Data,
+    /// The value of any other keyword.
+    Unknown,
+}
+
+impl Place {
+    fn of(self, key: &str) -> Self {
+        match self {
+            Self::Names => Self::Schema,
+            Self::Schema if ["const", "default", "enum", "examples"].contains(&key) => Self::Data,
+            Self::Schema if NAMED.contains(&key) => Self::Names,
+            Self::Schema if ONE.contains(&key) || LIST.contains(&key) => Self::Schema,
+            Self::Schema | Self::Unknown => Self::Unknown,
+            Self::Data => Self::Data,
+        }
+    }
+}
+
+/// Whether every reference leads to the document, or to a definition of it.
+fn refers_to_definitions_only(document: &Value) -> bool {
+    match document {
+        Value::Array(items) => items.iter().all(refers_to_definitions_only),
+        Value::Object(members) => members.iter().all(|(key, value)| match (key.as_str(), value) {
+            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => to == "#" || names_definition(to),
+            _ => refers_to_definitions_only(value),
+        }),
+        _ => true,
+    }
 }

@@ -12,6 +12,7 @@ use crate::error::Problem;
 pub use crate::json::Tree;
 use crate::schema::expected::expected;
 use crate::schema::instance::TreeJson;
+use crate::schema::positions::patterns;
 use crate::text::is_similar;
 use crate::tool::Schema;
 
@@ -24,8 +25,8 @@ const BACKTRACKS: usize = 10_000;
 /// The maximum number of different patterns of a foreign schema, each of which is compiled.
 pub(super) const MAX_PATTERNS: usize = 64;
 
-/// The maximum size of all compiled patterns of a schema, in bytes. Each may take an equal share: `\p{L}{180}`, ten
-/// characters, compiles to 10 MiB.
+/// The maximum size of a compiled pattern, in bytes: `\p{L}{180}`, ten characters, compiles to 10 MiB. The patterns of
+/// a foreign schema have it together, each an equal share. So do the caches that matching fills, in every schema.
 const PATTERN_BYTES: usize = 8 << 20;
 
 /// The version of the `jsonschema` crate that this package's manifest requires.
@@ -178,6 +179,11 @@ impl JsonSchemaValidator {
     pub(super) fn check_meta(schema: &Value) -> Result<(), Problem> {
         jsonschema::meta::validate(schema).map_err(|error| problem(&error))
     }
+
+    /// Checks that a foreign schema compiles, with patterns that share one maximum size.
+    pub(super) fn check_compiled(schema: &Value) -> Result<(), Problem> {
+        validator(schema, share(schema)).map(drop)
+    }
 }
 
 impl Validator for JsonSchemaValidator {
@@ -195,36 +201,27 @@ impl Validator for JsonSchemaValidator {
 }
 
 fn compile(schema: &Value, text: impl FnOnce() -> Schema) -> Result<Arc<dyn Compiled>, Problem> {
-    // The types of an application may have more patterns.
-    let share = PATTERN_BYTES / patterns(schema).len().clamp(1, MAX_PATTERNS);
-    // The linear engine has no look-around; patterns that need it run in a backtracking one, with a low limit.
-    let validator = options()
-        .with_pattern_options(PatternOptions::regex().size_limit(share).dfa_size_limit(share))
-        .build(schema)
-        .or_else(|_| {
-            let backtracking = PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS);
-            options().with_pattern_options(backtracking.size_limit(share).dfa_size_limit(share)).build(schema)
-        })
-        .map_err(|error| problem(&error))?;
+    let validator = validator(schema, PATTERN_BYTES)?;
     Ok(Arc::new(CompiledSchema { validator, text: text() }))
 }
 
-/// The different patterns of a document, also where no schema is expected: a reference may lead there.
-pub(super) fn patterns(document: &Value) -> HashSet<&str> {
-    let (mut found, mut waiting) = (HashSet::new(), vec![document]);
-    while let Some(value) = waiting.pop() {
-        match value {
-            Value::Array(items) => waiting.extend(items),
-            Value::Object(members) => {
-                found.extend(members.get("pattern").and_then(Value::as_str));
-                let named = members.get("patternProperties").and_then(Value::as_object);
-                found.extend(named.into_iter().flat_map(Map::keys).map(String::as_str));
-                waiting.extend(members.values());
-            }
-            _ => {}
-        }
-    }
-    found
+/// Compiles a schema with a maximum size of each pattern. A pattern that fits a smaller one compiles to the same size.
+fn validator(schema: &Value, size: usize) -> Result<jsonschema::Validator<TreeJson>, Problem> {
+    let cache = share(schema);
+    // The linear engine has no look-around; patterns that need it run in a backtracking one, with a low limit.
+    options()
+        .with_pattern_options(PatternOptions::regex().size_limit(size).dfa_size_limit(cache))
+        .build(schema)
+        .or_else(|_| {
+            let backtracking = PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS);
+            options().with_pattern_options(backtracking.size_limit(size).dfa_size_limit(cache)).build(schema)
+        })
+        .map_err(|error| problem(&error))
+}
+
+/// The share of each pattern of a schema in [`PATTERN_BYTES`]. The types of an application may have more patterns.
+fn share(schema: &Value) -> usize {
+    PATTERN_BYTES / patterns(schema).len().clamp(1, MAX_PATTERNS)
 }
 
 fn options<'i>() -> ValidationOptions<'i, Arc<dyn jsonschema::Retrieve>, TreeJson> {

@@ -54,6 +54,37 @@ fn without_a_keyboard_a_call_waits_and_says_how_to_decide_it() {
     assert!(rig.waiting().is_empty());
 }
 
+/// The id of a call is the model's text.
+#[test]
+fn a_printed_command_can_be_run() {
+    for (id, printed, pasted) in [
+        (
+            "c1; echo 'x'",
+            r"approvals approve 'c1; echo '\''x'\''' --attribute=-x=1",
+            &["--attribute=-x=1", "c1; echo 'x'"][..],
+        ),
+        ("-c1", "approvals approve --attribute=-x=1 -- -c1", &["--attribute=-x=1", "--", "-c1"]),
+    ] {
+        let delete = call(id, "tasks__delete_task", &json!({ "task_id": TASK }));
+        let endpoint = Endpoint::new(vec![delete, text("It is gone.")]);
+        let rig = rig(&endpoint);
+        let ended = rig.run(&["--attribute=-x=1", "chat", "--no-stream", &format!("Delete {TASK}")]).code(5);
+        assert!(ended.stderr.contains(&format!("toolbox {printed}\n")), "{printed}: {}", ended.stderr);
+        rig.run(&[&["approvals", "approve", "--no-stream"], pasted].concat()).code(0);
+    }
+}
+
+/// A role that the run has would be missing when the conversation continues.
+#[test]
+fn a_printed_command_has_the_roles_of_the_party() {
+    let open = call("c1", "editor__open_in_editor", &json!({ "path": "plan.md" }));
+    let endpoint = Endpoint::new(vec![open]);
+    let party = ["--role", "clerk", "--attribute", "status=new"];
+    let waits = rig(&endpoint).run(&[&party[..], &["chat", "--no-stream", "Open the plan."]].concat()).code(6);
+    let command = "chat --continue --answer c1 JSON --role clerk --attribute status=new\n";
+    assert!(waits.stderr.contains(command), "{}", waits.stderr);
+}
+
 #[test]
 fn a_decision_without_a_model_is_read_later() {
     let delete = call("c1", "tasks__delete_task", &json!({ "task_id": TASK }));

@@ -507,6 +507,9 @@ fn a_rejected_tool_is_named_and_not_pinned() {
         assert!(!ended.stderr.contains("already") && !ended.stderr.contains("allowed_tools"), "{ended:?}");
         assert_eq!(std::fs::read_to_string(rig.path("client.toml")).unwrap(), policy);
     }
+    let unknown = pin("", &["--tool", "mcp__other__go"]).code(2).stderr;
+    let message = "no server offers a tool `mcp__other__go`; `mcp tools` lists what they offer";
+    assert!(unknown.contains(message), "{unknown}");
 }
 
 #[cfg(unix)]

@@ -477,8 +477,23 @@ async fn an_answer_of_another_tenant_is_reported() {
     let refused = code(eve.update_task(approve(&id)).await.unwrap_err());
     let (run, call) = id.rsplit_once('.').unwrap();
     assert_eq!(refused, code(eve.update_task(approve(&format!("{run}0.{call}"))).await.unwrap_err()));
+    let refusal = (Outcome::PolicyDenied, Some(DecisionError::DeciderTenant));
     assert_eq!(*told.lock().unwrap(), ["decider_tenant"]);
-    assert_eq!(refusals(&*store).await, [(Outcome::PolicyDenied, Some(DecisionError::DeciderTenant))]);
+    assert_eq!(refusals(&*store).await, [refusal]);
+    // Guesses before it do not hide the answer, as far as the server looks.
+    let (before, question) = key.strip_prefix("approval-").unwrap().split_once('-').unwrap();
+    for (guesses, reported) in [(1, true), (7, true), (8, false)] {
+        let mut many = approve(&id);
+        for number in 0..guesses {
+            let other = question.replacen('.', &format!(".{number}"), 1);
+            let guess = json!({"action": "accept", "content": {"approve": true}});
+            many.input_responses.insert(format!("approval-0-{other}"), guess);
+        }
+        assert_eq!(many.input_responses.len(), guesses + 1, "{before}");
+        let known = refusals(&*store).await.len();
+        assert_eq!(code(eve.update_task(many).await.unwrap_err()), refused);
+        assert_eq!(refusals(&*store).await.len(), known + usize::from(reported), "{guesses}");
+    }
     assert!(recorded(&*store).await.is_empty());
     ada.update_task(approve(&id)).await.unwrap();
     ended(&ada, &id).await;

@@ -1,5 +1,6 @@
 //! Answers to calls that are hostile.
 
+use tests::hostile::CANARY;
 use tool_runtime::mcp::source::ToolSource;
 use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 
@@ -46,6 +47,7 @@ async fn a_hostile_answer_ends_its_call_only() {
             ("link", Outcome::Ok, "http://127.0.0.1:1/secret"),
             ("asks_back", Outcome::ExecutionError, "protocol_violation"),
             ("task", Outcome::OutcomeUnknown, ""),
+            ("other_type", Outcome::OutcomeUnknown, ""),
             ("flood", Outcome::Ok, "fine"),
             ("empty", Outcome::Ok, r#"{"text":""}"#),
             ("nothing", Outcome::Ok, r#"{"text":""}"#),
@@ -61,7 +63,11 @@ async fn a_hostile_answer_ends_its_call_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_only_reads_may_be_called_again() {
-    let cases = [("die", Outcome::Cancelled, "may be made again"), ("hang", Outcome::Timeout, "\"timeout\"")];
+    let cases = [
+        ("die", Outcome::Cancelled, "may be made again"),
+        ("other_type", Outcome::Cancelled, "may be made again"),
+        ("hang", Outcome::Timeout, "\"timeout\""),
+    ];
     check(&cases, "well-behaved", "effect = 'read_only'").await;
 }
 
@@ -99,6 +105,23 @@ async fn what_a_server_reports_is_shown_where_the_policy_says_so() {
     let catalog = ToolCatalog::builder().source(&servers).build().unwrap();
     let error = ToolRunner::builder(catalog, rule("['texts']")).build().unwrap_err().to_string();
     assert!(error.contains("tools.mcp__s__report.redact"), "{error}");
+}
+
+/// The values of a process's environment are replaced by their names, as in its standard error.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_does_not_repeat_the_environment() {
+    let servers = ToolSource::connect([server("s", "well-behaved").env("KEY", CANARY)]).await.unwrap();
+    for name in ["report_key", "refuse_key"] {
+        let pin = tool(&servers, name).pin().unwrap();
+        let policy = format!(
+            "allowed_tools = ['mcp__s__{name}']\ntools.mcp__s__{name} = {{ pin = '{pin}', redact = ['text', '$error'] }}"
+        );
+        let run = run_under(&servers, ToolPolicy::from_toml(&policy).unwrap());
+        let result = call(&run, &format!("mcp__s__{name}"), "{}").await;
+        let shown = format!("{result:?} {:?} {}", result.detail(), result.to_model());
+        assert!(shown.contains("no such key: [KEY]") && !shown.contains(CANARY), "{shown}");
+    }
+    servers.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

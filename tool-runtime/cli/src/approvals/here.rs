@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::saved::{Document, OpenDocument};
 use crate::session::Cli;
 use crate::terminal;
-use crate::text::shell_word;
+use crate::text::option;
 
 /// Decides a call of a document, and lets its conversation continue.
 pub(super) async fn decide(
@@ -104,10 +104,10 @@ async fn finish_call(
 /// Fails for the call of another party. The person at the keyboard may read whose it is, as `approvals list` prints it.
 fn same_party(cli: &Cli<'_>, call: &PendingCall) -> Result<(), Failure> {
     let party = cli.party();
-    let differs = |option: &str, mine: Option<&str>, its: Option<&str>| match its {
+    let differs = |name: &str, mine: Option<&str>, its: Option<&str>| match its {
         _ if mine == its => None,
-        Some(name) => Some(format!("{option} {}", shell_word(&terminal::safe(name)))),
-        None => Some(format!("no {option}")),
+        Some(its) => Some(option(name, its).trim_start().to_owned()),
+        None => Some(format!("no {name}")),
     };
     let principal = differs("--principal", party.principal.as_deref(), call.principal.as_deref());
     let wanted: Vec<_> =

@@ -69,7 +69,7 @@ pub(super) async fn decide(
             posted.map_err(|error| match error {
                 ResumeError::UnknownRun => Failure::usage(format!(
                     "another program continues the run {} of this call; answer the call there",
-                    call.run_id
+                    terminal::safe(&call.run_id)
                 ))
                 .code("not_shared"),
                 error => refused(id, error),
@@ -297,7 +297,8 @@ fn print_state(
     (kind, wait): (DecisionKind, Option<Duration>),
     state: &PostState,
 ) -> Result<Exit, Failure> {
-    let (app, run_id, same) = (cli.app.name, terminal::safe(&call.run_id), cli.same_options());
+    let (run_id, same) = (terminal::safe(&call.run_id), cli.same_options());
+    let of_run = |command| cli.command(command, (&call.run_id, ""), &same);
     let (word, outcome) = match state {
         PostState::Posted => ("posted", None),
         PostState::Running => ("running", None),
@@ -338,13 +339,15 @@ fn print_state(
         _ => match wait {
             None if run.is_served() => Ok(Exit::Done),
             None => {
-                terminal::note(&format!("if no worker runs, continue it with: {app} chat --continue {run_id}{same}"));
+                terminal::note(&format!("if no worker runs, continue it with: {}", of_run("chat --continue")));
                 Ok(Exit::Done)
             }
             Some(_) => {
-                let look = if run.is_served() { "approvals list".to_owned() } else { format!("worker show {run_id}") };
-                let text =
-                    format!("the call did not end within --wait; the decision is stored, see: {app} {look}{same}");
+                let look = match run.is_served() {
+                    true => format!("{} approvals list{same}", cli.app.name),
+                    false => of_run("worker show"),
+                };
+                let text = format!("the call did not end within --wait; the decision is stored, see: {look}");
                 Err(Failure::failed(text).code("timeout"))
             }
         },

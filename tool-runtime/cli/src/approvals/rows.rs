@@ -15,7 +15,7 @@ use crate::describe::{ShownCall, describe};
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
 use crate::terminal::json;
-use crate::text::on_one_line;
+use crate::text::{on_one_line, option};
 use crate::{table, terminal};
 
 /// A waiting call as `approvals list --json` prints it.
@@ -208,10 +208,9 @@ pub(crate) fn who_decides(
         options += " --as NAME";
     }
     if let Some(role) = deciders.roles.and_then(BTreeSet::first) {
-        options += " --role ";
-        options += role;
+        options += &option("--role", role);
     }
-    (terminal::safe(&deciders.describe()), terminal::safe(&options))
+    (terminal::safe(&deciders.describe()), options)
 }
 
 impl<'a> Deciders<'a> {

@@ -24,6 +24,7 @@ use crate::describe::describe;
 use crate::exit::{Exit, Failure};
 use crate::session::{Cli, Gate};
 use crate::terminal;
+use crate::text::{option, word};
 
 /// A conversation with its gate, its place and its keyboard.
 pub(crate) struct Talk<'c> {
@@ -247,8 +248,9 @@ impl<'c> Talk<'c> {
         };
         if offline && !self.is_waiting() {
             self.save().await?;
-            let (app, id, same) = (self.app(), self.autosave.id(), self.cli.same_options());
-            terminal::note(&format!("decided; to pass it on to the model: {app} chat --conversation {id}{same}"));
+            let (app, id) = (self.app(), option("--conversation", self.autosave.id()));
+            let same = self.cli.same_options();
+            terminal::note(&format!("decided; to pass it on to the model: {app} chat{id}{same}"));
             return Ok(());
         }
         self.after(ended).await.map(|_| ())
@@ -262,10 +264,12 @@ impl<'c> Talk<'c> {
     async fn print_waiting(&self) -> Result<(), Failure> {
         let (app, run) = (self.app(), self.conversation.run());
         let is_terminal = std::io::stdin().is_terminal();
-        let same = self.cli.same_options();
+        // `--role` of a command in which another person decides is that person's.
+        let (same, of_decider) = (self.cli.same_party(), self.cli.same_options());
         for call in self.conversation.waiting() {
-            let (id, name) = (terminal::safe(call.id.as_str()), terminal::safe(&call.name));
+            let (id, name) = (call.id.as_str(), terminal::safe(&call.name));
             if call.suspension != Suspension::Approval {
+                let id = word(id);
                 terminal::note(&format!(
                     "{name} waits for its client; answer it: {app} chat --continue --answer {id} JSON{same}"
                 ));
@@ -274,12 +278,13 @@ impl<'c> Talk<'c> {
             let Some(pending) = run.pending(&call.id).await? else { continue };
             let may_decide = run.may_decide(&pending.question(), &self.cli.decider(None, None)).await.is_ok();
             if may_decide {
+                let command = |command| self.cli.command(command, (id, ""), &same);
                 terminal::note(&if is_terminal {
-                    format!("{name} still waits for a decision: {app} approvals show {id}{same}")
+                    format!("{name} still waits for a decision: {}", command("approvals show"))
                 } else {
                     format!(
-                        "{name} waits for a person; run chat in a terminal to be asked, or decide later: {app} \
-                         approvals approve {id}{same}"
+                        "{name} waits for a person; run chat in a terminal to be asked, or decide later: {}",
+                        command("approvals approve")
                     )
                 });
                 continue;
@@ -289,7 +294,8 @@ impl<'c> Talk<'c> {
             let (who, options) = who_decides((catalog, policy), &pending, is_run);
             terminal::note(&format!("{name} waits for another decider: {who}"));
             describe(catalog, &pending, false).iter().for_each(|line| terminal::note(line));
-            terminal::note(&format!("   decide it in another terminal: {app} approvals approve {id}{options}{same}"));
+            let command = self.cli.command("approvals approve", (id, ""), &format!("{options}{of_decider}"));
+            terminal::note(&format!("   decide it in another terminal: {command}"));
         }
         Ok(())
     }

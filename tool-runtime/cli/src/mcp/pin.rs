@@ -132,8 +132,9 @@ fn chosen<'a>(
     let find = |name: &String| {
         let usable = tools.iter().find(|tool| tool.name() == Some(name));
         usable.or_else(|| tools.iter().find(|tool| name_of(tool) == *name)).ok_or_else(|| {
-            let meant = nearest(name, all()).map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-            Failure::usage(format!("no server offers a usable tool `{}`{meant}", terminal::safe(name)))
+            let meant = nearest(name, all()).map(|meant| format!("; did you mean `{meant}`?"));
+            let meant = meant.unwrap_or_else(|| "; `mcp tools` lists what they offer".to_owned());
+            Failure::usage(format!("no server offers a tool `{}`{meant}", terminal::safe(name)))
         })
     };
     names.iter().map(find).collect()

@@ -138,7 +138,7 @@ impl RunQueue {
     ) -> Result<Vec<ToolExecResult>, ResumeError> {
         let stored = self.stored(run_id).await?.ok_or(ResumeError::UnknownRun)?;
         if stored.tenant.as_deref() != tenant {
-            self.refuse_foreign(&stored, input).await;
+            self.refuse_foreign(&stored, input, usize::MAX).await;
             return Err(ResumeError::UnknownRun);
         }
         let posted = async {
@@ -162,8 +162,8 @@ impl RunQueue {
     }
 
     /// Refuses decisions that were sent to a run in another tenant: the first on the question of each waiting call is
-    /// recorded and reported to operators. Questions that no call asks are guesses, and leave nothing.
-    async fn refuse_foreign(&self, stored: &StoredRun, input: &Input) {
+    /// recorded and reported to operators, up to `most`. Questions that no call asks are guesses, and leave nothing.
+    async fn refuse_foreign(&self, stored: &StoredRun, input: &Input, mut most: usize) {
         let mut refused = HashSet::new();
         for (question, by) in input.brought() {
             if by.1.is_none_or(|decider| decider.tenant_id() == stored.tenant.as_deref()) {
@@ -177,16 +177,20 @@ impl RunQueue {
                 && let Ok(run) = self.run_of(&call, Some(stored))
             {
                 let _refused = posting::admits(&run, question, by, false).await;
+                most -= 1;
+                if most == 0 {
+                    return;
+                }
             }
         }
     }
 
-    /// Refuses decisions of a client to whom the run does not exist, as [`post`](Self::post) does. Those of the run's
-    /// tenant are ignored.
+    /// Refuses the first decision on a waiting call of a client to whom the run does not exist, as
+    /// [`post`](Self::post) does. Those of the run's tenant are ignored.
     #[cfg(feature = "mcp-server")]
     pub(crate) async fn refuse_of_stranger(&self, run_id: &str, input: &Input) {
         if let Ok(Some(stored)) = self.stored(run_id).await {
-            self.refuse_foreign(&stored, input).await;
+            self.refuse_foreign(&stored, input, 1).await;
         }
     }
 

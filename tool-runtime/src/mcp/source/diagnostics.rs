@@ -140,10 +140,26 @@ impl Diagnostics {
         if short.len() < masked.len() { format!("{short}..") } else { masked }
     }
 
-    fn masked(&self, text: &str) -> String {
+    /// Returns the text with the configured secrets replaced by their names.
+    pub(super) fn masked(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, (name, secret)| {
             if text.contains(secret.as_str()) { text.replace(secret.as_str(), &format!("[{name}]")) } else { text }
         })
+    }
+
+    /// [`masked`](Self::masked), for a text that was cut and may end within a secret.
+    pub(super) fn masked_to_cut(&self, text: &str) -> String {
+        let mut masked = self.masked(text);
+        for (name, secret) in &self.secrets {
+            let begun = secret.char_indices().rev().filter_map(|(at, _)| secret.get(..at));
+            let mut begun = begun.take_while(|begun| begun.len() >= SHORTEST);
+            if let Some(begun) = begun.find(|begun| masked.ends_with(begun)) {
+                masked.truncate(masked.len() - begun.len());
+                masked.extend(["[", name, "]"]);
+                break;
+            }
+        }
+        masked
     }
 
     /// Returns the note with the last lines of the standard error below it.

@@ -61,7 +61,7 @@ impl Remote {
             None => tasks::call(&connection, &self.raw, arguments, self.server.state.limits.call).await,
             Some(token) => self.on_account(arguments, token).await,
         };
-        let secrets = Secrets::of(&self.server.state.reach, token);
+        let secrets = Secrets::of(&self.server.state.reach, &self.server.state.diagnostics, token);
         match answered {
             Ok(text) => result::read(&text, self.is_structured, &secrets),
             Err(RequestError::Unauthorized) => Err(self.unauthorized(token)),

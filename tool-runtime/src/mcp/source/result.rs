@@ -10,6 +10,7 @@ use crate::component::WithMedia;
 use crate::error::{ErrorKind, ToolError};
 use crate::json::{self, Limits};
 use crate::mcp::source::config::Reach;
+use crate::mcp::source::diagnostics::Diagnostics;
 use crate::mcp::source::error::RequestError;
 use crate::mcp::source::message;
 use crate::media::Media;
@@ -27,17 +28,19 @@ const SHORTEST_TOKEN: usize = 8;
 /// The secrets of a call, which a server may repeat in its answer.
 pub(super) struct Secrets<'a> {
     reach: &'a Reach,
+    /// Knows the values of the environment of a process.
+    diagnostics: &'a Diagnostics,
     /// The token of the account.
     token: Option<&'a str>,
 }
 
 impl<'a> Secrets<'a> {
-    pub(super) fn of(reach: &'a Reach, token: Option<&'a Secret<String>>) -> Self {
-        Self { reach, token: token.map(|token| token.expose().as_str()) }
+    pub(super) fn of(reach: &'a Reach, diagnostics: &'a Diagnostics, token: Option<&'a Secret<String>>) -> Self {
+        Self { reach, diagnostics, token: token.map(|token| token.expose().as_str()) }
     }
 
-    /// Returns an error of the server without the token, the values of the configured headers, and their parts. The
-    /// error may have been cut within one of them.
+    /// Returns an error of the server without the token, the values of the configured headers and of the environment,
+    /// and their parts. The error may have been cut within one of them.
     fn masked(&self, error: &str) -> String {
         let mut all = Hidden::default();
         self.token.into_iter().for_each(|token| all.hide(token, "[token]"));
@@ -47,8 +50,8 @@ impl<'a> Secrets<'a> {
         // The removal comes first, because removed characters can have split a secret.
         let plain = plain(error);
         match plain.strip_suffix("..") {
-            Some(begun) => format!("{}..", all.mask(begun.to_owned())),
-            None => all.mask(plain),
+            Some(begun) => format!("{}..", self.diagnostics.masked_to_cut(&all.mask(begun.to_owned()))),
+            None => self.diagnostics.masked(&all.mask(plain)),
         }
     }
 
@@ -115,12 +118,17 @@ pub(super) fn read(text: &str, is_structured: bool, secrets: &Secrets<'_>) -> Re
         let why = "the server made a task of the call in a way that is not supported";
         return Err(ToolError::of_source(ErrorKind::Lost, why));
     }
-    if let Some(kind) = kind.filter(|kind| *kind != "\"complete\"") {
-        let why = match kind {
-            "\"input_required\"" => "the server requested input in place of a result, which is not supported",
-            _ => "the server sent a result of an unknown type; only complete results are supported",
-        };
-        return Err(ToolError::of_source(ErrorKind::Tool, why).with_code("protocol_violation"));
+    match kind {
+        None | Some("\"complete\"") => {}
+        // The server completes nothing before another request brings the input.
+        Some("\"input_required\"") => {
+            let why = "the server requested input in place of a result, which is not supported";
+            return Err(ToolError::of_source(ErrorKind::Tool, why).with_code("protocol_violation"));
+        }
+        Some(_) => {
+            let why = "the server sent a result of an unknown type, which does not tell whether the call took effect";
+            return Err(ToolError::of_source(ErrorKind::Lost, why));
+        }
     }
     let mut blocks = Blocks::default();
     raw.content.iter().take(MAX_BLOCKS).for_each(|block| blocks.add(block.get()));
@@ -266,7 +274,8 @@ mod tests {
         let embedded = json!({"type": "resource", "resource": {"uri": hidden, "text": hidden}});
         let text = json!({"type": "text", "text": hidden});
         let reach = Reach::Url { url: String::new(), headers: Vec::new(), connection: None };
-        let secrets = Secrets::of(&reach, None);
+        let diagnostics = Diagnostics::new(&reach);
+        let secrets = Secrets::of(&reach, &diagnostics, None);
         let read = |raw: &Value, is_structured| read(&raw.to_string(), is_structured, &secrets).unwrap().into_parts().0;
         let value = read(&json!({"content": [text, resource, embedded]}), false);
         let named = json!({"uri": "abcd\n", "name": "abcd\n", "mime_type": "abcd\n"});
@@ -284,12 +293,18 @@ mod tests {
         let headers = vec![("authorization".to_owned(), Secret::new("Bearer key-0123456789".to_owned()))];
         let reach = Reach::Url { url: String::new(), headers, connection: None };
         let token = Secret::new("sk-abcdefghij".to_owned());
-        let secrets = Secrets::of(&reach, Some(&token));
-        for shift in 0..40 {
+        let diagnostics = Diagnostics::new(&reach);
+        let secrets = Secrets::of(&reach, &diagnostics, Some(&token));
+        let check = |shift: usize, secrets: &Secrets<'_>| {
             let text = format!("{}key-0123456789 sk-abcdefghij sk-abc\u{200b}defghij", " ".repeat(2010 + shift));
             let refused = message::refused(&json!({"code": -1, "message": text}).to_string());
-            let detail = failed(&refused, &secrets).detail();
+            let detail = failed(&refused, secrets).detail();
             assert!(!detail.contains("key-") && !detail.contains("sk-a"), "{shift}: {}", detail.trim());
-        }
+        };
+        (0..40).for_each(|shift| check(shift, &secrets));
+        let env = [("A", "key-0123456789"), ("B", "sk-abcdefghij")].map(|(name, value)| (name.into(), value.into()));
+        let reach = Reach::Command { program: String::new(), args: Vec::new(), env: env.into(), folder: None };
+        let diagnostics = Diagnostics::new(&reach);
+        (0..40).for_each(|shift| check(shift, &Secrets::of(&reach, &diagnostics, None)));
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::schema::check_foreign;
 use crate::schema::foreign::parse_foreign;
+use crate::schema::validator::JsonSchemaValidator;
 
 #[track_caller]
 fn accept(schema: &Value) {
@@ -173,5 +174,27 @@ fn patterns_are_counted_and_share_one_size() {
     refuse(&json!({"x-own": hidden}), "over 64 different patterns");
     // Ten megabytes each.
     refuse(&patterned((170..180).map(|times| format!(r"^h\p{{L}}{{{times}}}b$"))), "too large once compiled");
-    refuse(&patterned((0..64).map(|at| format!(r"^a{at}\p{{L}}{{9}}$"))), "too large once compiled");
+    let large = patterned((0..64).map(|at| format!(r"^a{at}\p{{L}}{{9}}$")));
+    refuse(&large, "too large once compiled");
+    // The types of an application may have them.
+    assert!(JsonSchemaValidator.compile_value(&large).is_ok());
+}
+
+#[test]
+fn patterns_in_data_are_no_patterns() {
+    let data = || (0..65).map(|at| json!({"pattern": format!("^a{at}$")})).collect::<Vec<_>>();
+    let node = json!({"type": "object", "properties": {"below": {"$ref": "#"}, "kind": {"$ref": "#/$defs/k"}}});
+    for keyword in ["enum", "examples", "const", "default"] {
+        let mut schema = node.clone();
+        schema["$defs"] = json!({"k": {keyword: data()}});
+        accept(&schema);
+        // A property of this name has a schema.
+        let one_of = json!({keyword: {"oneOf": data()}});
+        refuse(&json!({"type": "object", "properties": one_of}), "over 64 different patterns");
+        // References lead into the data.
+        for to in [format!("#/$defs/k/{keyword}/3"), format!("#/%24defs/k/{keyword}/3")] {
+            schema["properties"]["other"] = json!({"$ref": to});
+            refuse(&schema, "over 64 different patterns");
+        }
+    }
 }

@@ -22,6 +22,10 @@ use crate::store::{PendingCall, StoreError};
 /// The prefix of the keys of questions whether a call may run.
 const APPROVAL: &str = "approval-";
 
+/// The maximum number of answers of a stranger's message that are looked at: each costs a read of the store, and the
+/// first that names a waiting call is the one that is reported.
+const MAX_GUESSES: usize = 8;
+
 impl Tasks {
     /// Describes a suspended call as a task.
     pub(in crate::mcp::serve) async fn task(&self, server: &McpServer, ticket: &Ticket) -> Result<Task, ErrorData> {
@@ -134,9 +138,8 @@ impl Tasks {
     ) {
         let Some(((run_id, call), decider)) = id.rsplit_once('.').zip(party.as_decider()) else { return };
         let decided = answers.iter().filter_map(|(key, answer)| Some((question_of(key)?, question::decision(answer)?)));
-        // Each question costs a read of the store, and one message decides on one call.
         let input = decided
-            .take(1)
+            .take(MAX_GUESSES)
             .fold(Input::new(), |input, (question, decision)| input.decide(&question, decision, &decider));
         RunQueue::new(&server.0.runner).refuse_of_stranger(run_id, &input).await;
         if let Some(outcome) = outcome::stated(answers) {

@@ -19,7 +19,10 @@ shape! {
 /// The members whose fragments are joined.
 const JOINED: [&str; 3] = ["text", "summary", "thinking"];
 
-/// The maximum number of members of an entry that came in fragments.
+/// The members that have a meaning here. They are kept whatever came before them.
+const KNOWN: [&str; 6] = ["index", "signature", "summary", "text", "thinking", "type"];
+
+/// The maximum number of members of an entry that came in fragments; members that are [`KNOWN`] come on top of it.
 const MAX_MEMBERS: usize = 64;
 
 /// A list whose entries may come in fragments. An entry that came at once stays as it was written.
@@ -86,7 +89,7 @@ impl Entry {
         }
         self.joined.push_str(joined);
         for (key, value) in members(fragment) {
-            let has_room = self.members.len() < MAX_MEMBERS;
+            let has_room = has_room(&self.members, &key);
             match self.members.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, before)) if matches!(before.as_str(), "null" | "\"\"") => *before = value,
                 // Each member is compared with all members of the next fragment, so their number is limited.
@@ -119,13 +122,18 @@ fn members(object: &str) -> Vec<(String, String)> {
     let mut members = Vec::new();
     // The object was read before, so it is one.
     let _ = Json::new(object).object(|json, key| {
-        if members.len() == MAX_MEMBERS {
+        if !has_room(&members, key) {
             return json.skip();
         }
         members.push((key.to_owned(), json.raw()?.to_owned()));
         Ok(())
     });
     members
+}
+
+fn has_room(members: &[(String, String)], key: &str) -> bool {
+    // An object in which one of them is repeated was refused.
+    members.len() < MAX_MEMBERS || KNOWN.contains(&key)
 }
 
 #[cfg(test)]
@@ -149,5 +157,22 @@ mod tests {
         assert!(
             fragments.json().is_some_and(|json| json.starts_with(r#"[{"type":"reasoning.text","text":"aaa","k0":0"#))
         );
+    }
+    #[test]
+    fn text_and_signature_are_kept_after_many_members() {
+        let entry = |name: &str, last: &str| {
+            let members: Vec<_> = (0..100).map(|at| format!("\"{name}{at}\":{at}")).collect();
+            format!("[{{\"type\":\"reasoning.text\",{},{last}}}]", members.join(","))
+        };
+        for (first, second) in
+            [(r#""text":"a""#, r#""text":"b","signature":"s""#), (r#""other":1"#, r#""text":"ab","signature":"s""#)]
+        {
+            let mut fragments = Fragments::default();
+            let shown = [("k", first), ("l", second)].map(|(name, last)| fragments.add(&entry(name, last))).concat();
+            assert_eq!(shown, "ab");
+            let json = fragments.json().unwrap();
+            assert!(json.contains(r#""text":"ab""#) && json.contains(r#""signature":"s""#), "{json}");
+            assert!(fragments.0[0].members.len() <= MAX_MEMBERS + KNOWN.len());
+        }
     }
 }
