@@ -273,23 +273,24 @@ impl<'c> Talk<'c> {
             }
             let Some(pending) = run.pending(&call.id).await? else { continue };
             let may_decide = run.may_decide(&pending.question(), &self.cli.decider(None, None)).await.is_ok();
-            if may_decide {
-                terminal::note(&if is_terminal {
-                    format!("{name} still waits for a decision: {app} approvals show {id}{same}")
-                } else {
-                    format!(
-                        "{name} waits for a person; run chat in a terminal to be asked, or decide later: {app} \
-                         approvals approve {id}{same}"
-                    )
-                });
+            if may_decide && is_terminal {
+                terminal::note(&format!("{name} still waits for a decision: {app} approvals show {id}{same}"));
                 continue;
             }
             let (catalog, policy) = (self.gate.runner.catalog(), self.gate.runner.policy());
-            let is_run = matches!(self.autosave, Autosave::Run { .. });
-            let (who, options) = who_decides((catalog, policy), &pending, is_run);
-            terminal::note(&format!("{name} waits for another decider: {who}"));
+            let (waits_for, command) = if may_decide {
+                let command =
+                    format!("run chat in a terminal to be asked, or decide later: {app} approvals approve {id}");
+                ("a person".to_owned(), command)
+            } else {
+                let is_run = matches!(self.autosave, Autosave::Run { .. });
+                let (who, options) = who_decides((catalog, policy), &pending, is_run);
+                let command = format!("decide it in another terminal: {app} approvals approve {id}{options}");
+                (format!("another decider: {who}"), command)
+            };
+            terminal::note(&format!("{name} waits for {waits_for}"));
             describe(catalog, &pending, false).iter().for_each(|line| terminal::note(line));
-            terminal::note(&format!("   decide it in another terminal: {app} approvals approve {id}{options}{same}"));
+            terminal::note(&format!("   {command}{same}"));
         }
         Ok(())
     }
