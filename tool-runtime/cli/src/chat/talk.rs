@@ -20,6 +20,7 @@ use crate::chat::line::Keyboard;
 use crate::chat::question;
 use crate::chat::receive::{RUNNING, Unreceived, lost, receive};
 use crate::chat::restoring::Restoring;
+use crate::chat::screen::Described;
 use crate::describe::describe;
 use crate::exit::{Exit, Failure};
 use crate::session::{Cli, Gate};
@@ -41,6 +42,8 @@ pub(crate) struct Talk<'c> {
     pub(super) restoring: Option<Restoring>,
     /// The files that are sent with the next prompt.
     pub(super) files: Vec<Media>,
+    /// The arguments that the person has read.
+    described: Described,
     /// The schema that each answer has to fit.
     pub(super) schema: Option<String>,
     gravest: Exit,
@@ -50,7 +53,13 @@ pub(crate) struct Talk<'c> {
 
 impl<'c> Talk<'c> {
     /// A conversation whose prompts do not come from a keyboard.
-    pub(crate) fn new(cli: &'c Cli<'c>, gate: Gate, conversation: Conversation, autosave: Autosave) -> Self {
+    pub(crate) fn new(
+        cli: &'c Cli<'c>,
+        gate: Gate,
+        conversation: Conversation,
+        autosave: Autosave,
+        described: Described,
+    ) -> Self {
         let before = counts(conversation.run());
         let keyboard = Keyboard::default();
         Self {
@@ -64,6 +73,7 @@ impl<'c> Talk<'c> {
             paused: false,
             restoring: None,
             files: Vec::new(),
+            described,
             schema: None,
             gravest: Exit::Done,
             before,
@@ -199,6 +209,7 @@ impl<'c> Talk<'c> {
             // `print_waiting` names those who may decide.
             Err(_) => return Ok(None),
         }
+        self.described.add(&pending);
         let decision = question::ask(self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
         let Some(decision) = decision else {
             self.paused = true;
@@ -290,6 +301,7 @@ impl<'c> Talk<'c> {
             };
             terminal::note(&format!("{name} waits for {waits_for}"));
             describe(catalog, &pending, false).iter().for_each(|line| terminal::note(line));
+            self.described.add(&pending);
             terminal::note(&format!("   {command}{same}"));
         }
         Ok(())
