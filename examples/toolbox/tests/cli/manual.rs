@@ -99,6 +99,20 @@ fn help_fits_the_columns_and_a_pipe_gets_whole_tables() {
     }
 }
 
+/// The guide shows a definition as `show` prints it, but for the line of its source.
+#[test]
+fn the_guide_shows_a_definition() {
+    let guide = include_str!("../../../../docs/src/command-line.md");
+    let (_, block) = guide.split_once("```text\nmail__send_email\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let steady = |text: &str| {
+        let lines = text.lines().map(|line| line.split(", examples/").next().unwrap().trim_end());
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let shown = Rig::new().run(&["show", "mail__send_email"]).code(0).stdout;
+    assert_eq!(steady(&shown), steady(&format!("mail__send_email\n{block}")));
+}
+
 /// Lines that are wider hold examples, which are not broken.
 fn only_verbatim(text: &str, width: usize) -> bool {
     text.lines().filter(|line| line.chars().count() > width).all(|line| line.starts_with("  "))
