@@ -285,6 +285,17 @@ fn the_macro_fails_a_test() {
     assert_catalog_ok!(ToolCatalog::builder().tool::<alias>().build().expect("a catalog"));
 }
 
+/// The writer filters an object in place of a leaf, so a value that is one would be missing from the visible output.
+#[test]
+fn a_constant_object_is_no_leaf() {
+    for member in [json!({ "const": { "x": 1 } }), json!({ "enum": [[1], [2]] })] {
+        let output = json!({ "type": "object", "properties": { "a": member }, "required": ["a"] });
+        let tool = dynamic("odd__tool", &json!({ "type": "object" })).redact(["a"]).output_schema(output);
+        let error = ToolCatalog::builder().dynamic(tool).build().expect_err("it is no leaf").to_string();
+        assert!(error.contains("`a` names a value whose schema has no type"), "{error}");
+    }
+}
+
 struct Nothing;
 
 #[async_trait]
