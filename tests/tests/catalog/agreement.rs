@@ -285,6 +285,25 @@ fn the_macro_fails_a_test() {
     assert_catalog_ok!(ToolCatalog::builder().tool::<alias>().build().expect("a catalog"));
 }
 
+const MANY: &str = "agreement::the_macro_takes_two_thousand_tools";
+
+#[test]
+fn the_macro_takes_two_thousand_tools() {
+    let schema = json!({ "type": "object", "additionalProperties": false });
+    let tools = (0..2_000).map(|number| dynamic(&format!("many__tool_{number}"), &schema));
+    assert_catalog_ok!(tools.fold(ToolCatalog::builder(), |all, tool| all.dynamic(tool)).build().expect("a catalog"));
+}
+
+/// The test above, in a process of its own, so that its stderr can be read.
+#[test]
+fn the_macro_prints_its_progress() {
+    let tests = std::env::current_exe().expect("this program");
+    let ended = std::process::Command::new(tests).args([MANY, "--exact", "--nocapture"]).output().expect("it runs");
+    let printed = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{printed}");
+    assert!(printed.contains("1000 of 2000 tools\n2000 of 2000 tools\n"), "{printed}");
+}
+
 /// The writer filters an object in place of a leaf, so a value that is one would be missing from the visible output.
 #[test]
 fn a_constant_object_is_no_leaf() {
