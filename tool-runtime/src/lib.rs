@@ -189,6 +189,9 @@ macro_rules! definition {
 /// it if it checks that rule. The values are the same in every run. A schema for which no value can be generated is a
 /// failure.
 ///
+/// Outputs come from the schema, so a type whose `Serialize` does not fit its `JsonSchema` passes here. To find it,
+/// call each tool once through [`testing::harness`](crate::testing::harness()), which checks outputs as the gate does.
+///
 /// ```
 /// use tool_runtime::{ToolCatalog, ToolError, tool};
 ///

@@ -91,7 +91,7 @@ pub async fn list_tasks(
     name = "tasks__create_task",
     effect = state_change,
     redact = ["task_id", "title", "state", "due_date"],
-    summary = ["Creates the task {title}, due on {due_date}", "Creates the task {title}"],
+    summary = "Creates the task {title}[, due on {due_date}]",
     tags = ["tasks"],
     idempotent
 )]
@@ -116,15 +116,7 @@ pub async fn create_task(
     name = "tasks__update_task",
     effect = state_change,
     redact = ["task_id", "title", "state", "due_date"],
-    summary = [
-        "Changes the task {task_id}: renames it to {title}, moves it to {state}, and sets its due date to {due_date}",
-        "Changes the task {task_id}: renames it to {title}, and moves it to {state}",
-        "Changes the task {task_id}: renames it to {title}, and sets its due date to {due_date}",
-        "Changes the task {task_id}: moves it to {state}, and sets its due date to {due_date}",
-        "Renames the task {task_id} to {title}",
-        "Moves the task {task_id} to {state}",
-        "Sets the due date of the task {task_id} to {due_date}",
-    ],
+    summary = "Changes the task {task_id}[, renames it to {title}][, moves it to {state}][, makes it due {due_date}]",
     tags = ["tasks"],
     require_any = [state, title, due_date],
     idempotent

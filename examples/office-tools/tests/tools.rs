@@ -11,7 +11,7 @@ use office_tools::tasks::UpdateTask;
 use office_tools::tasks::{Task, TaskChange, TaskReader, TaskState, TaskWriter, create_task, delete_task, list_tasks};
 use serde_json::json;
 use tool_runtime::testing::{Fault, Harness, harness};
-use tool_runtime::{RunOptions, ToolCatalog, assert_catalog_ok};
+use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, assert_catalog_ok};
 use uuid::Uuid;
 
 const TASK: Uuid = Uuid::from_u128(0x0c5e_9f3a_1b2d_4e6f_8a7b_9c0d_1e2f_3a4b);
@@ -80,6 +80,35 @@ async fn an_invented_id_changes_nothing() {
     listed.assert_value(json!([task])).assert_capability_calls(["TaskReader::list"]);
     let changed = office.call("tasks__update_task", change).await;
     changed.assert_outcome("ok").assert_capability_calls(["TaskWriter::update"]);
+}
+
+/// Each template is one sentence, with a part for each optional argument.
+#[tokio::test]
+async fn an_approver_reads_the_parts_that_change() {
+    let policy = "allowed_tools = ['tasks__list_tasks', 'tasks__create_task', 'tasks__update_task']\n\
+        require_approval_for_tools = ['tasks__create_task', 'tasks__update_task']";
+    let office = office().policy(ToolPolicy::from_toml(policy).unwrap());
+    office.call("tasks__list_tasks", json!({})).await.assert_outcome("ok");
+    let (create, update) = ("tasks__create_task", "tasks__update_task");
+    for (tool, arguments, expected) in [
+        (create, json!({ "title": "Rent" }), "Creates the task “Rent”".to_owned()),
+        (
+            create,
+            json!({ "title": "Rent", "due_date": "2026-12-01" }),
+            "Creates the task “Rent”, due on “2026-12-01”".to_owned(),
+        ),
+        (update, json!({ "task_id": TASK, "state": "done" }), format!("Changes the task “{TASK}”, moves it to “done”")),
+        (
+            update,
+            json!({ "task_id": TASK, "title": "Rent", "due_date": "2026-12-01" }),
+            format!("Changes the task “{TASK}”, renames it to “Rent”, makes it due “2026-12-01”"),
+        ),
+    ] {
+        let waits = office.call(tool, arguments).await;
+        waits.assert_outcome("approval_required");
+        let pending = office.run().pending(waits.call_id()).await.unwrap().unwrap();
+        assert_eq!(pending.summary, Some(expected));
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
-use tool_runtime::testing::disagreements;
+use tool_runtime::testing::{disagreements, harness};
 use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError, assert_catalog_ok, tool};
 
 use office_tools as _;
@@ -283,6 +283,82 @@ fn the_tools_of_the_examples_agree() {
 #[should_panic(expected = "bad__alias: /line")]
 fn the_macro_fails_a_test() {
     assert_catalog_ok!(ToolCatalog::builder().tool::<alias>().build().expect("a catalog"));
+}
+
+const MANY: &str = "agreement::the_macro_takes_two_thousand_tools";
+
+#[test]
+fn the_macro_takes_two_thousand_tools() {
+    let schema = json!({ "type": "object", "additionalProperties": false });
+    let tools = (0..2_000).map(|number| dynamic(&format!("many__tool_{number}"), &schema));
+    assert_catalog_ok!(tools.fold(ToolCatalog::builder(), |all, tool| all.dynamic(tool)).build().expect("a catalog"));
+}
+
+/// The test above, in a process of its own, so that its stderr can be read.
+#[test]
+fn the_macro_prints_its_progress() {
+    let tests = std::env::current_exe().expect("this program");
+    let ended = std::process::Command::new(tests).args([MANY, "--exact", "--nocapture"]).output().expect("it runs");
+    let printed = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{printed}");
+    assert!(printed.contains("1000 of 2000 tools\n2000 of 2000 tools\n"), "{printed}");
+}
+
+/// The output half reports an output schema that has no value.
+#[test]
+fn an_output_without_values_is_named() {
+    let none = json!({ "type": "integer", "minimum": 3, "maximum": 2 });
+    let tool = dynamic("odd__tool", &json!({ "type": "object" })).output_schema(none);
+    let catalog = ToolCatalog::builder().dynamic(tool).build().expect("a catalog");
+    let expected = "odd__tool: no value of the output can be made: : no integer is within the bounds";
+    assert_eq!(disagreements(&catalog, |_, _| {}), [expected]);
+}
+
+/// The writer filters an object in place of a leaf, so a value that is one would be missing from the visible output.
+#[test]
+fn a_constant_object_is_no_leaf() {
+    for member in [json!({ "const": { "x": 1 } }), json!({ "enum": [[1], [2]] })] {
+        let output = json!({ "type": "object", "properties": { "a": member }, "required": ["a"] });
+        let tool = dynamic("odd__tool", &json!({ "type": "object" })).redact(["a"]).output_schema(output);
+        let error = ToolCatalog::builder().dynamic(tool).build().expect_err("it is no leaf").to_string();
+        assert!(error.contains("`a` names a value whose schema has no type"), "{error}");
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Sheet {
+    id: u32,
+    #[schemars(rename = "owner")]
+    by: String,
+    #[serde(serialize_with = "as_text")]
+    pages: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn as_text<S: serde::Serializer>(pages: &u32, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(pages)
+}
+
+/// Its schema calls a member otherwise than its serialiser does.
+#[tool(name = "bad__renamed", effect = read_only, redact = ["id", "owner"])]
+fn renamed() -> Result<Sheet, ToolError> {
+    Ok(Sheet { id: 1, by: "ada".to_owned(), pages: 2 })
+}
+
+/// Its schema has another type than its serialiser writes.
+#[tool(name = "bad__as_text", effect = read_only, redact = ["id", "pages"])]
+fn pages() -> Result<Sheet, ToolError> {
+    renamed()
+}
+
+/// Serialisers are beyond `assert_catalog_ok!`; a call through the harness shows what they write.
+#[tokio::test]
+async fn a_serialiser_that_does_not_fit_its_schema_shows_in_a_call() {
+    let catalog = ToolCatalog::builder().tool::<renamed>().tool::<pages>().build().expect("a catalog");
+    assert_eq!(disagreements(&catalog, |_, _| {}), [""; 0]);
+    let sheets = harness(catalog);
+    sheets.call("bad__renamed", json!({})).await.assert_outcome("output_invalid");
+    sheets.call("bad__as_text", json!({})).await.assert_outcome("output_invalid");
 }
 
 struct Nothing;

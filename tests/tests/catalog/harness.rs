@@ -1,11 +1,13 @@
 //! `testing::harness` records calls of capabilities.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
 use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
+use tool_runtime::store::Clock as _;
 use tool_runtime::testing::{Fault, Harness, harness};
 use tool_runtime::{Connection, RunOptions, ToolCatalog, ToolError, ToolPolicy, capability, tool};
 
@@ -94,7 +96,7 @@ fn sell(
 }
 
 /// Counts one part.
-#[tool(name = "stock__one", effect = read_only, redact = ["$"])]
+#[tool(name = "stock__one", effect = read_only, redact = ["$"], timeout = "30s")]
 struct One {
     /// Its name.
     name: String,
@@ -170,6 +172,78 @@ async fn a_call_that_waits_or_fails_has_what_it_did() {
     let waits = house.call("stock__sell", json!({ "cents": 6 })).await;
     let failed = house.decide(&waits, ApprovalDecision::Approve, &Decider::new("grace")).await;
     failed.assert_capability_calls([]);
+}
+
+/// A fault that comes after the tool ran leaves the uses of its capabilities.
+#[tokio::test(start_paused = true)]
+async fn each_fault_has_the_outcome_of_a_real_one() {
+    let nut = json!({ "name": "nut" });
+    for (fault, outcome, ran) in [
+        (Fault::Panic, "panicked", false),
+        (Fault::Hang, "timeout", false),
+        (Fault::Slow(Duration::from_secs(2)), "ok", true),
+        (Fault::Slow(Duration::from_secs(24 * 3600)), "timeout", false),
+        (Fault::Oversize, "result_too_large", true),
+        (Fault::InvalidOutput, "output_invalid", true),
+        (Fault::Error("no route to 10.0.0.7".to_owned()), "execution_error", false),
+    ] {
+        let house = house().fault("stock__one", fault.clone());
+        let began = tokio::time::Instant::now();
+        let broken = house.call("stock__one", nut.clone()).await;
+        broken.assert_outcome(outcome);
+        assert!(broken.executed(), "{fault:?}: {broken}");
+        assert!(!broken.to_model().contains("10.0.0.7"), "{broken}");
+        assert_eq!(broken.capability_calls(), if ran { &["Stock::count"][..] } else { &[] }, "{fault:?}: {broken}");
+        if let Fault::Slow(time) = fault {
+            assert_eq!(began.elapsed() >= time, outcome == "ok", "{:?}", began.elapsed());
+        }
+        house.heal("stock__one");
+        house.call("stock__one", nut.clone()).await.assert_value(json!(3));
+    }
+}
+
+/// A tool with an effect took effect before its output was found to be wrong.
+#[tokio::test]
+async fn a_wrong_output_comes_after_the_effect() {
+    let house = house().fault("stock__sell", Fault::Oversize);
+    let sold = house.call("stock__sell", json!({ "cents": 5 })).await;
+    sold.assert_outcome("result_too_large").assert_capability_calls(["Till::take"]);
+    house.break_tool("stock__sell", Fault::InvalidOutput);
+    let sold = house.call("stock__sell", json!({ "cents": 5 })).await;
+    sold.assert_outcome("output_invalid").assert_capability_calls(["Till::take"]);
+}
+
+#[tokio::test]
+async fn an_approval_expires_when_the_clock_of_the_harness_advances() {
+    let policy = "allowed_tools = ['stock__sell']\nrequire_approval_for_tools = ['stock__sell']";
+    let policy = ToolPolicy::from_toml(policy).expect("a policy");
+    let house = house().policy(policy).options(RunOptions::new().principal("ada"));
+    let grace = Decider::new("grace");
+    for (hours, outcome, effects) in [(23, "ok", &["Till::take"][..]), (25, "approval_expired", &[])] {
+        let before = house.clock().now();
+        let waits = house.call("stock__sell", json!({ "cents": 5 })).await;
+        assert_eq!(waits.record().map(|record| record.started_at), Some(before), "{waits}");
+        house.clock().advance(Duration::from_secs(hours * 3600));
+        let decided = house.decide(&waits, ApprovalDecision::Approve, &grace).await;
+        decided.assert_outcome(outcome);
+        assert_eq!(decided.capability_calls(), effects, "{decided}");
+    }
+}
+
+/// Reads a poem.
+#[tool(name = "stock__poem", effect = read_only, redact = ["$"])]
+fn poem() -> Result<Vec<String>, ToolError> {
+    Ok(vec!["It rains, and it rains.".to_owned(); 9])
+}
+
+#[tokio::test]
+async fn a_small_limit_of_the_policy_cuts_a_result() {
+    let policy = "allowed_tools = ['stock__poem']\n[budgets.default]\nmax_result_bytes = 100";
+    let poems = harness(ToolCatalog::builder().tool::<poem>().build().expect("a catalog"))
+        .policy(ToolPolicy::from_toml(policy).expect("a policy"));
+    let read = poems.call("stock__poem", json!({})).await;
+    read.assert_outcome("ok");
+    assert!(!read.left_out().is_none() && read.to_model().len() <= 100, "{read}");
 }
 
 #[tokio::test]

@@ -284,7 +284,8 @@ fn row(sealed: &SealedRecord) -> [String; 8] {
             (code, Some(retention.by.principal().to_owned()))
         }
         (_, Some(decision)) => {
-            let refused = decision.refused().map(|outcome| format!(" ({outcome})"));
+            let why = decision.mismatch().map(|why| format!(": {}", why.code())).unwrap_or_default();
+            let refused = decision.refused().map(|outcome| format!(" ({outcome}{why})"));
             let counted = decision.approvals.map(|(given, required)| format!(" ({given} of {required})"));
             let decider = decision.decider.as_ref().map(|decider| decider.principal().to_owned());
             let (counted, refused) = (counted.unwrap_or_default(), refused.unwrap_or_default());

@@ -15,6 +15,7 @@ mod talk;
 
 pub(super) use autosave::Autosave;
 pub(super) use model::{agent, offline};
+pub(super) use screen::Described;
 use screen::{Screen, json_line};
 pub(super) use talk::Talk;
 
@@ -92,14 +93,15 @@ pub(super) async fn chat(cli: &Cli<'_>, mut chat: Chat) -> Result<Exit, Failure>
     let files = file::files(&chat.file, format, endpoint.model.as_deref())?;
     let gate = cli.open().await?;
     let schema = chat.answer_schema.as_deref().map(schema).transpose()?;
+    let described = Described::default();
     let sink = match &schema {
-        Some(_) if !cli.settings.json => shown(screen(cli, &gate).silent()),
-        _ => events(cli, &gate),
+        Some(_) if !cli.settings.json => shown(screen(cli, &gate, &described).silent()),
+        _ => events(cli, &gate, &described),
     };
     let options = gate.options(Some(sink));
     let named = (&chat, title(&prompts));
     let (conversation, autosave) = start::conversation(cli, &gate, &agent, options.clone(), named).await?;
-    let mut talk = Talk::new(cli, gate, conversation, autosave);
+    let mut talk = Talk::new(cli, gate, conversation, autosave, described);
     talk.restoring = Some(Restoring { agent, options });
     talk.interactive = interactive;
     if interactive {
@@ -135,16 +137,20 @@ struct LastLine<'a> {
 }
 
 /// Returns the sink that prints the events of a conversation.
-pub(super) fn events(cli: &Cli<'_>, gate: &Gate) -> Sink {
-    if cli.settings.json { Arc::new(|event| json_line(&event)) } else { shown(screen(cli, gate)) }
+pub(super) fn events(cli: &Cli<'_>, gate: &Gate, described: &Described) -> Sink {
+    if cli.settings.json { Arc::new(|event| json_line(&event)) } else { shown(screen(cli, gate, described)) }
 }
 
 fn shown(screen: Screen) -> Sink {
     Arc::new(move |event| screen.show(event))
 }
 
-fn screen(cli: &Cli<'_>, gate: &Gate) -> Screen {
-    Screen::new(cli.settings.verbose > 0).explained(Why::of(cli.app.name, cli.same_party(), &gate.runner))
+fn screen(cli: &Cli<'_>, gate: &Gate, described: &Described) -> Screen {
+    Screen::new(cli.settings.verbose > 0, described.clone()).explained(Why::of(
+        cli.app.name,
+        cli.same_party(),
+        &gate.runner,
+    ))
 }
 
 /// Continues waiting calls, then sends the prompts of the command line, then those from the keyboard.

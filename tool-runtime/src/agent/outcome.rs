@@ -17,6 +17,8 @@ use crate::wire::{FinishReason, WireError};
 /// The end of a request to a conversation, after one or more turns of the model. In each case the history is complete:
 /// every call in it has a result.
 ///
+/// `Debug` prints the number of bytes in place of the model's text, as in `Answered { bytes: 6, .. }`.
+///
 /// ```
 /// use tool_runtime::agent::TurnOutcome;
 ///
@@ -28,7 +30,9 @@ use crate::wire::{FinishReason, WireError};
 ///         _ => String::new(),
 ///     }
 /// }
-/// assert_eq!(describe(&TurnOutcome::Answered { text: "Hello.".to_owned() }), "Hello.");
+/// let ended = TurnOutcome::Answered { text: "Hello.".to_owned() };
+/// assert_eq!(describe(&ended), "Hello.");
+/// assert_eq!(format!("{ended:?}"), "Answered { bytes: 6, .. }");
 /// ```
 #[non_exhaustive]
 pub enum TurnOutcome {

@@ -162,7 +162,9 @@ fn leaf(places: &[&Value], prefix: &str) -> Result<(), String> {
             });
         }
         if !is_scalar(schema) {
-            return Err("names a value whose schema is empty, so its content is unknown; give the field a type".into());
+            return Err(
+                "names a value whose schema has no type, so its content is unknown; give the field a type".into()
+            );
         }
     }
     Ok(())
@@ -239,7 +241,7 @@ mod tests {
             ("by_name", "add `.*`"),
             ("by_name.ada", "write `*`"),
             ("by_number", "add `.*`"),
-            ("any", "whose schema is empty"),
+            ("any", "whose schema has no type"),
             ("pair", "names a tuple"),
             ("$", "names an object"),
             ("inner.deep[].y", "arrays are passed through: write `inner.deep.y`"),

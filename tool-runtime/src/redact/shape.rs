@@ -39,7 +39,11 @@ pub(super) fn is_scalar(schema: &Value) -> bool {
     match schema.get("type") {
         Some(Value::String(ty)) => scalar(ty),
         Some(Value::Array(types)) => types.iter().all(|ty| ty.as_str().is_some_and(scalar)),
-        _ => schema.get("const").is_some() || schema.get("enum").is_some(),
+        _ => {
+            let plain = |value: &Value| !value.is_array() && !value.is_object();
+            let values = schema.get("enum").and_then(Value::as_array);
+            schema.get("const").is_some_and(plain) || values.is_some_and(|values| values.iter().all(plain))
+        }
     }
 }
 

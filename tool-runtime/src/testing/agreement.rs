@@ -123,7 +123,9 @@ impl Tool<'_> {
         }
     }
 
-    /// The projected output has to match the schema that is published for it.
+    /// The projected output has to match the schema that is published for it. Only values of the schema are tried: a
+    /// serialiser, unlike a parser, states no names without a value of its type. A mismatch here is a defect of
+    /// `shown_schema` or of the writer, so no catalog is known that has one; a schema without values is reported.
     fn output(&mut self, payload: &Schema, cases: usize) {
         let Some(compiled) = self.compiled("output", payload) else { return };
         let Some(projector) = self.entry.projector.clone() else { return };

@@ -12,11 +12,11 @@ use crate::capability::{Capabilities, Requirement};
 use crate::component::Bindings;
 use crate::error::ToolError;
 use crate::json::{DeError, Tree};
-use crate::redact::{ProjectError, Projector};
+use crate::redact::Projector;
 use crate::registration::{Behaviour, Instance, Purpose, RunFailure, Running, Stating};
 use crate::testing::capability_calls::CapabilityCalls;
 
-/// A fault that replaces or delays a tool in a test: an error, a panic, a hang. The gate treats it like a real one.
+/// A fault of a tool in a test: it replaces, delays or spoils what the tool does. The gate treats it like a real one.
 ///
 /// ```
 /// use serde_json::json;
@@ -50,9 +50,10 @@ pub enum Fault {
     Hang,
     /// It begins after this time. Under a paused clock of tokio that takes no time.
     Slow(Duration),
-    /// Its output is larger than any limit allows.
+    /// It runs, with no room for its output: the output is too large even when it is cut. To test a cut, lower
+    /// `max_result_bytes` in the policy instead.
     Oversize,
-    /// Its output does not match its schema.
+    /// It runs, and its output is the number NaN, which no schema allows.
     InvalidOutput,
     /// It returns this text as an error for operators, as [`ToolError::internal`] does.
     Error(String),
@@ -144,21 +145,28 @@ impl Instance for FaultyInstance {
         let Some(fault) = fault.filter(|_| purpose == Purpose::Work) else {
             return self.instance.run(purpose, bindings, projector, max_bytes);
         };
-        let failure = match fault {
-            Fault::Panic => return Some(Box::pin(async { panic!("the test injected this panic") })),
-            Fault::Hang => return Some(Box::pin(pending())),
+        Some(match fault {
+            Fault::Panic => Box::pin(async { panic!("the test injected this panic") }),
+            Fault::Hang => Box::pin(pending()),
             Fault::Slow(time) => {
                 let running = self.instance.run(purpose, bindings, projector, max_bytes)?;
-                return Some(Box::pin(async move {
+                Box::pin(async move {
                     tokio::time::sleep(time).await;
                     running.await
-                }));
+                })
             }
-            Fault::Oversize => RunFailure::Output(ProjectError::TooLarge),
-            Fault::InvalidOutput => RunFailure::Output(ProjectError::OutputInvalid(Vec::new())),
-            Fault::Error(text) => RunFailure::Tool(ToolError::internal(text)),
-        };
-        Some(Box::pin(async { Err(failure) }))
+            // No JSON text has zero bytes.
+            Fault::Oversize => self.instance.run(purpose, bindings, projector, 0)?,
+            Fault::InvalidOutput => {
+                let running = self.instance.run(purpose, bindings, Arc::clone(&projector), max_bytes)?;
+                Box::pin(async move {
+                    running.await?;
+                    // NaN is not JSON, so it fits no schema.
+                    projector.project(&f64::NAN, max_bytes).map_err(RunFailure::Output)
+                })
+            }
+            Fault::Error(text) => Box::pin(async move { Err(RunFailure::Tool(ToolError::internal(text))) }),
+        })
     }
 
     fn precondition(self: Box<Self>, capabilities: Capabilities) -> Option<Stating> {

@@ -32,6 +32,9 @@ fn json_is_a_document_for_results_and_for_errors() {
     assert!(good["value"]["iso"].is_string() && good["model"].is_string(), "{good}");
     let bad = rig.run(&["call", "--json", "core__get_current_time", "{"]).code(4).json();
     assert_eq!((&bad["ok"], &bad["errorCode"]), (&json!(false), &json!("invalid_json")));
+    // The hints for a person are no part of it.
+    let unknown = rig.run(&["call", "nope", "--json"]).code(3);
+    assert_eq!((&unknown.json()["errorCode"], &*unknown.stderr), (&json!("unavailable"), ""));
     for (words, code) in [
         (&["--json", "nothing"][..], "usage"),
         (&["--json", "call", "core__get_current_time", "@missing.json"], "unreadable_input"),

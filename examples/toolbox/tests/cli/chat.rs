@@ -41,6 +41,10 @@ fn without_a_keyboard_a_call_waits_and_says_how_to_decide_it() {
     for expected in [
         "<- approval_required tasks__delete_task",
         "run chat in a terminal",
+        "tasks__delete_task waits for a person",
+        "Deletes the task",
+        "Onboarding of the new colleague",
+        &format!("   task_id  {TASK}"),
         "toolbox approvals approve c1",
         "not sent, because a call waits: `And then?`",
     ] {

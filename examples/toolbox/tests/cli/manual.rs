@@ -1,6 +1,6 @@
 //! Help, completions, man pages, widths and colours.
 
-use crate::rig::Rig;
+use crate::rig::{Rig, TASK};
 
 const COMMANDS: [&str; 21] = [
     "list",
@@ -80,10 +80,37 @@ fn help_fits_the_columns_and_a_pipe_gets_whole_tables() {
         let widest = shown.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= 72 || only_verbatim(&shown, 72), "{words:?}: {widest}\n{shown}");
     }
-    // A pipe gets every column whole, whatever COLUMNS says.
-    let whole = rig.run(&["list"]).code(0).stdout;
-    assert!(whole.lines().next().unwrap().ends_with("SOURCE"), "{whole}");
-    assert_eq!(whole, Rig::new().run(&["list"]).code(0).stdout);
+    // A pipe gets every column whole, one line for each row, whatever COLUMNS says.
+    let arguments = serde_json::json!({ "task_id": TASK }).to_string();
+    rig.run(&["call", "tasks__delete_task", &arguments, "--user-text", TASK]).code(5);
+    rig.run(&["call", "tasks__list_tasks"]).code(0);
+    for (words, first, last, rows) in [
+        (&["list"][..], "NAME", "SOURCE", 19),
+        (&["approvals", "list"], "CALL", "WHAT", 1),
+        (&["audit", "show"], "TIME", "CALL", 1),
+    ] {
+        let whole = rig.run(words).code(0).stdout;
+        let heading = whole.lines().next().unwrap();
+        assert!(heading.starts_with(first) && heading.ends_with(last), "{whole}");
+        assert_eq!(whole.lines().count(), 1 + rows, "{whole}");
+        rig.set("COLUMNS", "200");
+        assert_eq!(whole, rig.run(words).code(0).stdout);
+        rig.set("COLUMNS", "72");
+    }
+}
+
+/// The guide shows a definition as `show` prints it, but for the line of its source.
+#[test]
+fn the_guide_shows_a_definition() {
+    let guide = include_str!("../../../../docs/src/command-line.md");
+    let (_, block) = guide.split_once("```text\nmail__send_email\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let steady = |text: &str| {
+        let lines = text.lines().map(|line| line.split(", examples/").next().unwrap().trim_end());
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let shown = Rig::new().run(&["show", "mail__send_email"]).code(0).stdout;
+    assert_eq!(steady(&shown), steady(&format!("mail__send_email\n{block}")));
 }
 
 /// Lines that are wider hold examples, which are not broken.

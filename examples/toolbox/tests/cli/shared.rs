@@ -121,7 +121,8 @@ fn a_decision_is_posted_once_and_kept_until_a_worker_comes() {
     let own = strict(&[&deny[..], &["--as", "ada", "--role", "approver"]].concat(), 3);
     assert!(own.stderr.contains("own_calls"), "{own:?}");
     let refused = rig.run(&["audit", "show", "--kind", "decision"]).code(0).stdout;
-    assert!(refused.contains("eve") && refused.contains("refused: denied (policy_denied)"), "{refused}");
+    assert!(refused.contains("eve") && refused.contains("refused: denied (policy_denied: decider_role)"), "{refused}");
+    assert!(refused.contains("refused: denied (policy_denied: own_call)"), "{refused}");
     let shown = rig.run(&["--policy", "strict.toml", "approvals", "show", "c1"]).code(0).stdout;
     assert!(shown.contains("any principal of example-org with the role approver, but not ada"), "{shown}");
     let posted = strict(&[&deny[..], &["--as", "grace", "--role", "approver"]].concat(), 0);

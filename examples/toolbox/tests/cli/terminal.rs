@@ -110,10 +110,56 @@ fn a_person_looks_at_masked_values_and_approves() {
     session.type_in("v\r");
     session.expect("TOP-SECRET");
     session.expect("allow mail__send_email?");
+    session.type_in("?\r");
+    session.expect("\r\n   y           let it run\r\n   n [REASON]  refuse it");
+    session.expect("allow mail__send_email?");
     session.type_in("y\r");
     session.expect("Sent.");
     assert_eq!(session.end().0, 0);
     assert_eq!(rig.mails(), 1);
+}
+
+/// The result shows the arguments only if the person changed them after the question.
+#[test]
+fn arguments_are_shown_once() {
+    let edited = json!({"to": ["a@example.com"], "subject": "Lunch?", "body": "Now?"}).to_string();
+    for (edited, shown) in [(None, 1), (Some(edited), 2)] {
+        let endpoint = Endpoint::new(vec![mail(), text("Sent.")]);
+        let rig = rig(&endpoint);
+        let mut session = Session::start(&rig, &SEND);
+        session.expect("allow mail__send_email?");
+        if let Some(edited) = edited {
+            session.type_in("e\r");
+            session.expect("arguments: ");
+            // Ctrl-U removes the present text.
+            session.type_in(&format!("\u{15}{edited}\r"));
+        } else {
+            session.type_in("y\r");
+        }
+        session.expect("Sent.");
+        let (code, seen) = session.end();
+        assert_eq!((code, arguments_in(&seen)), (0, shown), "{seen}");
+    }
+}
+
+/// How often the recipients of a mail are among the lines.
+fn arguments_in(seen: &str) -> usize {
+    seen.lines().filter(|line| line.starts_with("   to       [")).count()
+}
+
+#[test]
+fn arguments_are_shown_once_when_a_conversation_continues() {
+    let endpoint = Endpoint::new(vec![mail(), text("Sent.")]);
+    let rig = rig(&endpoint);
+    rig.run(&SEND).code(5);
+    let mut session = Session::start(&rig, &["chat", "--no-stream", "--continue"]);
+    session.expect("allow mail__send_email?");
+    session.type_in("y\r");
+    session.expect("Sent.");
+    session.expect("> ");
+    session.type_in("/quit\r");
+    let (code, seen) = session.end();
+    assert_eq!((code, arguments_in(&seen)), (0, 1), "{seen}");
 }
 
 #[test]
@@ -243,7 +289,7 @@ fn a_chat_greets_and_has_commands() {
     session.expect("/quit or Ctrl-D leaves");
     for (typed, expected) in [
         ("/hlep me", "there is no command /hlep, so nothing was sent"),
-        ("/help", "lists the tools that the model can call"),
+        ("/help", "\r\n   /help   shows this list\r\n   /tools  lists the tools that the model can call"),
         ("/tools", "tasks__list_tasks"),
         ("Hello", "Hi."),
     ] {
@@ -358,17 +404,15 @@ fn a_narrow_terminal_gets_every_column() {
     let rig = Rig::new();
     let arguments = json!({ "task_id": TASK }).to_string();
     rig.run(&["call", "tasks__delete_task", &arguments, "--user-text", TASK]).code(5);
+    rig.run(&["call", "tasks__list_tasks"]).code(0);
     for (words, expected) in [
         (&["list"][..], &["NAME", "EFFECT", "EXECUTION", "DECISION", "HASH", "SOURCE", "mail__send_email"][..]),
         (&["approvals", "list"], &["WHAT", "Onboarding of the new colleague", "CONVERSATION"]),
-        (&["audit", "show"], &["DECIDED BY", "CALL", "PRINCIPAL"]),
+        (&["audit", "show"], &["DECIDED BY", "CALL", "PRINCIPAL", "tasks__list_tasks", "ok", "ada"]),
     ] {
         let (_, shown) = Session::start(&rig, words).end();
         assert!(shown.lines().all(|line| line.trim_end().chars().count() <= 100 + 8), "{shown}");
         let plain = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-        if words == ["audit", "show"] {
-            continue;
-        }
         for part in expected {
             assert!(plain.contains(part), "{part}: {shown}");
         }

@@ -10,7 +10,7 @@ use crate::approvals::posted;
 use crate::attend::cancellable;
 use crate::chat;
 use crate::chat::ended::unrestored;
-use crate::chat::{Autosave, Talk};
+use crate::chat::{Autosave, Described, Talk};
 use crate::endpoint::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::saved::{Document, OpenDocument};
@@ -37,10 +37,11 @@ pub(super) async fn decide(
     let agent = chat::agent(&cli.settings.endpoint(endpoint))?;
     let offline = agent.is_none();
     let gate = cli.open().await?;
-    let options = gate.options_of(pending, Some(chat::events(cli, &gate)));
+    let described = Described::default();
+    let options = gate.options_of(pending, Some(chat::events(cli, &gate, &described)));
     let agent = agent.unwrap_or_else(chat::offline);
     let conversation = agent.restore(&gate.runner, options, *saved).await.map_err(|error| unrestored(&error))?;
-    let mut talk = Talk::new(cli, gate, conversation, Autosave::File(kept));
+    let mut talk = Talk::new(cli, gate, conversation, Autosave::File(kept), described);
     let denies = decision.denies();
     match decision {
         Decision::Approval(decision) => talk.resolve(question, decision, decider, offline).await?,

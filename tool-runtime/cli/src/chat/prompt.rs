@@ -9,8 +9,7 @@ use crate::exit::Failure;
 use crate::session::Cli;
 use crate::{table, terminal};
 
-const HELP: &str = "\
-   /help   shows this list
+const HELP: &str = "   /help   shows this list
    /tools  lists the tools that the model can call
    /quit   leaves; so do Ctrl-D and Ctrl-C. The conversation is saved after every turn
    Ctrl-C  interrupts a turn, or the wait for a decision

@@ -8,8 +8,7 @@ use crate::chat::line::{Keyboard, Line};
 use crate::describe::describe;
 use crate::terminal;
 
-const HELP: &str = "\
-   y           let it run
+const HELP: &str = "   y           let it run
    n [REASON]  refuse it; the model reads the reason
    e           edit the arguments, then let it run
    a           give the result as JSON in place of the tool

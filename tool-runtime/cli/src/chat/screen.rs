@@ -1,8 +1,13 @@
 //! Prints the events of a conversation, for a person or for a program.
 
-use tool_runtime::call::JsonText;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tool_runtime::call::{CallId, JsonText};
+use tool_runtime::store::PendingCall;
 use tool_runtime::{Event, Outcome};
 
+use crate::describe::ShownCall;
 use crate::fold::{Room, fields};
 use crate::terminal;
 use crate::terminal::Tone;
@@ -10,6 +15,23 @@ use crate::text::Why;
 
 /// The maximum number of lines of one value.
 const LINES: usize = 12;
+
+/// The arguments that a person has read before a decision, by call.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Described(Arc<Mutex<HashMap<CallId, String>>>);
+
+impl Described {
+    /// Remembers the arguments of a call that was described.
+    pub(super) fn add(&self, call: &PendingCall) {
+        let arguments = ShownCall::of(call).arguments.to_owned();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(call.call_id.clone(), arguments);
+    }
+
+    fn has(&self, id: &CallId, arguments: Option<&JsonText>) -> bool {
+        let described = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        described.get(id).is_some_and(|known| arguments.is_some_and(|arguments| arguments.get() == known))
+    }
+}
 
 /// Prints the text of the model to stdout, and its calls to stderr.
 pub(crate) struct Screen {
@@ -19,12 +41,14 @@ pub(crate) struct Screen {
     shows_text: bool,
     /// The command that explains a refusal.
     why: Option<Why>,
+    /// The arguments that are not printed again.
+    described: Described,
 }
 
 impl Screen {
     /// Creates a screen. `whole` shows values of any length completely.
-    pub(crate) const fn new(whole: bool) -> Self {
-        Self { lines: if whole { usize::MAX } else { LINES }, shows_text: true, why: None }
+    pub(crate) const fn new(whole: bool, described: Described) -> Self {
+        Self { lines: if whole { usize::MAX } else { LINES }, shows_text: true, why: None, described }
     }
 
     /// Names the command that explains a refusal of the policy.
@@ -62,8 +86,10 @@ impl Screen {
                 terminal::message(&ending(outcome, &name));
                 self.value(prepared.as_ref(), false);
             }
-            Event::ToolCallResult { name, arguments, outcome, value, error, left_out, .. } => {
-                self.value(arguments.as_ref(), true);
+            Event::ToolCallResult { id, name, arguments, outcome, value, error, left_out, .. } => {
+                if !self.described.has(&id, arguments.as_ref()) {
+                    self.value(arguments.as_ref(), true);
+                }
                 terminal::message(&ending(outcome, &name));
                 self.value(value.as_ref(), false);
                 if let Some(error) = error {

@@ -20,6 +20,7 @@ use crate::chat::line::Keyboard;
 use crate::chat::question;
 use crate::chat::receive::{RUNNING, Unreceived, lost, receive};
 use crate::chat::restoring::Restoring;
+use crate::chat::screen::Described;
 use crate::describe::describe;
 use crate::exit::{Exit, Failure};
 use crate::session::{Cli, Gate};
@@ -42,6 +43,8 @@ pub(crate) struct Talk<'c> {
     pub(super) restoring: Option<Restoring>,
     /// The files that are sent with the next prompt.
     pub(super) files: Vec<Media>,
+    /// The arguments that the person has read.
+    described: Described,
     /// The schema that each answer has to fit.
     pub(super) schema: Option<String>,
     gravest: Exit,
@@ -51,7 +54,13 @@ pub(crate) struct Talk<'c> {
 
 impl<'c> Talk<'c> {
     /// A conversation whose prompts do not come from a keyboard.
-    pub(crate) fn new(cli: &'c Cli<'c>, gate: Gate, conversation: Conversation, autosave: Autosave) -> Self {
+    pub(crate) fn new(
+        cli: &'c Cli<'c>,
+        gate: Gate,
+        conversation: Conversation,
+        autosave: Autosave,
+        described: Described,
+    ) -> Self {
         let before = counts(conversation.run());
         let keyboard = Keyboard::default();
         Self {
@@ -65,6 +74,7 @@ impl<'c> Talk<'c> {
             paused: false,
             restoring: None,
             files: Vec::new(),
+            described,
             schema: None,
             gravest: Exit::Done,
             before,
@@ -200,6 +210,7 @@ impl<'c> Talk<'c> {
             // `print_waiting` names those who may decide.
             Err(_) => return Ok(None),
         }
+        self.described.add(&pending);
         let decision = question::ask(self.gate.runner.catalog(), &pending, &mut self.keyboard).await;
         let Some(decision) = decision else {
             self.paused = true;
@@ -277,25 +288,25 @@ impl<'c> Talk<'c> {
             }
             let Some(pending) = run.pending(&call.id).await? else { continue };
             let may_decide = run.may_decide(&pending.question(), &self.cli.decider(None, None)).await.is_ok();
-            if may_decide {
-                let command = |command| self.cli.command(command, (id, ""), &same);
-                terminal::note(&if is_terminal {
-                    format!("{name} still waits for a decision: {}", command("approvals show"))
-                } else {
-                    format!(
-                        "{name} waits for a person; run chat in a terminal to be asked, or decide later: {}",
-                        command("approvals approve")
-                    )
-                });
+            let command = |name, options: &str| self.cli.command(name, (id, ""), options);
+            if may_decide && is_terminal {
+                terminal::note(&format!("{name} still waits for a decision: {}", command("approvals show", &same)));
                 continue;
             }
             let (catalog, policy) = (self.gate.runner.catalog(), self.gate.runner.policy());
-            let is_run = matches!(self.autosave, Autosave::Run { .. });
-            let (who, options) = who_decides((catalog, policy), &pending, is_run);
-            terminal::note(&format!("{name} waits for another decider: {who}"));
+            let (waits_for, command) = if may_decide {
+                let command = command("approvals approve", &same);
+                ("a person".to_owned(), format!("run chat in a terminal to be asked, or decide later: {command}"))
+            } else {
+                let is_run = matches!(self.autosave, Autosave::Run { .. });
+                let (who, options) = who_decides((catalog, policy), &pending, is_run);
+                let command = command("approvals approve", &format!("{options}{of_decider}"));
+                (format!("another decider: {who}"), format!("decide it in another terminal: {command}"))
+            };
+            terminal::note(&format!("{name} waits for {waits_for}"));
             describe(catalog, &pending, false).iter().for_each(|line| terminal::note(line));
-            let command = self.cli.command("approvals approve", (id, ""), &format!("{options}{of_decider}"));
-            terminal::note(&format!("   decide it in another terminal: {command}"));
+            self.described.add(&pending);
+            terminal::note(&format!("   {command}"));
         }
         Ok(())
     }
