@@ -287,10 +287,10 @@ pub(crate) fn settle(
     }
     let ledger_key = call.ledger_key();
     if let Some(Document::Call(entry)) = transaction.get(&ledger_key)
-        && entry.record.outcome == Outcome::OutcomeUnknown
-        && entry.is_finished()
+        && entry.is_unknown()
     {
         let mut entry = entry.clone();
+        entry.effect = None;
         settled(&mut entry.record, settlement);
         transaction.set(&ledger_key, Document::Call(entry))?;
     }
