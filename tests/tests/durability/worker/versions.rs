@@ -2,6 +2,9 @@
 
 use std::sync::Mutex;
 
+use tool_runtime::ToolCatalog;
+use tool_runtime::agent::Graph;
+
 use super::*;
 
 type Reports = Arc<Mutex<Vec<String>>>;
@@ -10,6 +13,10 @@ impl World {
     /// A worker with other instructions.
     fn newer(&self, leaves: bool, reports: &Reports) -> Worker {
         let catalog = world::tools().tool::<write>().tool::<send>().build().expect("a catalog");
+        self.over(catalog, leaves, reports)
+    }
+
+    fn over(&self, catalog: ToolCatalog, leaves: bool, reports: &Reports) -> Worker {
         let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
         let (store, reports) = (Arc::clone(&self.store), Arc::clone(reports));
         let runner = ToolRunner::builder(catalog, policy).approvals(true).store(store);
@@ -78,6 +85,23 @@ async fn a_run_of_another_version_is_continued_by_default() {
     })
     .await;
     assert_eq!((world.version().await, reports.lock().expect("not poisoned").len()), (Some(version), 0));
+}
+
+/// The instructions of an agent inside a graph are part of the version, whatever version its author wrote.
+#[tokio::test(start_paused = true)]
+async fn the_instructions_of_a_graph_are_part_of_the_version() {
+    let (world, reports, mut versions) = (World::new("with a graph"), Reports::default(), Vec::new());
+    for (number, instructions) in ["Be brief.", "Be exact.", "Be brief."].into_iter().enumerate() {
+        let graph = Graph::new("helper", "1", world.agent().instructions(instructions));
+        let graph = graph.description("Doubles numbers.").tools(["rig__double"]);
+        let catalog = world::tools().tool::<write>().tool::<send>().dynamic(graph).build().expect("a catalog");
+        let run = world.beside(&format!("with a graph {number}"));
+        run.enqueue("Hello.").await;
+        with([run.over(catalog, false, &reports)], run.reaches("answered")).await;
+        versions.push(run.version().await.expect("it began"));
+    }
+    assert_ne!(versions[0], versions[1]);
+    assert_eq!(versions[0], versions[2]);
 }
 
 /// A run that an earlier release wrote has no version: everybody continues it, and it gets none.
