@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use tests::tree::Tree;
 use tool_runtime::ToolCatalog;
 use tool_runtime::agent::Graph;
 
@@ -173,4 +174,31 @@ async fn runs_of_another_version_hold_nothing_up() {
     assert_eq!(*reports.lock().expect("not poisoned"), ["other_version"]);
     assert_eq!(world.queue().depth().await.expect("it counts").due, 399, "they stay due");
     assert_eq!(world.queue().depth_of("nobody").await.expect("it counts").due, 0);
+}
+
+/// The gauges that a collector gets: a run of another version is due, one has a lease, and one waits for a person.
+#[tokio::test(start_paused = true)]
+async fn a_worker_measures_the_queue() {
+    let tree = Tree::default();
+    let _listening = tree.listen();
+    let world = World::new("measured");
+    world.begin().await;
+    let read = world.store.read(&[Key::run("measured")]).await.expect("it reads").pop().flatten();
+    let begun = json_of(&read.expect("it is there"));
+    let now = world.store.now().await.expect("a time");
+    let holder = json!({"owner": "another", "until": now + jiff::SignedDuration::from_hours(9)});
+    for (id, holder) in [("due", serde_json::Value::Null), ("leased", holder)] {
+        let (key, mut copy) = (Key::run(id), begun.clone());
+        (copy["run"]["run_id"], copy["run"]["holder"]) = (id.into(), holder);
+        copy["run"]["due"] = json!(now - jiff::SignedDuration::from_hours(1));
+        let run = document(key.clone(), &copy);
+        let write = move |transaction: &mut Transaction| transaction.put(run.clone());
+        world.store.update(vec![key], Box::new(write)).await.expect("it is kept");
+    }
+    with([world.newer(true, &Reports::default())], tokio::time::sleep(Duration::from_secs(90))).await;
+    let measured = tree.events("gauge.tool_runtime.queue.due").pop().expect("it is measured");
+    let gauge = |name: &str| measured.fields[&format!("gauge.tool_runtime.queue.{name}")].parse::<f64>();
+    assert_eq!(["due", "leased", "waiting"].map(|name| gauge(name).expect("a number")), [1.0, 1.0, 1.0]);
+    assert!(gauge("age").expect("a number") >= 3600.0, "{measured:?}");
+    assert_eq!(measured.target, "tool_runtime::metrics");
 }
