@@ -13,7 +13,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tool_runtime::agent::{Agent, Input, SavedConversation};
+use tool_runtime::agent::{Agent, Input, RunQueue, SavedConversation};
+use tool_runtime::call::Decider;
+use tool_runtime::runner::{ApprovalDecision, ResumeError};
 use tool_runtime::store::{Chain, Key, MemoryStore, RecordFilter, Store};
 use tool_runtime::testing::ScriptedModel;
 use tool_runtime::{
@@ -35,6 +37,14 @@ pub const KEYED: &str = "kills__keyed";
 pub const AGAIN: &str = "kills__again";
 /// The tool whose effects have keys, which runs share.
 pub const ONCE: &str = "kills__once";
+/// The tool whose calls wait for a person. The last call of each run is never decided, and expires.
+pub const ASKED: &str = "kills__asked";
+/// Instead of a tool: the process decides on the calls that wait ([`decide`]).
+pub const DECIDES: &str = "decides";
+/// The number of processes that decide.
+const DECIDERS: usize = 2;
+/// How long a call waits for a decision. The last call of a run takes as long.
+const EXPIRES: Duration = Duration::from_secs(4);
 /// Instead of a tool: the calls of a run alternate between [`KEYED`], [`AGAIN`] and [`ONCE`].
 pub const MIXED: &str = "mixed";
 /// The number of open runs for each process. One process has places for all of them, so that the others can take over
@@ -42,7 +52,8 @@ pub const MIXED: &str = "mixed";
 const OPEN: usize = 4;
 /// The number of runs that a process continues at a time.
 pub const PLACES: usize = 16;
-const POLICY: &str = r#"allowed_tools = ["kills__append", "kills__keyed", "kills__again", "kills__once", "kills__unledgered"]
+const POLICY: &str = r#"allowed_tools = ["kills__append", "kills__keyed", "kills__again", "kills__once", "kills__unledgered", "kills__asked"]
+require_approval_for_tools = ["kills__asked"]
 [loop_guard]
 warn_at = 0
 stop_at = 0
@@ -153,6 +164,45 @@ async fn once(
     happen(&line).await
 }
 
+/// Appends a line, with a person's approval.
+#[tool(name = "kills__asked", effect = state_change, redact = ["$"])]
+async fn asked(
+    /// The line.
+    line: String,
+) -> Result<bool, ToolError> {
+    happen(&line).await
+}
+
+/// Approves the calls that wait, without end. Each decision is sent twice at the same time, and each of several
+/// processes sends it.
+///
+/// # Panics
+/// A decision gets an answer that does not fit.
+pub async fn decide(store: Arc<dyn Store>) {
+    let (path, _) = WORLD.get().expect("set before anything runs");
+    let (queue, grace) = (RunQueue::new(&runner(Arc::clone(&store))), Decider::new("grace"));
+    let last = format!("c{}", CALLS - 1);
+    loop {
+        // A stopped process may hold the lock of the SQLite file.
+        let calls = store.pending_calls(&RecordFilter::default()).await.unwrap_or_default();
+        for call in calls.into_iter().flatten().filter(|call| call.call_id.as_str() != last) {
+            let (run, question) = (Arc::clone(&call.run_id), call.question());
+            let decide = || queue.decide(&run, &question, ApprovalDecision::Approve, &grace);
+            let (one, other) = tokio::join!(decide(), decide());
+            for decided in [one, other] {
+                let file = match decided {
+                    Ok(None) => "accepted",
+                    Err(ResumeError::NotWaiting(_)) => "refused",
+                    Err(ResumeError::Store(_)) => continue,
+                    other => panic!("{other:?}"),
+                };
+                append_line(&path.with_file_name(file), &format!("{run} {}", call.call_id)).expect("a file");
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 /// Returns the tool of a call.
 #[must_use]
 pub fn tool_of<'t>(tool: &'t str, run: &str, call: usize) -> &'t str {
@@ -206,10 +256,11 @@ pub fn runner(store: Arc<dyn Store>) -> ToolRunner {
         .tool::<again>()
         .tool::<once>()
         .tool::<unledgered>()
+        .tool::<asked>()
         .build()
         .expect("a catalog");
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
-    ToolRunner::builder(catalog, policy).store(store).build().expect("a runner")
+    ToolRunner::builder(catalog, policy).approvals(true).approval_ttl(EXPIRES).store(store).build().expect("a runner")
 }
 
 /// Opens the store: a file, or the URL of a server.
@@ -284,6 +335,14 @@ pub struct Figures {
     pub twice: usize,
     /// Calls that got the result of an earlier call with their key.
     pub delivered: usize,
+    /// Calls that were decided twice: two decisions on one question were accepted, or recorded as carried out.
+    pub decided_twice: usize,
+    /// Decisions that were refused, because the call had been decided.
+    pub refused: usize,
+    /// Processes that decide and were killed.
+    pub killed_deciders: usize,
+    /// Calls that expired without a decision.
+    pub expired: usize,
     /// Other violations that the check found.
     pub wrong: Vec<String>,
     /// The duration of the test.
@@ -295,6 +354,7 @@ struct Workers<'p> {
     store: &'p str,
     effects: &'p Path,
     children: Vec<Option<Child>>,
+    deciders: Vec<Child>,
     taken_over: usize,
     /// The stopped processes: since when, the run of the call in which each was stopped, and that run's epoch at the
     /// time.
@@ -303,10 +363,25 @@ struct Workers<'p> {
 
 impl Workers<'_> {
     fn start(&mut self, at: usize) {
+        self.children[at] = Some(self.started(self.plan.tool));
+    }
+
+    fn started(&self, tool: &str) -> Child {
         let pause = self.plan.pause.as_millis().to_string();
         let mut command = Command::new(self.plan.program);
-        command.arg(self.store).arg(self.effects).arg(pause).arg(self.plan.tool);
-        self.children[at] = Some(command.stdin(Stdio::null()).spawn().expect("the program starts"));
+        command.arg(self.store).arg(self.effects).arg(pause).arg(tool);
+        command.stdin(Stdio::null()).spawn().expect("the program starts")
+    }
+
+    /// Kills a process that decides, if there is one, and starts another. Returns how many were killed.
+    fn replace_decider(&mut self) -> usize {
+        let at = any(self.deciders.len());
+        if self.deciders.is_empty() {
+            return 0;
+        }
+        end(self.deciders.swap_remove(at));
+        self.deciders.push(self.started(DECIDES));
+        1
     }
 
     fn signal(&self, at: usize, signal: &str) {
@@ -388,15 +463,18 @@ impl Workers<'_> {
 
     fn kill(&mut self, at: usize) {
         self.stopped.remove(&at);
-        if let Some(mut child) = self.children.get_mut(at).and_then(Option::take) {
-            child.kill().expect("it is ours");
-            child.wait().expect("it is gone");
-        }
+        self.children.get_mut(at).and_then(Option::take).into_iter().for_each(end);
     }
+}
+
+fn end(mut child: Child) {
+    child.kill().expect("it is ours");
+    child.wait().expect("it is gone");
 }
 
 impl Drop for Workers<'_> {
     fn drop(&mut self) {
+        self.deciders.drain(..).for_each(end);
         (0..self.children.len()).for_each(|at| self.kill(at));
     }
 }
@@ -414,10 +492,14 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
         store,
         effects: &effects,
         children: (0..plan.processes).map(|_| None).collect(),
+        deciders: Vec::new(),
         taken_over: 0,
         stopped: HashMap::new(),
     };
     (0..plan.processes).for_each(|at| workers.start(at));
+    if plan.tool == ASKED {
+        workers.deciders = (0..DECIDERS).map(|_| workers.started(DECIDES)).collect();
+    }
     let (mut figures, mut open, mut all) = (Figures::default(), Vec::new(), Vec::new());
     let mut is_cut = false;
     loop {
@@ -453,6 +535,7 @@ pub async fn disturb(plan: &Plan, store: &str, folder: &Path) -> Figures {
             // Half of the kills come at a random time, all other disturbances between an effect and its record.
             let found = if done % 4 == 2 { None } else { workers.in_a_call(unshown).await };
             let at = found.as_ref().map_or_else(|| running[any(running.len())], |(at, ..)| *at);
+            figures.killed_deciders += workers.replace_decider();
             if done.is_multiple_of(2) {
                 workers.kill(at);
                 if let Some((_, run, call)) = found.filter(|(_, run, call)| ends_unknown(plan.tool, run, *call)) {
@@ -547,6 +630,10 @@ async fn saved(runs: usize, first: usize) -> Vec<(String, SavedConversation)> {
 async fn check(store: &dyn Store, tool: &str, runs: &[String], effects: &Path, figures: &mut Figures) {
     let lines = std::fs::read_to_string(effects).unwrap_or_default();
     let happened = happened(&lines);
+    let file = |name: &str| std::fs::read_to_string(effects.with_file_name(name)).unwrap_or_default();
+    let (accepted, refused) = (file("accepted"), file("refused"));
+    let accepted = self::happened(&accepted);
+    figures.refused = refused.lines().count();
     let mut of_keys: HashMap<String, usize> = HashMap::new();
     for ((run, call), times) in &happened {
         match tool_of(tool, run, *call) {
@@ -562,16 +649,21 @@ async fn check(store: &dyn Store, tool: &str, runs: &[String], effects: &Path, f
         if let Err(error) = Chain::verify(&sealed) {
             figures.wrong.push(format!("{run}: {error}"));
         }
+        let decisions: Vec<_> = sealed.iter().filter_map(|sealed| sealed.record.as_decision()).collect();
         let records = store.calls(&RecordFilter::run(run.as_str())).await.expect("records");
         for number in 0..CALLS {
             let (call, tool) = (format!("c{number}"), tool_of(tool, run, number));
             let times = happened.get(&(run.as_str(), number)).copied().unwrap_or(0);
+            let carried_out = decisions.iter().filter(|one| one.call_id.as_str() == call && one.refused().is_none());
+            let is_accepted_twice = accepted.get(&(run.as_str(), number)).is_some_and(|times| *times > 1);
+            figures.decided_twice += usize::from(is_accepted_twice || carried_out.count() > 1);
             let outcomes: Vec<_> =
                 records.iter().filter(|one| one.tool_call_id.as_str() == call).map(|one| one.outcome).collect();
             match (outcomes.as_slice(), times) {
                 ([Outcome::Ok], 1..) => {}
                 ([Outcome::Ok], 0) if tool == ONCE && of_keys.contains_key(&key(run, number)) => figures.delivered += 1,
                 ([Outcome::Cancelled], 0) => figures.prevented += 1,
+                ([Outcome::ApprovalExpired], 0) if tool == ASKED => figures.expired += 1,
                 ([Outcome::OutcomeUnknown], _) if tool != KEYED && tool != AGAIN => {
                     figures.unknown += 1;
                     figures.unknown_took_effect += times.min(1);

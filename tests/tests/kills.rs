@@ -5,7 +5,7 @@
 
 #![allow(clippy::expect_used, clippy::print_stderr, reason = "a test says what it expects")]
 
-use tests::kills::{AGAIN, CALLS, Figures, KEYED, ONCE, Plan, disturb};
+use tests::kills::{AGAIN, ASKED, CALLS, Figures, KEYED, ONCE, Plan, disturb};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_shared-worker");
 
@@ -64,6 +64,24 @@ async fn an_effect_key_holds_over_runs() {
     assert!(figures.unknown > 0, "no call was cut short, so nothing was shown");
 }
 
+#[track_caller]
+fn decides_once(figures: &Figures) {
+    holds(figures);
+    assert_eq!(figures.decided_twice, 0, "a call was decided twice");
+    assert!(figures.refused > 0 && figures.killed_deciders > 0, "no decision came late, so nothing was shown");
+    assert!(figures.expired > 0, "no call expired");
+}
+
+/// Decisions come twice, from processes that are killed as well.
+#[tokio::test]
+async fn a_call_that_waits_is_decided_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("store.db");
+    let plan = Plan { tool: ASKED, ..Plan::new(PROGRAM, 2) };
+    let figures = disturb(&plan, store.to_str().expect("a path"), folder.path()).await;
+    decides_once(&figures);
+}
+
 /// The check can fail: it does with a tool that does not use the ledger.
 #[tokio::test]
 async fn without_the_ledger_calls_happen_twice() {
@@ -97,4 +115,14 @@ async fn killed_processes_on_one_server_reconcile_repeat_and_keep_keys() {
     assert!(figures.reconciled > 0 && figures.repeated > 0, "no call of these tools was cut short");
     assert!(figures.unknown > 0 && figures.delivered > 0, "no call with a key was cut short, or none was delivered");
     assert!(figures.taken_over > 0, "no run of a stopped process was taken over, so nothing was shown");
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn a_call_that_waits_on_one_server_is_decided_once() {
+    let server = tests::postgres::Postgres::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = Plan { tool: ASKED, ..Plan::new(PROGRAM, 3) };
+    let figures = disturb(&plan, &server.url("kills"), folder.path()).await;
+    decides_once(&figures);
 }

@@ -171,7 +171,8 @@ impl Agent {
         self
     }
 
-    /// Returns the version of a worker or a conversation: the hash of the instructions, and of catalog and policy.
+    /// Returns the version of a worker or a conversation: the hash of the instructions, and of catalog and policy. The
+    /// instructions of graphs are part of `runner`.
     fn version(&self, runner: Hash) -> Hash {
         let mut hashing = Hashing::default();
         hashing.update(&runner.0);

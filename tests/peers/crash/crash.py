@@ -367,10 +367,23 @@ def write(result):
     GUIDE.write_text(page)
 
 
+def check(result):
+    """Compares the effects and the kinds of reports with the stored result. Ends with an error if they differ."""
+    stored = {row["name"]: cells(row) for row in json.loads(RESULT.read_text())["rows"]}
+    differences = []
+    for row in result["rows"]:
+        now, before = cells(row), stored.get(row["name"])
+        if now != before:
+            differences.append(f"{row['name']}:\n  stored: {before}\n  now:    {now}")
+    if differences:
+        sys.exit("the result differs from result.json:\n" + "\n".join(differences))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", metavar="LIB", help="the rows of one library")
     parser.add_argument("--write", action="store_true", help="keeps the result and the tables of the guide")
+    parser.add_argument("--check", action="store_true", help="compares effects and kinds of reports with the result")
     options = parser.parse_args()
     chosen = [row for row in ROWS if options.only in (None, row.library)]
     if not chosen:
@@ -406,6 +419,8 @@ def main():
             result["rows"] = sorted(results.values(), key=lambda row: order.index(row["name"]))
         write(result)
     print(f"the files and logs of the programs are in {home.relative_to(ROOT)}", file=sys.stderr)
+    if options.check:
+        check(result)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-//! A worker as a separate process, for the tests that kill it: `shared-worker STORE EFFECTS PAUSE TOOL`.
+//! A worker as a separate process, for the tests that kill it: `shared-worker STORE EFFECTS PAUSE TOOL`. With `decides`
+//! instead of a tool, the process approves the calls that wait.
 //!
 //! Each of its model's runs makes five calls of one tool (or of three in turn), which append a line to a file. The
 //! arguments name the run and the call: two calls with equal arguments would be one effect, and the second would wait
@@ -55,6 +56,9 @@ async fn main() {
     let pause = Duration::from_millis(pause.parse().expect("milliseconds"));
     kills::happens_in(effects.into(), pause);
     let store = kills::open(store).await;
+    if tool == kills::DECIDES {
+        return kills::decide(store).await;
+    }
     let runner = kills::runner(store);
     let worker =
         Worker::new(Agent::new(Plan(tool.clone())), runner).name("same").lease(kills::LEASE).concurrency(kills::PLACES);

@@ -1,6 +1,7 @@
 //! Unknown outcomes that a person settles, once, with a record: it happened, it did not, or the tool looks.
 
 mod attacked;
+mod found;
 mod strangers;
 mod waiting;
 

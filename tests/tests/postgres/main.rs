@@ -195,8 +195,8 @@ async fn a_poll_replaces_a_lost_notification() {
     let url = server.url("lost");
     // A function of the same name that notifies nobody, found before the server's own.
     server.sql(
-        "CREATE TABLE lost.notified (x int); CREATE FUNCTION lost.pg_notify(text, text) RETURNS void LANGUAGE sql \
-         AS 'INSERT INTO lost.notified VALUES (1)'",
+        "CREATE TABLE lost.notified (xid bigint); CREATE FUNCTION lost.pg_notify(text, text) RETURNS void \
+         LANGUAGE sql AS 'INSERT INTO lost.notified VALUES (txid_current())'",
     );
     let (one, other) = (open(&url.replace("%3Dlost", "%3Dlost,pg_catalog")).await, open(&url).await);
     let waiter = tokio::spawn(found(other));
@@ -206,6 +206,45 @@ async fn a_poll_replaces_a_lost_notification() {
     keep(&one, "run", 0).await.unwrap();
     waiter.await.unwrap();
     assert_eq!(server.sql("SELECT count(*) FROM lost.notified"), "1", "nobody else was told");
+    // A transaction that notifies holds a lock of the whole server until its commit is on the disk.
+    let writers = "(SELECT xmin::text::bigint FROM lost.tool_runtime_documents)";
+    let inside = format!("SELECT count(*) FROM lost.notified WHERE xid IN {writers}");
+    assert_eq!(server.sql(&inside), "0", "the transaction of the document notifies nobody");
+}
+
+/// The writes come while the first notification is being sent, however slow the machine is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_burst_of_writes_is_one_more_notification() {
+    let server = Postgres::start();
+    let url = server.url("burst");
+    server.sql(
+        "CREATE TABLE burst.notified (x int); CREATE TABLE burst.released (x int); \
+         CREATE FUNCTION burst.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN \
+         IF pg_try_advisory_xact_lock(7) THEN WHILE NOT EXISTS (SELECT FROM burst.released) LOOP \
+         PERFORM pg_sleep(0.01); END LOOP; END IF; INSERT INTO burst.notified VALUES (1); END $$",
+    );
+    let sent = || server.sql("SELECT count(*) FROM burst.notified").parse::<usize>().unwrap();
+    let store = open(&url.replace("%3Dburst", "%3Dburst,pg_catalog")).await;
+    let mut writes = tokio::task::JoinSet::new();
+    let mut write = |run: String| {
+        let store = store.clone();
+        writes.spawn(async move { keep(&store, &run, 0).await.unwrap() });
+    };
+    write("first".to_owned());
+    while server.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == "0" {
+        tokio::task::yield_now().await;
+    }
+    // So many that another worker of the store takes some of them.
+    (0..32).for_each(|number| write(format!("run {number}")));
+    writes.join_next().await.unwrap().unwrap();
+    assert_eq!(sent(), 0, "a write that has ended left its notification to the open window");
+    server.sql("INSERT INTO burst.released VALUES (1)");
+    while let Some(written) = writes.join_next().await {
+        written.unwrap();
+    }
+    while sent() < 2 {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

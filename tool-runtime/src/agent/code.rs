@@ -166,6 +166,7 @@ impl From<CodeMode> for DynamicTool {
             definitions: Vec::new(),
             only_reads: !effects,
             asks_each: effects,
+            instructions: None,
         };
         let settings = Settings { name: name.clone(), version, tools, calls, operations };
         let behaviour = Arc::new(Runs(Arc::new(settings)));

@@ -11,6 +11,7 @@ use crate::agent::graph::task::{Arguments, Report, Task};
 use crate::capability::Requirement;
 use crate::json::{self, DeError, Tree};
 use crate::registration::{Behaviour, DynamicTool, GraphDeclaration, Instance};
+use crate::tool::Hash;
 
 /// An agent that is a tool of another agent: a model passes a task, and gets a summary with findings.
 ///
@@ -160,6 +161,7 @@ impl From<Graph> for DynamicTool {
             definitions: Vec::new(),
             only_reads: false,
             asks_each: false,
+            instructions: Some(agent.version(Hash([0; 32]))),
         };
         let behaviour = Arc::new(Works(Arc::new(Shared { name: name.clone(), version, agent, tools })));
         let mut tool = Self::graph(&name, description, input, declared, behaviour)

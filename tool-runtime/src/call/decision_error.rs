@@ -49,7 +49,8 @@ pub enum DecisionError {
     /// The decider has approved the call before; another one has to approve it.
     SameDecider,
     /// The call needs several approvals. A single person can approve or deny it, but neither answer in the tool's place
-    /// nor allow later calls; and the call of a graph takes no edited arguments.
+    /// nor allow later calls, nor edit the arguments so that the call needs more approvals than the people whom the
+    /// policies name can give; and the call of a graph takes no edited arguments.
     SeveralDeciders,
     /// The call waits for other deciders after this approval, and the message that came with it would abandon the call.
     /// Send the approval without a message.

@@ -131,6 +131,24 @@ impl RunPolicy {
         })
     }
 
+    /// Returns how many people may decide on a call, whatever their roles are. `None` if no policy names the people.
+    pub(crate) fn admitted(&self, call: &Decided<'_>) -> Option<usize> {
+        let of_call = |policy: &ToolPolicy| Decided { effect: policy.effect_of(call.tool, call.effect), ..*call };
+        let lists = self.all().filter_map(|policy| {
+            let Decided { tool, effect, .. } = of_call(policy);
+            policy.data().approvals.principals_of(tool, effect)
+        });
+        let may = |principal: &&String| {
+            let decider = Decider::new(principal.as_str());
+            self.all().all(|policy| {
+                let bar = policy.data().approvals.bars(&decider, &of_call(policy));
+                !matches!(bar, Some(DecisionError::OwnCall | DecisionError::DeciderPrincipal))
+            })
+        };
+        // Whoever may decide is in each of the lists.
+        lists.min_by_key(|list| list.len()).map(|list| list.iter().filter(may).count())
+    }
+
     /// Returns the highest number of deciders that calls of a tool can need under any of the policies.
     pub(crate) fn most_required(&self, tool: &str, declared: ToolEffect) -> u32 {
         let of = |policy: &ToolPolicy| policy.data().approvals.most_required(tool, policy.effect_of(tool, declared));

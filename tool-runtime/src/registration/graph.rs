@@ -15,6 +15,9 @@ pub(crate) struct GraphDeclaration {
     pub(crate) only_reads: bool,
     /// Each call with an effect waits for an approval, even if the policy requires none.
     pub(crate) asks_each: bool,
+    /// The hash of the instructions of its agent, `None` for a script. It is part of the version of a run, and not of
+    /// the definition, which pins and locks name.
+    pub(crate) instructions: Option<Hash>,
 }
 
 impl GraphDeclaration {

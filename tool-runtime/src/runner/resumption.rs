@@ -22,7 +22,7 @@ use crate::runner::waiting::late::Party;
 use crate::runner::waiting::tokens;
 use crate::runner::waiting::{abandon, approval, client, expired, grant, grants, late, posting, settle};
 use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
-use crate::store::{StoreError, StoredGrant, StoredUnknown};
+use crate::store::{Key, StoreError, StoredGrant, StoredUnknown};
 
 impl Run {
     /// Finishes a call that waits for an approval, once: a second decision is refused.
@@ -326,15 +326,15 @@ impl ToolRunner {
         taken_over.and(expired).and(removed)
     }
 
-    /// Returns a call of unknown outcome that a run of a principal and a tenant made. `None` if there is no such call.
+    /// Returns a call of unknown outcome that a run of a principal and a tenant made, with the key of its effect. `None` if there is no such call.
     pub(crate) async fn unknown_call(
         &self,
         run_id: &str,
         party: Party<'_>,
         call_id: &CallId,
-    ) -> Result<Option<StoredUnknown>, StoreError> {
+    ) -> Result<Option<(Key, StoredUnknown)>, StoreError> {
         let theirs = |record: &ToolInvocationRecord| (record.principal.as_deref(), record.tenant.as_deref()) == party;
-        Ok(settle::find(&self.shared, run_id, call_id, theirs).await?.map(|(_, unknown)| unknown))
+        settle::find(&self.shared, run_id, call_id, theirs).await
     }
 
     /// Records a settlement of a call whose outcome is not unknown. A call of the party without a record leaves

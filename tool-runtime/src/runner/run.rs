@@ -349,11 +349,20 @@ impl Run {
 
     /// Returns the reason why the decider may not decide on a call of this tool in this run. `None` if they may.
     pub(crate) fn bars(&self, tool: &str, decider: &Decider) -> Option<DecisionError> {
+        self.policy().bars(decider, &self.decided(tool))
+    }
+
+    /// Whether fewer people may decide on a call of this tool than have to approve it.
+    pub(crate) fn is_undecidable(&self, tool: &str, required: u32) -> bool {
+        let admitted = self.policy().admitted(&self.decided(tool));
+        admitted.is_some_and(|admitted| usize::try_from(required).is_ok_and(|required| required > admitted))
+    }
+
+    fn decided<'a>(&'a self, tool: &'a str) -> Decided<'a> {
         let options = self.options();
         // A tool that is gone may have had any effect.
         let effect = self.shared().catalog.get(tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
-        let (principal, tenant) = (options.principal.as_deref(), options.tenant.as_deref());
-        self.policy().bars(decider, &Decided { tool, effect, principal, tenant })
+        Decided { tool, effect, principal: options.principal.as_deref(), tenant: options.tenant.as_deref() }
     }
 
     /// Returns the highest number of deciders that a call of this tool can need, whichever rules require an approval.

@@ -175,12 +175,9 @@ impl ServedRuns<'_> {
         }))
     }
 
-    /// Removes the server's document of a run, if it is still this one.
+    /// Removes the server's document of a run, if it is still this one and no legal hold covers the run.
     pub(crate) async fn forget(self, run_id: &Arc<str>, document: Arc<str>) -> Result<(), StoreError> {
-        let run_id = Arc::clone(run_id);
-        let keys = vec![Key::run(Arc::clone(&run_id))];
-        let change = move |transaction: &mut Transaction| served::forget(transaction, &run_id, &document);
-        transact(&self.0.shared.store, keys, change).await
+        served::forget(&self.0.shared.store, run_id, document).await
     }
 
     /// Returns the posts to a run, oldest first.

@@ -78,6 +78,9 @@ impl Shared {
             for entry in self.catalog.fixed_entries() {
                 hashing.update(entry.spec.name.as_str().as_bytes());
                 hashing.update(&entry.spec.definition_hash.0);
+                if let Some(instructions) = entry.graph.as_ref().and_then(|graph| graph.instructions) {
+                    hashing.update(&instructions.0);
+                }
             }
             hashing.finish()
         })

@@ -94,7 +94,7 @@ cases! {
     anchors: anchors_hold_new_records, anchors_are_made_by_several;
     ledger: a_call_begins_once, a_call_whose_owner_is_gone_is_taken_over, an_abandoned_call_is_closed_once;
     notices: notices_that_a_change_adds_are_kept, a_notice_has_one_sender_at_a_time;
-    sweeping: expired_documents_are_swept;
+    sweeping: expired_documents_are_swept, what_a_legal_hold_covers_is_not_swept;
     retention: a_purged_run_leaves_its_record, a_purge_whose_condition_fails_writes_nothing,
         an_erased_record_keeps_its_place, a_closed_run_takes_no_records, a_hold_and_a_purge_are_decided_in_order,
         a_worker_of_a_purged_run_writes_nothing;

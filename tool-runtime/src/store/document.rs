@@ -288,7 +288,7 @@ impl Document {
     pub(super) fn over(&self) -> Option<Timestamp> {
         match self {
             Self::Account(account) => Some(account.until),
-            Self::Grant(grant) => grant.expires_at,
+            Self::Grant(grant) => grant.expires_at.max(grant.on_hold),
             Self::Decided { until } => Some(*until),
             Self::Effect(effect) => effect.over(),
             Self::Notice(notice) => Some(notice.over()),
@@ -303,6 +303,19 @@ impl Document {
             | Self::Purged { .. }
             | Self::Holds(_) => None,
         }
+    }
+
+    /// Returns the document with the time at which a sweep found a legal hold on it, so that it expires anew. `None` if
+    /// a document of this kind does not expire or cannot be held.
+    pub(super) fn on_hold(&self, now: Timestamp) -> Option<Self> {
+        let mut kept = self.clone();
+        match &mut kept {
+            Self::Grant(grant) => grant.on_hold = Some(now),
+            Self::Notice(notice) => notice.on_hold = Some(now),
+            Self::Effect(effect) => effect.held.as_mut()?.on_hold = Some(now),
+            _ => return None,
+        }
+        Some(kept)
     }
 
     /// Whether the document only records the past, so that a bounded store may drop it.

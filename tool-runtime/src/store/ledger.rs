@@ -280,7 +280,9 @@ pub(crate) fn finish(
         }
         Some(_) => return Err(StoreError::Fenced),
     };
-    let entry = LedgerEntry::closed(Arc::clone(owner), epoch, until, Box::new(record.clone()));
+    let mut entry = LedgerEntry::closed(Arc::clone(owner), epoch, until, Box::new(record.clone()));
+    // A settlement finds the document of the effect by it.
+    entry.effect = effect.filter(|_| entry.is_unknown()).map(|(effect, _)| Arc::clone(effect.scope()));
     transaction.set(key, Document::Call(Box::new(entry)))?;
     if let Some(effect) = effect {
         effects::ended(transaction, effect, key, &record, waited)?;

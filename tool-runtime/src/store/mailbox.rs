@@ -51,7 +51,8 @@ pub(crate) mod served {
     use super::SERVED;
     use crate::store::Holder;
     use crate::store::ledger::after;
-    use crate::store::{Document, Key, StoreError, StoredRun, Transaction};
+    use crate::store::sweep::remove_if;
+    use crate::store::{Document, Key, Store, StoreError, StoredRun, Transaction};
 
     /// The prefix of the id of a document by which a server finds a repeated call of a client.
     pub(crate) const NAME: &str = super::NAME;
@@ -141,16 +142,17 @@ pub(crate) mod served {
         transaction.set(&key, Document::Run(run))
     }
 
-    /// Removes a run whose calls have ended, unless a message was posted to it or another document was stored
-    /// meanwhile.
-    pub(crate) fn forget(transaction: &mut Transaction, run_id: &Arc<str>, document: &str) -> Result<(), StoreError> {
-        let key = Key::run(Arc::clone(run_id));
-        match transaction.get(&key) {
-            Some(Document::Run(run)) if run.is_served() && run.posts == 0 && *run.document == *document => {
-                transaction.remove(&key)
-            }
-            _ => Ok(()),
-        }
+    /// Removes a run whose calls have ended, unless a message was posted to it, another document was stored meanwhile,
+    /// or a legal hold covers it.
+    pub(crate) async fn forget(store: &dyn Store, run_id: &Arc<str>, document: Arc<str>) -> Result<(), StoreError> {
+        let stored = store.read(&[Key::run(Arc::clone(run_id))]).await?.pop().flatten();
+        let is_over = move |found: &Document, _| is_left(found, &document);
+        remove_if(store, stored.as_slice(), is_over).await.map(drop)
+    }
+
+    /// Whether a document is that of a run without messages, with this content.
+    fn is_left(document: &Document, content: &str) -> bool {
+        matches!(document, Document::Run(run) if run.is_served() && run.posts == 0 && *run.document == *content)
     }
 
     #[cfg(test)]
@@ -158,9 +160,10 @@ pub(crate) mod served {
         use std::time::Duration;
 
         use super::*;
-        use crate::call::Question;
+        use crate::call::{Decider, Question};
         use crate::store::posts;
         use crate::store::runs;
+        use crate::store::{DocumentKind, MemoryStore, Query, Retention, transact};
 
         fn of(principal: &str, document: &str) -> StoredRun {
             StoredRun { principal: Some(principal.into()), ..StoredRun::new("run", document) }
@@ -181,7 +184,7 @@ pub(crate) mod served {
             // Storing a later document keeps the post; a run of another party is not replaced.
             keep(&mut transaction, &of("ada", "two")).unwrap();
             assert!(matches!(keep(&mut transaction, &of("bob", "three")), Err(StoreError::Duplicate)));
-            forget(&mut transaction, &"run".into(), "two").unwrap();
+            assert!(!is_left(transaction.get(&run).unwrap(), "two"), "a message was posted");
             assert!(
                 matches!(transaction.get(&run), Some(Document::Run(kept)) if kept.posts == 1 && &*kept.document == "two")
             );
@@ -189,10 +192,8 @@ pub(crate) mod served {
             taken(&mut transaction, &post).unwrap();
             assert_eq!(posted(&mut transaction).unwrap(), Ok(()), "its call can be decided on again");
             taken(&mut transaction, &post).unwrap();
-            forget(&mut transaction, &"run".into(), "one").unwrap();
-            assert!(transaction.get(&run).is_some());
-            forget(&mut transaction, &"run".into(), "two").unwrap();
-            assert!(transaction.get(&run).is_none());
+            assert!(!is_left(transaction.get(&run).unwrap(), "one"), "another document");
+            assert!(is_left(transaction.get(&run).unwrap(), "two"));
         }
 
         #[test]
@@ -205,7 +206,7 @@ pub(crate) mod served {
             assert!(enter(&mut transaction, &of("ada", "the first call"), Some(&named("first"))).unwrap());
             assert!(!enter(&mut transaction, &of("ada", "another"), Some(&named("another"))).unwrap());
             assert!(enter(&mut transaction, &of("ada", "the second call"), None).unwrap());
-            forget(&mut transaction, &"run".into(), "the first call").unwrap();
+            assert!(!is_left(transaction.get(&run).unwrap(), "the first call"));
             assert!(matches!(transaction.get(&run), Some(Document::Run(kept)) if &*kept.document == "the second call"));
         }
 
@@ -214,8 +215,29 @@ pub(crate) mod served {
             let mut transaction = Transaction::over(Timestamp::UNIX_EPOCH, [(Key::run("run"), None)]);
             runs::enqueue(&mut transaction, &of("ada", "{}")).unwrap();
             assert!(matches!(keep(&mut transaction, &of("ada", "one")), Err(StoreError::Duplicate)));
-            forget(&mut transaction, &"run".into(), "{}").unwrap();
-            assert!(transaction.get(&Key::run("run")).is_some());
+            assert!(!is_left(transaction.get(&Key::run("run")).unwrap(), "{}"));
+        }
+
+        /// A name only finds a call again, so that it does not block the next call of its client under a hold.
+        #[tokio::test]
+        async fn a_run_under_a_legal_hold_is_not_forgotten() {
+            let store = MemoryStore::new();
+            let retention = Retention::new(&store, Decider::new("grace"));
+            let held = retention.hold_principal("ada", None).await.unwrap();
+            for id in ["run", "asked_1"] {
+                let run = StoredRun { principal: Some("ada".into()), ..StoredRun::new(id, "{}") };
+                transact(&store, vec![Key::run(id)], move |transaction| keep(transaction, &run)).await.unwrap();
+            }
+            let left = async || {
+                for id in ["run", "asked_1"] {
+                    forget(&store, &id.into(), "{}".into()).await.unwrap();
+                }
+                let runs = store.list(&Query::new(DocumentKind::Run)).await.unwrap();
+                runs.iter().map(|run| run.key.scope().to_string()).collect::<Vec<_>>()
+            };
+            assert_eq!(left().await, ["run"]);
+            assert!(retention.lift(&held.id).await.unwrap());
+            assert!(left().await.is_empty());
         }
     }
 }

@@ -197,6 +197,7 @@ fn add(
         holder: None,
         ended_at: None,
         attempts: Vec::new(),
+        on_hold: None,
     };
     transaction.add(Key::notice(Arc::clone(run_id), id), Document::Notice(Box::new(notice)))
 }

@@ -5,7 +5,7 @@
 //! page of its records. After an interruption, the next attempt continues.
 
 mod erase;
-mod guards;
+pub(in crate::store) mod guards;
 mod purge;
 mod redacted;
 mod report;

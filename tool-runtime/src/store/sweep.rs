@@ -1,11 +1,13 @@
 //! Sweeping: removes expired documents, so that a store does not grow with every caller that it has served.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::store::ledger::after;
 use crate::store::pages::Search;
+use crate::store::retention::guards::{holds_on, is_held};
 use crate::store::transact;
 use crate::store::{
     Document, DocumentKind, Key, LedgerEntry, Query, Store, StoreError, StoredDocument, Transaction, ledger,
@@ -50,7 +52,8 @@ impl dyn Store + '_ {
     /// Removes documents a week after they have expired: accounts after the end of their window, grants, marks of
     /// decided calls, effect keys after the time for which their result is kept (`once_for`), and the slots of tenants
     /// whose last worker was lost. Also removes notices that were delivered, given up or left unsent for a week.
-    /// Returns how many documents it removed.
+    /// Returns how many documents it removed. A grant, an effect key or a notice that a [legal
+    /// hold](crate::store::LegalHold) covers stays, and is looked at again after a week.
     ///
     /// Calls that began and whose lease has ended are closed as `outcome_unknown`, with the cause `lost`, if no process
     /// continues their run: for example, a service without workers or an MCP server has died. A call whose tool may
@@ -92,9 +95,8 @@ impl dyn Store + '_ {
             let mut search = Search::of(Query { due: Some(due), limit: BATCH, ..Query::new(kind) });
             while let Some(page) = search.next(self).await? {
                 // A notice that is to be sent is due as well, but is not removed. Its run is not locked.
-                let over = page.into_iter().filter(|listed| is_over(&listed.document, now));
-                let keys = over.map(|listed| listed.key).collect();
-                removed += search.noted(remove_over(self, keys).await).unwrap_or_default();
+                let over: Vec<_> = page.into_iter().filter(|listed| is_over(&listed.document, now)).collect();
+                removed += search.noted(remove_over(self, &over).await).unwrap_or_default();
             }
             swept = swept.and(search.end());
         }
@@ -102,23 +104,50 @@ impl dyn Store + '_ {
     }
 }
 
-/// Removes the documents among these that expired long enough ago. Returns how many it removed.
-pub(crate) async fn remove_over(store: &dyn Store, keys: Vec<Key>) -> Result<u64, StoreError> {
+/// Removes the documents among these that expired long enough ago, unless a legal hold covers them. Returns how many it
+/// removed.
+pub(crate) async fn remove_over(store: &dyn Store, listed: &[StoredDocument]) -> Result<u64, StoreError> {
+    remove_if(store, listed, is_over).await
+}
+
+/// Removes the documents among these that `is_over` selects in the transaction, unless a legal hold covers them. Every
+/// removal of a document that can be evidence comes here. Returns how many it removed.
+pub(in crate::store) async fn remove_if(
+    store: &dyn Store,
+    listed: &[StoredDocument],
+    is_over: impl Fn(&Document, Timestamp) -> bool + Clone + Send + 'static,
+) -> Result<u64, StoreError> {
     let mut removed = 0;
-    for keys in keys.chunks(BATCH) {
-        let named = keys.to_vec();
-        removed += transact(store, keys.to_vec(), move |transaction| forget(transaction, &named)).await?;
+    for listed in listed.chunks(BATCH) {
+        let keys: Vec<_> = listed.iter().map(|listed| listed.key.clone()).collect();
+        let holds: BTreeSet<_> = listed.iter().flat_map(|listed| holds_on(&listed.document)).collect();
+        let (locked, is_over) = (keys.iter().chain(&holds).cloned().collect(), is_over.clone());
+        removed += transact(store, locked, move |transaction| forget(transaction, &keys, &holds, &is_over)).await?;
     }
     Ok(removed)
 }
 
-fn forget(transaction: &mut Transaction, keys: &[Key]) -> Result<u64, StoreError> {
+/// `holds` has the keys of the holds that the transaction has locked.
+fn forget(
+    transaction: &mut Transaction,
+    keys: &[Key],
+    holds: &BTreeSet<Key>,
+    is_over: impl Fn(&Document, Timestamp) -> bool,
+) -> Result<u64, StoreError> {
     let (now, mut removed) = (transaction.now(), 0);
     for key in keys {
-        if transaction.get(key).is_some_and(|document| is_over(document, now)) {
+        let Some(document) = transaction.get(key).filter(|document| is_over(document, now)) else { continue };
+        let own = holds_on(document);
+        if own.iter().any(|hold| is_held(transaction.get(hold))) {
+            // Otherwise, every sweep would read it again.
+            if let Some(kept) = document.on_hold(now) {
+                transaction.set(key, kept)?;
+            }
+        } else if own.iter().all(|hold| holds.contains(hold)) {
             transaction.remove(key)?;
             removed += 1;
         }
+        // Otherwise, the document has changed hands since it was listed. The next sweep locks the right holds.
     }
     Ok(removed)
 }

@@ -600,3 +600,58 @@ fn a_number_of_approvals_can_be_reached() {
         assert!(built.expect_err("no number").to_string().contains("cannot be required"));
     }
 }
+
+const NAMED: &str = "[approvals.tools.waiting__change]\nrequired = 2\nprincipals = [\"ada\", \"grace\"]\n";
+
+async fn asked(run: &Run) -> Outcome {
+    run.exec(ToolCall::text("person", "waiting__change", r#"{"to":3}"#)).await.outcome()
+}
+
+/// A call that too few people may decide on would wait until it expires.
+#[tokio::test]
+async fn a_call_that_too_few_people_may_decide_on_is_denied() {
+    let bob = || RunOptions::new().run_id("run-1").principal("bob").tenant("acme").role("editor");
+    let own = format!("{NAMED}own_calls = true\n");
+    let cases = [
+        (NAMED, ada(), Outcome::PolicyDenied),
+        (NAMED, bob(), Outcome::ApprovalRequired),
+        (own.as_str(), ada(), Outcome::ApprovalRequired),
+        ("[approvals]\nprincipals = [\"ada\"]\n", ada(), Outcome::PolicyDenied),
+    ];
+    for (rules, options, expected) in cases {
+        let store = Arc::new(MemoryStore::new());
+        let run = runner(&format!("{POLICY}\n{rules}"), &store).run(options);
+        assert_eq!(asked(&run).await, expected, "{rules}");
+        let waits = store.calls(&RecordFilter::run("run-1")).await.expect("records").is_empty();
+        assert_eq!(waits, expected == Outcome::ApprovalRequired, "{rules}");
+    }
+}
+
+/// Each policy names enough people, and only one of them is named by both.
+#[tokio::test]
+async fn two_policies_that_name_other_people_deny_the_call() {
+    let of = |names: &str| format!("{POLICY}\n[approvals]\nrequired = 2\nprincipals = [{names}]\n");
+    let first = runner(&of("'grace', 'heidi'"), &Arc::default()).run(ada());
+    let snapshot = moved(&first.snapshot().await.expect("a snapshot"));
+    for (names, expected) in
+        [("'grace', 'ivan'", Outcome::PolicyDenied), ("'grace', 'heidi', 'ivan'", Outcome::ApprovalRequired)]
+    {
+        let later = runner(&of(names), &Arc::default()).restore(snapshot.clone(), ada()).await.expect("a run");
+        assert_eq!(asked(&later).await, expected, "{names}");
+    }
+}
+
+#[tokio::test]
+async fn an_edit_that_too_few_people_could_approve_is_refused() {
+    let rules = "[[tools.waiting__change.arguments]]\npointer = \"/to\"\nat_most = 9\notherwise = \"require_approval\"\n\
+                 [approvals]\nprincipals = [\"ada\", \"grace\"]\n\
+                 [approvals.rules.\"tools.waiting__change.arguments[1]\"]\nrequired = 2\n";
+    let store = Arc::new(MemoryStore::new());
+    let run = suspended(&runner(&format!("{POLICY}\n{rules}"), &store), ada()).await;
+    let question = run.question("person").await;
+    let raised = ApprovalDecision::ApproveEdited(r#"{"to":10}"#.into());
+    let refused = run.resume(&question, raised, &grace()).await.expect("it waits");
+    assert_eq!(refused.error().and_then(|error| error.mismatch), Some(DecisionError::SeveralDeciders));
+    assert_eq!(run.question("person").await, question);
+    assert!(approve(&run, &grace()).await.expect("it is decided").is_ok());
+}

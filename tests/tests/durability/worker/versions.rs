@@ -2,6 +2,10 @@
 
 use std::sync::Mutex;
 
+use tests::tree::Tree;
+use tool_runtime::ToolCatalog;
+use tool_runtime::agent::Graph;
+
 use super::*;
 
 type Reports = Arc<Mutex<Vec<String>>>;
@@ -10,6 +14,10 @@ impl World {
     /// A worker with other instructions.
     fn newer(&self, leaves: bool, reports: &Reports) -> Worker {
         let catalog = world::tools().tool::<write>().tool::<send>().build().expect("a catalog");
+        self.over(catalog, leaves, reports)
+    }
+
+    fn over(&self, catalog: ToolCatalog, leaves: bool, reports: &Reports) -> Worker {
         let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
         let (store, reports) = (Arc::clone(&self.store), Arc::clone(reports));
         let runner = ToolRunner::builder(catalog, policy).approvals(true).store(store);
@@ -78,6 +86,23 @@ async fn a_run_of_another_version_is_continued_by_default() {
     })
     .await;
     assert_eq!((world.version().await, reports.lock().expect("not poisoned").len()), (Some(version), 0));
+}
+
+/// The instructions of an agent inside a graph are part of the version, whatever version its author wrote.
+#[tokio::test(start_paused = true)]
+async fn the_instructions_of_a_graph_are_part_of_the_version() {
+    let (world, reports, mut versions) = (World::new("with a graph"), Reports::default(), Vec::new());
+    for (number, instructions) in ["Be brief.", "Be exact.", "Be brief."].into_iter().enumerate() {
+        let graph = Graph::new("helper", "1", world.agent().instructions(instructions));
+        let graph = graph.description("Doubles numbers.").tools(["rig__double"]);
+        let catalog = world::tools().tool::<write>().tool::<send>().dynamic(graph).build().expect("a catalog");
+        let run = world.beside(&format!("with a graph {number}"));
+        run.enqueue("Hello.").await;
+        with([run.over(catalog, false, &reports)], run.reaches("answered")).await;
+        versions.push(run.version().await.expect("it began"));
+    }
+    assert_ne!(versions[0], versions[1]);
+    assert_eq!(versions[0], versions[2]);
 }
 
 /// A run that an earlier release wrote has no version: everybody continues it, and it gets none.
@@ -149,4 +174,31 @@ async fn runs_of_another_version_hold_nothing_up() {
     assert_eq!(*reports.lock().expect("not poisoned"), ["other_version"]);
     assert_eq!(world.queue().depth().await.expect("it counts").due, 399, "they stay due");
     assert_eq!(world.queue().depth_of("nobody").await.expect("it counts").due, 0);
+}
+
+/// The gauges that a collector gets: a run of another version is due, one has a lease, and one waits for a person.
+#[tokio::test(start_paused = true)]
+async fn a_worker_measures_the_queue() {
+    let tree = Tree::default();
+    let _listening = tree.listen();
+    let world = World::new("measured");
+    world.begin().await;
+    let read = world.store.read(&[Key::run("measured")]).await.expect("it reads").pop().flatten();
+    let begun = json_of(&read.expect("it is there"));
+    let now = world.store.now().await.expect("a time");
+    let holder = json!({"owner": "another", "until": now + jiff::SignedDuration::from_hours(9)});
+    for (id, holder) in [("due", serde_json::Value::Null), ("leased", holder)] {
+        let (key, mut copy) = (Key::run(id), begun.clone());
+        (copy["run"]["run_id"], copy["run"]["holder"]) = (id.into(), holder);
+        copy["run"]["due"] = json!(now - jiff::SignedDuration::from_hours(1));
+        let run = document(key.clone(), &copy);
+        let write = move |transaction: &mut Transaction| transaction.put(run.clone());
+        world.store.update(vec![key], Box::new(write)).await.expect("it is kept");
+    }
+    with([world.newer(true, &Reports::default())], tokio::time::sleep(Duration::from_secs(90))).await;
+    let measured = tree.events("gauge.tool_runtime.queue.due").pop().expect("it is measured");
+    let gauge = |name: &str| measured.fields[&format!("gauge.tool_runtime.queue.{name}")].parse::<f64>();
+    assert_eq!(["due", "leased", "waiting"].map(|name| gauge(name).expect("a number")), [1.0, 1.0, 1.0]);
+    assert!(gauge("age").expect("a number") >= 3600.0, "{measured:?}");
+    assert_eq!(measured.target, "tool_runtime::metrics");
 }

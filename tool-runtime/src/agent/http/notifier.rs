@@ -177,8 +177,7 @@ impl Notifier {
                 |listed: &StoredDocument| matches!(&listed.document, Document::Notice(notice) if notice.next.is_some());
             let (pending, over): (Vec<_>, Vec<_>) = page.into_iter().partition(is_pending);
             // They ended a week ago. A process without a worker has no other sweep.
-            let over = over.into_iter().map(|listed| listed.key).collect();
-            of_one(&mut search, remove_over(&**store, over).await)?;
+            of_one(&mut search, remove_over(&**store, &over).await)?;
             for listed in pending {
                 if sending.len() >= AT_ONCE
                     && let Some(sent) = sending.join_next().await

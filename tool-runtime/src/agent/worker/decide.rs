@@ -195,7 +195,7 @@ impl RunQueue {
         let party = (principal, tenant);
         let unknown = self.runner.unknown_call(run_id, party, call_id).await?;
         let not_waiting = || ResumeError::NotWaiting(call_id.clone());
-        let Some(unknown) = unknown else {
+        let Some((place, unknown)) = unknown else {
             // The refusal is recorded with the call that was settled before. Nothing is settled here: only the policies
             // of the call's run know who may.
             self.runner.note_late_settlement(run_id, party, call_id, &outcome, decider).await?;
@@ -211,7 +211,7 @@ impl RunQueue {
             |stored: &StoredRun| stored.tenant == unknown.record.tenant && stored.principal == unknown.record.principal;
         let kept = kept(stored.filter(is_its).as_ref())?;
         let run = settle::run_of(&self.runner, &unknown, kept, &self.options).ok_or_else(not_waiting)?;
-        Box::pin(run.settle(call_id, outcome, decider)).await
+        Box::pin(settle::settle_found(&run, (place, unknown), outcome, decider)).await
     }
 
     /// As [`asking_run`](Self::asking_run), for a decision. One that no call waits for is recorded.

@@ -94,6 +94,11 @@ async fn count(
         }
         _ => None,
     };
+    if replaced.is_some() && run.is_undecidable(call.tool.as_str(), required) {
+        let refused = refused(&call, DecisionError::SeveralDeciders);
+        let refusal = comparison::refuse(&run, &claim.waiting, decision, refused);
+        return Ok(Some(Box::pin(refusal).await));
+    }
     let replaced = match replaced {
         Some(frozen) => match Box::pin(world::shown(open, &frozen)).await {
             Ok(stated) => Some(Box::pin(suspend::replaced(&run, &call, &frozen, stated, required)).await),

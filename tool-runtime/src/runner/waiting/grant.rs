@@ -157,6 +157,7 @@ impl Grant {
             expires_at: expires_in.map(|time| now.saturating_add(time).unwrap_or(Timestamp::MAX)),
             decider: decider.clone(),
             created_at: now,
+            on_hold: None,
         };
         let mut record = DecisionRecord::new(call, DecisionKind::Remembered, Some(decider), now);
         record.grant = Some(Arc::clone(&grant.id));

@@ -5,7 +5,7 @@ use crate::call::{CallId, Delivered, ToolExecResult, ToolInvocationRecord};
 use crate::runner::Run;
 use crate::runner::gate::deliver::adopt;
 use crate::runner::waiting::settle;
-use crate::store::{DecisionKind, DecisionRecord, Document, Key, RecordFilter, Store as _, StoreError, StoredUnknown};
+use crate::store::{DecisionKind, DecisionRecord, Key, RecordFilter, Store as _, StoreError, StoredUnknown};
 
 /// The current state of a call that ended as `outcome_unknown`.
 pub(crate) enum LaterOutcome {
@@ -29,14 +29,14 @@ pub(crate) struct UnsettledCall {
 }
 
 /// Reads the state of a call of this run that ended as `outcome_unknown`. `place` is the key of the document of its
-/// effect, if an earlier look-up found it. Without it, all unsettled outcomes of the store are read.
+/// effect, if an earlier look-up found it.
 pub(crate) async fn outcome_of(run: &Run, call_id: &CallId, place: Option<&Key>) -> Result<LaterOutcome, StoreError> {
     let unread = |error| run.store_unread(error);
     let theirs = |record: &ToolInvocationRecord| run.owns(record.principal.as_deref(), record.tenant.as_deref());
     let found = match place {
         Some(place) => {
             let document = run.shared().store.document(place.clone()).await;
-            document.map(|document| Some((place.clone(), listed(document, run, call_id)?)))
+            document.map(|document| Some((place.clone(), settle::listed_in(document, run.id(), call_id, theirs)?)))
         }
         None => settle::find(run.shared(), run.id(), call_id, theirs).await,
     };
@@ -68,17 +68,6 @@ pub(crate) async fn outcome_of(run: &Run, call_id: &CallId, place: Option<&Key>)
         Some(settlement) => LaterOutcome::Settled(settled(run, settlement)),
         None if is_readable => LaterOutcome::Final,
         None => LaterOutcome::Unreadable,
-    })
-}
-
-/// Finds a call in the document of its effect.
-fn listed(document: Option<Document>, run: &Run, call_id: &CallId) -> Option<StoredUnknown> {
-    let Document::Effect(effect) = document? else { return None };
-    effect.unknown.into_iter().find(|unknown| {
-        let (call, record) = (&unknown.call, &unknown.record);
-        *call.run_id == *run.id()
-            && call.call_id == *call_id
-            && run.owns(record.principal.as_deref(), record.tenant.as_deref())
     })
 }
 

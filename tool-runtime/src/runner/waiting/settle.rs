@@ -20,8 +20,8 @@ use crate::runner::{ResumeError, Run, RunOptions, ToolRunner};
 use crate::store::effects::{self, Settlement};
 use crate::store::pages::Search;
 use crate::store::{
-    AuditRecord, DecisionKind, DecisionRecord, DecisionRefusal, Document, Key, Store as _, StoreError, StoredUnknown,
-    Transaction, ledger, transact, unsettled,
+    AuditRecord, DecisionKind, DecisionRecord, DecisionRefusal, Document, DocumentKind, Key, Query, Store as _,
+    StoreError, StoredUnknown, Transaction, ledger, transact, unsettled,
 };
 
 /// See [`Run::settle`].
@@ -41,7 +41,18 @@ pub(in crate::runner) async fn settle(
         }
         return Err(ResumeError::NotWaiting(call_id.clone()));
     };
-    let record = &unknown.record;
+    settle_found(run, (key, unknown), outcome, decider).await
+}
+
+/// As [`settle`], for a call that [`find`] returned with the key of its effect. The run is that of the call.
+pub(crate) async fn settle_found(
+    run: &Run,
+    (key, unknown): (Key, StoredUnknown),
+    outcome: Reconciled<String>,
+    decider: &Decider,
+) -> Result<ToolExecResult, ResumeError> {
+    let (kind, record) = (kind(&outcome), &unknown.record);
+    let call_id = &record.tool_call_id;
     if let Some(error) = barred(run, record, kind, decider).await {
         return Err(error);
     }
@@ -170,8 +181,42 @@ async fn note(
     }
 }
 
-/// Finds a call of unknown outcome. Returns it with the key of its effect.
+/// Finds a call of unknown outcome, by its entry in the ledger. Returns it with the key of its effect.
 pub(in crate::runner) async fn find(
+    shared: &Shared,
+    run_id: &str,
+    call_id: &CallId,
+    wanted: impl Fn(&ToolInvocationRecord) -> bool,
+) -> Result<Option<(Key, StoredUnknown)>, StoreError> {
+    let calls = Query { scope: Some(run_id.into()), ..Query::new(DocumentKind::Call) };
+    let (mut search, mut has_entry, mut is_complete) = (Search::of(calls), false, true);
+    while let Some(page) = search.next(&shared.store).await? {
+        for listed in page {
+            let Document::Call(entry) = listed.document else { continue };
+            if entry.record.tool_call_id != *call_id || !wanted(&entry.record) {
+                continue;
+            }
+            has_entry = true;
+            let Some(place) = entry.effect_key() else {
+                // An earlier version wrote the entry, or the call excludes no other calls.
+                is_complete &= !entry.is_unknown();
+                continue;
+            };
+            let effect = shared.store.document(place.clone()).await?;
+            if let Some(unknown) = listed_in(effect, run_id, call_id, &wanted) {
+                return Ok(Some((place, unknown)));
+            }
+        }
+    }
+    // A bounded store can have dropped the entry.
+    if search.end().is_ok() && has_entry && is_complete {
+        return Ok(None);
+    }
+    find_in_all(shared, run_id, call_id, wanted).await
+}
+
+/// As [`find`], in the documents of all effects with an unsettled outcome.
+async fn find_in_all(
     shared: &Shared,
     run_id: &str,
     call_id: &CallId,
@@ -180,11 +225,7 @@ pub(in crate::runner) async fn find(
     let mut search = Search::of(unsettled(shared.store.now().await?));
     while let Some(page) = search.next(&shared.store).await? {
         for listed in page {
-            let Document::Effect(effect) = listed.document else { continue };
-            let is_it = |unknown: &StoredUnknown| {
-                *unknown.call.run_id == *run_id && unknown.call.call_id == *call_id && wanted(&unknown.record)
-            };
-            if let Some(found) = effect.unknown.into_iter().find(is_it) {
+            if let Some(found) = listed_in(Some(listed.document), run_id, call_id, &wanted) {
                 return Ok(Some((listed.key, found)));
             }
         }
@@ -192,6 +233,20 @@ pub(in crate::runner) async fn find(
     // The call may be in a document that cannot be read; then this is an error.
     search.end()?;
     Ok(None)
+}
+
+/// Finds a call in the document of its effect.
+pub(in crate::runner) fn listed_in(
+    document: Option<Document>,
+    run_id: &str,
+    call_id: &CallId,
+    wanted: impl Fn(&ToolInvocationRecord) -> bool,
+) -> Option<StoredUnknown> {
+    let Document::Effect(effect) = document? else { return None };
+    effect
+        .unknown
+        .into_iter()
+        .find(|unknown| *unknown.call.run_id == *run_id && unknown.call.call_id == *call_id && wanted(&unknown.record))
 }
 
 /// Returns the run of a call of unknown outcome. The policies of the run's stored document apply. `None` if there are

@@ -53,6 +53,13 @@ pub(in crate::runner) async fn suspend(
         (None, Suspension::Approval) => stages::required_approvals(open.run(), &hydrated),
         (None, Suspension::Client) => 1,
     };
+    // The inner call of a graph is checked when it is suspended itself.
+    let is_asked = suspension == Suspension::Approval && graph.is_none();
+    if is_asked && open.run().is_undecidable(frozen.entry.spec.name.as_str(), required) {
+        return Err(Stop::new(Outcome::PolicyDenied).message(format!(
+            "This call needs {required} approvals, and the policy names fewer people who may decide on it. It did not run."
+        )));
+    }
     // A client's payload was prepared already, and the inner call of a graph has its own precondition.
     let stated = match (suspension, &graph) {
         (Suspension::Approval, None) => Box::pin(world::shown(open, &frozen)).await,

@@ -30,6 +30,7 @@ pub(super) fn grant(id: &str, uses: Option<u32>, expires_at: Option<Timestamp>) 
         expires_at,
         decider: Decider::new("grace").because("It is \u{1f980}."),
         created_at: at(0),
+        on_hold: None,
     }
 }
 

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::call::CallId;
+use crate::call::{CallId, Decider};
 use crate::policy::{Holder, Spend, Window};
 use crate::store::conformance::grants::{grant, keep};
 use crate::store::conformance::{at, read, record, run, update, waiting};
 use crate::store::{
-    Clock as _, Document, DocumentKind, Key, Query, RecordFilter, Store, StoredAccount, SystemClock, Transaction,
+    Clock as _, Document, DocumentKind, Key, Query, RecordFilter, Retention, Store, StoredAccount, StoredGrant,
+    SystemClock, Transaction,
 };
 
 /// More documents than one transaction removes.
@@ -66,4 +67,18 @@ pub(super) async fn expired_documents_are_swept(store: Arc<dyn Store>) {
     let left = store.list(&Query::new(DocumentKind::Account)).await.expect("it lists");
     assert_eq!(left.len(), 2, "accounts whose window is over are gone");
     assert_eq!(store.records(&RecordFilter::default()).await.expect("it reads").len(), 1, "records stay");
+}
+
+pub(super) async fn what_a_legal_hold_covers_is_not_swept(store: Arc<dyn Store>) {
+    let store = &*store;
+    let of = |principal: &str| StoredGrant { principal: Some(principal.into()), ..grant(principal, None, Some(at(1))) };
+    let (held, other) = (keep(store, of("ada")).await, keep(store, of("bob")).await);
+    let retention = Retention::new(store, Decider::new("grace"));
+    retention.hold_principal("ada", None).await.expect("it holds");
+    assert_eq!(store.sweep().await.expect("it sweeps"), 1);
+    assert!(read(store, &held).await.is_some() && read(store, &other).await.is_none());
+    let due = Query { due: Some(store.now().await.expect("a time")), ..Query::new(DocumentKind::Grant) };
+    let past = Query { due: Some(at(2)), ..due.clone() };
+    assert!(store.list(&past).await.expect("it lists").is_empty(), "the next sweeps do not look at it");
+    assert_eq!(store.list(&due).await.expect("it lists").len(), 1);
 }

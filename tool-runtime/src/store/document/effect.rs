@@ -44,6 +44,9 @@ pub(crate) struct EffectHolder {
     /// When the effect may happen again. `None` if it never may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<Timestamp>,
+    /// When a sweep found it expired, but under a legal hold. It is then kept for another week. `None` for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) on_hold: Option<Timestamp>,
 }
 
 /// A call of unknown outcome, with the data that a settlement needs.
@@ -126,7 +129,8 @@ impl StoredEffect {
 
     /// Returns the time from which the document is no longer needed.
     pub(in crate::store) fn over(&self) -> Option<Timestamp> {
-        self.held.as_ref().filter(|_| self.is_past())?.until
+        let held = self.held.as_ref().filter(|_| self.is_past())?;
+        held.until.max(held.on_hold)
     }
 
     /// Whether the effect happened and no outcome is unknown.

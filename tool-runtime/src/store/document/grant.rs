@@ -56,6 +56,9 @@ pub struct StoredGrant {
     pub decider: Decider,
     /// When the grant was made.
     pub created_at: Timestamp,
+    /// When a sweep found it expired, but under a legal hold. It is then kept for another week. `None` for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) on_hold: Option<Timestamp>,
 }
 
 /// The runs to which a grant applies.

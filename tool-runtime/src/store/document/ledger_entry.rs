@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::call::ToolInvocationRecord;
+use crate::call::{Outcome, ToolInvocationRecord};
 use crate::policy::NoticeTerms;
 use crate::store::key::Key;
 use crate::store::pending::PendingCall;
@@ -37,7 +37,7 @@ pub(crate) struct LedgerEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) graph: Option<Arc<str>>,
     /// The scope of the key of its effect. `None` if the call does not exclude other calls with the same effect, and
-    /// once it is finished.
+    /// once its outcome is known. Earlier versions also left it out once the outcome was unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) effect: Option<Arc<str>>,
     /// The contents of the notice about an unknown outcome. `None` if no notice is sent, and once the call is finished.
@@ -65,13 +65,18 @@ impl LedgerEntry {
         self.record.ended_at.is_some()
     }
 
+    /// Whether the call has ended, and its outcome is unknown and not settled.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.is_finished() && self.record.outcome == Outcome::OutcomeUnknown
+    }
+
     /// Whether no other process continues the run after this process has died.
     #[cfg(feature = "mcp-server")]
     pub(crate) const fn ends_with_process(&self) -> bool {
         self.ends_with_process
     }
 
-    /// Returns the key of the call's effect, which the transaction that closes the call locks.
+    /// Returns the key of the call's effect, which the transaction that closes or settles the call locks.
     pub(crate) fn effect_key(&self) -> Option<Key> {
         self.effect.clone().map(Key::effect)
     }

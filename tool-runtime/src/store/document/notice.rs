@@ -72,6 +72,9 @@ pub struct StoredNotice {
     /// The last attempts, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) attempts: Vec<NoticeAttempt>,
+    /// When a sweep found it expired, but under a legal hold. It is then kept for another week. `None` for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) on_hold: Option<Timestamp>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -132,7 +135,8 @@ impl StoredNotice {
 
     /// Returns when the notice may be removed.
     pub(in crate::store) fn over(&self) -> Timestamp {
-        self.ended_at.unwrap_or(self.since).saturating_add(KEPT).unwrap_or(Timestamp::MAX)
+        let from = self.ended_at.unwrap_or(self.since).max(self.on_hold.unwrap_or(Timestamp::MIN));
+        from.saturating_add(KEPT).unwrap_or(Timestamp::MAX)
     }
 }
 

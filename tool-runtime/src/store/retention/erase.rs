@@ -9,8 +9,8 @@ use crate::call::{DigestKey, Outcome, ToolInvocationRecord};
 use crate::store::kept::{self, Erasure};
 use crate::store::pages::Search;
 use crate::store::retention::Retention;
-use crate::store::retention::guards::{BATCH, Party, hold_keys, is_in_progress, party_of, refuse_held};
-use crate::store::retention::redacted::{self, Without, run_of, without};
+use crate::store::retention::guards::{BATCH, Party, hold_keys, is_in_progress, party_of, refuse_held, subject_of};
+use crate::store::retention::redacted::{self, Without, without};
 use crate::store::retention::report::RetentionReport;
 use crate::store::retention_record::{Act, RetentionRecord};
 use crate::store::transact;
@@ -329,7 +329,7 @@ impl Retention<'_> {
                 if without(&document, party).is_none() {
                     continue;
                 }
-                let run_id = run_of(&document);
+                let run_id = subject_of(&document).map(|(run_id, _)| run_id);
                 let (place, of) = (key.clone(), party.clone());
                 let erase = move |transaction: &mut Transaction| {
                     let Some(kept) = transaction.get(&place).and_then(|found| without(found, &of)) else {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::call::ToolInvocationRecord;
 use crate::store::{Document, HoldScope, Key, StoreError, StoredRun, Transaction};
 
 /// How many documents are read at a time. A run has a conversation, which can be long.
@@ -18,8 +19,35 @@ pub(super) fn party_of(run: &StoredRun) -> Party {
     (run.principal.clone(), run.tenant.clone())
 }
 
+/// Returns the run from which a document comes, and its party. `None` for a document that a legal hold does not cover:
+/// a mark, an account, and the id by which a client finds its call again.
+pub(in crate::store) fn subject_of(document: &Document) -> Option<(Arc<str>, Party)> {
+    let of_record =
+        |record: &ToolInvocationRecord| (Arc::clone(&record.run_id), (record.principal.clone(), record.tenant.clone()));
+    match document {
+        Document::Call(entry) => Some(of_record(&entry.record)),
+        Document::Effect(effect) => effect.held.as_ref()?.record.as_deref().map(of_record),
+        Document::Grant(grant) => {
+            Some((Arc::clone(&grant.origin.run_id), (grant.principal.clone(), grant.tenant.clone())))
+        }
+        Document::Notice(notice) => {
+            Some((Arc::clone(&notice.run_id), (notice.principal.clone(), notice.tenant.clone())))
+        }
+        Document::Run(run) if !run.is_name() => Some((Arc::clone(&run.run_id), party_of(run))),
+        _ => None,
+    }
+}
+
+/// Returns the keys of the holds that cover a document.
+pub(in crate::store) fn holds_on(document: &Document) -> Vec<Key> {
+    subject_of(document).map(|(run_id, party)| hold_keys(Some(&run_id), [&party])).unwrap_or_default()
+}
+
 /// Returns the keys of the holds that cover a run of these parties.
-pub(super) fn hold_keys<'p>(run_id: Option<&Arc<str>>, parties: impl IntoIterator<Item = &'p Party>) -> Vec<Key> {
+pub(in crate::store) fn hold_keys<'p>(
+    run_id: Option<&Arc<str>>,
+    parties: impl IntoIterator<Item = &'p Party>,
+) -> Vec<Key> {
     let of_run = run_id.map(|run| HoldScope::Run(Arc::clone(run)));
     let of_parties = parties.into_iter().flat_map(|(principal, tenant)| {
         // A hold on a principal without a tenant covers the principal in every tenant.
@@ -41,7 +69,7 @@ pub(super) fn refuse_held(transaction: &Transaction, holds: &[Key]) -> Result<()
 }
 
 /// Whether a document has a legal hold.
-pub(super) fn is_held(document: Option<&Document>) -> bool {
+pub(in crate::store) fn is_held(document: Option<&Document>) -> bool {
     matches!(document, Some(Document::Holds(holds)) if !holds.is_empty())
 }
 

@@ -18,7 +18,8 @@ use crate::store::transact;
 use crate::store::transaction::RETENTION_RUN;
 use crate::store::verify::{Trust, Verifier};
 use crate::store::{
-    Chain, Document, DocumentKind, EffectHolder, Key, Query, RecordFilter, StoreError, StoredRun, Transaction,
+    Chain, Document, DocumentKind, EffectHolder, Finding, Key, Query, RecordFilter, Store, StoreError, StoredRun,
+    Transaction,
 };
 
 /// How many records are read at a time.
@@ -34,6 +35,36 @@ enum Kept {
     Recent,
     /// A reason that the report names.
     Because(&'static str),
+}
+
+/// What the purge of each run needs.
+struct Purge {
+    kept_for: Duration,
+    key: DigestKey,
+    /// Read for the first run with an unknown outcome, and again for one with records that are newer than this.
+    unsettled: Option<Unsettled>,
+}
+
+/// The unsettled outcomes of a store.
+struct Unsettled {
+    /// When they were read.
+    at: Timestamp,
+    runs: BTreeSet<Arc<str>>,
+    /// The first document that cannot be read.
+    broken: Option<Finding>,
+}
+
+impl Unsettled {
+    async fn read(store: &dyn Store) -> Result<Self, StoreError> {
+        let (at, mut runs, mut broken) = (store.now().await?, BTreeSet::new(), None);
+        for read in store.unsettled_calls(&RecordFilter::default()).await? {
+            match read {
+                Ok(record) => drop(runs.insert(record.run_id)),
+                Err(finding) => broken = broken.or(Some(finding)),
+            }
+        }
+        Ok(Self { at, runs, broken })
+    }
 }
 
 /// The records of a run.
@@ -68,10 +99,10 @@ impl Retention<'_> {
     /// purged.
     pub async fn purge(&self, kept_for: Duration) -> Result<RetentionReport, StoreError> {
         self.named()?;
-        let key = self.key().await?;
+        let mut purge = Purge { kept_for, key: self.key().await?, unsettled: None };
         let mut report = RetentionReport::default();
         if let Some(run_id) = &self.run {
-            self.purge_into(&mut report, run_id, kept_for, &key).await?;
+            self.purge_into(&mut report, run_id, &mut purge).await?;
             return Ok(report);
         }
         let until = before(self.store.now().await?, kept_for);
@@ -81,7 +112,7 @@ impl Retention<'_> {
             for read in page {
                 match read {
                     Ok(sealed) if sealed.sequence == 0 => {
-                        self.purge_into(&mut report, sealed.record.run_id(), kept_for, &key).await?;
+                        self.purge_into(&mut report, sealed.record.run_id(), &mut purge).await?;
                     }
                     Err(finding) if finding.record().is_some_and(|(_, sequence)| sequence == 0) => {
                         report.keep_broken(&finding);
@@ -96,7 +127,7 @@ impl Retention<'_> {
             for run in page.iter().filter_map(|listed| listed.as_run()) {
                 let filter = RecordFilter { limit: Some(1), ..RecordFilter::run(Arc::clone(&run.run_id)) };
                 if filter.clone().next_page(self.store).await?.is_none() {
-                    self.purge_into(&mut report, &run.run_id, kept_for, &key).await?;
+                    self.purge_into(&mut report, &run.run_id, &mut purge).await?;
                 }
             }
         }
@@ -110,13 +141,12 @@ impl Retention<'_> {
         &self,
         report: &mut RetentionReport,
         run_id: &Arc<str>,
-        kept_for: Duration,
-        key: &DigestKey,
+        purge: &mut Purge,
     ) -> Result<(), StoreError> {
         if **run_id == *RETENTION_RUN {
             return Ok(());
         }
-        match self.purge_run(run_id, kept_for, key).await {
+        match self.purge_run(run_id, purge).await {
             Ok(Ok(records)) => {
                 report.runs += 1;
                 report.records += records;
@@ -131,12 +161,8 @@ impl Retention<'_> {
     }
 
     /// Purges a run. Returns how many records it had, or why it is kept.
-    async fn purge_run(
-        &self,
-        run_id: &Arc<str>,
-        kept_for: Duration,
-        key: &DigestKey,
-    ) -> Result<Result<u64, Kept>, StoreError> {
+    async fn purge_run(&self, run_id: &Arc<str>, purge: &mut Purge) -> Result<Result<u64, Kept>, StoreError> {
+        let (kept_for, key) = (purge.kept_for, purge.key.clone());
         let now = self.store.now().await?;
         let until = before(now, kept_for);
         // The cheap checks come first, because a run can have a million records.
@@ -154,7 +180,7 @@ impl Retention<'_> {
         if holds.iter().flatten().any(|held| is_held(Some(&held.document))) {
             return Ok(Err(Kept::Because("legal_hold")));
         }
-        let Some(read) = self.read_run(run_id, key).await? else { return Ok(Err(Kept::Because("broken"))) };
+        let Some(read) = self.read_run(run_id, &key).await? else { return Ok(Err(Kept::Because("broken"))) };
         if read.is_purged || read.newest.is_some_and(|newest| newest >= until) {
             return Ok(Err(Kept::Recent));
         }
@@ -162,18 +188,23 @@ impl Retention<'_> {
             return Ok(Err(Kept::Because("many_parties")));
         }
         if read.has_unknown {
-            match self.store.unsettled_calls(&RecordFilter::run(Arc::clone(run_id))).await?.into_iter().next() {
-                None => {}
-                Some(Ok(_)) => return Ok(Err(Kept::Because("unsettled"))),
-                // A document that cannot be read may contain the outcome.
-                Some(Err(finding)) => return Err(finding.into()),
+            let unsettled = match &mut purge.unsettled {
+                Some(unsettled) if read.newest < Some(unsettled.at) => unsettled,
+                stale => stale.insert(Unsettled::read(self.store).await?),
+            };
+            if unsettled.runs.contains(run_id) {
+                return Ok(Err(Kept::Because("unsettled")));
+            }
+            // A document that cannot be read may contain the outcome.
+            if let Some(finding) = &unsettled.broken {
+                return Err(finding.clone().into());
             }
         }
         let mut parties = read.parties.clone();
         parties.extend(party_of_run);
         let holds = hold_keys(Some(run_id), &parties);
         let keys = holds.iter().cloned().chain([Key::run(Arc::clone(run_id))]).collect();
-        let (run_id, by, key, dry_run) = (Arc::clone(run_id), self.by.clone(), key.clone(), self.dry_run);
+        let (run_id, by, dry_run) = (Arc::clone(run_id), self.by.clone(), self.dry_run);
         let change = move |transaction: &mut Transaction| {
             refuse_held(transaction, &holds)?;
             if let Some(why) = keeps(transaction, &run_id, kept_for, &parties, dry_run)? {

@@ -1,7 +1,5 @@
 //! The remaining parts of documents after the values of a principal are removed.
 
-use std::sync::Arc;
-
 use crate::call::{JsonText, RecordedArguments, ToolInvocationRecord};
 use crate::store::retention::guards::Party;
 use crate::store::{Document, kept};
@@ -25,17 +23,6 @@ pub(super) fn has_no_result(record: &ToolInvocationRecord) -> bool {
 
 fn is_nothing(arguments: &RecordedArguments) -> bool {
     arguments.shown().is_some_and(|shown| *shown == JsonText::null())
-}
-
-/// Returns the run from which a document comes.
-pub(super) fn run_of(document: &Document) -> Option<Arc<str>> {
-    match document {
-        Document::Call(entry) => Some(Arc::clone(&entry.record.run_id)),
-        Document::Grant(grant) => Some(Arc::clone(&grant.origin.run_id)),
-        Document::Effect(effect) => effect.held.as_ref().map(|held| Arc::clone(&held.run_id)),
-        Document::Notice(notice) => Some(Arc::clone(&notice.run_id)),
-        _ => None,
-    }
 }
 
 /// A document that contained data of a party.

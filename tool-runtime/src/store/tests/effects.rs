@@ -1,11 +1,13 @@
-//! Effect keys of calls that were left open.
+//! Effect keys of calls that were left open, and the order of unsettled outcomes.
 
 use jiff::Timestamp;
 
 use crate::call::{CallId, Outcome, ToolInvocationRecord};
 use crate::store::conformance::record;
 use crate::store::effects::{self, EffectClaim, OnceClaim};
-use crate::store::{Document, Key, StoredEffect, Transaction, UnknownCall};
+use crate::store::{
+    Document, Key, MemoryStore, RecordFilter, Store, StoredEffect, StoredUnknown, Transaction, UnknownCall, transact,
+};
 use crate::tool::Hash;
 
 const FIRST: Hash = Hash([1; 32]);
@@ -63,4 +65,25 @@ fn a_left_call_is_not_repeated_while_a_later_one_is_unknown() {
         !effects::is_superseded(&transaction, &claim, &Key::call("run", SECOND)),
         "its approver was shown the first"
     );
+}
+
+/// The document of an effect key is written when its call begins, so its place says nothing about the outcome.
+#[tokio::test]
+async fn the_first_call_to_become_unknown_is_the_first_of_the_list() {
+    let store = MemoryStore::new();
+    for (began, unknown_at) in [("first", 30), ("second", 10), ("third", 20)] {
+        let since = Timestamp::from_second(unknown_at).unwrap();
+        let call = UnknownCall { since, ..shown(FIRST) };
+        let unknown = StoredUnknown { call, record: Box::new(record("run", began)), waited: None };
+        let (key, effect) = (Key::effect(began.into()), StoredEffect { unknown: vec![unknown], ..Default::default() });
+        let write =
+            move |transaction: &mut Transaction| transaction.set(&key, Document::Effect(Box::new(effect.clone())));
+        transact(&store, vec![Key::effect(began.into())], write).await.unwrap();
+    }
+    for (limit, expected) in [(None, &["second", "third", "first"][..]), (Some(1), &["second"])] {
+        let filter = RecordFilter { limit, ..RecordFilter::default() };
+        let listed = (&store as &dyn Store).unsettled_calls(&filter).await.unwrap();
+        let ids: Vec<_> = listed.into_iter().map(|record| record.unwrap().tool_call_id.to_string()).collect();
+        assert_eq!(ids, expected);
+    }
 }

@@ -7,8 +7,9 @@ use crate::call::{Decider, DigestKey};
 use crate::store::conformance::{record, waiting};
 use crate::store::retention_record::{Act, RetentionRecord};
 use crate::store::{
-    Anchor, Chain, Document, GrantScope, HoldScope, Key, MemoryStore, Post, RecordFilter, Retention, Store, StoreError,
-    StoredGrant, StoredRun, Transaction, Verification, Waiting, grants, notices,
+    Anchor, Chain, Clock as _, Document, DocumentKind, GrantScope, HoldScope, Key, MemoryStore, Post, Query,
+    RecordFilter, Retention, Store, StoreError, StoredGrant, StoredRun, Transaction, Verification, Waiting, grants,
+    notices,
 };
 use crate::testing::ManualClock;
 use crate::tool::Hash;
@@ -251,7 +252,65 @@ fn grant(id: &str, scope: GrantScope) -> StoredGrant {
         expires_at: None,
         decider: Decider::new("grace"),
         created_at: jiff::Timestamp::UNIX_EPOCH,
+        on_hold: None,
     }
+}
+
+/// Writes a grant, an effect key with its result and a notice of run one, which all expire at the epoch.
+async fn expired(store: &MemoryStore) -> Vec<Key> {
+    let given = StoredGrant { expires_at: Some(jiff::Timestamp::UNIX_EPOCH), ..grant("old", GrantScope::Principal) };
+    let effect = Key::effect("digest".into());
+    let held = crate::store::EffectHolder {
+        run_id: "one".into(),
+        call_id: "a".into(),
+        key: Hash([1; 32]),
+        record: Some(Box::new(record("one", "a"))),
+        until: Some(jiff::Timestamp::UNIX_EPOCH),
+        on_hold: None,
+    };
+    let suspended = Waiting { notices: Some(super::notices::waiting_terms("")), ..waiting("one", "w", 10) };
+    let keys = [given.key(), effect.clone(), Key::run("one")];
+    change(store, &keys, move |transaction| {
+        let stored = crate::store::StoredEffect { held: Some(Box::new(held.clone())), ..Default::default() };
+        transaction.set(&effect, Document::Effect(Box::new(stored)))?;
+        transaction.set(&given.key(), Document::Grant(Box::new(given.clone())))?;
+        notices::waits(transaction, &suspended, None)
+    })
+    .await;
+    let [grant, effect, _] = keys;
+    let notice = store.list(&Query::new(DocumentKind::Notice)).await.unwrap().remove(0).key;
+    vec![grant, effect, notice]
+}
+
+#[tokio::test]
+async fn a_sweep_leaves_what_a_legal_hold_covers() {
+    const WEEK: Duration = Duration::from_secs(7 * 86_400);
+    let of_ada =
+        |tenant: Option<&str>| HoldScope::Principal { principal: "ada".into(), tenant: tenant.map(Into::into) };
+    for scope in [HoldScope::Run("one".into()), of_ada(None)] {
+        let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().unwrap()));
+        let store = MemoryStore::with_clock(Arc::clone(&clock));
+        let keys = expired(&store).await;
+        clock.advance(2 * WEEK);
+        let hold = retention(&store).hold(scope.clone()).await.unwrap();
+        let sweep = async || (&store as &dyn Store).sweep().await.unwrap();
+        for _ in 0..2 {
+            assert_eq!(sweep().await, 0, "{scope:?}");
+            for kind in [DocumentKind::Grant, DocumentKind::Effect] {
+                let due = Query { due: Some(clock.now().saturating_sub(DAY).unwrap()), ..Query::new(kind) };
+                assert!(store.list(&due).await.unwrap().is_empty(), "{scope:?}: it is looked at again in a week");
+            }
+            clock.advance(WEEK);
+        }
+        assert!(store.read(&keys).await.unwrap().iter().all(Option::is_some), "{scope:?}");
+        assert!(retention(&store).lift(&hold.id).await.unwrap());
+        assert_eq!(sweep().await, 3, "{scope:?}");
+    }
+    // Another tenant's hold does not cover them.
+    let store = MemoryStore::with_clock(Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().unwrap())));
+    expired(&store).await;
+    retention(&store).hold(of_ada(Some("acme"))).await.unwrap();
+    assert_eq!((&store as &dyn Store).sweep().await.unwrap(), 2, "the notice is not a week old");
 }
 
 /// A grant outlives the run in which it was made, and so does the right to revoke it.
@@ -318,6 +377,7 @@ async fn an_erasure_reaches_every_document_of_the_principal() {
             key: Hash([1; 32]),
             record: Some(Box::new(record("one", "a"))),
             until: None,
+            on_hold: None,
         };
         let stored = crate::store::StoredEffect { held: Some(Box::new(held)), ..Default::default() };
         transaction.set(&effect, Document::Effect(Box::new(stored)))?;
@@ -365,7 +425,7 @@ impl MemoryStore {
         use crate::store::DocumentKind::{Call, Decided, Effect, Grant, Notice, Post, Run, Waiting};
         let mut all = Vec::new();
         for kind in [Call, Decided, Effect, Grant, Notice, Post, Run, Waiting] {
-            let listed = self.list(&crate::store::Query::new(kind)).await.unwrap();
+            let listed = self.list(&Query::new(kind)).await.unwrap();
             all.extend(listed.iter().map(|document| document.to_json().unwrap()));
         }
         let records = self.records(&RecordFilter::run("one")).await.unwrap();
