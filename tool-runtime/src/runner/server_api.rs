@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::sleep;
@@ -227,6 +228,13 @@ impl ServedRuns<'_> {
             () = renewal => None,
         }
     }
+    /// Whether this server is the one that searches for documents of dead servers now. One does in each `interval` of
+    /// the store's time.
+    pub(crate) async fn claims_search(self, interval: Duration) -> Result<bool, StoreError> {
+        let change = move |transaction: &mut Transaction| served::claim_search(transaction, interval);
+        transact(&self.0.shared.store, vec![served::search_key()], change).await
+    }
+
 
     /// Returns a name under which this process claims posts.
     pub(crate) fn owner(self) -> Arc<str> {

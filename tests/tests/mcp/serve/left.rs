@@ -47,6 +47,49 @@ async fn a_run_that_cannot_be_read_stops_no_decision_of_another() {
     let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().unwrap()));
     let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
     for text in ["first of three", "second of three", "third of three"] {
+/// Servers of desktop clients live for minutes, and each of them is the first after the one before.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_lives_for_a_minute_removes_old_documents() {
+    let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().unwrap()));
+    let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+    let lives = async |text| {
+        let server = builder(Arc::clone(&store), "").build().unwrap();
+        let client = piped(&server, NOBODY).await;
+        if let Some(text) = text {
+            waits(&letter(&client, text).await.unwrap());
+        }
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        server.close(Duration::ZERO).await;
+        store.list(&Query::new(DocumentKind::Run)).await.unwrap().len()
+    };
+    assert_eq!(lives(Some("kept for a week")).await, 2);
+    clock.advance(Duration::from_hours(9 * 24));
+    assert_eq!(lives(None).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_all_servers_one_searches_for_old_documents_each_day() {
+    let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().unwrap()));
+    let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+    let number = async || store.list(&Query::new(DocumentKind::Run)).await.unwrap().len();
+    let servers = [(); 2].map(|()| builder(Arc::clone(&store), "").build().unwrap());
+    waits(&letter(&piped(&servers[0], NOBODY).await, "of two servers").await.unwrap());
+    servers[0].close(Duration::ZERO).await;
+    // The call has expired, and one hour of its week is left.
+    clock.advance(Duration::from_hours(8 * 24 - 1));
+    let _client = piped(&servers[1], NOBODY).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(number().await, 2);
+    clock.advance(Duration::from_hours(2));
+    let third = builder(Arc::clone(&store), "").build().unwrap();
+    let _other = piped(&third, NOBODY).await;
+    tokio::time::sleep(Duration::from_hours(3)).await;
+    assert_eq!(number().await, 2, "the day after the last search is not over");
+    clock.advance(Duration::from_hours(22));
+    tokio::time::sleep(Duration::from_hours(2)).await;
+    assert_eq!(number().await, 0);
+}
+
         let first = builder(Arc::clone(&store), "").build().unwrap();
         waits(&letter(&piped(&first, NOBODY).await, text).await.unwrap());
         first.close(Duration::ZERO).await;
