@@ -114,7 +114,7 @@ impl Left {
                     continue;
                 }
                 if self.seen.contains(&key) {
-                    let taken = Box::pin(take(served, party, key.clone(), &post));
+                    let taken = Box::pin(take(served, party, &owner, key.clone(), &post));
                     posts.note(ServedRuns(&served.runner).claimed(&key, &owner, taken).await.unwrap_or(Ok(())));
                 } else if found.len() < MAX_REMEMBERED {
                     found.insert(key);
@@ -172,12 +172,17 @@ pub(super) async fn is_recorded(
 async fn take(
     served: &Served,
     (principal, tenant): &(Option<Arc<str>>, Option<Arc<str>>),
+    owner: &Arc<str>,
     key: Key,
     post: &Post,
 ) -> Result<(), StoreError> {
     let party = Some((principal.as_deref(), tenant.as_deref()));
     if let Ok(input) = serde_json::from_str::<Input>(&post.body) {
-        for (question, decision, decider) in input.into_decisions() {
+        for (at, (question, decision, decider)) in input.into_decisions().into_iter().enumerate() {
+            // Another server has the message and the remaining decisions.
+            if at > 0 && !ServedRuns(&served.runner).claim(&key, owner).await {
+                return Ok(());
+            }
             if !is_recorded(served, key.scope(), &question, &decider, post).await? {
                 let (asked, by) = ((question.call_id(), Some(&question)), (decision.kind(), Some(&decider)));
                 late::append(&served.runner, key.scope(), party, asked, by).await?;
