@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::sleep;
@@ -195,34 +196,40 @@ impl ServedRuns<'_> {
         Ok(posts)
     }
 
-    /// Does the work of a post unless another server has the post. `None` if one has it, it is gone, or the store
-    /// failed.
+    /// Claims a post for the lease time, or renews the claim. `false` if another server has the post, it is gone, or
+    /// the store failed.
+    pub(crate) async fn claim(self, post: &Key, owner: &Arc<str>) -> bool {
+        let (key, owner, lease_duration) = (post.clone(), Arc::clone(owner), self.0.shared.lease);
+        let change = move |transaction: &mut Transaction| served::claim_post(transaction, &key, &owner, lease_duration);
+        transact(&self.0.shared.store, vec![post.clone()], change).await.unwrap_or(false)
+    }
+
+    /// Does the work of a post if this server can [claim](Self::claim) it, and `None` otherwise.
     ///
-    /// The work continues if the claim is lost meanwhile, because this process was stopped for longer than the lease:
-    /// its call may have begun, and a dropped call ends as `outcome_unknown`. The store still decides each question
-    /// once; the slower server's decision is recorded as refused.
+    /// This process can be stopped for longer than the lease. The work therefore renews the claim before each decision
+    /// after the first. A call that has begun continues, because a dropped call ends as `outcome_unknown`.
     pub(crate) async fn claimed<T>(self, post: &Key, owner: &Arc<str>, work: impl Future<Output = T>) -> Option<T> {
-        let lease_duration = self.0.shared.lease;
-        let claim = async || {
-            let (key, owner) = (post.clone(), Arc::clone(owner));
-            let change =
-                move |transaction: &mut Transaction| served::claim_post(transaction, &key, &owner, lease_duration);
-            transact(&self.0.shared.store, vec![post.clone()], change).await.unwrap_or(false)
-        };
-        if !claim().await {
+        if !self.claim(post, owner).await {
             return None;
         }
         // A call that runs for long keeps its post. The call runs while the claim is renewed.
         let renewal = async {
             loop {
-                sleep(lease_duration / 3).await;
-                claim().await;
+                sleep(self.0.shared.lease / 3).await;
+                self.claim(post, owner).await;
             }
         };
         tokio::select! {
             done = work => Some(done),
             () = renewal => None,
         }
+    }
+
+    /// Whether this server is the one that searches for documents of dead servers now. One does in each `interval` of
+    /// the store's time.
+    pub(crate) async fn claims_search(self, interval: Duration) -> Result<bool, StoreError> {
+        let change = move |transaction: &mut Transaction| served::claim_search(transaction, interval);
+        transact(&self.0.shared.store, vec![served::search_key()], change).await
     }
 
     /// Returns a name under which this process claims posts.

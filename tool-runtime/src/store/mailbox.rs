@@ -52,7 +52,7 @@ pub(crate) mod served {
     use crate::store::Holder;
     use crate::store::ledger::after;
     use crate::store::sweep::remove_if;
-    use crate::store::{Document, Key, Store, StoreError, StoredRun, Transaction};
+    use crate::store::{Document, DocumentKind, Key, Store, StoreError, StoredRun, Transaction};
 
     /// The prefix of the id of a document by which a server finds a repeated call of a client.
     pub(crate) const NAME: &str = super::NAME;
@@ -127,6 +127,24 @@ pub(crate) mod served {
         kept.holder = Some(Holder { owner: Arc::clone(owner), until: after(now, lease_duration) });
         transaction.set(post, Document::Post(kept))?;
         Ok(true)
+    }
+
+    /// Returns the key of the mark that a server has searched for documents of dead servers. A `Decided` mark is not
+    /// listed with runs, and a sweep removes it if no server uses the store any more.
+    pub(crate) fn search_key() -> Key {
+        Key::from_parts(DocumentKind::Decided, "mcp-server", "searched")
+    }
+
+    /// Claims the search for documents of dead servers. Returns `false` if a server claimed it less than `interval`
+    /// ago.
+    pub(crate) fn claim_search(transaction: &mut Transaction, interval: Duration) -> Result<bool, StoreError> {
+        let (key, now) = (search_key(), transaction.now());
+        let next = after(now, interval);
+        match transaction.get(&key) {
+            // A mark from before the store's clock was set back does not count.
+            Some(Document::Decided { until }) if now < *until && *until <= next => Ok(false),
+            _ => transaction.set(&key, Document::Decided { until: next }).map(|()| true),
+        }
     }
 
     /// Removes a posted message that was carried out.
@@ -208,6 +226,46 @@ pub(crate) mod served {
             assert!(enter(&mut transaction, &of("ada", "the second call"), None).unwrap());
             assert!(!is_left(transaction.get(&run).unwrap(), "the first call"));
             assert!(matches!(transaction.get(&run), Some(Document::Run(kept)) if &*kept.document == "the second call"));
+        }
+
+        #[test]
+        fn a_post_is_claimed_by_one_server_at_a_time() {
+            let (run, post) = (Key::run("run"), Key::post("run", "p"));
+            let mut transaction = Transaction::over(Timestamp::UNIX_EPOCH, [(run, None), (post.clone(), None)]);
+            keep(&mut transaction, &of("ada", "one")).unwrap();
+            posts::post(&mut transaction, &post, None, &"{}".into(), &[]).unwrap().unwrap();
+            let mut kept = transaction.get(&post).cloned();
+            let mut claimed = |second, owner: &str| {
+                let now = Timestamp::from_second(second).unwrap();
+                let mut transaction = Transaction::over(now, [(post.clone(), kept.take())]);
+                let claimed = claim_post(&mut transaction, &post, &owner.into(), Duration::from_secs(30)).unwrap();
+                kept = transaction.get(&post).cloned();
+                claimed
+            };
+            assert_eq!(
+                [(0, "a"), (29, "b"), (29, "a"), (58, "b")].map(|(at, by)| claimed(at, by)),
+                [true, false, true, false]
+            );
+            // The lease is over, and the first owner has lost it.
+            assert_eq!([(59, "b"), (60, "a"), (89, "a")].map(|(at, by)| claimed(at, by)), [true, false, true]);
+            let mut gone = Transaction::over(Timestamp::UNIX_EPOCH, [(post.clone(), None)]);
+            assert!(!claim_post(&mut gone, &post, &"a".into(), Duration::from_secs(30)).unwrap());
+            assert!(gone.get(&post).is_none());
+        }
+
+        #[test]
+        fn one_server_searches_in_each_interval() {
+            let (at, day) = (|hours| Timestamp::from_second(hours * 3600).unwrap(), Duration::from_secs(86_400));
+            let mut kept = None;
+            let mut claimed = |hours| {
+                let mut transaction = Transaction::over(at(hours), [(search_key(), kept.take())]);
+                let claimed = claim_search(&mut transaction, day).unwrap();
+                kept = transaction.get(&search_key()).cloned();
+                claimed
+            };
+            assert_eq!([48, 49, 71, 72, 73].map(&mut claimed), [true, false, false, true, false]);
+            // The clock was set back.
+            assert_eq!([24, 25].map(&mut claimed), [true, false]);
         }
 
         #[test]

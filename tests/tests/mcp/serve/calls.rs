@@ -1,17 +1,24 @@
 //! Lists and calls over a pipe.
+#![expect(deprecated, reason = "sampling is part of the older revisions")]
 
 use std::sync::Arc;
 
-use rmcp::model::{ErrorCode, PaginatedRequestParams};
-use rmcp::service::ServiceError;
+use rmcp::RoleClient;
+use rmcp::handler::client::ClientHandler;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ErrorCode, ErrorData,
+    Implementation, PaginatedRequestParams, ProtocolVersion, SamplingCapability, SamplingMessage,
+};
+use rmcp::service::{ClientLifecycleMode, RequestContext, RunningService, ServiceError, ServiceExt as _};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
-use tool_runtime::ToolCall;
-use tool_runtime::mcp::serve::HttpOptions;
+use tool_runtime::capability::Sample;
+use tool_runtime::mcp::serve::{HttpOptions, McpServer};
 use tool_runtime::store::MemoryStore;
+use tool_runtime::{ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
 
 use crate::serve::http::{listening, raw};
-use crate::serve::rig::{call, outcomes, piped, records, runner, server, text};
+use crate::serve::rig::{admitted, call, outcomes, piped, records, request, runner, server, text};
 
 #[tokio::test]
 async fn the_list_is_what_the_run_may_use() {
@@ -79,6 +86,62 @@ async fn what_may_not_be_seen_reads_like_what_does_not_exist() {
         json!(["math__add", "unavailable"]),
     ];
     assert_eq!(outcomes(&records(&store, 3).await), expected);
+}
+
+/// Suggests a title.
+#[tool(name = "reports__title", effect = external_side_effect, redact = ["$"])]
+async fn title(model: &dyn Sample) -> Result<String, ToolError> {
+    Ok(model.sample("Suggest a title.", 20).await.unwrap_or_else(|error| format!("{error:?}")))
+}
+
+/// A client with a model, which refuses without an answer.
+struct WithModel(ProtocolVersion, Option<&'static str>);
+
+impl ClientHandler for WithModel {
+    fn get_info(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.sampling = Some(SamplingCapability::default());
+        ClientConfig::new(capabilities, Implementation::new("model", "1")).with_protocol_version(self.0.clone())
+    }
+
+    async fn create_message(
+        &self,
+        question: CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        assert_eq!((question.messages.len(), question.max_tokens), (1, 20));
+        let answer = self.1.ok_or_else(|| ErrorData::new(ErrorCode(-1), "the user said no", None))?;
+        Ok(CreateMessageResult::new(SamplingMessage::assistant_text(answer), "m".to_owned()))
+    }
+}
+
+/// In revisions in which a server may ask during a call.
+#[tokio::test]
+async fn a_tool_asks_the_model_of_its_client() {
+    let catalog = ToolCatalog::builder().tool::<title>().build().unwrap();
+    let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["reports__title"])).build().unwrap();
+    let server = McpServer::builder(runner, admitted).build().unwrap();
+    let pipe = || {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let (read, write) = tokio::io::split(theirs);
+        let server = server.clone();
+        tokio::spawn(async move { server.stream(read, write).await });
+        ours
+    };
+    let told = async |client: &RunningService<RoleClient, WithModel>| {
+        let result = client.call_tool(request("reports__title", json!({}))).await.unwrap();
+        text(&result).to_owned()
+    };
+    for (answer, expected) in [(Some("Sales of today"), "Sales of today"), (None, "Declined")] {
+        let client = WithModel(ProtocolVersion::V_2025_11_25, answer).serve(pipe()).await.unwrap();
+        assert_eq!(told(&client).await, expected);
+    }
+    let discovers = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+    let newest = WithModel(ProtocolVersion::V_2026_07_28, Some("never asked"));
+    let client = rmcp::service::serve_client_with_lifecycle(newest, pipe(), discovers).await.unwrap();
+    assert_eq!(told(&client).await, "Unsupported");
+    let without = piped(&server).await;
+    assert_eq!(text(&call(&without, "reports__title", json!({})).await.unwrap()), "Unsupported");
 }
 
 /// The gate's answer about arguments does not depend on the way in which they arrived.

@@ -1,11 +1,17 @@
 //! What a server leaves in the store if its process ends and no client comes back.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tests::stored::{document as document_of, json_of};
+use tests::world::{HookAction, HookedStore};
+use tool_runtime::agent::Input;
+use tool_runtime::call::Decider;
 use tool_runtime::runner::ApprovalDecision;
-use tool_runtime::store::{DocumentKind, Key, MemoryStore, Query, RecordFilter, Store as _, Transaction};
+use tool_runtime::store::{
+    DocumentKind, Key, MemoryStore, PendingCall, Query, RecordFilter, Store as _, StoreError, Transaction,
+};
 use tool_runtime::testing::ManualClock;
 
 use crate::serve::held::{NOBODY, builder, letter, one_waiting, piped, post, sent, waiting, waits};
@@ -41,6 +47,49 @@ async fn a_decision_has_a_record_and_no_document_stays() {
     }
 }
 
+/// Servers of desktop clients live for minutes, and each of them is the first after the one before.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_lives_for_a_minute_removes_old_documents() {
+    let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().unwrap()));
+    let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+    let lives = async |text| {
+        let server = builder(Arc::clone(&store), "").build().unwrap();
+        let client = piped(&server, NOBODY).await;
+        if let Some(text) = text {
+            waits(&letter(&client, text).await.unwrap());
+        }
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        server.close(Duration::ZERO).await;
+        store.list(&Query::new(DocumentKind::Run)).await.unwrap().len()
+    };
+    assert_eq!(lives(Some("kept for a week")).await, 2);
+    clock.advance(Duration::from_hours(9 * 24));
+    assert_eq!(lives(None).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_all_servers_one_searches_for_old_documents_each_day() {
+    let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().unwrap()));
+    let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+    let number = async || store.list(&Query::new(DocumentKind::Run)).await.unwrap().len();
+    let servers = [(); 2].map(|()| builder(Arc::clone(&store), "").build().unwrap());
+    waits(&letter(&piped(&servers[0], NOBODY).await, "of two servers").await.unwrap());
+    servers[0].close(Duration::ZERO).await;
+    // The call has expired, and one hour of its week is left.
+    clock.advance(Duration::from_hours(8 * 24 - 1));
+    let _client = piped(&servers[1], NOBODY).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(number().await, 2);
+    clock.advance(Duration::from_hours(2));
+    let third = builder(Arc::clone(&store), "").build().unwrap();
+    let _other = piped(&third, NOBODY).await;
+    tokio::time::sleep(Duration::from_hours(3)).await;
+    assert_eq!(number().await, 2, "the day after the last search is not over");
+    clock.advance(Duration::from_hours(22));
+    tokio::time::sleep(Duration::from_hours(2)).await;
+    assert_eq!(number().await, 0);
+}
+
 /// The run of one decision cannot be read. The others have their records.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_cannot_be_read_stops_no_decision_of_another() {
@@ -67,6 +116,59 @@ async fn a_run_that_cannot_be_read_stops_no_decision_of_another() {
         let records = store.records(&RecordFilter::call(Arc::clone(&call.run_id), call.call_id.clone())).await.unwrap();
         let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
         assert_eq!(decisions.filter(|decision| decision.decider.is_some()).count(), expected);
+    }
+}
+
+/// A server is stopped for longer than its lease while it carries out a message with two decisions, which another
+/// server takes.
+#[tokio::test(start_paused = true)]
+async fn a_server_without_the_claim_carries_out_no_further_decision() {
+    for are_over in [false, true] {
+        let clock = Arc::new(ManualClock::at("2030-01-01T00:00:00Z".parse().unwrap()));
+        let store = Arc::new(MemoryStore::with_clock(Arc::clone(&clock)));
+        let first = builder(Arc::clone(&store), "").build().unwrap();
+        let client = piped(&first, NOBODY).await;
+        for text in ["one of two", "two of two"] {
+            waits(&letter(&client, text).await.unwrap());
+        }
+        first.close(Duration::ZERO).await;
+        let (calls, grace) = (waiting(&*store).await, Decider::new("grace").tenant("acme"));
+        let decides =
+            |input: Input, call: &PendingCall| input.decide(&call.question(), ApprovalDecision::Deny(None), &grace);
+        let input = calls.iter().fold(Input::new(), decides);
+        tests::queue(Arc::clone(&store)).post(&calls[0].run_id, Some("acme"), &input).await.unwrap();
+        let claims = Arc::new(AtomicUsize::new(1));
+        let left = Arc::clone(&claims);
+        let hooked = HookedStore::new(Arc::clone(&store) as _, |_| HookAction::Pass).refusing(move |keys| {
+            let is_claim = matches!(keys, [key] if key.kind() == DocumentKind::Post);
+            let take = |claims: usize| claims.checked_sub(1);
+            let is_lost = is_claim && left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_err();
+            is_lost.then(|| StoreError::Unavailable("another server has the message".into()))
+        });
+        let second = builder(hooked, "").build().unwrap();
+        if are_over {
+            clock.advance(Duration::from_hours(48));
+        }
+        let client = piped(&second, NOBODY).await;
+        if !are_over {
+            // The server gets the run with its message.
+            letter(&client, "one of two").await.unwrap();
+        }
+        let decided = async || {
+            let records = store.records(&RecordFilter::default()).await.unwrap();
+            let decisions = records.iter().filter_map(|sealed| sealed.record.as_decision());
+            decisions.filter(|decision| decision.decider.is_some()).count()
+        };
+        while decided().await == 0 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        tokio::time::sleep(Duration::from_mins(3)).await;
+        assert_eq!(decided().await, 1);
+        claims.store(usize::MAX, Ordering::Release);
+        while !store.list(&Query::new(DocumentKind::Post)).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        assert_eq!(decided().await, 2);
     }
 }
 

@@ -24,9 +24,12 @@ use crate::store::{
 /// The interval of searches for decisions. A server that still has their run takes them meanwhile.
 const POSTS: Duration = Duration::from_secs(60);
 
-/// The interval of searches for documents of runs, which read all runs of the store. A server that does not live for so
-/// long leaves them to others.
+/// The interval of searches for documents of runs, which read all runs of the store. One server does each search. Most
+/// servers live for less than this time, so the store keeps the time of the last one.
 const RUNS: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The interval at which a server tries to claim that search.
+const CLAIMS: Duration = Duration::from_secs(60 * 60);
 
 /// The number of runs with their texts that a search holds at the same time.
 const PAGE: usize = 16;
@@ -44,7 +47,8 @@ pub(in crate::mcp::serve) struct Left {
     /// The name under which the server claims them.
     owner: Option<Arc<str>>,
     posts: Option<Instant>,
-    runs: Instant,
+    /// When it last tried to claim the search for documents of runs.
+    runs: Option<Instant>,
 }
 
 /// The party of a run that a server kept; `None` if this server continues the run, or no server kept it.
@@ -52,7 +56,7 @@ type Owner = Option<(Option<Arc<str>>, Option<Arc<str>>)>;
 
 impl Left {
     pub(in crate::mcp::serve) fn new() -> Self {
-        Self { seen: HashSet::new(), owner: None, posts: None, runs: Instant::now() }
+        Self { seen: HashSet::new(), owner: None, posts: None, runs: None }
     }
 
     /// Searches, if it is time for that.
@@ -61,14 +65,19 @@ impl Left {
     /// The store failed. The next search continues.
     pub(in crate::mcp::serve) async fn tend(&mut self, served: &Served) -> Result<(), StoreError> {
         let now = Instant::now();
+        let is_due = |last: Option<Instant>, interval| last.is_none_or(|last| now.duration_since(last) >= interval);
         let mut searched = Ok(());
-        if self.posts.is_none_or(|last| now.duration_since(last) >= POSTS) {
+        if is_due(self.posts, POSTS) {
             self.posts = Some(now);
             searched = self.take_posts(served).await;
         }
-        if now.duration_since(self.runs) >= RUNS {
-            self.runs = now;
-            searched = searched.and(forget_runs(served).await);
+        if is_due(self.runs, CLAIMS) {
+            self.runs = Some(now);
+            searched = searched.and(match ServedRuns(&served.runner).claims_search(RUNS).await {
+                Ok(true) => forget_runs(served).await,
+                Ok(false) => Ok(()),
+                Err(error) => Err(error),
+            });
         }
         searched
     }
@@ -105,7 +114,7 @@ impl Left {
                     continue;
                 }
                 if self.seen.contains(&key) {
-                    let taken = Box::pin(take(served, party, key.clone(), &post));
+                    let taken = Box::pin(take(served, party, &owner, key.clone(), &post));
                     posts.note(ServedRuns(&served.runner).claimed(&key, &owner, taken).await.unwrap_or(Ok(())));
                 } else if found.len() < MAX_REMEMBERED {
                     found.insert(key);
@@ -163,12 +172,17 @@ pub(super) async fn is_recorded(
 async fn take(
     served: &Served,
     (principal, tenant): &(Option<Arc<str>>, Option<Arc<str>>),
+    owner: &Arc<str>,
     key: Key,
     post: &Post,
 ) -> Result<(), StoreError> {
     let party = Some((principal.as_deref(), tenant.as_deref()));
     if let Ok(input) = serde_json::from_str::<Input>(&post.body) {
-        for (question, decision, decider) in input.into_decisions() {
+        for (at, (question, decision, decider)) in input.into_decisions().into_iter().enumerate() {
+            // Another server has the message and the remaining decisions.
+            if at > 0 && !ServedRuns(&served.runner).claim(&key, owner).await {
+                return Ok(());
+            }
             if !is_recorded(served, key.scope(), &question, &decider, post).await? {
                 let (asked, by) = ((question.call_id(), Some(&question)), (decision.kind(), Some(&decider)));
                 late::append(&served.runner, key.scope(), party, asked, by).await?;

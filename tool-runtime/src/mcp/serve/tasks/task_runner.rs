@@ -151,7 +151,7 @@ async fn carry_out(served: Arc<Served>, run_tasks: Arc<RunTasks>, owner: Arc<str
     let is_done = match served.calls.begin() {
         // Another server that has the run may carry it out.
         Ok(_running) => {
-            let carried = was_carried_out(&served, &run_tasks, key.clone(), &post);
+            let carried = was_carried_out(&served, &run_tasks, &owner, key.clone(), &post);
             ServedRuns(&served.runner).claimed(&key, &owner, Box::pin(carried)).await.unwrap_or(false)
         }
         Err(_) => false,
@@ -164,10 +164,13 @@ async fn carry_out(served: Arc<Served>, run_tasks: Arc<RunTasks>, owner: Arc<str
 }
 
 /// Carries out the decisions of a message. Returns whether none is left to do.
-async fn was_carried_out(served: &Served, run_tasks: &RunTasks, key: Key, post: &Post) -> bool {
+async fn was_carried_out(served: &Served, run_tasks: &RunTasks, owner: &Arc<str>, key: Key, post: &Post) -> bool {
     match serde_json::from_str::<Input>(&post.body) {
         Ok(input) => {
-            for (question, decision, decider) in input.into_decisions() {
+            for (at, (question, decision, decider)) in input.into_decisions().into_iter().enumerate() {
+                if at > 0 && !ServedRuns(&served.runner).claim(&key, owner).await {
+                    return false;
+                }
                 // A store that cannot be read does not show that the decision was carried out.
                 let Ok(call) = run_tasks.run.pending(question.call_id()).await else { return false };
                 let asks = call.is_some_and(|call| call.question() == question);
