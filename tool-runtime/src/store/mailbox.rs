@@ -255,7 +255,7 @@ pub(crate) mod served {
 
         #[test]
         fn one_server_searches_in_each_interval() {
-            let (at, day) = (|hours| Timestamp::from_second(hours * 3600).unwrap(), Duration::from_secs(86_400));
+            let (at, day) = (|hours: i64| Timestamp::from_second(hours * 3600).unwrap(), Duration::from_secs(86_400));
             let mut kept = None;
             let mut claimed = |hours| {
                 let mut transaction = Transaction::over(at(hours), [(search_key(), kept.take())]);
