@@ -13,7 +13,7 @@ use crate::component::Named;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a tool",
     label = "not built from JSON with a schema",
-    note = "derive `serde::Deserialize` and `schemars::JsonSchema` for `{Self}`, or take it by reference if the runtime should inject it; a type of another crate may need a feature of `schemars` (`chrono04`, `uuid1`, `url2`, `jiff02` ..)"
+    note = "derive `serde::Deserialize` and `JsonSchema` of schemars 1 for `{Self}`, or take it by reference if the runtime should inject it; a type of another crate may need a feature of `schemars` (`chrono04`, `uuid1`, `url2`, `jiff02` ..)"
 )]
 pub trait ToolArgument {}
 
@@ -56,7 +56,7 @@ impl<T> OptionalArgument for Option<T> {}
 #[diagnostic::on_unimplemented(
     message = "the output of a tool is not a bare `serde_json::Value`",
     label = "has no schema, so no part of it could be shown",
-    note = "return a type that derives `serde::Serialize` and `schemars::JsonSchema`, or make the tool a dynamic one with a JSON Schema"
+    note = "return a type that derives `serde::Serialize` and `JsonSchema` of schemars 1, or make the tool a dynamic one with a JSON Schema"
 )]
 pub trait Described<const SAYS: bool> {}
 
