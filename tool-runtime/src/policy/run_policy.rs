@@ -145,7 +145,7 @@ impl RunPolicy {
                 !matches!(bar, Some(DecisionError::OwnCall | DecisionError::DeciderPrincipal))
             })
         };
-        // Whoever may decide is in each of the lists.
+        // Each person who may decide is in all of the lists.
         lists.min_by_key(|list| list.len()).map(|list| list.iter().filter(may).count())
     }
 

@@ -305,8 +305,8 @@ impl Document {
         }
     }
 
-    /// Returns the document with the time at which a sweep found a legal hold on it, so that it expires anew. `None` if
-    /// a document of this kind does not expire or cannot be held.
+    /// Returns the document with the time at which a sweep found a legal hold on it, so that it expires later. `None`
+    /// if a document of this kind does not expire or cannot be held.
     pub(super) fn on_hold(&self, now: Timestamp) -> Option<Self> {
         let mut kept = self.clone();
         match &mut kept {

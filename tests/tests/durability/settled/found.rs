@@ -26,7 +26,7 @@ impl Rig {
     }
 }
 
-/// Settles the call of a run beside others of unknown outcome. Returns how many listings that took.
+/// Settles the call of a run while others have an unknown outcome. Returns how many listings that took.
 async fn listings(others: usize, tool: &str, by_queue: bool) -> usize {
     let rig = Rig::new();
     for other in 0..others {

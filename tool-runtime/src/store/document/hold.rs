@@ -37,8 +37,8 @@ impl HoldScope {
 }
 
 /// Data that [`Retention::purge`](crate::store::Retention::purge) and
-/// [`Retention::erase`](crate::store::Retention::erase) may not remove until the hold is lifted. A sweep, a notifier and
-/// an MCP server leave its grants, effect keys, notices and runs, too.
+/// [`Retention::erase`](crate::store::Retention::erase) may not remove until the hold is lifted. A sweep, a notifier
+/// and an MCP server leave its grants, effect keys, notices and runs, too.
 ///
 /// [`Retention`](crate::store::Retention) has an example.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
