@@ -245,9 +245,10 @@ fn pieces(input: &Input, questions: Vec<Question>) -> Vec<(Input, Vec<Question>)
         let asked = decisions.iter().map(|(question, ..)| question.clone()).collect();
         (decisions.iter().fold(Input::new(), add), asked)
     });
-    let expired = input.expired.chunks(size).map(|questions| {
-        (questions.iter().fold(Input::new(), |input, question| input.expire(question)), questions.to_vec())
-    });
+    let expired = input
+        .expired
+        .chunks(size)
+        .map(|questions| (questions.iter().fold(Input::new(), Input::expire), questions.to_vec()));
     let answers = input.answers.chunks(size).map(|answers| {
         let is_asked = |question: &&Question| answers.iter().any(|answer| question.call_id() == answer.id());
         let asked = questions.iter().filter(is_asked).cloned().collect();
