@@ -221,6 +221,21 @@ impl Hostile {
                 tools.extend([tool(&"x".repeat(5000)), tool("dotted.name"), echo()]);
                 list(tools)
             }
+            "headers" | "stateless-headers" => {
+                let marked = |of: &str| {
+                    let mark = |kind: &str, name: &str| json!({"type": kind, "x-mcp-header": name});
+                    let place = json!({"type": "object", "properties": {"count": mark("integer", "Count")}});
+                    json!({"type": "object", "properties": {"region": mark(of, "Region"), "place": place}})
+                };
+                let tools = [("marked", marked("string")), ("mismarked", marked("number"))];
+                list(
+                    tools
+                        .map(|(name, schema)| with(tool(name), "inputSchema", schema))
+                        .into_iter()
+                        .chain([echo()])
+                        .collect(),
+                )
+            }
             "tasks" | "stateless-tasks" => list(tasks::NAMES.map(tool).into_iter().chain([echo()]).collect()),
             "task-only" => list(vec![with(tool("slow"), "execution", json!({"taskSupport": "required"})), echo()]),
             "lying-annotations" => list(vec![
@@ -334,6 +349,7 @@ impl Hostile {
                 said(&json!({"content": [{"type": "resource_link", "uri": "http://127.0.0.1:1/secret", "name": "x"}]}))
             }
             "task" => said(&json!({"task": {"taskId": "1", "status": "working"}})),
+            "marked" | "mismarked" => said(&text("fine")),
             "asks_back" => said(&json!({"resultType": "input_required", "inputRequests": {}})),
             "other_type" => said(&with(text("done"), "resultType", json!("hologram"))),
             "report_key" => said(&with(text(&format!("no such key: {}", key())), "isError", true.into())),

@@ -11,6 +11,7 @@
 
 #[cfg(feature = "mcp-server")]
 mod effect;
+mod header;
 #[cfg(feature = "mcp-server")]
 mod name;
 mod scan;

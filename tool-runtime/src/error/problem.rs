@@ -135,7 +135,7 @@ impl Problem {
     /// `names_invalid` or `approvals_undecided`; for a tool that a policy allows but that cannot run `not_pinned`,
     /// `drifted`, `no_allowlist`, `rules`, `kept_out`, `unlisted` or `server_down`; and for a tool that a server lists
     /// and that is rejected `malformed`, `too_large`, `illegal_name`, `duplicate_name`, `colliding_name`,
-    /// `input_schema`, `output_schema`, `unsupported_execution` or `unsupported_header`. For an MCP server it is
+    /// `input_schema`, `output_schema`, `unsupported_execution` or `illegal_header`. For an MCP server it is
     /// `mcp_tool_unknown`, `mcp_name`, `mcp_name_taken`, `mcp_client_tool`, `mcp_listen`, `mcp_resource`, `mcp_scope`,
     /// `mcp_unreachable` or `mcp_handshake`.
     #[must_use]

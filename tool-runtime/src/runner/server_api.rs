@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::call::Decider;
+use crate::call::{Decider, Question};
 use crate::catalog::{CatalogView, Entry};
 use crate::json::{self, Limits};
 use crate::policy::Allowance;
@@ -237,10 +237,11 @@ impl ServedRuns<'_> {
         self.0.shared.attempt()
     }
 
-    /// Removes a post once it has had its effect.
-    pub(crate) async fn took(self, post: Key) -> Result<(), StoreError> {
+    /// Removes a post once it has had its effect. With `rest`, the post stays with this body, which answers these
+    /// questions.
+    pub(crate) async fn took(self, post: Key, rest: Option<(Arc<str>, Vec<Question>)>) -> Result<(), StoreError> {
         let keys = vec![Key::run(Arc::clone(post.scope())), post.clone()];
-        let change = move |transaction: &mut Transaction| served::taken(transaction, &post);
+        let change = move |transaction: &mut Transaction| served::taken(transaction, &post, rest.as_ref());
         transact(&self.0.shared.store, keys, change).await
     }
 }

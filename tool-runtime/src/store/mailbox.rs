@@ -49,6 +49,7 @@ pub(crate) mod served {
     use jiff::Timestamp;
 
     use super::SERVED;
+    use crate::call::Question;
     use crate::store::Holder;
     use crate::store::ledger::after;
     use crate::store::sweep::remove_if;
@@ -147,15 +148,27 @@ pub(crate) mod served {
         }
     }
 
-    /// Removes a posted message that was carried out.
-    pub(crate) fn taken(transaction: &mut Transaction, post: &Key) -> Result<(), StoreError> {
+    /// Removes a posted message that was carried out. `rest` is its body with the decisions that are left, and their
+    /// questions: with it, the message stays, and any server can carry out the rest.
+    pub(crate) fn taken(
+        transaction: &mut Transaction,
+        post: &Key,
+        rest: Option<&(Arc<str>, Vec<Question>)>,
+    ) -> Result<(), StoreError> {
         let Some(Document::Post(kept)) = transaction.get(post) else { return Ok(()) };
-        let answered = kept.answers.clone();
-        transaction.remove(post)?;
+        let mut kept = kept.clone();
+        let mut answered = std::mem::take(&mut kept.answers);
+        if let Some((body, questions)) = rest {
+            (kept.body, kept.holder) = (Arc::clone(body), None);
+            (kept.answers, answered) = answered.into_iter().partition(|question| questions.contains(question));
+            transaction.set(post, Document::Post(kept))?;
+        } else {
+            transaction.remove(post)?;
+        }
         let key = Key::run(Arc::clone(post.scope()));
         let Some(Document::Run(run)) = transaction.get(&key) else { return Ok(()) };
         let mut run = run.clone();
-        run.posts = run.posts.saturating_sub(1);
+        run.posts = run.posts.saturating_sub(u32::from(rest.is_none()));
         run.answers.retain(|question| !answered.contains(question));
         transaction.set(&key, Document::Run(run))
     }
@@ -178,7 +191,7 @@ pub(crate) mod served {
         use std::time::Duration;
 
         use super::*;
-        use crate::call::{Decider, Question};
+        use crate::call::Decider;
         use crate::store::posts;
         use crate::store::runs;
         use crate::store::{DocumentKind, MemoryStore, Query, Retention, transact};
@@ -206,12 +219,32 @@ pub(crate) mod served {
             assert!(
                 matches!(transaction.get(&run), Some(Document::Run(kept)) if kept.posts == 1 && &*kept.document == "two")
             );
-            taken(&mut transaction, &post).unwrap();
-            taken(&mut transaction, &post).unwrap();
+            taken(&mut transaction, &post, None).unwrap();
+            taken(&mut transaction, &post, None).unwrap();
             assert_eq!(posted(&mut transaction).unwrap(), Ok(()), "its call can be decided on again");
-            taken(&mut transaction, &post).unwrap();
+            taken(&mut transaction, &post, None).unwrap();
             assert!(!is_left(transaction.get(&run).unwrap(), "one"), "another document");
             assert!(is_left(transaction.get(&run).unwrap(), "two"));
+        }
+
+        #[test]
+        fn the_rest_of_a_message_stays() {
+            let (run, post) = (Key::run("run"), Key::post("run", "p"));
+            let mut transaction = Transaction::over(Timestamp::UNIX_EPOCH, [(run.clone(), None), (post.clone(), None)]);
+            keep(&mut transaction, &of("ada", "one")).unwrap();
+            let [first, second] = ["first", "second"].map(|call| Question::unknown(&call.into()));
+            let both = [first, second.clone()];
+            posts::post(&mut transaction, &post, None, &"both".into(), &both).unwrap().unwrap();
+            assert!(claim_post(&mut transaction, &post, &"a".into(), Duration::from_secs(30)).unwrap());
+            let rest = ("rest".into(), vec![second.clone()]);
+            taken(&mut transaction, &post, Some(&rest)).unwrap();
+            let Some(Document::Post(kept)) = transaction.get(&post) else { panic!() };
+            assert_eq!((&*kept.body, &*kept.answers, kept.holder.is_none()), ("rest", &[second.clone()][..], true));
+            let Some(Document::Run(kept)) = transaction.get(&run) else { panic!() };
+            assert_eq!((kept.posts, &*kept.answers), (1, &[second][..]));
+            taken(&mut transaction, &post, None).unwrap();
+            let Some(Document::Run(kept)) = transaction.get(&run) else { panic!() };
+            assert_eq!((kept.posts, kept.answers.is_empty(), transaction.get(&post).is_none()), (0, true, true));
         }
 
         #[test]

@@ -549,6 +549,36 @@ async fn calls_that_wait_are_bounded() {
     assert_eq!(waiting(&*store).await.len(), 3);
 }
 
+/// A message with many decisions has several in each piece. One of an absent client keeps back no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_decisions_at_once_wait_for_their_own_clients_only() {
+    let store = Arc::<MemoryStore>::default();
+    let served = builder(Arc::clone(&store), "").max_tasks_per_principal(100).build().unwrap();
+    let client = piped_since_2026(&served, NOBODY).await;
+    let name = |at: usize| format!("batch {at:02}");
+    for at in 0..65 {
+        waits(&letter(&client, &name(at)).await.unwrap());
+    }
+    let mut calls = waiting(&*store).await;
+    calls.sort_by(|one, other| one.arguments().cmp(other.arguments()));
+    let grace = Decider::new("grace").tenant("acme");
+    let input = calls.iter().enumerate().fold(Input::new(), |input, (at, call)| {
+        let decision = if at == 9 { ApprovalDecision::Deny(None) } else { ApprovalDecision::Approve };
+        input.decide(&call.question(), decision, &grace)
+    });
+    tests::queue(Arc::clone(&store)).post(&calls[0].run_id, Some("acme"), &input).await.unwrap();
+    for at in [7, 6, 64] {
+        assert_eq!(text(&letter(&client, &name(at)).await.unwrap()), "sent at 1", "{at}");
+    }
+    // A denial needs no client.
+    while waiting(&*store).await.len() > 61 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for at in 0..65 {
+        assert_eq!(sent(&name(at)), usize::from([6, 7, 64].contains(&at)), "{at}");
+    }
+}
+
 #[test]
 fn a_server_whose_calls_nobody_can_decide_on_is_not_built() {
     let catalog = || ToolCatalog::builder().tool::<send>().tool::<book>().tool::<read>().build().unwrap();

@@ -3,15 +3,22 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::IntoResponse as _;
 use serde_json::{Value, json};
 use tests::hostile::{Act, CANARY, Hostile};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
-use tool_runtime::Outcome;
+use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
 use tool_runtime::mcp::source::{RemoteServer, ToolSource};
+use tool_runtime::registration::{DynamicHandler, DynamicTool};
+use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner};
 
-use crate::source::{NEVER, SHORT, call, echoes, run_of};
+use crate::source::{NEVER, SHORT, call, connect, echoes, quarantine, run_of, tool};
 
 /// How an endpoint answers, in addition to the scenario.
 #[derive(Clone, Copy, PartialEq)]
@@ -249,6 +256,82 @@ async fn a_handshake_may_be_answered_with_the_newest_revision() {
         let call = call.unwrap_or_else(|| panic!("{requests:?}"));
         assert!(call.contains("mcp-protocol-version: 2026-07-28") && call.contains("clientCapabilities"), "{call}");
     }
+}
+
+/// Since 2026-07-28 marked arguments are also sent as headers. Over standard input and output a mark has no meaning.
+#[tokio::test(flavor = "multi_thread")]
+async fn marked_arguments_are_sent_as_headers() {
+    let arguments = r#"{"region":"Süd","place":{"count":7}}"#;
+    for scenario in ["stateless-headers", "headers"] {
+        let endpoint = endpoint(scenario, Way::Json).await;
+        let servers = ToolSource::connect([source(&endpoint)]).await.unwrap();
+        assert_eq!(quarantine(&servers, "mismarked"), "illegal_header");
+        let run = run_of(&servers, &["mcp__s__marked"], "");
+        for arguments in [arguments, "{}"] {
+            let result = call(&run, "mcp__s__marked", arguments).await;
+            assert_eq!(result.outcome(), Outcome::Ok, "{:?}", result.detail());
+        }
+        let requests = endpoint.requests.lock().await.clone();
+        let of_call = |request: &str| {
+            let lines = request.lines().filter(|line| line.starts_with("mcp-param-"));
+            let mut lines: Vec<_> = lines.map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        let calls = requests.iter().filter(|request| request.contains("\"tools/call\"")).map(|call| of_call(call));
+        // The endpoint lowers the case of heads.
+        let sent = ["mcp-param-count: 7".to_owned(), "mcp-param-region: =?base64?u8o8za==?=".to_owned()];
+        let expected = if scenario == "headers" { Vec::new() } else { sent.to_vec() };
+        assert_eq!(calls.collect::<Vec<_>>(), [expected, Vec::new()]);
+        servers.shutdown().await;
+    }
+    let servers = connect("headers").await;
+    for name in ["mcp__s__marked", "mcp__s__mismarked"] {
+        assert_eq!(call(&run_of(&servers, &[name], ""), name, "{}").await.outcome(), Outcome::Ok);
+    }
+}
+
+struct Echo;
+
+#[async_trait]
+impl DynamicHandler for Echo {
+    async fn call(&self, arguments: &Value, _: &ToolContext) -> Result<Value, ToolError> {
+        Ok(arguments.clone())
+    }
+}
+
+/// The server of this library refuses a call whose headers are missing or differ from its arguments.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_strict_server_accepts_the_headers_of_a_call() {
+    let mark = |kind: &str, name: &str| json!({"type": kind, "x-mcp-header": name});
+    let schema = json!({"type": "object", "properties": {"text": mark("string", "Text"),
+        "place": {"type": "object", "properties": {"count": mark("integer", "Count"), "sure": mark("boolean", "Sure")}}}});
+    let echo = DynamicTool::new("t__echo", "Echoes.", schema, ToolEffect::ReadOnly, Arc::new(Echo));
+    let catalog = ToolCatalog::builder().dynamic(echo.redact(["text", "place"])).build().unwrap();
+    let runner = ToolRunner::builder(catalog, ToolPolicy::allow(["t__echo"])).build().unwrap();
+    let server = McpServer::builder(runner, |_: &Peer<'_>| Some(RunOptions::new())).build().unwrap();
+    // A proxy that lets no handshake through.
+    let service = axum::Router::new().nest_service("/mcp", server.http(&HttpOptions::new()));
+    let service = service.layer(axum::middleware::from_fn(async |request: Request, next: Next| {
+        let is_handshake = request.headers().get("mcp-method").is_some_and(|method| method == "initialize");
+        if is_handshake { StatusCode::METHOD_NOT_ALLOWED.into_response() } else { next.run(request).await }
+    }));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move { axum::serve(listener, service).await });
+    let there = RemoteServer::url("s", format!("http://{address}/mcp")).connect_timeout(NEVER).call_timeout(NEVER);
+    let servers = ToolSource::connect([there]).await.unwrap();
+    let name = tool(&servers, "t__echo").name().unwrap().to_owned();
+    let run = run_of(&servers, &[&name], "");
+    for text in ["us-west1", "", " padded ", "two\nlines", "Hello, 世界", "=?base64?literal?=", "tab\t"] {
+        for place in [json!({"count": -7, "sure": false}), json!({"count": 9_007_199_254_740_993_u64}), json!({})] {
+            let arguments = json!({"text": text, "place": place}).to_string();
+            let result = call(&run, &name, &arguments).await;
+            assert_eq!(result.outcome(), Outcome::Ok, "{arguments}: {:?}", result.detail());
+        }
+    }
+    servers.shutdown().await;
+    serving.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]

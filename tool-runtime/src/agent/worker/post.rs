@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::RunQueue;
 use super::queue::corrupt;
 use crate::agent::Input;
-use crate::call::{DecisionError, Question, Suspension, ToolExecResult};
+use crate::call::{Decider, DecisionError, Question, Suspension, ToolExecResult};
 use crate::runner::waiting::{counting, posting};
-use crate::runner::{ResumeError, Run};
+use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::posts::{self, Letter, NotPosted};
 use crate::store::transact;
 use crate::store::waiting::{self, Approval, Counted, Plan, Uncounted};
@@ -16,7 +16,7 @@ use crate::store::{Key, StoreError, StoredRun, Transaction};
 /// The reason why no message is posted, and the question whose decision was refused.
 type Failed = (Option<Question>, ResumeError);
 
-/// The largest message that is taken apart. A run holds 256 posts, and a turn can have more calls than that.
+/// About how many pieces a message has at most. A run holds 256 posts, and a turn can have more calls than that.
 const MOST_PIECES: usize = 64;
 
 /// A message for a run that has passed every check that needs no transaction.
@@ -38,8 +38,9 @@ struct Content {
 }
 
 /// A part of a message that the run takes as a whole or not at all. Each decision and each answer is one, so that one
-/// that does not fit any more does not take the others with it. A message of the user stays together with the decisions
-/// and answers of the same request, because it abandons the calls that still wait.
+/// that does not fit any more does not take the others with it; a piece of a long message has several. A message of the
+/// user stays together with the decisions and answers of the same request, because it abandons the calls that still
+/// wait.
 #[derive(Clone)]
 struct Piece {
     key: Key,
@@ -233,16 +234,25 @@ impl Content {
 /// Splits a message into the inputs that a run accepts one by one, each with the questions that it answers.
 fn pieces(input: &Input, questions: Vec<Question>) -> Vec<(Input, Vec<Question>)> {
     let number = input.decisions.len() + input.expired.len() + input.answers.len();
-    if input.has_message() || input.typed.is_some() || !(2..=MOST_PIECES).contains(&number) {
+    if input.has_message() || input.typed.is_some() || number < 2 {
         return vec![(input.clone(), questions)];
     }
-    let decisions = input.decisions.iter().map(|(question, decision, decider)| {
-        (Input::new().decide(question, decision.clone(), decider), vec![question.clone()])
+    let size = number.div_ceil(MOST_PIECES);
+    let decisions = input.decisions.chunks(size).map(|decisions| {
+        let add = |input: Input, (question, decision, decider): &(Question, ApprovalDecision, Decider)| {
+            input.decide(question, decision.clone(), decider)
+        };
+        let asked = decisions.iter().map(|(question, ..)| question.clone()).collect();
+        (decisions.iter().fold(Input::new(), add), asked)
     });
-    let expired = input.expired.iter().map(|question| (Input::new().expire(question), vec![question.clone()]));
-    let answers = input.answers.iter().map(|answer| {
-        let asked = questions.iter().filter(|question| question.call_id() == answer.id()).cloned().collect();
-        (Input::new().answer(answer.clone()), asked)
+    let expired = input
+        .expired
+        .chunks(size)
+        .map(|questions| (questions.iter().fold(Input::new(), Input::expire), questions.to_vec()));
+    let answers = input.answers.chunks(size).map(|answers| {
+        let is_asked = |question: &&Question| answers.iter().any(|answer| question.call_id() == answer.id());
+        let asked = questions.iter().filter(is_asked).cloned().collect();
+        (answers.iter().fold(Input::new(), |input, answer| input.answer(answer.clone())), asked)
     });
     decisions.chain(expired).chain(answers).collect()
 }

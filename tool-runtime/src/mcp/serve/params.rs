@@ -1,19 +1,15 @@
 //! `Mcp-Param-` headers: they repeat arguments of a call for intermediaries between the client and the server. Their
 //! values must match the text of the body.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use http::request::Parts;
 use rmcp::model::{ErrorCode, ErrorData, Extensions};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::mcp::header::{KEYWORD, decode};
 use crate::mcp::serve::listing::Offered;
 use crate::mcp::serve::sessions::is_without_sessions;
-
-/// The schema keyword of an argument that is repeated in a header.
-const KEYWORD: &str = "x-mcp-header";
 
 /// The error code for a header that differs from the body.
 const MISMATCH: ErrorCode = ErrorCode(-32020);
@@ -74,12 +70,7 @@ fn header_value(headers: &HeaderMap, name: &str) -> Result<Option<String>, ()> {
     if values.next().is_some() {
         return Err(());
     }
-    // The protocol's encoding of values that a header cannot carry, such as `=?base64?ZcO8?=`.
-    let Some(coded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
-        return Ok(Some(value.to_owned()));
-    };
-    let bytes = STANDARD.decode(coded).map_err(|_| ())?;
-    String::from_utf8(bytes).map(Some).map_err(|_| ())
+    decode(value).map(Some).ok_or(())
 }
 
 /// Returns an argument as it is written, digit for digit; a string without its quotes. `None` if it is missing, or a

@@ -83,6 +83,7 @@ fn dynamic(server: &Server, raw: &str, definition: &Definition) -> DynamicTool {
         raw: raw.to_owned(),
         name: definition.name.clone(),
         pin: definition.pin,
+        headers: definition.headers.clone(),
         is_structured: definition.output.is_some(),
     });
     let id = &*server.state.id;

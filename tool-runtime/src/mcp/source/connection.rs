@@ -13,7 +13,7 @@ use crate::mcp::source::config::{Limits, STATELESS};
 use crate::mcp::source::diagnostics::Diagnostics;
 use crate::mcp::source::error::RequestError;
 use crate::mcp::source::hints::Hints;
-use crate::mcp::source::http::Http;
+use crate::mcp::source::http::{Http, Route};
 use crate::mcp::source::message;
 use crate::mcp::source::stdio::{Program, Stdio};
 use crate::mcp::source::tasks;
@@ -84,7 +84,7 @@ impl Connection {
             capabilities: Option<&'a RawValue>,
         }
         let params = json!({"protocolVersion": WITH_HANDSHAKE[0], "capabilities": offers(), "clientInfo": client()});
-        match self.send("initialize", None, &params).await {
+        match self.send("initialize", Route::default(), &params).await {
             Ok(result) => {
                 let initialized: Initialized<'_> =
                     serde_json::from_str(&result).map_err(|_| RequestError::Unreadable)?;
@@ -128,7 +128,7 @@ impl Connection {
         if let Wire::Http(http) = &self.wire {
             http.speak(STATELESS);
         }
-        match self.send("server/discover", None, &self.described(json!({}))).await {
+        match self.send("server/discover", Route::default(), &self.described(json!({}))).await {
             Ok(result) => {
                 // A server that supports `server/discover` has no sessions.
                 if let Wire::Http(http) = &self.wire {
@@ -156,7 +156,7 @@ impl Connection {
             http.forget();
             http.speak(STATELESS);
         }
-        let result = self.send("server/discover", None, &self.described(json!({}))).await?;
+        let result = self.send("server/discover", Route::default(), &self.described(json!({}))).await?;
         self.discovered(&result)
     }
 
@@ -180,12 +180,12 @@ impl Connection {
     pub(super) async fn request(
         &self,
         method: &str,
-        name: Option<&str>,
+        route: Route<'_>,
         params: Value,
         timeout: Duration,
     ) -> Result<Box<str>, RequestError> {
         let params = self.described(params);
-        match tokio::time::timeout(timeout, self.send(method, name, &params)).await {
+        match tokio::time::timeout(timeout, self.send(method, route, &params)).await {
             Ok(result) => result,
             Err(_) => Err(RequestError::Timeout),
         }
@@ -209,27 +209,21 @@ impl Connection {
         let lasts = async move {
             match &self.wire {
                 Wire::Http(http) if !self.is_stateless => http.listen(id).await,
-                _ => self.send_as(id, "subscriptions/listen", None, &params).await,
+                _ => self.send_as(id, "subscriptions/listen", Route::default(), &params).await,
             }
         };
         (acknowledged, lasts)
     }
 
-    async fn send(&self, method: &str, name: Option<&str>, params: &Value) -> Result<Box<str>, RequestError> {
-        self.send_as(self.next.fetch_add(1, Ordering::Relaxed), method, name, params).await
+    async fn send(&self, method: &str, route: Route<'_>, params: &Value) -> Result<Box<str>, RequestError> {
+        self.send_as(self.next.fetch_add(1, Ordering::Relaxed), method, route, params).await
     }
 
-    async fn send_as(
-        &self,
-        id: u64,
-        method: &str,
-        name: Option<&str>,
-        params: &Value,
-    ) -> Result<Box<str>, RequestError> {
+    async fn send_as(&self, id: u64, method: &str, route: Route<'_>, params: &Value) -> Result<Box<str>, RequestError> {
         let text = message::request(id, method, params);
         match &self.wire {
             Wire::Stdio(stdio) => stdio.request(id, text).await,
-            Wire::Http(http) => http.request(id, method, name, text).await,
+            Wire::Http(http) => http.request(id, method, route, text).await,
         }
     }
 

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::catalog::look_alike;
 use crate::error::{ParseError, Problem};
 use crate::json::{self, Limits};
+use crate::mcp::source::http::headers::{self, ParamHeader};
 use crate::mcp::source::message;
 use crate::mcp::source::result::plain;
 use crate::mcp::source::slug;
@@ -49,6 +50,8 @@ pub(super) struct Definition {
     pub(super) description: String,
     pub(super) input: Value,
     pub(super) output: Option<Value>,
+    /// The arguments that are also sent as headers. None over standard input and output.
+    pub(super) headers: Vec<ParamHeader>,
     /// The whole definition, as the server published it.
     pub(super) published: Value,
 }
@@ -114,16 +117,15 @@ fn admit(server: &str, text: &str, is_http: bool) -> Result<Definition, ParseErr
     if support.and_then(Value::as_str) == Some("required") {
         return Err(rejection("unsupported_execution", "the server runs it as a task only"));
     }
-    if is_http && wants_headers(&input) {
-        return Err(rejection("unsupported_header", "an argument is to be sent as a header (`x-mcp-header`)"));
-    }
+    let headers = if is_http { headers::read(&input) } else { Ok(Vec::new()) };
+    let headers = headers.map_err(|message| rejection("illegal_header", sentence(&message, 512)))?;
     let description = match description.trim() {
         "" => format!("The tool `{}` of the server `{server}`, which says nothing about it.", raw.escape_debug()),
         _ => description,
     };
     let (title, description) = (title.as_deref().map(plain), plain(&description));
     let (input, output) = (readable(input), output.map(readable));
-    Ok(Definition { name, pin: schema::pin(&published), title, description, input, output, published })
+    Ok(Definition { name, pin: schema::pin(&published), title, description, input, output, headers, published })
 }
 
 /// Removes invisible characters from the descriptions of a schema: a model would read them, but the person who pins the
@@ -160,14 +162,6 @@ fn checked(code: &'static str, schema: &Value) -> Result<(), ParseError> {
     schema::check_foreign(schema).map(drop).map_err(|problems| {
         let shown: Vec<_> = problems.iter().take(3).map(Problem::to_string).collect();
         rejection(code, sentence(&shown.join("; "), 512))
-    })
-}
-
-/// Whether a property is marked to be sent as a header.
-fn wants_headers(schema: &Value) -> bool {
-    let properties = schema.get("properties").and_then(Value::as_object);
-    properties.is_some_and(|properties| {
-        properties.values().any(|property| property.get("x-mcp-header").is_some() || wants_headers(property))
     })
 }
 

@@ -1,6 +1,7 @@
 //! [`Http`]: a server behind a URL, over streamable HTTP: one POST for each message, answered as JSON or as a stream of
 //! events. Redirects are not followed, and proxy settings of the environment are ignored.
 
+pub(super) mod headers;
 mod listen;
 mod resume;
 
@@ -13,6 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::agent::http::http_client;
 use crate::capability::Secret;
+use crate::mcp::header::{PREFIX, encode};
 use crate::mcp::source::config::STATELESS;
 use crate::mcp::source::error::RequestError;
 use crate::mcp::source::hints::Hints;
@@ -60,6 +62,21 @@ struct Inner {
     hints: Arc<Hints>,
 }
 
+/// What a request is about, for the headers by which it is routed.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Route<'a> {
+    /// The name of the tool, or the id of the task.
+    pub(super) name: Option<&'a str>,
+    /// The arguments that the server wants in headers.
+    pub(super) params: &'a [(HeaderName, HeaderValue)],
+}
+
+impl<'a> Route<'a> {
+    pub(super) const fn to(name: &'a str) -> Self {
+        Self { name: Some(name), params: &[] }
+    }
+}
+
 /// The results of the handshake.
 #[derive(Default, Clone)]
 struct Session {
@@ -86,7 +103,7 @@ impl Http {
         for (name, value) in headers {
             let key =
                 HeaderName::try_from(name).map_err(|_| format!("`{}` is not a header name", name.escape_debug()))?;
-            if OWN_HEADERS.contains(&key.as_str()) {
+            if OWN_HEADERS.contains(&key.as_str()) || key.as_str().starts_with(PREFIX) {
                 return Err(format!("the header `{key}` is set by the client; leave it out"));
             }
             let mut value = HeaderValue::try_from(value.expose())
@@ -137,23 +154,17 @@ impl Http {
         &self,
         id: u64,
         method: &str,
-        name: Option<&str>,
+        route: Route<'_>,
         text: String,
     ) -> Result<Box<str>, RequestError> {
         let mut pending = Pending { http: self, id, is_open: method != "initialize" };
-        let result = self.answered(id, method, name, text).await;
+        let result = self.answered(id, method, route, text).await;
         pending.is_open = false;
         result
     }
 
-    async fn answered(
-        &self,
-        id: u64,
-        method: &str,
-        name: Option<&str>,
-        text: String,
-    ) -> Result<Box<str>, RequestError> {
-        let mut response = self.routed(method, name, text).send().await.map_err(|error| {
+    async fn answered(&self, id: u64, method: &str, route: Route<'_>, text: String) -> Result<Box<str>, RequestError> {
+        let mut response = self.routed(method, route, text).send().await.map_err(|error| {
             if error.is_connect() {
                 return RequestError::NotSent("the address of the server cannot be reached".to_owned());
             }
@@ -271,7 +282,7 @@ impl Http {
     /// Sends a request in a separate task, without waiting for its answer.
     pub(super) fn send_unheard(&self, method: &str, name: &str, text: String) {
         if tokio::runtime::Handle::try_current().is_ok() {
-            let request = self.routed(method, Some(name), text).timeout(NOTIFY);
+            let request = self.routed(method, Route::to(name), text).timeout(NOTIFY);
             tokio::spawn(async move {
                 let _ = request.send().await;
             });
@@ -279,15 +290,16 @@ impl Http {
     }
 
     /// Builds a request with the headers for routing.
-    fn routed(&self, method: &str, name: Option<&str>, text: String) -> RequestBuilder {
+    fn routed(&self, method: &str, route: Route<'_>, text: String) -> RequestBuilder {
         let request = self.post(text);
         if self.session().version.as_ref().is_some_and(|version| version != STATELESS) {
             return request;
         }
         // The stateless revision requires headers by which a request is routed without reading its body.
         let request = request.header("mcp-method", method);
-        let name = name.and_then(|name| HeaderValue::from_str(name).ok());
-        name.into_iter().fold(request, |request, name| request.header("mcp-name", name))
+        let name = route.name.and_then(|name| HeaderValue::from_str(&encode(name)).ok());
+        let request = name.into_iter().fold(request, |request, name| request.header("mcp-name", name));
+        route.params.iter().fold(request, |request, (name, value)| request.header(name, value))
     }
 
     fn post(&self, text: String) -> RequestBuilder {

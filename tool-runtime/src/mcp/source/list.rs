@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::mcp::source::connection::Connection;
 use crate::mcp::source::definition::{Listed, set_apart};
 use crate::mcp::source::error::RequestError;
+use crate::mcp::source::http::Route;
 use crate::mcp::source::message;
 use crate::tool::Hash;
 
@@ -49,7 +50,7 @@ pub(super) async fn list(server: &str, connection: &Connection, within: Duration
         }
         let params = cursor.take().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
         let left = until.saturating_duration_since(Instant::now());
-        let text = match connection.request("tools/list", None, params, left).await {
+        let text = match connection.request("tools/list", Route::default(), params, left).await {
             Ok(text) => text,
             Err(failure) if page == 0 => return Err(failure),
             Err(failure) => {

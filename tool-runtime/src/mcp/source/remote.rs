@@ -11,6 +11,7 @@ use crate::capability::Secret;
 use crate::component::WithMedia;
 use crate::error::{ErrorKind, ToolError};
 use crate::mcp::source::error::RequestError;
+use crate::mcp::source::http::headers::ParamHeader;
 use crate::mcp::source::result::{self, Secrets};
 use crate::mcp::source::server::{Need, Server};
 use crate::mcp::source::state::ServerState;
@@ -25,6 +26,8 @@ pub(super) struct Remote {
     pub(super) raw: String,
     pub(super) name: String,
     pub(super) pin: Hash,
+    /// The arguments that are also sent as headers.
+    pub(super) headers: Vec<ParamHeader>,
     /// Whether its definition has a schema of `structuredContent`.
     pub(super) is_structured: bool,
 }
@@ -58,7 +61,9 @@ impl Remote {
             return Err(not_sent("the connection ended before the call was sent", "server_unavailable"));
         };
         let answered = match token {
-            None => tasks::call(&connection, &self.raw, arguments, self.server.state.limits.call).await,
+            None => {
+                tasks::call(&connection, (&self.raw, &self.headers), arguments, self.server.state.limits.call).await
+            }
             Some(token) => self.on_account(arguments, token).await,
         };
         let secrets = Secrets::of(&self.server.state.reach, &self.server.state.diagnostics, token);
@@ -78,7 +83,7 @@ impl Remote {
             RequestError::Unauthorized => failure,
             failure => RequestError::Account(Box::new(failure)),
         })?;
-        let answered = tasks::call(&connection, &self.raw, arguments, limits.call).await;
+        let answered = tasks::call(&connection, (&self.raw, &self.headers), arguments, limits.call).await;
         // The next call opens another session. This one is not repeated.
         if answered.as_ref().is_err_and(RequestError::needs_new_session) {
             accounts.discard(&connection);

@@ -15,6 +15,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::mcp::source::connection::Connection;
 use crate::mcp::source::error::RequestError;
+use crate::mcp::source::http::Route;
+use crate::mcp::source::http::headers::{self, ParamHeader};
 use crate::mcp::source::message;
 
 /// The name of the extension.
@@ -49,13 +51,14 @@ struct TaskStatus<'a> {
 /// Sends a call and returns its result, even if the server turns it into a task.
 pub(super) async fn call(
     connection: &Arc<Connection>,
-    tool: &str,
+    (tool, headers): (&str, &[ParamHeader]),
     arguments: &Value,
     within: Duration,
 ) -> Result<Box<str>, RequestError> {
     let until = Instant::now() + within;
     let params = json!({"name": tool, "arguments": arguments});
-    let answer = connection.request("tools/call", Some(tool), params, within).await?;
+    let route = Route { name: Some(tool), params: &headers::of(headers, arguments) };
+    let answer = connection.request("tools/call", route, params, within).await?;
     let Some((id, wait)) = created(&answer)? else { return Ok(answer) };
     let mut task = Task { connection: Arc::clone(connection), id, is_open: true };
     task.ended(wait, until).await
@@ -118,7 +121,7 @@ impl Task {
             // At least a moment, so that the last poll at the deadline can still be answered.
             let left = until.saturating_duration_since(Instant::now()).max(SOONEST);
             let asked = json!({"taskId": self.id});
-            let text = match self.connection.request("tasks/get", Some(&self.id), asked, left).await {
+            let text = match self.connection.request("tasks/get", Route::to(&self.id), asked, left).await {
                 Ok(text) => text,
                 // A temporary failure of the server, which still has the task.
                 Err(RequestError::Status(429 | 500..=599, _) | RequestError::NotSent(_)) => continue,

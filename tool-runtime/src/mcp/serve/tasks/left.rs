@@ -189,7 +189,7 @@ async fn take(
             }
         }
     }
-    ServedRuns(&served.runner).took(key).await
+    ServedRuns(&served.runner).took(key, None).await
 }
 
 /// Removes the documents of runs whose calls have expired long ago.

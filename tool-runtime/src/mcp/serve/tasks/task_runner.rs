@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::agent::Input;
-use crate::call::Question;
+use crate::call::{Decider, Question};
 use crate::contain::{awaited, discard};
 use crate::mcp::serve::tasks::left::is_recorded;
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
@@ -41,12 +41,15 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
                 failed_posts = LastFailure::default();
                 has_posts = !posts.is_empty();
                 for (key, post) in posts {
-                    if !taken.contains(key.id())
-                        && !is_left(&served, &run_tasks, &post, &mut failed_calls).await
-                        && taken.insert(key.id().clone())
-                    {
+                    if taken.contains(key.id()) {
+                        continue;
+                    }
+                    let (now, left) = now_and_left(&served, &run_tasks, &post, &mut failed_calls).await;
+                    // An unreadable message has neither, and is dropped.
+                    if (left.is_empty() || !now.is_empty()) && taken.insert(key.id().clone()) {
                         let (served, owner) = (Arc::clone(&served), Arc::clone(owner));
-                        deciding.spawn(carry_out(served, Arc::clone(&run_tasks), owner, key, post));
+                        let message = Message { key, posted: post, now, left };
+                        deciding.spawn(carry_out(served, Arc::clone(&run_tasks), owner, message));
                     }
                 }
             }
@@ -91,31 +94,54 @@ impl LastFailure {
     }
 }
 
-/// Whether a message approves a call whose client has gone away. The approval is carried out when the client repeats
-/// the call, so that no effect happens without a client that waits for it.
-async fn is_left(served: &Served, run_tasks: &RunTasks, post: &Post, failed_calls: &mut LastFailure) -> bool {
-    let Ok(input) = serde_json::from_str::<Input>(&post.body) else { return false };
-    for (question, decision, _) in input.into_decisions() {
-        if matches!(decision, ApprovalDecision::Deny(_)) {
-            continue;
-        }
-        // The call may have come to another server since this one read the run.
-        let id = question.call_id();
-        if !run_tasks.has(id) {
-            if let Err(error) = run_tasks.learn(&served.runner).await {
-                failed_calls.report(run_tasks, &error, "the calls of a run could not be read");
-                return true;
+/// A decision of a message, with its question and its decider.
+type Decision = (Question, ApprovalDecision, Decider);
+
+/// A message with the decisions to carry out now, and those that are left.
+struct Message {
+    key: Key,
+    posted: Post,
+    now: Vec<Decision>,
+    left: Vec<Decision>,
+}
+
+/// Returns the decisions of a message to carry out now, and those that are left.
+async fn now_and_left(
+    served: &Served,
+    run_tasks: &RunTasks,
+    post: &Post,
+    failed_calls: &mut LastFailure,
+) -> (Vec<Decision>, Vec<Decision>) {
+    let (mut now, mut left) = (Vec::new(), Vec::new());
+    match serde_json::from_str::<Input>(&post.body) {
+        Ok(input) => {
+            for (question, decision, decider) in input.into_decisions() {
+                let is_denial = matches!(decision, ApprovalDecision::Deny(_));
+                let is_left = !is_denial && is_left(served, run_tasks, &question, failed_calls).await;
+                if is_left { &mut left } else { &mut now }.push((question, decision, decider));
             }
-            *failed_calls = LastFailure::default();
-            if !run_tasks.has(id) && asks(served, run_tasks, &question).await {
-                return true;
-            }
         }
-        if run_tasks.is_left(id) || is_left_to_others(served, run_tasks, &question).await {
+        Err(_) => tracing::warn!(run = run_tasks.run.id(), "a posted decision cannot be read; it is dropped"),
+    }
+    (now, left)
+}
+
+/// Whether an approval is of a call whose client has gone away. It is carried out when the client repeats the call, so
+/// that no effect happens without a client that waits for it.
+async fn is_left(served: &Served, run_tasks: &RunTasks, question: &Question, failed_calls: &mut LastFailure) -> bool {
+    // The call may have come to another server since this one read the run.
+    let id = question.call_id();
+    if !run_tasks.has(id) {
+        if let Err(error) = run_tasks.learn(&served.runner).await {
+            failed_calls.report(run_tasks, &error, "the calls of a run could not be read");
+            return true;
+        }
+        *failed_calls = LastFailure::default();
+        if !run_tasks.has(id) && asks(served, run_tasks, question).await {
             return true;
         }
     }
-    false
+    run_tasks.is_left(id) || is_left_to_others(served, run_tasks, question).await
 }
 
 /// Whether a call that the run's document does not name waits with this question. A server that was killed while it
@@ -145,13 +171,13 @@ async fn is_left_to_others(served: &Served, run_tasks: &RunTasks, question: &Que
     })
 }
 
-/// Carries out a message, and removes it. Returns its id.
-async fn carry_out(served: Arc<Served>, run_tasks: Arc<RunTasks>, owner: Arc<str>, key: Key, post: Post) -> Arc<str> {
-    let id = Arc::clone(key.id());
+/// Carries out a message, and removes it, or what it did of it. Returns the id of the message.
+async fn carry_out(served: Arc<Served>, run_tasks: Arc<RunTasks>, owner: Arc<str>, message: Message) -> Arc<str> {
+    let (key, id) = (message.key.clone(), Arc::clone(message.key.id()));
     let is_done = match served.calls.begin() {
         // Another server that has the run may carry it out.
         Ok(_running) => {
-            let carried = was_carried_out(&served, &run_tasks, &owner, key.clone(), &post);
+            let carried = was_carried_out(&served, &run_tasks, &owner, message);
             ServedRuns(&served.runner).claimed(&key, &owner, Box::pin(carried)).await.unwrap_or(false)
         }
         Err(_) => false,
@@ -163,40 +189,50 @@ async fn carry_out(served: Arc<Served>, run_tasks: Arc<RunTasks>, owner: Arc<str
     id
 }
 
-/// Carries out the decisions of a message. Returns whether none is left to do.
-async fn was_carried_out(served: &Served, run_tasks: &RunTasks, owner: &Arc<str>, key: Key, post: &Post) -> bool {
-    match serde_json::from_str::<Input>(&post.body) {
-        Ok(input) => {
-            for (at, (question, decision, decider)) in input.into_decisions().into_iter().enumerate() {
-                if at > 0 && !ServedRuns(&served.runner).claim(&key, owner).await {
-                    return false;
-                }
-                // A store that cannot be read does not show that the decision was carried out.
-                let Ok(call) = run_tasks.run.pending(question.call_id()).await else { return false };
-                let asks = call.is_some_and(|call| call.question() == question);
-                if !asks
-                    && let Ok(true) =
-                        is_recorded(served, ServedRun(&run_tasks.run).stored_id(), &question, &decider, post).await
-                {
-                    continue;
-                }
-                // A refused decision is done: it has a record.
-                if let Err(ResumeError::Store(error)) =
-                    Box::pin(run_tasks.decide((&served.runner, served.calls.stopped()), &question, decision, &decider))
-                        .await
-                {
-                    tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a decision is not carried out yet");
-                    return false;
-                }
-            }
+/// Carries out the decisions of a message that are not left. Returns whether it did.
+async fn was_carried_out(served: &Served, run_tasks: &RunTasks, owner: &Arc<str>, message: Message) -> bool {
+    let Message { key, posted, now, left } = message;
+    for (at, (question, decision, decider)) in now.into_iter().enumerate() {
+        if at > 0 && !ServedRuns(&served.runner).claim(&key, owner).await {
+            return false;
         }
-        Err(_) => tracing::warn!(run = run_tasks.run.id(), "a posted decision cannot be read; it is dropped"),
+        // A store that cannot be read does not show that the decision was carried out.
+        let Ok(call) = run_tasks.run.pending(question.call_id()).await else { return false };
+        let asks = call.is_some_and(|call| call.question() == question);
+        if !asks
+            && let Ok(true) =
+                is_recorded(served, ServedRun(&run_tasks.run).stored_id(), &question, &decider, &posted).await
+        {
+            continue;
+        }
+        // A refused decision is done: it has a record.
+        if let Err(ResumeError::Store(error)) =
+            Box::pin(run_tasks.decide((&served.runner, served.calls.stopped()), &question, decision, &decider)).await
+        {
+            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a decision is not carried out yet");
+            return false;
+        }
     }
-    let taken = ServedRuns(&served.runner).took(key).await;
+    if !left.is_empty() && !ServedRuns(&served.runner).claim(&key, owner).await {
+        return false;
+    }
+    let Ok(rest) = rest(&left) else { return false };
+    let taken = ServedRuns(&served.runner).took(key, rest).await;
     if let Err(error) = &taken {
         tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a decision could not be removed");
     }
     taken.is_ok()
+}
+
+/// Returns the body of a message with these decisions, and their questions. `None` without a decision.
+fn rest(left: &[Decision]) -> serde_json::Result<Option<(Arc<str>, Vec<Question>)>> {
+    if left.is_empty() {
+        return Ok(None);
+    }
+    let decide =
+        |input: Input, (question, decision, decider): &Decision| input.decide(question, decision.clone(), decider);
+    let body = serde_json::to_string(&left.iter().fold(Input::new(), decide))?;
+    Ok(Some((body.into(), left.iter().map(|(question, ..)| question.clone()).collect())))
 }
 
 /// Waits until the store may have news.

@@ -1,0 +1,59 @@
+//! `Mcp-Param-` headers (2026-07-28), which repeat arguments of a call for proxies between client and server. This
+//! file is for both sides: the keyword that marks an argument, and the encoding of values.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// The schema keyword of an argument that is repeated in a header. Its value is the name after [`PREFIX`].
+pub(super) const KEYWORD: &str = "x-mcp-header";
+
+/// The beginning of the name of each such header.
+#[cfg(feature = "mcp-client")]
+pub(super) const PREFIX: &str = "mcp-param-";
+
+/// Encodes a value for a header: as it is, or as `=?base64?ZcO8?=` if a header cannot carry it.
+#[cfg(feature = "mcp-client")]
+pub(super) fn encode(value: &str) -> std::borrow::Cow<'_, str> {
+    let is_printable = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    // A recipient removes the spaces around a value.
+    if is_printable && value.trim_matches(' ') == value && coded(value).is_none() {
+        return value.into();
+    }
+    format!("=?base64?{}?=", STANDARD.encode(value)).into()
+}
+
+/// Decodes the value of a header. `None` if it is encoded and cannot be decoded.
+#[cfg(feature = "mcp-server")]
+pub(super) fn decode(value: &str) -> Option<String> {
+    match coded(value) {
+        None => Some(value.to_owned()),
+        Some(coded) => String::from_utf8(STANDARD.decode(coded).ok()?).ok(),
+    }
+}
+
+/// Returns the Base64 of an encoded value.
+fn coded(value: &str) -> Option<&str> {
+    value.strip_prefix("=?base64?")?.strip_suffix("?=")
+}
+
+#[cfg(all(test, feature = "mcp-client", feature = "mcp-server"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_encoded_as_the_specification_says() {
+        for (value, sent) in [
+            ("us-west1", "us-west1"),
+            ("", ""),
+            ("a b", "a b"),
+            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+            (" padded ", "=?base64?IHBhZGRlZCA=?="),
+            ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+        ] {
+            assert_eq!((&*encode(value), decode(sent).as_deref()), (sent, Some(value)));
+        }
+        assert_eq!((decode("=?base64?!?="), decode("=?base64?/w==?=")), (None, None));
+        assert_eq!(decode("=?BASE64?ZcO8?=").as_deref(), Some("=?BASE64?ZcO8?="));
+    }
+}

@@ -1,0 +1,156 @@
+//! [`ParamHeader`]: an argument that a server wants repeated in a header of the call (`x-mcp-header`).
+
+use std::collections::HashSet;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use serde_json::Value;
+
+use crate::mcp::header::{KEYWORD, PREFIX, encode};
+
+/// An argument that is repeated in a header.
+#[derive(Debug, Clone)]
+pub(in crate::mcp::source) struct ParamHeader {
+    /// The names of the properties that lead to the argument.
+    path: Vec<String>,
+    name: HeaderName,
+}
+
+/// Returns the arguments that a schema marks, or what is wrong with a mark. The specification excludes such a tool.
+pub(in crate::mcp::source) fn read(schema: &Value) -> Result<Vec<ParamHeader>, String> {
+    let (mut found, mut names) = (Vec::new(), HashSet::new());
+    find(schema, Some(&[]), &mut found)?;
+    let read = |(path, property): (Vec<&str>, &Value)| {
+        let at = path.join(".");
+        let name = property[KEYWORD].as_str().filter(|name| !name.is_empty());
+        let name = name.and_then(|name| HeaderName::try_from(format!("{PREFIX}{name}")).ok());
+        let name = name.ok_or_else(|| format!("`{at}`: the value of `{KEYWORD}` cannot be part of a header's name"))?;
+        if !is_primitive(&property["type"]) {
+            return Err(format!("`{at}`: `{KEYWORD}` marks an argument that is no string, integer or boolean"));
+        }
+        if !names.insert(name.clone()) {
+            return Err(format!("`{at}`: another argument has the same `{KEYWORD}`"));
+        }
+        Ok(ParamHeader { path: path.into_iter().map(str::to_owned).collect(), name })
+    };
+    found.into_iter().map(read).collect()
+}
+
+/// Whether each value of a type can be repeated in a header, or is `null`, which has none.
+fn is_primitive(types: &Value) -> bool {
+    let is_one = |one: &Value| matches!(one.as_str(), Some("string" | "integer" | "boolean"));
+    match types {
+        Value::Array(types) => types.iter().any(is_one) && types.iter().all(|one| is_one(one) || one == "null"),
+        one => is_one(one),
+    }
+}
+
+/// Finds the marked properties. `path` leads to the schema; it is `None` below any keyword except `properties`.
+fn find<'a>(
+    schema: &'a Value,
+    path: Option<&[&'a str]>,
+    found: &mut Vec<(Vec<&'a str>, &'a Value)>,
+) -> Result<(), String> {
+    match schema {
+        Value::Array(schemas) => schemas.iter().try_for_each(|schema| find(schema, None, found)),
+        Value::Object(members) => {
+            if members.contains_key(KEYWORD) {
+                let path = path.filter(|path| !path.is_empty());
+                let path = path.ok_or_else(|| {
+                    format!("`{KEYWORD}` marks something that is not reached through `properties` alone")
+                })?;
+                found.push((path.to_vec(), schema));
+            }
+            members.iter().try_for_each(|(key, member)| match (&**key, member) {
+                // These hold values and names.
+                (KEYWORD | "const" | "enum" | "default" | "examples" | "required" | "dependentRequired", _) => Ok(()),
+                ("properties", Value::Object(named)) => named.iter().try_for_each(|(name, property)| {
+                    let path = path.map(|path| [path, &[&**name]].concat());
+                    find(property, path.as_deref(), found)
+                }),
+                (
+                    "patternProperties" | "dependentSchemas" | "dependencies" | "$defs" | "definitions",
+                    Value::Object(named),
+                ) => named.values().try_for_each(|schema| find(schema, None, found)),
+                (_, schema) => find(schema, None, found),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the headers of a call. An argument that is missing or `null` has none.
+pub(in crate::mcp::source) fn of(headers: &[ParamHeader], arguments: &Value) -> Vec<(HeaderName, HeaderValue)> {
+    let header = |header: &ParamHeader| {
+        let value = header.path.iter().try_fold(arguments, |value, name| value.get(name))?;
+        let text = match value {
+            Value::String(text) => encode(text),
+            // As the body has it.
+            Value::Bool(_) | Value::Number(_) => value.to_string().into(),
+            Value::Null | Value::Array(_) | Value::Object(_) => return None,
+        };
+        let mut value = HeaderValue::try_from(&*text).ok()?;
+        value.set_sensitive(true);
+        Some((header.name.clone(), value))
+    };
+    headers.iter().filter_map(header).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn marked(mark: &str) -> Value {
+        json!({"type": "string", "x-mcp-header": mark})
+    }
+
+    #[test]
+    fn marked_arguments_are_sent() {
+        let schema = json!({"type": "object", "required": ["x-mcp-header"], "properties": {
+            // An argument of this name, and one of the name of a keyword.
+            "x-mcp-header": {"type": "string", "default": {"x-mcp-header": "no mark"}},
+            "items": marked("Items"),
+            "place": {"properties": {"count": {"type": ["integer", "null"], "x-mcp-header": "count"}}},
+            "sure": {"type": "boolean", "x-mcp-header": "Sure!"},
+        }});
+        let headers = read(&schema).unwrap();
+        let sent = |arguments: Value| {
+            let mut sent: Vec<_> = of(&headers, &arguments)
+                .into_iter()
+                .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+                .collect();
+            sent.sort();
+            sent
+        };
+        let arguments = json!({"items": "eü", "place": {"count": -7}, "sure": true, "x-mcp-header": "x"});
+        let expected = ["mcp-param-count: -7", "mcp-param-items: =?base64?ZcO8?=", "mcp-param-sure!: true"];
+        assert_eq!(sent(arguments), expected);
+        assert_eq!(sent(json!({"place": {"count": null}, "count": 1})), [""; 0]);
+    }
+
+    #[test]
+    fn a_wrong_mark_excludes_the_tool() {
+        let property = |property: Value| json!({"type": "object", "properties": {"a": property}});
+        for schema in [
+            property(marked("")),
+            property(marked("a b")),
+            property(marked("a:")),
+            property(marked("a\r\nx")),
+            property(marked("ü")),
+            property(json!({"type": "string", "x-mcp-header": 7})),
+            property(json!({"type": "number", "x-mcp-header": "A"})),
+            property(json!({"type": "object", "x-mcp-header": "A"})),
+            property(json!({"x-mcp-header": "A"})),
+            property(json!({"type": "array", "items": marked("A")})),
+            property(json!({"anyOf": [marked("A")]})),
+            property(json!({"properties": {"b": {"not": marked("A")}}})),
+            json!({"type": "object", "x-mcp-header": "A"}),
+            json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": marked("A")}}),
+            json!({"type": "object", "if": {"properties": {"a": marked("A")}}}),
+            json!({"type": "object", "properties": {"a": marked("A"), "b": {"properties": {"c": marked("a")}}}}),
+        ] {
+            assert!(read(&schema).is_err(), "{schema}");
+        }
+    }
+}
