@@ -235,7 +235,7 @@ impl ServedRuns<'_> {
 
     /// Removes a post once it has had its effect.
     pub(crate) async fn took(self, post: Key) -> Result<(), StoreError> {
-        let keys = vec![Key::run(Arc::clone(post.scope())), post.clone()];
+        let keys = vec![Key::run_head(Arc::clone(post.scope())), post.clone()];
         let change = move |transaction: &mut Transaction| served::taken(transaction, &post);
         transact(&self.0.shared.store, keys, change).await
     }
