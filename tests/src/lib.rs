@@ -5,6 +5,7 @@ pub mod corpus;
 pub mod hostile;
 #[cfg(unix)]
 pub mod kills;
+pub mod long_runs;
 pub mod modern;
 #[cfg(unix)]
 pub mod postgres;

@@ -1,15 +1,18 @@
 //! Conversations by the number of turns that they have had.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use divan::Bencher;
 use tests::server::{Reply, Server};
-use tool_runtime::RunOptions;
 use tool_runtime::agent::http::HttpModel;
-use tool_runtime::agent::{Agent, DisplayFn, ModelClient, ModelError, ModelRequest, TurnOutcome};
+use tool_runtime::agent::{Agent, DisplayFn, Input, ModelClient, ModelError, ModelRequest, RunQueue, TurnOutcome};
 use tool_runtime::wire::history::{CallMessage, Part, ResultMessage};
 use tool_runtime::wire::{Decoded, Format, Message};
+use tool_runtime::{RunOptions, ToolPolicy, ToolRunner};
+use tool_runtime_sql::{SqlOptions, SqlStore};
 
-use crate::{ANSWER, runner, runtime};
+use crate::{ANSWER, catalog, runner, runtime};
 
 const TURNS: [usize; 4] = [1, 10, 100, 1_000];
 
@@ -52,6 +55,28 @@ fn d_send_over_http(bencher: Bencher, turns: usize) {
     let server = Server::start([Reply::stream(ANSWER)]).unwrap();
     let model = HttpModel::builder(Format::OpenAiChat, server.url(), "m").build().unwrap();
     send_once_more(bencher, turns, model);
+}
+
+/// One turn more, saved in a file of SQLite before the model is asked and after its answer.
+#[divan::bench(args = TURNS, sample_count = 20, sample_size = 1)]
+fn d_step_in_sqlite(bencher: Bencher, turns: usize) {
+    let (runtime, folder) = (runtime(), tempfile::tempdir().unwrap());
+    let opened = SqlStore::sqlite(folder.path().join("store.db"), SqlOptions::new());
+    let store = runtime.block_on(opened).unwrap();
+    let policy = ToolPolicy::allow((0..10).map(|at| format!("bench__tool_{at}")));
+    let runner = ToolRunner::builder(catalog(10), policy).store(Arc::new(store)).build().unwrap();
+    let mut conversation = Agent::new(Quick).converse(runner.run(RunOptions::new()));
+    let mut leased = runtime.block_on(async {
+        for _ in 0..turns {
+            conversation.send("What is there to do today, and who is it for?").await;
+        }
+        let saved = conversation.save().await.unwrap();
+        RunQueue::new(&runner).begin(&saved, "bench").await.unwrap()
+    });
+    bencher.bench_local(|| {
+        let input = Input::from("What is there to do today, and who is it for?");
+        runtime.block_on(leased.receive(&mut conversation, input)).unwrap()
+    });
 }
 
 fn history(turns: usize) -> Vec<Message> {

@@ -8,6 +8,7 @@ mod durable;
 #[cfg(unix)]
 mod files;
 mod ledger;
+mod long;
 mod lost;
 mod migrated;
 mod notices;

@@ -439,7 +439,7 @@ async fn a_worker_waits_for_its_store() {
     assert_eq!((error.code(), asked.load(Ordering::Acquire)), ("store_read_only", 1));
 }
 
-/// Each operation of the store panics once. The worker goes on, and the calls happen once.
+/// Each operation of the store panics once. The worker continues, and the calls happen once.
 #[tokio::test(start_paused = true)]
 async fn a_worker_survives_a_store_that_panics() {
     for at in 0.. {

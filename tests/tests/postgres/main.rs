@@ -4,6 +4,7 @@
 
 mod chat;
 mod counted;
+mod long;
 mod opened;
 mod proxied;
 

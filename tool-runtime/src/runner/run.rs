@@ -403,7 +403,7 @@ impl Run {
     /// Returns the keys that each write of the run locks: the run, and for a graph the run whose lease it has.
     pub(super) fn keys(&self) -> Vec<Key> {
         let held = self.lease().map(|lease| lease.run_id).filter(|held| held != self.identity());
-        [Some(self.identity().clone()), held].into_iter().flatten().map(Key::run).collect()
+        [Some(self.identity().clone()), held].into_iter().flatten().map(Key::run_head).collect()
     }
 
     /// Returns the run's current labels.

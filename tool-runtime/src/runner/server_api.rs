@@ -240,7 +240,7 @@ impl ServedRuns<'_> {
     /// Removes a post once it has had its effect. With `rest`, the post stays with this body, which answers these
     /// questions.
     pub(crate) async fn took(self, post: Key, rest: Option<(Arc<str>, Vec<Question>)>) -> Result<(), StoreError> {
-        let keys = vec![Key::run(Arc::clone(post.scope())), post.clone()];
+        let keys = vec![Key::run_head(Arc::clone(post.scope())), post.clone()];
         let change = move |transaction: &mut Transaction| served::taken(transaction, &post, rest.as_ref());
         transact(&self.0.shared.store, keys, change).await
     }

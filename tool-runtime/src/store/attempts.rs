@@ -21,7 +21,7 @@ pub(crate) fn seize(
     transaction.refuse_purged(run_id)?;
     let mut run = match transaction.get(&key) {
         // A run with a document belongs to workers.
-        Some(Document::Run(run)) if !run.document.is_empty() => return Err(StoreError::Duplicate),
+        Some(Document::Run(run)) if run.has_document() => return Err(StoreError::Duplicate),
         Some(Document::Run(run)) if run.principal != party.principal || run.tenant != party.tenant => {
             return Err(StoreError::Duplicate);
         }

@@ -100,6 +100,23 @@ impl StoredDocument {
         self
     }
 
+    /// Notes that the store left out the long text of the document, whose key is a [`Key::run_head`]. A change that does
+    /// not replace the text writes the document back with [`keeps_text`](Self::keeps_text), and the stored text stays.
+    #[must_use]
+    pub fn without_text(mut self) -> Self {
+        if let Document::Run(run) = &mut self.document {
+            run.keeps_text = true;
+        }
+        self
+    }
+
+    /// Whether the stored long text belongs to this document, because the store [left it out](Self::without_text) and
+    /// no change replaced it.
+    #[must_use]
+    pub fn keeps_text(&self) -> bool {
+        self.as_run().is_some_and(|run| run.keeps_text && run.document.is_empty())
+    }
+
     /// Sets the position of the document in the list of a store.
     #[must_use]
     pub fn at(mut self, position: u64) -> Self {

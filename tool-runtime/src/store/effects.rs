@@ -260,7 +260,7 @@ pub(crate) struct Settlement {
 
 /// Returns the keys that a transaction locks to settle a call.
 pub(crate) fn settling_keys(effect: &Key, call: &UnknownCall) -> [Key; 3] {
-    [effect.clone(), call.ledger_key(), Key::run(Arc::clone(&call.run_id))]
+    [effect.clone(), call.ledger_key(), Key::run_head(Arc::clone(&call.run_id))]
 }
 
 /// Settles an unknown outcome, with a record in the chain of the call's run. Returns `false` if the outcome was settled

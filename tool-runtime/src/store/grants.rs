@@ -147,7 +147,7 @@ pub(crate) fn revocation(
     decider: &Decider,
 ) -> (Vec<Key>, impl FnMut(&mut Transaction) -> Result<bool, StoreError> + Send + use<>) {
     let (key, decider) = (grant.key(), decider.clone());
-    let keys = vec![Key::run(Arc::clone(&grant.origin.run_id)), Key::run(RETENTION_RUN), key.clone()];
+    let keys = vec![Key::run_head(Arc::clone(&grant.origin.run_id)), Key::run(RETENTION_RUN), key.clone()];
     let change = move |transaction: &mut Transaction| {
         // The caller's copy may have been changed, so the stored grant is used.
         let Some(Document::Grant(stored)) = transaction.get(&key) else { return Ok(false) };

@@ -1,5 +1,7 @@
 //! [`Key`]: the place of a document, and the lock that its changes take.
 
+use std::cmp::Ordering;
+use std::hash;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -88,18 +90,50 @@ impl DocumentKind {
 /// // A store keeps the parts in columns.
 /// assert_eq!(Key::from_parts(post.kind(), post.scope().clone(), post.id().clone()), post);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone)]
 pub struct Key {
     kind: DocumentKind,
     scope: Arc<str>,
     id: Arc<str>,
+    /// Whether the reader does without the conversation of a run. Keys with and without it are equal.
+    is_head: bool,
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.place() == other.place()
+    }
+}
+
+impl Eq for Key {}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.place().cmp(&other.place())
+    }
+}
+
+impl hash::Hash for Key {
+    fn hash<H: hash::Hasher>(&self, state: &mut H) {
+        self.place().hash(state);
+    }
 }
 
 impl Key {
+    const fn place(&self) -> (DocumentKind, &Arc<str>, &Arc<str>) {
+        (self.kind, &self.scope, &self.id)
+    }
+
     /// Returns the key of a call in the ledger of a run, by its idempotency key.
     #[must_use]
     pub fn call(run_id: impl Into<Arc<str>>, idempotency_key: Hash) -> Self {
-        Self { kind: DocumentKind::Call, scope: run_id.into(), id: idempotency_key.to_string().into() }
+        Self::from_parts(DocumentKind::Call, run_id, idempotency_key.to_string())
     }
 
     /// Returns the key of a suspended call of a run. Run ids and call ids can be guessed, so calls of other principals
@@ -111,7 +145,7 @@ impl Key {
         principal: Option<&str>,
         call_id: &CallId,
     ) -> Self {
-        Self { kind: DocumentKind::Waiting, scope: run_id.into(), id: digest(&(tenant, principal, call_id.as_str())) }
+        Self::from_parts(DocumentKind::Waiting, run_id, digest(&(tenant, principal, call_id.as_str())))
     }
 
     /// Returns the key of a suspended call.
@@ -130,25 +164,33 @@ impl Key {
             Some(replaced) => json::digest(replaced.arguments.as_str()),
         };
         let id = digest(&(of, &call.tool, arguments, graph));
-        Self { kind: DocumentKind::Decided, scope: Arc::clone(&call.run_id), id }
+        Self::from_parts(DocumentKind::Decided, Arc::clone(&call.run_id), id)
     }
 
     /// Returns the key of the mark that a call began with a person's arguments instead of the model's. `call` is the
     /// ledger key of the call with the model's arguments.
     pub(crate) fn replaced(call: &Self) -> Self {
-        Self { kind: DocumentKind::Decided, scope: Arc::clone(&call.scope), id: Arc::clone(&call.id) }
+        Self::from_parts(DocumentKind::Decided, Arc::clone(&call.scope), Arc::clone(&call.id))
     }
 
     /// Returns the key of a run that workers share.
     #[must_use]
     pub fn run(run_id: impl Into<Arc<str>>) -> Self {
-        Self { kind: DocumentKind::Run, scope: run_id.into(), id: "".into() }
+        Self::from_parts(DocumentKind::Run, run_id, "")
+    }
+
+    /// Returns the key of a run for a change that neither reads nor replaces its conversation, or only replaces it. It
+    /// equals [`Key::run`]. A store may leave the conversation out
+    /// ([`StoredDocument::without_text`](crate::store::StoredDocument::without_text)); most need not look.
+    #[must_use]
+    pub fn run_head(run_id: impl Into<Arc<str>>) -> Self {
+        Self { is_head: true, ..Self::run(run_id) }
     }
 
     /// Returns the key of a grant for calls of a tool in a tenant.
     #[must_use]
     pub fn grant(tool: &str, tenant: Option<&str>, id: impl Into<Arc<str>>) -> Self {
-        Self { kind: DocumentKind::Grant, scope: Self::grants_of(tool, tenant), id: id.into() }
+        Self::from_parts(DocumentKind::Grant, Self::grants_of(tool, tenant), id)
     }
 
     /// Returns the scope of a tool's grants in a tenant. `@` separates the two, because no tool has an `@` in its name.
@@ -162,32 +204,32 @@ impl Key {
     /// Returns the key of a message to a run, by the message's own id.
     #[must_use]
     pub fn post(run_id: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
-        Self { kind: DocumentKind::Post, scope: run_id.into(), id: id.into() }
+        Self::from_parts(DocumentKind::Post, run_id, id)
     }
 
     /// Returns the key of the account of a holder in a window. The scope is a digest, because ids from outside can be
     /// long and contain any character.
     pub(crate) fn account(holder: Holder, tenant: Option<&str>, principal: Option<&str>, window: Window) -> Self {
         let scope = digest(&(holder, tenant, principal));
-        Self { kind: DocumentKind::Account, scope, id: window.to_string().into() }
+        Self::from_parts(DocumentKind::Account, scope, window.to_string())
     }
 
     /// Returns the key of an anchor, by its number.
     #[must_use]
     pub fn anchor(number: u64) -> Self {
-        Self { kind: DocumentKind::Anchor, scope: "".into(), id: format!("{number:020}").into() }
+        Self::from_parts(DocumentKind::Anchor, "", format!("{number:020}"))
     }
 
     /// Returns the key of the end of the chain of anchors.
     #[must_use]
     pub fn last_anchor() -> Self {
-        Self { kind: DocumentKind::Anchor, scope: "".into(), id: "last".into() }
+        Self::from_parts(DocumentKind::Anchor, "", "last")
     }
 
     /// Returns the key of the document with the key for digests of arguments. A store has one.
     #[must_use]
     pub fn digest_key() -> Self {
-        Self { kind: DocumentKind::DigestKey, scope: "".into(), id: "".into() }
+        Self::from_parts(DocumentKind::DigestKey, "", "")
     }
 
     /// Returns the key of the calls of a tool with the same arguments for one principal of a tenant. `arguments` is
@@ -203,17 +245,17 @@ impl Key {
 
     /// Returns the key of an effect, from its [`scope`](Self::scope).
     pub(crate) fn effect(scope: Arc<str>) -> Self {
-        Self { kind: DocumentKind::Effect, scope, id: "".into() }
+        Self::from_parts(DocumentKind::Effect, scope, "")
     }
 
     /// Returns the key of the legal holds on a run, a principal or a tenant.
     pub(crate) fn hold(scope: &HoldScope) -> Self {
-        Self { kind: DocumentKind::Hold, scope: digest(scope), id: "".into() }
+        Self::from_parts(DocumentKind::Hold, digest(scope), "")
     }
 
     /// Returns the key of a notice about a call of a run.
     pub(crate) fn notice(run_id: Arc<str>, id: Arc<str>) -> Self {
-        Self { kind: DocumentKind::Notice, scope: run_id, id }
+        Self::from_parts(DocumentKind::Notice, run_id, id)
     }
 
     /// Returns the key of the runs of a tenant that workers have. Without a tenant, the runs of one principal count as
@@ -226,19 +268,25 @@ impl Key {
 
     /// Returns the key of the runs of a tenant that workers have, from the tenant's part of a lane.
     pub(crate) fn slots_of(tenant: &str) -> Self {
-        Self { kind: DocumentKind::Slots, scope: tenant.into(), id: "".into() }
+        Self::from_parts(DocumentKind::Slots, tenant, "")
     }
 
     /// Creates a key from its [`kind`](Self::kind), [`scope`](Self::scope) and [`id`](Self::id), as a store reads them.
     #[must_use]
     pub fn from_parts(kind: DocumentKind, scope: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
-        Self { kind, scope: scope.into(), id: id.into() }
+        Self { kind, scope: scope.into(), id: id.into(), is_head: false }
     }
 
     /// Returns the kind of the document.
     #[must_use]
     pub const fn kind(&self) -> DocumentKind {
         self.kind
+    }
+
+    /// Whether the reader of the document needs its long text: for [`Key::run`], not for [`Key::run_head`].
+    #[must_use]
+    pub const fn needs_text(&self) -> bool {
+        self.kind.has_long_text() && !self.is_head
     }
 
     /// Returns the owner of the document: the run, for calls and runs; the tool and the tenant, for grants; and a

@@ -24,7 +24,7 @@ impl StoredRun {
 
     /// Whether an engine for durable execution continues the run and stores its conversation.
     pub(crate) fn is_driven(&self) -> bool {
-        self.document.is_empty()
+        !self.has_document()
     }
 
     /// Makes the run due, because of an event for a worker.

@@ -99,7 +99,7 @@ impl dyn Store + '_ {
 }
 
 async fn mark(store: &dyn Store, run_id: &str, held_back: bool) -> Result<bool, StoreError> {
-    let key = Key::run(run_id);
+    let key = Key::run_head(run_id);
     let named = key.clone();
     let change = move |transaction: &mut Transaction| {
         let Some(Document::Run(run)) = transaction.get(&named) else { return Err(StoreError::Fenced) };

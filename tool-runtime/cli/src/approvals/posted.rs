@@ -255,7 +255,7 @@ impl Look<'_> {
     }
 
     async fn run(&self) -> Result<Option<StoredRun>, Failure> {
-        let stored = self.store.read(&[Key::run(Arc::clone(&self.call.run_id))]).await?.pop().flatten();
+        let stored = self.store.read(&[Key::run_head(Arc::clone(&self.call.run_id))]).await?.pop().flatten();
         Ok(stored.as_ref().and_then(StoredDocument::as_run).cloned())
     }
 

@@ -8,7 +8,7 @@ use tool_runtime::call::Decider;
 use tool_runtime::store::{AuditRecord, Chain, ChangeFn, Key, SealedRecord, StoreError, StoredDocument, Transaction};
 
 use crate::store::connection::{Connection, Value};
-use crate::store::parts::{self, Stored};
+use crate::store::parts::Stored;
 use crate::store::rows::Rows;
 use crate::store::seen::{Needs, Seen, after};
 use crate::store::text::{clipped, columns, escaped, micros, micros_from};
@@ -218,9 +218,12 @@ fn set(
     let (scope, id, name) = columns(key);
     let kind = key.kind().code();
     let split = document.map(StoredDocument::split).transpose().map_err(Failed::Refused)?;
-    let text = split.as_ref().and_then(|(_, text)| text.as_deref());
-    let (parts, hashes) = text.map(parts::split).unzip();
-    rows.parts(&scope, old, &parts.unwrap_or_default());
+    let parts = if document.is_some_and(StoredDocument::keeps_text) {
+        let missing = || Failed::Refused(StoreError::Corrupt("the text that a change keeps is missing".into()));
+        Some(old.and_then(|old| old.parts.clone()).ok_or_else(missing)?)
+    } else {
+        rows.text(&scope, old, split.as_ref().and_then(|(_, text)| text.as_deref()))
+    };
     let place = [kind.to_owned(), scope, id];
     let (Some(document), Some((json, _))) = (document, &split) else {
         rows.document(place, None);
@@ -228,7 +231,7 @@ fn set(
     };
     let due = Value::Int(document.due().map(micros_from));
     let [lane, leased_until] = queued(document);
-    let stored = Stored { body: json.clone(), parts: hashes };
+    let stored = Stored { body: json.clone(), parts };
     let (body, parts) = (stored.body.as_str().into(), Value::Text(stored.parts.clone()));
     rows.document(place, Some([Value::Text(name), due, body, parts, lane, leased_until]));
     Ok(Some(stored))

@@ -1,4 +1,5 @@
-//! Group commit in PostgreSQL: the writes that wait share a transaction of four round trips.
+//! Group commit in PostgreSQL: the writes that wait share a transaction of four round trips, and one or two more for
+//! the lists of the parts of long texts.
 //!
 //! The transaction takes locks without waiting, so that it delays no write by a lock that another process holds. Its
 //! changes run before anything is written, so that a refused change leaves no trace. A write that cannot be part of it,

@@ -9,9 +9,9 @@ use crate::store::problem::{misconfigured, unlike};
 use crate::store::text::key;
 use crate::store::write::number;
 
-/// The version that this library reads and writes. It stores legal holds, marks of purged runs and records in two
-/// parts, which an older library must not overlook.
-pub(super) const VERSION: i64 = 5;
+/// The version that this library reads and writes. Version 5 added legal holds, marks of purged runs and records in two
+/// parts, and version 6 cuts the lists of the parts of long texts: an older library must not overlook them.
+pub(super) const VERSION: i64 = 6;
 
 /// The first version whose tables can have another prefix.
 const PREFIXED: i64 = 3;

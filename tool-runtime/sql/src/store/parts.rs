@@ -1,5 +1,8 @@
 //! The long text of a document, cut into parts by its content. A write adds only new parts: unchanged text, such as the
 //! policies and earlier messages, is not written again. A renewed lease writes no part.
+//!
+//! The names of the parts are a list, which is cut in the same way if it is long: its pieces are parts, too, and their
+//! names are a shorter list. So a step reads and writes a few parts of each level, however long the text is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +11,23 @@ use tool_runtime::tool::Hash;
 
 use crate::store::text::columns;
 
-/// The target number of parts of a long text.
-const PARTS: usize = 64;
+/// The binary logarithm of the average length of a part, in bytes.
+const BITS: u32 = 9;
 
-/// The smallest average length of a part, in bytes.
-const SHORTEST: usize = 512;
+/// The shortest and the longest part, in bytes; the last one may be shorter.
+const LENGTHS: (usize, usize) = (1 << (BITS - 2), 1 << (BITS + 3));
+
+/// The longest list of names that is not cut.
+const LIST: usize = 32;
+
+/// The smallest and the largest number of names in a piece of a list; the last piece may be smaller.
+const NAMES: (usize, usize) = (8, 64);
+
+/// The largest number of levels of lists. Each is at most an eighth of the one below.
+const LEVELS: usize = 16;
+
+/// The beginning of the name of a piece of a list. No name of a part of the text has it.
+const PIECE: &str = "+";
 
 /// The name of the parts' space, next to the kinds of documents.
 pub(super) const SPACE: &str = "part";
@@ -21,11 +36,11 @@ pub(super) const SPACE: &str = "part";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) body: String,
-    /// The hashes of the parts of the long text, in order.
+    /// The names of the parts of the long text, or of the pieces of their list, in order.
     pub(super) parts: Option<String>,
 }
 
-/// A row: space, scope, id, body and parts. The id of a part is its hash.
+/// A row: space, scope, id, body and parts. The id of a part is its name.
 pub(super) type Row = (String, String, String, String, Option<String>);
 
 /// Rows of documents by their keys, and the parts of their long texts.
@@ -49,39 +64,112 @@ impl Found {
         self.stored(key).map(|stored| self.whole(key.clone(), stored, &columns(key).0)).transpose()
     }
 
-    /// Reads a document and reassembles its long text.
+    /// Reads a document and reassembles its long text, if the key needs it.
     pub(super) fn whole(&self, key: Key, stored: &Stored, scope: &str) -> Result<StoredDocument, StoreError> {
+        let needs_text = key.needs_text();
         let document = StoredDocument::from_json(key, &stored.body)?;
         let Some(parts) = &stored.parts else { return Ok(document) };
-        let mut text = String::new();
-        for hash in parts.split(' ') {
-            let part = self.0.get(&(SPACE.to_owned(), scope.to_owned(), hash.to_owned()));
-            let part = part.ok_or_else(|| StoreError::Corrupt("a part of a document's text is missing".into()))?;
-            text.push_str(&part.body);
+        if !needs_text {
+            return Ok(document.without_text());
         }
+        let mut text = String::new();
+        self.assemble(scope, parts, LEVELS, &mut text)?;
         Ok(document.with_text(text))
+    }
+
+    fn assemble(&self, scope: &str, list: &str, levels: usize, text: &mut String) -> Result<(), StoreError> {
+        for name in list.split(' ') {
+            let part = self.0.get(&(SPACE.to_owned(), scope.to_owned(), name.to_owned()));
+            let part = part.ok_or_else(|| StoreError::Corrupt("a part of a document's text is missing".into()))?;
+            match (name.starts_with(PIECE), levels.checked_sub(1)) {
+                (false, _) => text.push_str(&part.body),
+                (true, Some(levels)) => self.assemble(scope, &part.body, levels, text)?,
+                (true, None) => {
+                    return Err(StoreError::Corrupt("the parts of a document's text contain each other".into()));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
-/// Returns the parts of a string by their hashes, and the list of the hashes in order.
-pub(super) fn split(text: &str) -> (BTreeMap<String, &str>, String) {
-    let hash = |part: &str| Hash::sha256(part).to_string().split_at(32).0.to_owned();
-    let parts: Vec<_> = cut(text).into_iter().map(|part| (hash(part), part)).collect();
-    let hashes: Vec<_> = parts.iter().map(|(hash, _)| hash.as_str()).collect();
-    let hashes = hashes.join(" ");
-    (parts.into_iter().collect(), hashes)
+/// The change of the parts of a long text. Of the old text, only the pieces of the list are read that the new one does
+/// not have.
+pub(super) struct Change {
+    /// The parts of the new text, and the pieces of their list, by their names.
+    new: BTreeMap<String, String>,
+    /// The names in the lists of the old text that were read.
+    old: BTreeSet<String>,
+    /// The pieces of the old list to read.
+    unread: Vec<String>,
 }
 
-/// Returns the parts of a new text that the old row does not have, and those of the row that the text does not have.
-pub(super) fn changed<'a>(
-    old: Option<&'a Stored>,
-    new: &'a BTreeMap<String, &'a str>,
-) -> (Vec<(&'a str, &'a str)>, Vec<&'a str>) {
-    let old: BTreeSet<&str> =
-        old.and_then(|old| old.parts.as_deref()).into_iter().flat_map(|old| old.split(' ')).collect();
-    let added = new.iter().filter(|(hash, _)| !old.contains(hash.as_str()));
-    let added = added.map(|(hash, part)| (hash.as_str(), *part)).collect();
-    (added, old.into_iter().filter(|hash| !new.contains_key(*hash)).collect())
+impl Change {
+    /// Compares a new text with the list of the old one. Also returns the list of the new one.
+    pub(super) fn new(old: Option<&str>, text: Option<&str>) -> (Self, Option<String>) {
+        let mut new = BTreeMap::new();
+        let list = text.map(|text| split(text, &mut new));
+        let mut change = Self { new, old: BTreeSet::new(), unread: Vec::new() };
+        if let Some(old) = old {
+            change.read(old);
+        }
+        (change, list)
+    }
+
+    /// Adds a list of the old text, or a piece of it.
+    pub(super) fn read(&mut self, list: &str) {
+        for name in list.split(' ') {
+            if self.old.insert(name.to_owned()) && name.starts_with(PIECE) && !self.new.contains_key(name) {
+                self.unread.push(name.to_owned());
+            }
+        }
+    }
+
+    /// Returns the pieces of the old list to read next.
+    pub(super) fn unread(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unread)
+    }
+
+    /// Returns the parts to write, and the names of those to remove.
+    pub(super) fn rows(mut self) -> impl Iterator<Item = (String, Option<String>)> {
+        let gone: Vec<_> = self.old.iter().filter(|name| !self.new.contains_key(*name)).cloned().collect();
+        let mut stored: Vec<_> = self.old.into_iter().collect();
+        while let Some(name) = stored.pop() {
+            // If the old text has a piece of the list, it has everything in it.
+            if let Some(piece) = self.new.remove(&name).filter(|_| name.starts_with(PIECE)) {
+                stored.extend(piece.split(' ').map(str::to_owned));
+            }
+        }
+        let added = self.new.into_iter().map(|(name, part)| (name, Some(part)));
+        added.chain(gone.into_iter().map(|name| (name, None)))
+    }
+}
+
+/// Adds the parts of a string, and the pieces of their list, by their names. Returns the list, or that of its pieces.
+fn split(text: &str, parts: &mut BTreeMap<String, String>) -> String {
+    let mut add = |kind: &str, part: String| {
+        let name = format!("{kind}{:.32}", Hash::sha256(&part).to_string());
+        parts.insert(name.clone(), part);
+        name
+    };
+    let mut names: Vec<_> = cut(text).into_iter().map(|part| add("", part.to_owned())).collect();
+    while names.len() > LIST {
+        names = pieces(&names).into_iter().map(|piece| add(PIECE, piece.join(" "))).collect();
+    }
+    names.join(" ")
+}
+
+/// Cuts a list of names behind some of the names, which their hashes determine.
+fn pieces(names: &[String]) -> Vec<&[String]> {
+    let (mut pieces, mut start) = (Vec::new(), 0);
+    for (place, name) in names.iter().enumerate() {
+        let (end, length) = (place + 1, place + 1 - start);
+        if length >= NAMES.1 || (length >= NAMES.0 && name.ends_with('0')) || end == names.len() {
+            pieces.push(&names[start..end]);
+            start = end;
+        }
+    }
+    pieces
 }
 
 /// A pseudo-random number for each byte: the table of the rolling hash that `cut` computes.
@@ -100,16 +188,15 @@ const GEAR: [u64; 256] = {
 };
 
 /// Cuts a string at the places where a rolling hash of the 64 bytes before them ends a part, so that a change moves
-/// only the cuts next to it. For longer texts the average part is longer, so that the list of parts stays short: each
-/// doubling drops every second cut on average and keeps the others.
+/// only the cuts next to it.
 fn cut(text: &str) -> Vec<&str> {
-    let bits = (text.len() / PARTS).max(SHORTEST).ilog2();
-    let (mask, least) = (u64::MAX << (64 - bits), 1_usize << (bits - 2));
+    let mask = u64::MAX << (64 - BITS);
     let (mut parts, mut start, mut hash) = (Vec::new(), 0, 0_u64);
     for (place, byte) in text.bytes().enumerate() {
         hash = (hash << 1).wrapping_add(GEAR[usize::from(byte)]);
-        let end = place + 1;
-        if hash & mask == 0 && end - start >= least && end < text.len() && text.is_char_boundary(end) {
+        let (end, length) = (place + 1, place + 1 - start);
+        let is_cut = length >= LENGTHS.1 || (length >= LENGTHS.0 && hash & mask == 0);
+        if is_cut && end < text.len() && text.is_char_boundary(end) {
             parts.push(&text[start..end]);
             start = end;
         }
@@ -134,20 +221,70 @@ mod tests {
     }
 
     #[test]
-    fn parts_make_the_text_again_and_are_few() {
-        for text in ["a", &"\u{1f980}".repeat(9000), &"x".repeat(1 << 20), &conversation(5), &conversation(20_000)] {
-            let parts = cut(text);
-            assert!(parts.len() <= 4 * 2 * PARTS && parts.concat() == text, "{}", parts.len());
+    fn parts_make_the_text_again_and_are_short() {
+        let repeated = "x".repeat(1 << 20);
+        for text in ["a", &"\u{1f980}".repeat(9000), &repeated, &conversation(5), &conversation(20_000)] {
+            let mut parts = BTreeMap::new();
+            let list = split(text, &mut parts);
+            assert!(list.split(' ').count() <= LIST && parts.values().all(|part| part.len() < LENGTHS.1 + 4));
+            let mut found = Found::default();
+            found.extend(parts.into_iter().map(|(name, part)| (SPACE.to_owned(), String::new(), name, part, None)));
+            let mut again = String::new();
+            found.assemble("", &list, LEVELS, &mut again).unwrap();
+            assert!(again == text);
         }
     }
 
     #[test]
-    fn a_step_changes_the_parts_beside_its_changes() {
-        for (turns, share) in [(50, 2), (500, 8), (5000, 16)] {
+    fn parts_that_contain_themselves_are_refused() {
+        let mut found = Found::default();
+        found.extend([(SPACE.to_owned(), String::new(), "+a".to_owned(), "+a".to_owned(), None)]);
+        assert_eq!(found.assemble("", "+a", LEVELS, &mut String::new()).unwrap_err().code(), "store_corrupt");
+    }
+
+    /// Returns the parts that a store has after a change, and how many bytes it read and wrote. The lists are bytes,
+    /// too.
+    fn change(stored: &mut BTreeMap<String, String>, old: Option<&str>, text: Option<&str>) -> (Option<String>, usize) {
+        let (mut change, list) = Change::new(old, text);
+        let mut bytes = old.map_or(0, str::len) + list.as_ref().map_or(0, String::len);
+        loop {
+            let unread = change.unread();
+            if unread.is_empty() {
+                break;
+            }
+            for name in unread {
+                bytes += stored[&name].len();
+                change.read(&stored[&name]);
+            }
+        }
+        for (name, part) in change.rows() {
+            let before = match part {
+                Some(part) => {
+                    bytes += part.len();
+                    stored.insert(name, part)
+                }
+                None => Some(stored.remove(&name).expect("it removes what is there")),
+            };
+            drop(before);
+        }
+        (list, bytes)
+    }
+
+    #[test]
+    fn a_step_reads_and_writes_as_much_in_a_long_conversation() {
+        for turns in [0, 1, 20, 50, 500, 5000, 20_000] {
             let (before, after) = (conversation(turns), conversation(turns + 1));
-            let old: BTreeSet<_> = cut(&before).into_iter().collect();
-            let new: usize = cut(&after).into_iter().filter(|part| !old.contains(part)).map(str::len).sum();
-            assert!(new * share < after.len(), "{new} of {} bytes are new after {turns} turns", after.len());
+            let (mut stored, mut expected) = (BTreeMap::new(), BTreeMap::new());
+            let (old, _) = change(&mut stored, None, Some(&before));
+            let (new, step) = change(&mut stored, old.as_deref(), Some(&after));
+            assert_eq!(new, Some(split(&after, &mut expected)));
+            assert_eq!(stored, expected, "the parts of the new text and no others");
+            println!("{turns} turns: {} bytes, a step reads and writes {step}", after.len());
+            assert!(step < 16 << 10, "{step} bytes after {turns} turns");
+            let (again, none) = change(&mut stored, new.as_deref(), Some(&after));
+            assert!(again == new && none <= 2 * 33 * LIST, "an equal text writes no part");
+            let (short, _) = change(&mut stored, again.as_deref(), None);
+            assert!(short.is_none() && stored.is_empty(), "no part is left");
         }
     }
 }

@@ -7,14 +7,18 @@ use std::collections::BTreeMap;
 #[cfg(feature = "postgres")]
 use std::fmt::Write as _;
 
+#[cfg(feature = "postgres")]
+use crate::store::connection::Array;
 use crate::store::connection::{Connection, Value};
-use crate::store::parts::{self, Stored};
+use crate::store::parts::{Change as TextChange, Stored};
+use crate::store::statement;
 
 /// The rows to write and to remove, those of a table by their keys: the last write of a row counts.
 #[derive(Default)]
 pub(super) struct Rows {
     documents: BTreeMap<[String; 3], Option<[Value; 6]>>,
-    parts: BTreeMap<[String; 2], Option<String>>,
+    /// The changes of long texts, by their scopes. Which parts they write is known once the old ones are compared.
+    texts: BTreeMap<String, TextChange>,
     records: Vec<[Value; 13]>,
 }
 
@@ -68,13 +72,16 @@ impl Rows {
         self.documents.insert(place, others);
     }
 
-    /// Writes the parts of a long text that the old row does not have, and removes those that the new text does not
-    /// have.
-    pub(super) fn parts(&mut self, scope: &str, old: Option<&Stored>, new: &BTreeMap<String, &str>) {
-        let (added, gone) = parts::changed(old, new);
-        let added = added.into_iter().map(|(hash, part)| (hash, Some(part.to_owned())));
-        let changed = added.chain(gone.into_iter().map(|hash| (hash, None)));
-        self.parts.extend(changed.map(|(hash, part)| ([scope.to_owned(), hash.to_owned()], part)));
+    /// Replaces the parts of a long text: those of the old row by those of the new text. Returns the list of the new
+    /// ones.
+    pub(super) fn text(&mut self, scope: &str, old: Option<&Stored>, text: Option<&str>) -> Option<String> {
+        let old = old.and_then(|old| old.parts.as_deref());
+        if (old, text) == (None, None) {
+            return None;
+        }
+        let (change, list) = TextChange::new(old, text);
+        self.texts.insert(scope.to_owned(), change);
+        list
     }
 
     /// Adds a row of a record.
@@ -84,20 +91,21 @@ impl Rows {
 
     #[cfg(feature = "postgres")]
     pub(super) fn is_empty(&self) -> bool {
-        self.documents.is_empty() && self.parts.is_empty() && self.records.is_empty()
+        self.documents.is_empty() && self.texts.is_empty() && self.records.is_empty()
     }
 
     /// Adds the rows of a later write.
     #[cfg(feature = "postgres")]
     pub(super) fn then(&mut self, later: Self) {
         self.documents.extend(later.documents);
-        self.parts.extend(later.parts);
+        self.texts.extend(later.texts);
         self.records.extend(later.records);
     }
 
     /// Writes and removes the rows.
-    pub(super) async fn write(self, connection: &mut Connection) -> Result<(), sqlx::Error> {
-        let changes = self.changes();
+    pub(super) async fn write(mut self, connection: &mut Connection) -> Result<(), sqlx::Error> {
+        let parts = compare(connection, std::mem::take(&mut self.texts)).await?;
+        let changes = self.changes(parts);
         #[cfg(feature = "postgres")]
         if !connection.is_sqlite() {
             return at_once(connection, changes).await;
@@ -111,7 +119,7 @@ impl Rows {
     }
 
     /// Returns the changes that there are, with the values of their rows.
-    fn changes(self) -> Vec<(Change, Vec<Vec<Value>>)> {
+    fn changes(self, parts_of_texts: Parts) -> Vec<(Change, Vec<Vec<Value>>)> {
         let (mut documents, mut removed, mut parts, mut dropped) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (place, others) in self.documents {
             let place = place.map(Value::from).into_iter();
@@ -120,7 +128,7 @@ impl Rows {
                 None => removed.push(place.collect()),
             }
         }
-        for (place, part) in self.parts {
+        for (place, part) in parts_of_texts {
             let place = place.map(Value::from).into_iter();
             match part {
                 Some(part) => parts.push(place.chain([part.into()]).collect()),
@@ -131,6 +139,45 @@ impl Rows {
         let all = [(DOCUMENTS, documents), (REMOVED, removed), (PARTS, parts), (DROPPED, dropped), (RECORDS, records)];
         all.into_iter().filter(|(_, rows): &(Change, Vec<Vec<Value>>)| !rows.is_empty()).collect()
     }
+}
+
+/// Parts by their scopes and names; `None` removes one.
+type Parts = Vec<([String; 2], Option<String>)>;
+
+/// Compares long texts with the old ones, level by level.
+async fn compare(connection: &mut Connection, mut texts: BTreeMap<String, TextChange>) -> Result<Parts, sqlx::Error> {
+    loop {
+        let mut unread = Vec::new();
+        for (scope, change) in &mut texts {
+            unread.extend(change.unread().into_iter().map(|name| [scope.clone(), name]));
+        }
+        if unread.is_empty() {
+            break;
+        }
+        for (scope, list) in pieces(connection, &unread).await? {
+            if let Some(change) = texts.get_mut(&scope) {
+                change.read(&list);
+            }
+        }
+    }
+    let rows =
+        |(scope, change): (String, TextChange)| change.rows().map(move |(name, part)| ([scope.clone(), name], part));
+    Ok(texts.into_iter().flat_map(rows).collect())
+}
+
+/// Reads pieces of the lists of parts, by their scopes and names.
+async fn pieces(connection: &mut Connection, places: &[[String; 2]]) -> Result<Vec<(String, String)>, sqlx::Error> {
+    #[cfg(feature = "postgres")]
+    if !connection.is_sqlite() {
+        let columns = [0, 1].map(|column| Array::texts(places.iter().map(|place| place[column].clone())));
+        return connection.arrays(statement::PIECES, columns).await;
+    }
+    let mut rows = Vec::new();
+    for places in places.chunks(MOST_ROWS) {
+        let (sql, arguments) = statement::pieces(places);
+        rows.extend(connection.rows(sql, arguments).await?);
+    }
+    Ok(rows)
 }
 
 impl Change {
@@ -199,8 +246,6 @@ impl Change {
 /// Makes all changes in one statement. No two of them touch the same row.
 #[cfg(feature = "postgres")]
 async fn at_once(connection: &mut Connection, mut changes: Vec<(Change, Vec<Vec<Value>>)>) -> Result<(), sqlx::Error> {
-    use crate::store::connection::Array;
-
     let (mut sql, mut arrays) = (String::new(), Vec::new());
     let last = changes.pop();
     let others = changes.len();

@@ -19,7 +19,7 @@ pub(super) const FEW: i64 = 20_000;
 
 type Statement = (String, Vec<Value>);
 
-/// Reads documents by their keys, and the parts of the runs among them.
+/// Reads documents by their keys, and the parts of the long texts among them that are needed.
 pub(super) fn select(keys: &[Key]) -> Statement {
     let place = |number| {
         let [space, scope, id] = [1, 2, 3].map(|column| 3 * number + column);
@@ -28,7 +28,7 @@ pub(super) fn select(keys: &[Key]) -> Statement {
     let places: Vec<_> = (0..keys.len()).map(place).collect();
     let mut sql =
         format!("SELECT space, scope, id, body, parts FROM tool_runtime_documents WHERE {}", places.join(" OR "));
-    let runs = keys.iter().enumerate().filter(|(_, key)| key.kind().has_long_text());
+    let runs = keys.iter().enumerate().filter(|(_, key)| key.needs_text());
     let scopes: Vec<_> = runs.map(|(number, _)| format!("${}", 3 * number + 2)).collect();
     if !scopes.is_empty() {
         let scopes = scopes.join(", ");
@@ -43,6 +43,22 @@ pub(super) fn select(keys: &[Key]) -> Statement {
     });
     (sql, arguments.collect())
 }
+
+/// Reads parts by their scopes and names.
+pub(super) fn pieces(places: &[[String; 2]]) -> Statement {
+    let place = |number| format!("(scope = ${} AND hash = ${})", 2 * number + 1, 2 * number + 2);
+    let all: Vec<_> = (0..places.len()).map(place).collect();
+    let sql = format!("SELECT scope, body FROM tool_runtime_parts WHERE {}", all.join(" OR "));
+    (sql, places.iter().flatten().map(|text| Value::from(text.as_str())).collect())
+}
+
+/// The same for any number of parts. As in [`SEEN`], each row is found by its whole key.
+#[cfg(feature = "postgres")]
+pub(super) const PIECES: &str = "\
+    SELECT found.scope, found.body FROM unnest($1::text[], $2::text[]) AS named (scope, hash) CROSS JOIN LATERAL (\
+    SELECT scope, body FROM tool_runtime_parts AS own \
+    WHERE own.scope = named.scope AND own.hash >= named.hash AND own.hash <= named.hash \
+    ORDER BY own.hash LIMIT 1) AS found";
 
 /// Reads the end of a run's chain, and the mark of a run that was purged or erased. A mark has no lane, so the
 /// conversation of a run is not read.
@@ -59,7 +75,7 @@ pub(super) const CHAIN: &str = "chain";
 #[cfg(feature = "postgres")]
 pub(super) const MARK: &str = "mark";
 
-/// Reads documents by their keys, the parts of the runs among them, the ends of chains, and the marks of runs, in one
+/// Reads documents by their keys, the parts of the long texts that are needed, the ends of chains, and the marks of runs, in one
 /// statement for any number of them. Each row is found by its key, however small the table was when the plan was made:
 /// a limit and the offset rule out a join with the whole table, and the order an index that has only a part of the key.
 #[cfg(feature = "postgres")]
@@ -88,7 +104,7 @@ pub(super) fn select_arrays(keys: &[Key]) -> [Array; 4] {
     let mut arrays = [const { Vec::new() }; 4];
     for key in keys {
         let (scope, id, _) = columns(key);
-        if key.kind().has_long_text() {
+        if key.needs_text() {
             arrays[3].push(scope.clone());
         }
         for (array, value) in arrays.iter_mut().zip([key.kind().code().to_owned(), scope, id]) {

@@ -100,7 +100,7 @@ impl Lease {
     /// Asks the store whether this process has the run.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
         let lease = self.run.clone();
-        let keys = vec![Key::run(Arc::clone(&self.run.run_id))];
+        let keys = vec![Key::run_head(Arc::clone(&self.run.run_id))];
         transact(&*self.store, keys, move |transaction| runs::check(transaction, &lease)).await
     }
 
@@ -108,7 +108,7 @@ impl Lease {
     pub(super) async fn news(&self) -> Result<u64, StoreError> {
         match self
             .store
-            .read(&[Key::run(Arc::clone(&self.run.run_id))])
+            .read(&[Key::run_head(Arc::clone(&self.run.run_id))])
             .await?
             .pop()
             .flatten()
@@ -140,7 +140,8 @@ impl Lease {
     pub(super) async fn write(&self, update: RunUpdate) -> Result<(), StoreError> {
         let taken = update.taken.clone();
         let slots = self.slots.clone().filter(|_| matches!(update.next, AfterUpdate::Release { .. }));
-        let keys: Vec<_> = std::iter::once(Key::run(Arc::clone(&self.run.run_id))).chain(taken).chain(slots).collect();
+        let keys: Vec<_> =
+            std::iter::once(Key::run_head(Arc::clone(&self.run.run_id))).chain(taken).chain(slots).collect();
         let until = Instant::now() + self.patience;
         loop {
             let (lease, update) = (self.run.clone(), update.clone());
@@ -191,7 +192,7 @@ async fn prolong(
     renewed: &LeaseTime,
 ) -> Result<(), StoreError> {
     let (requested_at, held) = (LeaseTime::now(), lease.clone());
-    let keys = std::iter::once(Key::run(Arc::clone(&lease.run_id))).chain(slots.cloned()).collect();
+    let keys = std::iter::once(Key::run_head(Arc::clone(&lease.run_id))).chain(slots.cloned()).collect();
     transact(store, keys, move |transaction| runs::renew(transaction, &held, lease_duration)).await?;
     renewed.set(&requested_at);
     Ok(())

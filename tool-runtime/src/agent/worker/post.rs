@@ -210,7 +210,7 @@ impl Content {
     fn keys(&self) -> impl Iterator<Item = Key> {
         let calls = self.approvals.iter().map(|approval| Key::of_waiting(&approval.call));
         let posts = self.pieces.iter().map(|piece| piece.key.clone());
-        std::iter::once(Key::run(Arc::clone(&self.run_id))).chain(posts).chain(calls)
+        std::iter::once(Key::run_head(Arc::clone(&self.run_id))).chain(posts).chain(calls)
     }
 
     /// Returns the messages to post after the approvals are noted.

@@ -136,7 +136,10 @@ impl RunQueue {
         tenant: Option<&str>,
         input: &Input,
     ) -> Result<Vec<ToolExecResult>, ResumeError> {
-        let stored = self.stored(run_id).await?.ok_or(ResumeError::UnknownRun)?;
+        // Only a decision is checked under the policies of the run, which its conversation has.
+        let decides = input.brought().next().is_some();
+        let key = if decides { Key::run(run_id) } else { Key::run_head(run_id) };
+        let stored = stored(self.store(), key).await?.ok_or(ResumeError::UnknownRun)?;
         if stored.tenant.as_deref() != tenant {
             self.refuse_foreign(&stored, input, usize::MAX).await;
             return Err(ResumeError::UnknownRun);
@@ -195,7 +198,7 @@ impl RunQueue {
     }
 
     pub(super) async fn stored(&self, run_id: &str) -> Result<Option<StoredRun>, StoreError> {
-        stored(self.store(), run_id).await
+        stored(self.store(), Key::run(run_id)).await
     }
 
     /// Returns a run of a tenant, and its conversation after its last step. A run of an MCP server is not a
@@ -212,8 +215,8 @@ impl RunQueue {
     }
 }
 
-async fn stored(store: &dyn Store, run_id: &str) -> Result<Option<StoredRun>, StoreError> {
-    Ok(match store.read(&[Key::run(run_id)]).await?.pop().flatten().map(|stored| stored.document) {
+async fn stored(store: &dyn Store, key: Key) -> Result<Option<StoredRun>, StoreError> {
+    Ok(match store.read(&[key]).await?.pop().flatten().map(|stored| stored.document) {
         Some(Document::Run(run)) => Some(*run),
         _ => None,
     })
@@ -233,7 +236,7 @@ impl SavedConversation {
     /// The tenant has no such run, or the store failed.
     pub async fn find(store: &dyn Store, run_id: &str, tenant: Option<&str>) -> Result<(StoredRun, Self), ResumeError> {
         let is_theirs = |run: &StoredRun| run.tenant.as_deref() == tenant && !run.is_served() && !run.is_driven();
-        let run = stored(store, run_id).await?.filter(is_theirs).ok_or(ResumeError::UnknownRun)?;
+        let run = stored(store, Key::run(run_id)).await?.filter(is_theirs).ok_or(ResumeError::UnknownRun)?;
         let conversation = Self::from_text(&run.document)?;
         Ok((run, conversation))
     }

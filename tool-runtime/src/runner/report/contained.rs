@@ -85,7 +85,7 @@ impl Contained<dyn Store> {
 
     /// Whether a run was purged or erased.
     pub(in crate::runner) async fn is_purged(&self, run_id: &str) -> Result<bool, StoreError> {
-        Ok(matches!(self.document(Key::run(run_id)).await?, Some(Document::Purged { .. })))
+        Ok(matches!(self.document(Key::run_head(run_id)).await?, Some(Document::Purged { .. })))
     }
 
     /// Returns the store's key for digests of arguments; creates it if there is none.

@@ -209,7 +209,7 @@ pub(in crate::runner) async fn remember(
     let effect = run.effect_of(call.tool.as_str());
     let (grant, record) = remember.grant(&call, effect, decider, now)?;
     let waits = Key::of_waiting(&call);
-    let keys = vec![Key::run(run.identity().clone()), waits, grant.key()];
+    let keys = vec![Key::run_head(run.identity().clone()), waits, grant.key()];
     let (lease, kept) = (run.lease(), grant.clone());
     let change = move |transaction: &mut Transaction| {
         ledger::check(transaction, lease.as_ref())?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::call::{CallId, JsonText};
 use crate::store::conformance::{read, record, records::calls, run, text, update, waiting};
-use crate::store::{Chain, Document, DocumentKind, Key, Query, RecordFilter, Store, Transaction};
+use crate::store::{Chain, Document, DocumentKind, Key, Query, RecordFilter, Store, StoreError, Transaction};
 use crate::tool::Hash;
 
 /// Returns text that does not compress.
@@ -55,6 +55,19 @@ pub(super) async fn large_bodies_are_kept(store: Arc<dyn Store>) {
     update(store, std::slice::from_ref(&key), write).await.expect("it writes");
     let document = read(store, &key).await;
     assert!(text(document.as_ref()) == Some(body.as_str()), "a large document reads as it was written");
+    // A change that needs no conversation: the store may leave it out.
+    let head = Key::run_head("large");
+    let named = head.clone();
+    let write = move |transaction: &mut Transaction| {
+        let Some(Document::Run(run)) = transaction.get(&named) else { return Err(StoreError::Fenced) };
+        let mut run = run.clone();
+        run.epoch += 1;
+        transaction.set(&named, Document::Run(run))
+    };
+    update(store, std::slice::from_ref(&head), write).await.expect("it writes");
+    let document = read(store, &key).await;
+    assert!(matches!(&document, Some(Document::Run(run)) if run.epoch == 1), "the head is written");
+    assert!(text(document.as_ref()) == Some(body.as_str()), "and the conversation stays");
     let records = store.records(&RecordFilter::run("large")).await.expect("it reads");
     assert_eq!((records.len(), Chain::verify(&records)), (1, Ok(())), "a large record reads as it was sealed");
 }

@@ -24,6 +24,9 @@ pub struct StoredRun {
     pub tenant: Option<Arc<str>>,
     /// The saved conversation. Empty if an engine continues the run and stores the conversation.
     pub(crate) document: Arc<str>,
+    /// Whether the store left the conversation out, which stays as it is unless `document` replaces it.
+    #[serde(skip)]
+    pub(crate) keeps_text: bool,
     /// The result of the last step, as a stable code. Empty before the first step.
     pub state: Arc<str>,
     /// When a worker should take the run. `None` if the run waits for a message.
@@ -79,6 +82,7 @@ impl StoredRun {
             principal: None,
             tenant: None,
             document,
+            keeps_text: false,
             state: "".into(),
             due: None,
             holder: None,
@@ -111,6 +115,11 @@ impl StoredRun {
     #[must_use]
     pub const fn is_held_back(&self) -> bool {
         self.held_back
+    }
+
+    /// Whether the run has a document, read or left out.
+    pub(crate) fn has_document(&self) -> bool {
+        self.keeps_text || !self.document.is_empty()
     }
 
     /// Whether the run acts for this principal of this tenant. Two tenants can have runs with the same id.

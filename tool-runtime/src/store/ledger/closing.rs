@@ -86,8 +86,8 @@ fn continued_in(key: &Key, entry: &LedgerEntry) -> Arc<str> {
 
 /// Returns the keys that a transaction needs for [`is_left`] and [`close_left`].
 pub(crate) fn keys_of(key: &Key, entry: &LedgerEntry) -> Vec<Key> {
-    let mut keys = vec![Key::run(Arc::clone(key.scope())), key.clone()];
-    let continued = Key::run(continued_in(key, entry));
+    let mut keys = vec![Key::run_head(Arc::clone(key.scope())), key.clone()];
+    let continued = Key::run_head(continued_in(key, entry));
     if !keys.contains(&continued) {
         keys.push(continued);
     }

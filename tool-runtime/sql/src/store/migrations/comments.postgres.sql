@@ -9,13 +9,13 @@ COMMENT ON COLUMN tool_runtime_documents.id IS 'Its id in the scope; escaped, an
 COMMENT ON COLUMN tool_runtime_documents.name IS 'Scope and id as JSON where one of them was truncated';
 COMMENT ON COLUMN tool_runtime_documents.due IS 'The time from which a worker or a sweep must process it, in microseconds since 1970';
 COMMENT ON COLUMN tool_runtime_documents.body IS 'The document as JSON; it holds arguments of calls, sensitive ones too';
-COMMENT ON COLUMN tool_runtime_documents.parts IS 'Of a run with a long text: the hashes of its parts, in their order';
+COMMENT ON COLUMN tool_runtime_documents.parts IS 'Of a run with a long text: the names of its parts, in their order';
 COMMENT ON COLUMN tool_runtime_documents.lane IS 'Of a run: hashes of its tenant and its version; workers serve the lanes round-robin';
 COMMENT ON COLUMN tool_runtime_documents.leased_until IS 'Of a run that a process has: when the lease ends, in microseconds since 1970';
 
 COMMENT ON TABLE tool_runtime_parts IS 'tool-runtime: parts of the long texts of runs; a step writes the parts that are new';
 COMMENT ON COLUMN tool_runtime_parts.scope IS 'The run, as in tool_runtime_documents';
-COMMENT ON COLUMN tool_runtime_parts.hash IS 'The first half of the SHA-256 of the part, as hexadecimal digits';
+COMMENT ON COLUMN tool_runtime_parts.hash IS 'The name: half of the SHA-256 of the part, as hexadecimal digits; + before it if the part is a piece of a list of names';
 COMMENT ON COLUMN tool_runtime_parts.body IS 'The part; it holds arguments of calls, sensitive ones too';
 
 COMMENT ON TABLE tool_runtime_records IS 'tool-runtime: what was called and decided, one hash chain for each run; only a purge removes rows, and only an erasure changes them';

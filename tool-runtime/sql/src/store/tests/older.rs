@@ -9,12 +9,14 @@ use tool_runtime::store::{
     Chain, DocumentKind, Key, Query, RecordFilter, Retention, Store, StoreError, StoredDocument, Transaction,
     Verification,
 };
+use tool_runtime::tool::Hash;
 
 use crate::store::SqlOptions;
 use crate::store::connection::{Connections, Database};
 use crate::store::migrate::VERSION;
 use crate::store::prefix::Prefix;
-use crate::store::tests::{edit, kept, new, open, put, text};
+use crate::store::tests::parts::{keep, parts};
+use crate::store::tests::{edit, kept, new, open, put, text, text_of};
 
 /// Creates a file as a version of this library left it.
 async fn old(path: &std::path::Path, version: i64) {
@@ -126,6 +128,33 @@ async fn a_database_of_version_4_is_migrated_and_loses_nothing() {
     put(&store, "b").await.unwrap();
     let records = store.records(&RecordFilter::default()).await.unwrap();
     assert_eq!((records.len(), Chain::verify(&records)), (2, Ok(())));
+}
+
+/// Version 5 has one list of all parts of a text, and the parts of a longer text are longer.
+#[tokio::test]
+async fn a_long_text_of_version_5_is_read_and_cut_again_by_the_next_step() {
+    let (folder, store) = new().await;
+    let [text, next] = [300, 301].map(|lines| (0..lines).map(|line| format!("{line:0>1000}")).collect::<String>());
+    keep(&store, "run", text.clone()).await.unwrap();
+    edit(&store, "DELETE FROM tool_runtime_parts; UPDATE tool_runtime_schema SET version = 5").await;
+    let mut list = Vec::new();
+    for part in text.as_bytes().chunks(3000).map(|part| std::str::from_utf8(part).unwrap()) {
+        let name = Hash::sha256(part).to_string()[..32].to_owned();
+        edit(&store, &format!("INSERT INTO tool_runtime_parts VALUES ('run', '{name}', '{part}')")).await;
+        list.push(name);
+    }
+    assert!(list.len() > 64, "longer than a list is now");
+    edit(&store, &format!("UPDATE tool_runtime_documents SET parts = '{}'", list.join(" "))).await;
+    drop(store);
+
+    let store = open(&folder.path().join("store.db")).await.unwrap();
+    assert!(text_of(&store, "run").await == Some(text));
+    keep(&store, "run", next.clone()).await.unwrap();
+    assert!(text_of(&store, "run").await == Some(next.clone()));
+    let after = parts(&store).await;
+    let (_folder, fresh) = new().await;
+    keep(&fresh, "run", next).await.unwrap();
+    assert_eq!(after, parts(&fresh).await, "no old part is left");
 }
 
 /// The migration reads and writes the runs in pages; a run that it cannot read stays as it is.

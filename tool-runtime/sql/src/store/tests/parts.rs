@@ -21,7 +21,8 @@ fn conversation(turns: usize) -> String {
     format!("{{\"turns\":{turns},\"policies\":[{rules}],\"spent\":{turns},\"history\":[{history}],\"end\":{turns}}}")
 }
 
-async fn keep(store: &SqlStore, run: &str, text: String) -> Result<(), StoreError> {
+/// Writes a run with this text.
+pub(super) async fn keep(store: &SqlStore, run: &str, text: String) -> Result<(), StoreError> {
     let (key, run) = (Key::run(run), run.to_owned());
     let write = move |transaction: &mut Transaction| {
         transaction.put(StoredDocument::example(&run, &text, Some(transaction.now())))
@@ -37,7 +38,8 @@ async fn written(store: &SqlStore) -> (i64, i64) {
     bytes
 }
 
-async fn parts(store: &SqlStore) -> i64 {
+/// Returns how many parts there are.
+pub(super) async fn parts(store: &SqlStore) -> i64 {
     let mut connection = store.0.database.connection().await.unwrap();
     connection.last::<(i64,)>("SELECT count(*) FROM tool_runtime_parts").await.unwrap().0
 }

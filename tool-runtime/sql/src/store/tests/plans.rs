@@ -29,6 +29,10 @@ async fn no_query_walks_through_a_table() {
         (statement::select(&keys), by_key),
         (statement::select(&keys[..1]), "USING INDEX sqlite_autoindex_tool_runtime_parts_1 (scope=?)"),
         (
+            statement::pieces(&["+a", "+b"].map(|name| ["run", name].map(str::to_owned))),
+            "USING INDEX sqlite_autoindex_tool_runtime_parts_1 (scope=? AND hash=?)",
+        ),
+        (
             statement::listing(&Query { due: time, ..Query::new(DocumentKind::Run) }),
             "USING INDEX tool_runtime_documents_due (space=? AND due<?)",
         ),
