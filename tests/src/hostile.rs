@@ -349,7 +349,6 @@ impl Hostile {
                 said(&json!({"content": [{"type": "resource_link", "uri": "http://127.0.0.1:1/secret", "name": "x"}]}))
             }
             "task" => said(&json!({"task": {"taskId": "1", "status": "working"}})),
-            "marked" | "mismarked" => said(&text("fine")),
             "asks_back" => said(&json!({"resultType": "input_required", "inputRequests": {}})),
             "other_type" => said(&with(text("done"), "resultType", json!("hologram"))),
             "report_key" => said(&with(text(&format!("no such key: {}", key())), "isError", true.into())),

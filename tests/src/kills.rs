@@ -180,7 +180,7 @@ async fn asked(
 /// A decision gets an answer that does not fit.
 pub async fn decide(store: Arc<dyn Store>) {
     let (path, _) = WORLD.get().expect("set before anything runs");
-    let (queue, grace) = (RunQueue::new(&runner(Arc::clone(&store))), Decider::new("grace"));
+    let (queue, grace) = (RunQueue::new(&runner(Arc::clone(&store), DECIDES)), Decider::new("grace"));
     let last = format!("c{}", CALLS - 1);
     loop {
         // A stopped process may hold the lock of the SQLite file.
@@ -249,7 +249,7 @@ pub fn happens_in(effects: PathBuf, pause: Duration) {
 /// # Panics
 /// Never: the policy fits the tools.
 #[must_use]
-pub fn runner(store: Arc<dyn Store>) -> ToolRunner {
+pub fn runner(store: Arc<dyn Store>, tool: &str) -> ToolRunner {
     let catalog = ToolCatalog::builder()
         .tool::<append>()
         .tool::<Keyed>()
@@ -260,7 +260,10 @@ pub fn runner(store: Arc<dyn Store>) -> ToolRunner {
         .build()
         .expect("a catalog");
     let policy = ToolPolicy::from_toml(POLICY).expect("a policy");
-    ToolRunner::builder(catalog, policy).approvals(true).approval_ttl(EXPIRES).store(store).build().expect("a runner")
+    // With approvals, a call of an effect whose outcome is unknown would wait for a person as well.
+    let builder =
+        ToolRunner::builder(catalog, policy).approvals([ASKED, DECIDES].contains(&tool)).approval_ttl(EXPIRES);
+    builder.store(store).build().expect("a runner")
 }
 
 /// Opens the store: a file, or the URL of a server.
@@ -615,7 +618,7 @@ fn any(below: usize) -> usize {
 
 /// Creates conversations to enqueue, with the ids of their runs.
 async fn saved(runs: usize, first: usize) -> Vec<(String, SavedConversation)> {
-    let runner = runner(Arc::new(MemoryStore::new()));
+    let runner = runner(Arc::new(MemoryStore::new()), ASKED);
     let agent = Agent::new(ScriptedModel::new([]));
     let mut saved = Vec::new();
     for number in first..first + runs {
@@ -656,7 +659,12 @@ async fn check(store: &dyn Store, tool: &str, runs: &[String], effects: &Path, f
             let times = happened.get(&(run.as_str(), number)).copied().unwrap_or(0);
             let carried_out = decisions.iter().filter(|one| one.call_id.as_str() == call && one.refused().is_none());
             let is_accepted_twice = accepted.get(&(run.as_str(), number)).is_some_and(|times| *times > 1);
-            figures.decided_twice += usize::from(is_accepted_twice || carried_out.count() > 1);
+            if is_accepted_twice || carried_out.clone().count() > 1 {
+                let carried_out: Vec<_> = carried_out.map(|one| one.decision.code()).collect();
+                let detail = format!("accepted twice: {is_accepted_twice}, carried out: {carried_out:?}");
+                figures.wrong.push(format!("{run} {call} of {tool} was decided twice: {detail}"));
+                figures.decided_twice += 1;
+            }
             let outcomes: Vec<_> =
                 records.iter().filter(|one| one.tool_call_id.as_str() == call).map(|one| one.outcome).collect();
             match (outcomes.as_slice(), times) {

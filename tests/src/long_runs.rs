@@ -91,6 +91,5 @@ pub async fn steps_write_what_is_new(store: Arc<dyn Store>, counts: impl Fn() ->
         steps.push(written);
     }
     // The text is 51 times longer. The lists of its parts have two levels more.
-    println!("bytes that a step writes at 50, 500 and 5,000 turns: {steps:?}");
     assert!(steps.iter().all(|step| *step < 2 * steps[0]), "{steps:?}");
 }

@@ -59,7 +59,7 @@ async fn main() {
     if tool == kills::DECIDES {
         return kills::decide(store).await;
     }
-    let runner = kills::runner(store);
+    let runner = kills::runner(store, tool);
     let worker =
         Worker::new(Agent::new(Plan(tool.clone())), runner).name("same").lease(kills::LEASE).concurrency(kills::PLACES);
     worker.run(std::future::pending()).await.expect("the store is there");

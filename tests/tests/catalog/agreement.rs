@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
+use tool_runtime::catalog::CatalogBuilder;
 use tool_runtime::registration::{DynamicHandler, DynamicTool};
 use tool_runtime::testing::{disagreements, harness};
 use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError, assert_catalog_ok, tool};
@@ -291,7 +292,7 @@ const MANY: &str = "agreement::the_macro_takes_two_thousand_tools";
 fn the_macro_takes_two_thousand_tools() {
     let schema = json!({ "type": "object", "additionalProperties": false });
     let tools = (0..2_000).map(|number| dynamic(&format!("many__tool_{number}"), &schema));
-    assert_catalog_ok!(tools.fold(ToolCatalog::builder(), |all, tool| all.dynamic(tool)).build().expect("a catalog"));
+    assert_catalog_ok!(tools.fold(ToolCatalog::builder(), CatalogBuilder::dynamic).build().expect("a catalog"));
 }
 
 /// The test above, in a process of its own, so that its stderr can be read.

@@ -182,7 +182,7 @@ async fn each_fault_has_the_outcome_of_a_real_one() {
         (Fault::Panic, "panicked", false),
         (Fault::Hang, "timeout", false),
         (Fault::Slow(Duration::from_secs(2)), "ok", true),
-        (Fault::Slow(Duration::from_secs(24 * 3600)), "timeout", false),
+        (Fault::Slow(Duration::from_hours(24)), "timeout", false),
         (Fault::Oversize, "result_too_large", true),
         (Fault::InvalidOutput, "output_invalid", true),
         (Fault::Error("no route to 10.0.0.7".to_owned()), "execution_error", false),

@@ -21,8 +21,8 @@ async fn open(path: &Path) -> Result<SqlStore, StoreError> {
 async fn keep(store: &SqlStore, call: &str, length: usize) -> Result<(), &'static str> {
     let (key, call) = (Key::run("run"), call.to_owned());
     // A store keeps equal parts of a text once.
-    let mut text: String = (0..=length / 8).map(|number| format!("{number:08}")).collect();
-    text.truncate(length);
+    let text = (0..=length / 8).map(|number| format!("{number:08}")).collect::<Vec<_>>().concat();
+    let text = text[..length].to_owned();
     let write = move |transaction: &mut Transaction| {
         transaction.append(record("run", &call))?;
         transaction.put(StoredDocument::example("run", &text, None))

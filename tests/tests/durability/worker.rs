@@ -12,8 +12,8 @@ mod versions;
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tests::Shown as _;
 
@@ -457,4 +457,28 @@ async fn a_worker_survives_a_store_that_panics() {
             break;
         }
     }
+}
+
+/// A decision is carried out after another one has read the call, and before that one is posted.
+#[tokio::test]
+async fn a_decision_that_another_overtakes_is_refused() {
+    let world = World::new("overtaken");
+    world.enqueue("Go.").await;
+    let carried_out = async {
+        let question = world.asked_about().await;
+        let other = World { store: Arc::clone(&world.store), asked: Arc::default(), run_id: world.run_id.clone() };
+        let first = decided(&question, ApprovalDecision::Approve);
+        let overtakes = Mutex::new(Some(async move {
+            other.post(first).await;
+            other.reaches("answered").await;
+        }));
+        let hook = move |method: &'static str| match overtakes.lock().unwrap().take_if(|_| method == "update") {
+            Some(overtakes) => HookAction::After(Box::pin(overtakes)),
+            None => HookAction::Pass,
+        };
+        let queue = RunQueue::new(&World::runner(Arc::new(HookedStore::new(Arc::clone(&world.store) as _, hook))));
+        let second = queue.post("overtaken", Some("acme"), &decided(&question, ApprovalDecision::Approve)).await;
+        assert!(matches!(second, Err(tool_runtime::runner::ResumeError::NotWaiting(_))), "{second:?}");
+    };
+    with([world.lasting()], carried_out).await;
 }

@@ -153,8 +153,8 @@ fn a_store_is_migrated_where_that_is_asked_for() {
     let put = ["--json", "worker", "put", "--run", "run-1", "Go on."];
     assert_eq!(rig.run(&[&["--no-migrate"], &put[..]].concat()).code(2).error(), "store_older");
     fs::remove_file(rig.path("shared.db")).unwrap();
-    assert!(rig.run(&["store", "migrate"]).code(0).stdout.contains("has its tables now: version 5"));
-    assert!(rig.run(&["store", "migrate"]).code(0).stdout.contains("has version 5 already"));
+    assert!(rig.run(&["store", "migrate"]).code(0).stdout.contains("has its tables now: version 6"));
+    assert!(rig.run(&["store", "migrate"]).code(0).stdout.contains("has version 6 already"));
     rig.run(&[&["--no-migrate"], &put[..]].concat()).code(0);
 
     let database = rusqlite::Connection::open(rig.path("shared.db")).unwrap();
@@ -172,17 +172,17 @@ fn a_store_is_migrated_where_that_is_asked_for() {
         let refused = rig.run(&[&["--json"], words].concat()).code(2);
         assert_eq!(refused.error(), "store_older", "{words:?}");
         assert!(
-            refused.stderr.contains("version 2, and this library needs 5") && refused.stderr.contains("store migrate")
+            refused.stderr.contains("version 2, and this library needs 6") && refused.stderr.contains("store migrate")
         );
     }
     assert_eq!(version().unwrap(), 2);
-    assert_eq!(rig.run(&["--json", "store", "migrate"]).code(0).json(), json!({"was": 2, "version": 5}));
-    assert_eq!(rig.run(&["--json", "store", "migrate"]).code(0).json(), json!({"was": 5, "version": 5}));
+    assert_eq!(rig.run(&["--json", "store", "migrate"]).code(0).json(), json!({"was": 2, "version": 6}));
+    assert_eq!(rig.run(&["--json", "store", "migrate"]).code(0).json(), json!({"was": 6, "version": 6}));
     rig.run(&["audit", "verify"]).code(0);
     assert!(rig.run(&["worker", "show", "run-1"]).code(0).stdout.starts_with("run-1  new"));
     database.execute_batch(OLD).unwrap();
     rig.run(&["worker", "put", "Another."]).code(0);
-    assert_eq!(version().unwrap(), 5, "a command that writes migrates");
+    assert_eq!(version().unwrap(), 6, "a command that writes migrates");
 }
 
 #[test]

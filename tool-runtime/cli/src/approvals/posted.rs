@@ -343,9 +343,10 @@ fn print_state(
                 Ok(Exit::Done)
             }
             Some(_) => {
-                let look = match run.is_served() {
-                    true => format!("{} approvals list{same}", cli.app.name),
-                    false => of_run("worker show"),
+                let look = if run.is_served() {
+                    format!("{} approvals list{same}", cli.app.name)
+                } else {
+                    of_run("worker show")
                 };
                 let text = format!("the call did not end within --wait; the decision is stored, see: {look}");
                 Err(Failure::failed(text).code("timeout"))

@@ -127,9 +127,8 @@ impl RunQueue {
     }
 
     /// Checks a decision as [`decide`](Self::decide) does, and takes it nowhere. Call it before you deliver a decision by
-    /// your own means, such as the promise of a workflow engine: whoever carries the decision out checks it again, but
-    /// a decider without the right could fill the engine's journal and keep others out meanwhile. A refused decision is
-    /// recorded.
+    /// your own means, such as the promise of a workflow engine. The workflow checks it again, but a decider without the
+    /// right could fill the engine's journal and keep others out meanwhile. A refused decision is recorded.
     ///
     /// # Errors
     /// As [`decide`](Self::decide), except that the posts are not checked.

@@ -1,5 +1,6 @@
 //! Messages for runs: each is checked when it is posted, and several of them are posted in one transaction.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::RunQueue;
@@ -11,7 +12,7 @@ use crate::runner::{ApprovalDecision, ResumeError, Run};
 use crate::store::posts::{self, Letter, NotPosted};
 use crate::store::transact;
 use crate::store::waiting::{self, Approval, Counted, Plan, Uncounted};
-use crate::store::{Key, StoreError, StoredRun, Transaction};
+use crate::store::{Document, Key, StoreError, StoredRun, Transaction};
 
 /// The reason why no message is posted, and the question whose decision was refused.
 type Failed = (Option<Question>, ResumeError);
@@ -32,6 +33,7 @@ pub(super) struct Message {
 struct Content {
     run_id: Arc<str>,
     tenant: Option<Arc<str>>,
+    principal: Option<Arc<str>>,
     pieces: Vec<Piece>,
     /// Its approvals of calls that need several.
     approvals: Vec<Approval>,
@@ -117,8 +119,8 @@ impl Message {
             let key = Key::post(Arc::clone(&stored.run_id), format!("{id}-{at:03}"));
             Piece { key, input, questions }
         });
-        let (run_id, tenant) = (Arc::clone(&stored.run_id), stored.tenant.clone());
-        let content = Content { run_id, tenant, pieces: pieces.collect(), approvals };
+        let (run_id, tenant, principal) = (Arc::clone(&stored.run_id), stored.tenant.clone(), stored.principal.clone());
+        let content = Content { run_id, tenant, principal, pieces: pieces.collect(), approvals };
         Ok(Self { stored: stored.clone(), runs, content })
     }
 
@@ -145,7 +147,8 @@ impl Message {
 /// each message that were noted.
 pub(super) async fn all(queue: &RunQueue, messages: Vec<Message>) -> Result<Vec<Vec<ToolExecResult>>, Failed> {
     let contents: Vec<_> = messages.iter().map(|message| message.content.clone()).collect();
-    let keys = contents.iter().flat_map(Content::keys).collect();
+    let keys: BTreeSet<_> = contents.iter().flat_map(Content::keys).collect();
+    let keys = keys.into_iter().collect();
     let posting = transact(queue.store(), keys, move |transaction: &mut Transaction| write(&contents, transaction));
     match posting.await.map_err(|error| (None, error.into()))? {
         Posting::Kept(counted) => {
@@ -180,6 +183,10 @@ pub(super) async fn all(queue: &RunQueue, messages: Vec<Message>) -> Result<Vec<
 fn write(contents: &[Content], transaction: &mut Transaction) -> Result<Posting, StoreError> {
     let mut planned = Vec::new();
     for (place, content) in contents.iter().enumerate() {
+        // The calls were read before the transaction: another decision may have been carried out since.
+        if let Some(question) = content.not_asked(transaction) {
+            return Ok(Posting::NotKept(place, NotPosted::Answered(question.clone())));
+        }
         let mut plans = Vec::new();
         for (at, approval) in content.approvals.iter().enumerate() {
             match waiting::plan(transaction, approval) {
@@ -210,7 +217,22 @@ impl Content {
     fn keys(&self) -> impl Iterator<Item = Key> {
         let calls = self.approvals.iter().map(|approval| Key::of_waiting(&approval.call));
         let posts = self.pieces.iter().map(|piece| piece.key.clone());
-        std::iter::once(Key::run_head(Arc::clone(&self.run_id))).chain(posts).chain(calls)
+        let asked = self.pieces.iter().flat_map(|piece| &piece.questions).map(|question| self.waiting(question));
+        std::iter::once(Key::run_head(Arc::clone(&self.run_id))).chain(posts).chain(calls).chain(asked)
+    }
+
+    fn waiting(&self, question: &Question) -> Key {
+        let (tenant, principal) = (self.tenant.as_deref(), self.principal.as_deref());
+        Key::waiting(Arc::clone(&self.run_id), tenant, principal, question.call_id())
+    }
+
+    /// Returns a question that no call asks now. A piece that is posted already is a retry, whose call may have ended.
+    fn not_asked(&self, transaction: &Transaction) -> Option<&Question> {
+        let new = self.pieces.iter().filter(|piece| transaction.get(&piece.key).is_none());
+        new.flat_map(|piece| &piece.questions).find(|question| {
+            let waiting = transaction.get(&self.waiting(question));
+            !matches!(waiting, Some(Document::Waiting(waiting)) if waiting.call.question() == **question)
+        })
     }
 
     /// Returns the messages to post after the approvals are noted.

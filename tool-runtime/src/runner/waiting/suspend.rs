@@ -102,7 +102,7 @@ pub(in crate::runner) async fn suspend(
     pending.approvals = approvals;
     open.draft.set_explanation(&pending);
     let notices = notices::of_waiting(open.run(), &pending).await;
-    let mut suspended = Suspended { question: Box::new(pending.question()), suspension, prepared };
+    let suspended = Suspended { question: Box::new(pending.question()), suspension, prepared };
     // If `None`, the record is already written, so the call must not be suspended.
     let Some(record) = open.suspended_record(&suspended) else { return Err(Stop::new(Outcome::Cancelled)) };
     let settled = open.held.take().map(|held| held.settled(0));
@@ -110,7 +110,18 @@ pub(in crate::runner) async fn suspend(
     open.suspending = Some(Box::new(Suspending { call: pending.clone(), settled: settled.clone() }));
     let waiting = Waiting { call: pending, record, idempotency_key: Some(key), notices };
     let kept = keep(open, waiting, begun.clone(), settled, suspension).await;
-    match (kept, suspension) {
+    kept_for_later(open, (kept, suspension), suspended, begun).await
+}
+
+/// Ends a call by the store's answer to its suspension. `begun` is the key under which another process may have begun
+/// the call.
+async fn kept_for_later(
+    open: &mut OpenCall,
+    kept: (Result<SuspendOutcome, StoreError>, Suspension),
+    mut suspended: Suspended,
+    begun: Option<Key>,
+) -> Result<Ending, Stop> {
+    match kept {
         (Ok(kept @ (SuspendOutcome::Waits | SuspendOutcome::Before)), Suspension::Approval)
         | (Ok(kept @ SuspendOutcome::Waits), _) => {
             if let Some(suspending) = &open.suspending {
