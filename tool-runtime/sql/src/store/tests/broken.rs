@@ -23,7 +23,7 @@ async fn a_full_disk_is_an_error_and_no_half_state() {
     put(&store, "a").await.unwrap();
     let key = Key::run("run");
     // The store keeps equal parts of a text once.
-    let large: String = (0..1 << 17).map(|number| format!("{number:08}")).collect();
+    let large = (0..1 << 17).map(|number| format!("{number:08}")).collect::<Vec<_>>().concat();
     let write = move |transaction: &mut Transaction| {
         transaction.append(ToolInvocationRecord::example("run", "b"))?;
         transaction.put(StoredDocument::example("run", &large, None))

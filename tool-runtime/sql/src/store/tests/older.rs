@@ -134,7 +134,8 @@ async fn a_database_of_version_4_is_migrated_and_loses_nothing() {
 #[tokio::test]
 async fn a_long_text_of_version_5_is_read_and_cut_again_by_the_next_step() {
     let (folder, store) = new().await;
-    let [text, next] = [300, 301].map(|lines| (0..lines).map(|line| format!("{line:0>1000}")).collect::<String>());
+    let [text, next] =
+        [300, 301].map(|lines| (0..lines).map(|line| format!("{line:0>1000}")).collect::<Vec<_>>().concat());
     keep(&store, "run", text.clone()).await.unwrap();
     edit(&store, "DELETE FROM tool_runtime_parts; UPDATE tool_runtime_schema SET version = 5").await;
     let mut list = Vec::new();
