@@ -82,13 +82,17 @@ def node():
 def rust(features):
     """Builds the program of this library. Returns it and the versions."""
     environment = {"CARGO_TARGET_DIR": str(HOME / "rust"), "CARGO_PROFILE_DEV_DEBUG": "0", **os.environ}
-    arguments = ["cargo", "build", "--quiet", "--manifest-path", HERE / "Cargo.toml"]
-    run(*arguments, *(["--features", features] if features else []), env=environment)
+    arguments = ["cargo", "build", "--quiet", "--locked", "--manifest-path", str(HERE / "Cargo.toml")]
+    subprocess.run([*arguments, *(["--features", features] if features else [])], env=environment, check=True)
     built = pathlib.Path(environment["CARGO_TARGET_DIR"]) / "debug" / "crash"
     # Both rows are built from one package.
     kept = HOME / f"crash{'-' + features if features else ''}"
     shutil.copy(built, kept)
-    commit = run("git", "-C", ROOT, "rev-parse", "--short=8", "HEAD").strip()
+    try:
+        commit = run("git", "-C", ROOT, "rev-parse", "--short=8", "HEAD").strip()
+    except (Missing, OSError):
+        # A copy without its history.
+        commit = "unknown"
     return kept, {"tool-runtime": f"0.1.0 ({commit})"}
 
 
@@ -372,6 +376,9 @@ def check(result):
     stored = {row["name"]: cells(row) for row in json.loads(RESULT.read_text())["rows"]}
     differences = []
     for row in result["rows"]:
+        if "missing" in row:
+            # A registry may be away. The row is printed.
+            continue
         now, before = cells(row), stored.get(row["name"])
         if now != before:
             differences.append(f"{row['name']}:\n  stored: {before}\n  now:    {now}")

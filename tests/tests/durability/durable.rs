@@ -1,7 +1,7 @@
 //! A conversation on an engine that keeps its units: the same answer, effects and records wherever the process ends.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -381,15 +381,20 @@ fn an_attempt_waits(own_clock: bool) {
     });
 }
 
-/// The earlier attempt begins a call after the next one has looked, and before it loses the run.
+/// The earlier attempt begins a call after the next one has looked, and before it loses the run. Its tool never ends.
 #[tokio::test(start_paused = true)]
 async fn an_attempt_waits_for_a_call_that_began_meanwhile() {
     let world = Arc::new(Happened { deadly: Some("a"), ..Happened::default() });
     let rig = Rig { world: Arc::clone(&world), ..Rig::new() };
     let slow = rig.runner();
     let run = slow.run(slow.engine_lease("run", ada()).await.expect("a lease"));
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stops = Arc::clone(&stopped);
     let begins = Mutex::new(Some(async move {
-        drop(tokio::spawn(run.exec(line("a"))));
+        tokio::spawn(async move {
+            run.exec(line("a")).await;
+            stops.store(true, Ordering::Release);
+        });
         world.died.notified().await;
     }));
     let hook = move |method: &'static str| match begins.lock().unwrap().take_if(|_| method == "update") {
@@ -401,5 +406,6 @@ async fn an_attempt_waits_for_a_call_that_began_meanwhile() {
     let lease = next.engine_lease("run", ada()).await;
     assert!(lease.is_ok());
     assert!(!asked.elapsed().is_zero(), "its tool may still run");
+    assert!(stopped.load(Ordering::Acquire), "its lease cannot be prolonged any more");
     assert_eq!(rig.effects(), BTreeMap::from([("a".to_owned(), 1)]));
 }

@@ -58,7 +58,9 @@ pub(crate) struct Chat {
     #[arg(long, value_name = "TIME", value_parser = values::time, conflicts_with = "transcript")]
     pub(crate) wait: Option<Duration>,
     /// Answer a waiting client call before anything else: its id and the output as JSON, `-` or `@FILE`
-    #[arg(long, num_args = 2, value_names = ["CALL", "JSON"], action = clap::ArgAction::Append)]
+    #[arg(
+        long, num_args = 2, value_names = ["CALL", "JSON"], allow_hyphen_values = true, action = clap::ArgAction::Append
+    )]
     pub(crate) answer: Vec<String>,
     /// Require answers that match the JSON Schema in this file, which describes an object; `-` is standard input. Only
     /// the JSON is printed on stdout

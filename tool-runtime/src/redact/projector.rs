@@ -295,8 +295,15 @@ fn constraints(schema: &Value, plan: &Plan, at @ (cut, in_all): (bool, bool)) ->
             if !properties.is_empty() {
                 narrow.insert("properties".into(), properties.into());
             }
-            let values = any.as_ref().and_then(|plan| constraints(schema.get("additionalProperties")?, plan, at));
-            if let Some(values) = values {
+            // A map with integer keys has its values under a pattern, and allows no others.
+            let patterns = schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten();
+            let of_patterns: serde_json::Map<_, _> = patterns
+                .filter_map(|(pattern, values)| Some((pattern.clone(), constraints(values, any.as_deref()?, at)?)))
+                .collect();
+            let more = schema.get("additionalProperties").filter(|values| values.is_object());
+            if !of_patterns.is_empty() {
+                narrow.insert("patternProperties".into(), of_patterns.into());
+            } else if let Some(values) = any.as_deref().and_then(|plan| constraints(more?, plan, at)) {
                 narrow.insert("additionalProperties".into(), values);
             }
         }

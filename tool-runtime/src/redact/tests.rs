@@ -246,6 +246,17 @@ fn rules_of_a_definition_hold_with_other_rules_next_to_the_reference() {
     assert!(projector.project(&json!({"kind": "long"}), 1000).is_err());
 }
 
+/// A map with integer keys has its values under a pattern.
+#[test]
+fn the_values_of_a_map_in_all_of_are_checked() {
+    let by = json!({"type": "object", "patternProperties": {"^\\d+$": {"type": "string", "maxLength": 2}},
+        "additionalProperties": false});
+    let schema = json!({"allOf": [{"type": "object", "properties": {"by": by}}, {"required": ["by"]}]});
+    let projector = Projector::compile(&["by.*".to_owned()], &[], &schema).unwrap();
+    assert!(projector.project(&json!({"by": {"1": "x"}}), 1000).is_ok());
+    assert!(projector.project(&json!({"by": {"1": "long"}}), 1000).is_err());
+}
+
 #[test]
 fn a_reference_that_leads_back_is_named() {
     for (path, part) in [

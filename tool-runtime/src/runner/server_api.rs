@@ -232,6 +232,12 @@ impl ServedRuns<'_> {
         transact(&self.0.shared.store, vec![served::search_key()], change).await
     }
 
+    /// Notes that this server has searched.
+    pub(crate) async fn searched(self, interval: Duration) -> Result<(), StoreError> {
+        let change = move |transaction: &mut Transaction| served::searched(transaction, interval);
+        transact(&self.0.shared.store, vec![served::search_key()], change).await
+    }
+
     /// Returns a name under which this process claims posts.
     pub(crate) fn owner(self) -> Arc<str> {
         self.0.shared.attempt()

@@ -100,7 +100,8 @@ impl StoredDocument {
         self
     }
 
-    /// Notes that the store left out the long text of the document, whose key is a [`Key::run_head`]. A change that does
+    /// Notes that the store left out the long text of the document, whose key is a [`Key::run_head`]. Call it only for a
+    /// document from which [`split`](Self::split) took a second text. A change that does
     /// not replace the text writes the document back with [`keeps_text`](Self::keeps_text), and the stored text stays.
     #[must_use]
     pub fn without_text(mut self) -> Self {
@@ -127,8 +128,12 @@ impl StoredDocument {
     /// Writes the whole document as one text.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if a part of it cannot be written as JSON.
+    /// [`StoreError::Corrupt`] if a part of it cannot be written as JSON, or if the store
+    /// [left out](Self::without_text) its text.
     pub fn to_json(&self) -> Result<String, StoreError> {
+        if self.keeps_text() {
+            return Err(StoreError::Corrupt("the document was read without its text".into()));
+        }
         text(&self.document)
     }
 

@@ -136,16 +136,21 @@ pub(crate) mod served {
         Key::from_parts(DocumentKind::Decided, "mcp-server", "searched")
     }
 
-    /// Claims the search for documents of dead servers. Returns `false` if a server claimed it less than `interval`
-    /// ago.
+    /// Claims the search for documents of dead servers for a part of the `interval`. Returns `false` if a server has
+    /// claimed it, or has [ended](searched) one in this interval.
     pub(crate) fn claim_search(transaction: &mut Transaction, interval: Duration) -> Result<bool, StoreError> {
         let (key, now) = (search_key(), transaction.now());
-        let next = after(now, interval);
         match transaction.get(&key) {
             // A mark from before the store's clock was set back does not count.
-            Some(Document::Decided { until }) if now < *until && *until <= next => Ok(false),
-            _ => transaction.set(&key, Document::Decided { until: next }).map(|()| true),
+            Some(Document::Decided { until }) if now < *until && *until <= after(now, interval) => Ok(false),
+            _ => transaction.set(&key, Document::Decided { until: after(now, interval / 24) }).map(|()| true),
         }
+    }
+
+    /// Notes that a search has ended: the next one is an `interval` later.
+    pub(crate) fn searched(transaction: &mut Transaction, interval: Duration) -> Result<(), StoreError> {
+        let until = after(transaction.now(), interval);
+        transaction.set(&search_key(), Document::Decided { until })
     }
 
     /// Removes a posted message that was carried out. `rest` is its body with the decisions that are left, and their
@@ -157,6 +162,8 @@ pub(crate) mod served {
     ) -> Result<(), StoreError> {
         let Some(Document::Post(kept)) = transaction.get(post) else { return Ok(()) };
         let mut kept = kept.clone();
+        // A server whose claim was over may have carried the rest out since.
+        let rest = rest.filter(|(_, questions)| kept.answers.iter().any(|question| questions.contains(question)));
         let mut answered = std::mem::take(&mut kept.answers);
         if let Some((body, questions)) = rest {
             (kept.body, kept.holder) = (Arc::clone(body), None);
@@ -290,15 +297,21 @@ pub(crate) mod served {
         fn one_server_searches_in_each_interval() {
             let (at, day) = (|hours: i64| Timestamp::from_second(hours * 3600).unwrap(), Duration::from_secs(86_400));
             let mut kept = None;
-            let mut claimed = |hours| {
+            let mut claimed = |hours, ends| {
                 let mut transaction = Transaction::over(at(hours), [(search_key(), kept.take())]);
                 let claimed = claim_search(&mut transaction, day).unwrap();
+                if claimed && ends {
+                    searched(&mut transaction, day).unwrap();
+                }
                 kept = transaction.get(&search_key()).cloned();
                 claimed
             };
-            assert_eq!([48, 49, 71, 72, 73].map(&mut claimed), [true, false, false, true, false]);
+            let ended = [48, 49, 71, 72, 73].map(|hours| claimed(hours, true));
+            assert_eq!(ended, [true, false, false, true, false]);
             // The clock was set back.
-            assert_eq!([24, 25].map(&mut claimed), [true, false]);
+            assert_eq!([24, 25].map(|hours| claimed(hours, true)), [true, false]);
+            // A server that dies during its search.
+            assert_eq!([48, 49, 50].map(|hours| claimed(hours, hours > 48)), [true, true, false]);
         }
 
         #[test]

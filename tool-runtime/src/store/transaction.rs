@@ -63,8 +63,14 @@ impl Transaction {
 
     /// Creates a transaction over parsed documents.
     pub(crate) fn over(now: Timestamp, documents: impl IntoIterator<Item = (Key, Option<Document>)>) -> Self {
-        let slots = documents.into_iter().map(|(key, document)| (key, Slot { document, changed: false }));
-        Self { now, documents: slots.collect(), closed: Vec::new(), erased: Vec::new(), records: Vec::new() }
+        let mut slots = BTreeMap::new();
+        for (key, document) in documents {
+            // A run that is named by its head as well keeps its text.
+            if key.needs_text() || !slots.contains_key(&key) {
+                slots.insert(key, Slot { document, changed: false });
+            }
+        }
+        Self { now, documents: slots, closed: Vec::new(), erased: Vec::new(), records: Vec::new() }
     }
 
     /// Returns the time of the store's clock.

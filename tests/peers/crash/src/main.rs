@@ -97,7 +97,7 @@ impl ModelClient for Script {
                 _ => None,
             })
             .collect();
-        for result in results.iter().skip(self.read.swap(results.len(), Ordering::AcqRel)) {
+        for result in results.iter().skip(self.read.fetch_max(results.len(), Ordering::AcqRel)) {
             report(kind_of(result), &result.content);
         }
         if results.len() >= self.times {

@@ -288,8 +288,13 @@ impl LedgerClient<'_> {
 
     async fn renew(self, attempt: &Attempt) -> Result<(), StoreError> {
         let (lease, Attempt { key, owner, .. }) = (self.0.shared().lease, attempt.clone());
-        let keys = vec![key.clone()];
-        let change = move |transaction: &mut Transaction| ledger::renew(transaction, &key, &owner, lease);
+        let (held, mut keys) = (self.0.lease(), self.0.keys());
+        keys.push(key.clone());
+        let change = move |transaction: &mut Transaction| {
+            // The end of the call would be refused, too. Its tool is stopped, because another process has the run.
+            ledger::check(transaction, held.as_ref())?;
+            ledger::renew(transaction, &key, &owner, lease)
+        };
         transact(&self.0.shared().store, keys, change).await
     }
 

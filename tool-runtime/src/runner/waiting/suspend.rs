@@ -53,13 +53,6 @@ pub(in crate::runner) async fn suspend(
         (None, Suspension::Approval) => stages::required_approvals(open.run(), &hydrated),
         (None, Suspension::Client) => 1,
     };
-    // The inner call of a graph is checked when it is suspended itself.
-    let is_asked = suspension == Suspension::Approval && graph.is_none();
-    if is_asked && open.run().is_undecidable(frozen.entry.spec.name.as_str(), required) {
-        return Err(Stop::new(Outcome::PolicyDenied).message(format!(
-            "This call needs {required} approvals, and the policy names fewer people who may decide on it. It did not run."
-        )));
-    }
     // A client's payload was prepared already, and the inner call of a graph has its own precondition.
     let stated = match (suspension, &graph) {
         (Suspension::Approval, None) => Box::pin(world::shown(open, &frozen)).await,
@@ -71,13 +64,16 @@ pub(in crate::runner) async fn suspend(
         Ok(stated) => stated,
         Err(stop) => return world::unstated(open, &frozen, stop).await,
     };
-    let run = open.run();
-    let (shared, key) = (run.shared(), open.ledger_key(&frozen));
+    let key = open.ledger_key(&frozen);
     // Before a call waits for the first time, another process may have run it without an approval, or ended it.
-    let is_new = graph.is_none() && open.attempt.is_none() && run.state().is_continued();
+    let is_new = graph.is_none() && open.attempt.is_none() && open.run().state().is_continued();
     if is_new && let Some(known) = Box::pin(begun_before(open, &frozen)).await {
         return Ok(Ending::Elsewhere(Box::new(known)));
     }
+    if suspension == Suspension::Approval && graph.is_none() {
+        undecidable(open, &frozen, required).await?;
+    }
+    let (run, shared) = (open.run(), open.run().shared());
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
     // Only approvals show names, and the inner call of a graph has its own.
     let is_named = suspension == Suspension::Approval && graph.is_none();
@@ -180,6 +176,20 @@ async fn kept_for_later(
 async fn begun_before(open: &OpenCall, frozen: &Frozen) -> Option<ToolExecResult> {
     let known = open.begun_as_another(frozen).await;
     known.map_err(|error| discard(open.run().store_unread(error))).ok().flatten()
+}
+
+/// Denies a call that fewer people may decide on than it needs, unless it waits already: its decision is then refused or
+/// not by the process that gets it. The inner call of a graph is checked when it is suspended itself.
+async fn undecidable(open: &OpenCall, frozen: &Frozen, required: u32) -> Result<(), Stop> {
+    let run = open.run();
+    if !run.is_undecidable(frozen.entry.spec.name.as_str(), required)
+        || !matches!(run.pending(&open.draft.id).await, Ok(None))
+    {
+        return Ok(());
+    }
+    Err(Stop::new(Outcome::PolicyDenied).message(format!(
+        "This call needs {required} approvals, and the policy names fewer people who may decide on it. It did not run."
+    )))
 }
 
 /// Closes the inner calls of a graph that cannot wait, so that no person is asked about them.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::call::{DigestKey, Outcome};
+use crate::store::ledger::after;
 use crate::store::pages::Search;
 use crate::store::retention::guards::{
     BATCH, Party, before, hold_keys, is_held, is_in_progress, party_of, refuse_held,
@@ -28,6 +29,9 @@ const PAGE: usize = 500;
 /// The maximum number of different principals and tenants in the records of a purged run. A run has one of each, unless
 /// several callers chose the same id.
 const MOST_PARTIES: usize = 64;
+
+/// How far the clock of a process may be behind that of the store.
+const LAG: Duration = Duration::from_secs(60 * 60);
 
 /// The reason why a run is kept.
 enum Kept {
@@ -189,7 +193,8 @@ impl Retention<'_> {
         }
         if read.has_unknown {
             let unsettled = match &mut purge.unsettled {
-                Some(unsettled) if read.newest < Some(unsettled.at) => unsettled,
+                // The clock of the process that wrote the record may be behind the store's.
+                Some(unsettled) if read.newest.is_none_or(|newest| after(newest, LAG) < unsettled.at) => unsettled,
                 stale => stale.insert(Unsettled::read(self.store).await?),
             };
             if unsettled.runs.contains(run_id) {

@@ -73,11 +73,7 @@ impl Left {
         }
         if is_due(self.runs, CLAIMS) {
             self.runs = Some(now);
-            searched = searched.and(match ServedRuns(&served.runner).claims_search(RUNS).await {
-                Ok(true) => forget_runs(served).await,
-                Ok(false) => Ok(()),
-                Err(error) => Err(error),
-            });
+            searched = searched.and(search(served).await);
         }
         searched
     }
@@ -190,6 +186,16 @@ async fn take(
         }
     }
     ServedRuns(&served.runner).took(key, None).await
+}
+
+/// Removes the documents of dead runs, if no server has done so in this interval.
+async fn search(served: &Served) -> Result<(), StoreError> {
+    let runs = ServedRuns(&served.runner);
+    if runs.claims_search(RUNS).await? {
+        forget_runs(served).await?;
+        runs.searched(RUNS).await?;
+    }
+    Ok(())
 }
 
 /// Removes the documents of runs whose calls have expired long ago.
