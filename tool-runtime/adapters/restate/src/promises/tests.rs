@@ -158,7 +158,7 @@ async fn a_decision_without_the_right_resolves_no_promise() {
     }
     assert!(server.promises.lock().unwrap().is_empty());
     let ida = refused(&store).await.into_iter().find(|(who, _)| who == "ida");
-    assert_eq!(ida, Some(("ida".to_owned(), Some("decider"))));
+    assert_eq!(ida, Some(("ida".to_owned(), Some("decider_principal"))));
     brings(&server, &runner, &question, "grace").await.expect("it is brought");
 }
 
