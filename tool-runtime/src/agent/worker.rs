@@ -134,8 +134,8 @@ impl Worker {
 
     /// Sets whether the worker leaves runs of another version alone; `false` by default.
     ///
-    /// The version of a run is a hash of the instructions of the agent, the definitions of the catalog and the policy
-    /// under which the model gave its first answer. A run before its first answer has none, nor has a run of an earlier
+    /// The version of a run is a hash of the instructions of the agent and of its graphs, the definitions of the catalog
+    /// and the policy under which the model gave its first answer. A run before its first answer has none, nor has a run of an earlier
     /// release of this library; every worker continues it. Runs that are left alone stay due for workers of their
     /// version. The failure `other_version` reports once that such runs wait.
     ///

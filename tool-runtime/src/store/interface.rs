@@ -190,7 +190,6 @@ pub trait Store: Send + Sync {
     }
 }
 
-/// The interval at which due documents are listed if no store reports a change.
 /// Runs a transaction, and returns the closure's value.
 pub(crate) async fn transact<T: Send + 'static>(
     store: &(impl Store + ?Sized),
@@ -209,6 +208,7 @@ pub(crate) async fn transact<T: Send + 'static>(
     returned.ok_or(StoreError::Lost)
 }
 
+/// The interval at which due documents are listed if no store reports a change.
 pub(crate) const POLL: Duration = Duration::from_secs(1);
 
 /// Reads suspended calls. Those that cannot be read are at the end of the list.

@@ -179,9 +179,10 @@ impl Key {
         Self::from_parts(DocumentKind::Run, run_id, "")
     }
 
-    /// Returns the key of a run for a change that neither reads nor replaces its conversation, or only replaces it. It
+    /// Returns the key of a run for a change that does not read its conversation; the change may replace it. The key
     /// equals [`Key::run`]. A store may leave the conversation out
-    /// ([`StoredDocument::without_text`](crate::store::StoredDocument::without_text)); most need not look.
+    /// ([`StoredDocument::without_text`](crate::store::StoredDocument::without_text)). A store that always passes the
+    /// whole text can ignore the difference.
     #[must_use]
     pub fn run_head(run_id: impl Into<Arc<str>>) -> Self {
         Self { is_head: true, ..Self::run(run_id) }
@@ -283,7 +284,8 @@ impl Key {
         self.kind
     }
 
-    /// Whether the reader of the document needs its long text: for [`Key::run`], not for [`Key::run_head`].
+    /// Whether the reader of the document needs its long text: `true` for [`Key::run`], `false` for [`Key::run_head`]
+    /// and for other kinds, which have no long text.
     #[must_use]
     pub const fn needs_text(&self) -> bool {
         self.kind.has_long_text() && !self.is_head

@@ -113,7 +113,7 @@ pub async fn questions(context: &SharedWorkflowContext<'_>) -> Result<Vec<Questi
 /// Delivers a client's answer to a call of the workflow, from a shared handler.
 ///
 /// # Errors
-/// As for [`decide`].
+/// 404 if no call waits for this answer now, 409 if its question has an answer that the workflow has not processed yet.
 pub async fn answer(context: &SharedWorkflowContext<'_>, answer: ClientAnswer) -> Result<(), HandlerError> {
     let question = questions(context).await?.into_iter().find(|question| question.call_id() == answer.id());
     let question = question.ok_or_else(|| Refused::NotPending.error())?;

@@ -126,12 +126,13 @@ impl RunQueue {
         run.may_decide(question, decider).await
     }
 
-    /// Checks a decision as [`decide`](Self::decide) does, and takes it nowhere. Call it before you deliver a decision by
-    /// your own means, such as the promise of a workflow engine. The workflow checks it again, but a decider without the
+    /// Checks a decision as [`decide`](Self::decide) does, without carrying it out or posting it. Call it before you
+    /// deliver a decision by your own means, such as the promise of a workflow engine. The workflow checks it again, but a decider without the
     /// right could fill the engine's journal and keep others out meanwhile. A refused decision is recorded.
     ///
     /// # Errors
-    /// As [`decide`](Self::decide), except that the posts are not checked.
+    /// As [`decide`](Self::decide). Messages that were posted to the run are not read, so a question that has a posted
+    /// answer passes.
     pub async fn check(
         &self,
         run_id: &str,

@@ -22,8 +22,9 @@ impl ToolRunner {
     /// the run.
     ///
     /// `run_id` is the run's id in each attempt, whatever the options name: idempotency keys depend on it. If an
-    /// earlier process may still execute a call of the run, this first waits until that call's lease ends, at most as
-    /// long as [`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease).
+    /// earlier process may still execute a call of the run, this waits until that call's lease ends, takes the run, and
+    /// waits for a call that began meanwhile. Each wait is at most as long as
+    /// [`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease).
     ///
     /// ```
     /// use tool_runtime::agent::Agent;
