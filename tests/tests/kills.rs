@@ -25,11 +25,16 @@ fn holds(figures: &Figures) {
     assert!(figures.taken_over > 0, "no run of a stopped process was taken over, so nothing was shown");
 }
 
-#[tokio::test]
-async fn killed_processes_on_one_file_repeat_no_effect() {
+/// Disturbs processes over one SQLite file.
+async fn on_a_file(plan: &Plan) -> Figures {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("store.db");
-    let figures = disturb(&Plan::new(PROGRAM, 2), store.to_str().expect("a path"), folder.path()).await;
+    disturb(plan, store.to_str().expect("a path"), folder.path()).await
+}
+
+#[tokio::test]
+async fn killed_processes_on_one_file_repeat_no_effect() {
+    let figures = on_a_file(&Plan::new(PROGRAM, 2)).await;
     holds(&figures);
 }
 
@@ -37,11 +42,9 @@ async fn killed_processes_on_one_file_repeat_no_effect() {
 #[tokio::test]
 async fn calls_that_can_be_reconciled_or_repeated_never_end_unknown() {
     for tool in [KEYED, AGAIN] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let store = folder.path().join("store.db");
         let usual = Plan::new(PROGRAM, 2);
         let plan = Plan { tool, disturbances: usual.disturbances / 2, runs: usual.runs / 2, ..usual };
-        let figures = disturb(&plan, store.to_str().expect("a path"), folder.path()).await;
+        let figures = on_a_file(&plan).await;
         recorded(&figures);
         assert_eq!(figures.unknown, 0, "{tool}");
         assert_eq!(figures.twice, 0, "a call took effect twice");
@@ -54,10 +57,7 @@ async fn calls_that_can_be_reconciled_or_repeated_never_end_unknown() {
 /// Runs that want the same effect have it once, whichever process is killed or stopped while it has the key.
 #[tokio::test]
 async fn an_effect_key_holds_over_runs() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = folder.path().join("store.db");
-    let plan = Plan { tool: ONCE, ..Plan::new(PROGRAM, 2) };
-    let figures = disturb(&plan, store.to_str().expect("a path"), folder.path()).await;
+    let figures = on_a_file(&Plan { tool: ONCE, ..Plan::new(PROGRAM, 2) }).await;
     recorded(&figures);
     assert_eq!(figures.twice, 0, "two calls with one key took effect");
     assert!(figures.delivered > 0, "no call got the result of an earlier one, so nothing was shown");
@@ -75,30 +75,30 @@ fn decides_once(figures: &Figures) {
 /// Decisions come twice, from processes that are killed as well.
 #[tokio::test]
 async fn a_call_that_waits_is_decided_once() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = folder.path().join("store.db");
-    let plan = Plan { tool: ASKED, ..Plan::new(PROGRAM, 2) };
-    let figures = disturb(&plan, store.to_str().expect("a path"), folder.path()).await;
+    let figures = on_a_file(&Plan { tool: ASKED, ..Plan::new(PROGRAM, 2) }).await;
     decides_once(&figures);
 }
 
 /// The check can fail: it does with a tool that does not use the ledger.
 #[tokio::test]
 async fn without_the_ledger_calls_happen_twice() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = folder.path().join("store.db");
-    let plan = Plan { tool: "kills__unledgered", ..Plan::new(PROGRAM, 2) };
-    let figures = disturb(&plan, store.to_str().expect("a path"), folder.path()).await;
+    let figures = on_a_file(&Plan { tool: "kills__unledgered", ..Plan::new(PROGRAM, 2) }).await;
     eprintln!("{figures:#?}");
     assert!(figures.twice > 0, "{figures:?}");
+}
+
+/// Disturbs processes over one PostgreSQL server.
+#[cfg(feature = "postgres")]
+async fn on_a_server(plan: &Plan) -> Figures {
+    let server = tests::postgres::Postgres::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    disturb(plan, &server.url("kills"), folder.path()).await
 }
 
 #[cfg(feature = "postgres")]
 #[tokio::test]
 async fn killed_processes_on_one_server_repeat_no_effect() {
-    let server = tests::postgres::Postgres::start();
-    let folder = tempfile::tempdir().expect("a folder");
-    let figures = disturb(&Plan::new(PROGRAM, 3), &server.url("kills"), folder.path()).await;
+    let figures = on_a_server(&Plan::new(PROGRAM, 3)).await;
     holds(&figures);
 }
 
@@ -106,10 +106,7 @@ async fn killed_processes_on_one_server_repeat_no_effect() {
 #[cfg(feature = "postgres")]
 #[tokio::test]
 async fn killed_processes_on_one_server_reconcile_repeat_and_keep_keys() {
-    let server = tests::postgres::Postgres::start();
-    let folder = tempfile::tempdir().expect("a folder");
-    let plan = Plan { tool: tests::kills::MIXED, ..Plan::new(PROGRAM, 3) };
-    let figures = disturb(&plan, &server.url("kills"), folder.path()).await;
+    let figures = on_a_server(&Plan { tool: tests::kills::MIXED, ..Plan::new(PROGRAM, 3) }).await;
     recorded(&figures);
     assert_eq!(figures.twice, 0, "a call took effect twice, or two calls with one key");
     assert!(figures.reconciled > 0 && figures.repeated > 0, "no call of these tools was cut short");
@@ -120,9 +117,6 @@ async fn killed_processes_on_one_server_reconcile_repeat_and_keep_keys() {
 #[cfg(feature = "postgres")]
 #[tokio::test]
 async fn a_call_that_waits_on_one_server_is_decided_once() {
-    let server = tests::postgres::Postgres::start();
-    let folder = tempfile::tempdir().expect("a folder");
-    let plan = Plan { tool: ASKED, ..Plan::new(PROGRAM, 3) };
-    let figures = disturb(&plan, &server.url("kills"), folder.path()).await;
+    let figures = on_a_server(&Plan { tool: ASKED, ..Plan::new(PROGRAM, 3) }).await;
     decides_once(&figures);
 }

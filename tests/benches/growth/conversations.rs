@@ -57,7 +57,7 @@ fn d_send_over_http(bencher: Bencher, turns: usize) {
     send_once_more(bencher, turns, model);
 }
 
-/// One turn more, saved in a file of SQLite before the model is asked and after its answer.
+/// Adds one turn. A SQLite file keeps the conversation before the model is asked and after its answer.
 #[divan::bench(args = TURNS, sample_count = 20, sample_size = 1)]
 fn d_step_in_sqlite(bencher: Bencher, turns: usize) {
     let (runtime, folder) = (runtime(), tempfile::tempdir().unwrap());

@@ -326,8 +326,8 @@ impl ToolRunner {
         taken_over.and(expired).and(removed)
     }
 
-    /// Returns a call of unknown outcome that a run of a principal and a tenant made, with the key of its effect. `None` if
-    /// there is no such call.
+    /// Returns a call of unknown outcome, with the key of its effect. `None` if the run of this principal and tenant has
+    /// none under the id.
     pub(crate) async fn unknown_call(
         &self,
         run_id: &str,

@@ -117,7 +117,7 @@ pub(super) fn patterns(document: &Value) -> HashSet<&str> {
     found
 }
 
-/// What a value in a document is.
+/// The role of a value in a schema document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// A schema, or a list of schemas.

@@ -99,7 +99,7 @@ fn help_fits_the_columns_and_a_pipe_gets_whole_tables() {
     }
 }
 
-/// The guide shows a definition as `show` prints it, but for the line of its source.
+/// The guide shows a definition as `show` prints it, without the line number of its source.
 #[test]
 fn the_guide_shows_a_definition() {
     let guide = include_str!("../../../../docs/src/command-line.md");

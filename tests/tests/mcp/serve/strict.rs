@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rmcp::model::{CallToolResult, ClientRequest, ErrorCode, ListPromptsRequest, ListResourcesRequest};
 use rmcp::service::ServiceError;
 use serde_json::{Value, json};
@@ -13,10 +12,11 @@ use tokio::io::{
 };
 use tokio::net::TcpStream;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer};
-use tool_runtime::registration::{DynamicHandler, DynamicTool};
+use tool_runtime::registration::DynamicTool;
 use tool_runtime::store::{MemoryStore, RecordFilter, Store as _};
-use tool_runtime::{ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner};
+use tool_runtime::{ToolCatalog, ToolEffect, ToolPolicy, ToolRunner};
 
+use crate::Echo;
 use crate::serve::http::{initialize, listening, raw, with_session};
 use crate::serve::rig::{Client, add, admitted, call, outcomes, piped, records, request, runner, server, text};
 
@@ -360,15 +360,6 @@ async fn the_run_of_a_session_has_a_window() {
     assert!(text(&sum(&client).await).contains("again and again"));
     tokio::time::advance(Duration::from_hours(1)).await;
     assert_eq!(text(&sum(&client).await), "3");
-}
-
-struct Echo;
-
-#[async_trait]
-impl DynamicHandler for Echo {
-    async fn call(&self, arguments: &Value, _: &ToolContext) -> Result<Value, ToolError> {
-        Ok(arguments.clone())
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

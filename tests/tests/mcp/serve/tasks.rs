@@ -480,7 +480,7 @@ async fn an_answer_of_another_tenant_is_reported() {
     let refusal = (Outcome::PolicyDenied, Some(DecisionError::DeciderTenant));
     assert_eq!(*told.lock().unwrap(), ["decider_tenant"]);
     assert_eq!(refusals(&*store).await, [refusal]);
-    // Guesses before it do not hide the answer, as far as the server looks.
+    // The server looks at the first eight answers.
     let (before, question) = key.strip_prefix("approval-").unwrap().split_once('-').unwrap();
     for (guesses, reported) in [(1, true), (7, true), (8, false)] {
         let mut many = approve(&id);

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::Next;
@@ -15,9 +14,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 use tool_runtime::mcp::serve::{HttpOptions, McpServer, Peer};
 use tool_runtime::mcp::source::{RemoteServer, ToolSource};
-use tool_runtime::registration::{DynamicHandler, DynamicTool};
-use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolContext, ToolEffect, ToolError, ToolPolicy, ToolRunner};
+use tool_runtime::registration::DynamicTool;
+use tool_runtime::{Outcome, RunOptions, ToolCatalog, ToolEffect, ToolPolicy, ToolRunner};
 
+use crate::Echo;
 use crate::source::{NEVER, SHORT, call, connect, echoes, quarantine, run_of, tool};
 
 /// How an endpoint answers, in addition to the scenario.
@@ -288,15 +288,6 @@ async fn marked_arguments_are_sent_as_headers() {
     let servers = connect("headers").await;
     for name in ["mcp__s__marked", "mcp__s__mismarked"] {
         assert_eq!(call(&run_of(&servers, &[name], ""), name, "{}").await.outcome(), Outcome::Ok);
-    }
-}
-
-struct Echo;
-
-#[async_trait]
-impl DynamicHandler for Echo {
-    async fn call(&self, arguments: &Value, _: &ToolContext) -> Result<Value, ToolError> {
-        Ok(arguments.clone())
     }
 }
 

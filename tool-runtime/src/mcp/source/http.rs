@@ -62,7 +62,7 @@ struct Inner {
     hints: Arc<Hints>,
 }
 
-/// What a request is about, for the headers by which it is routed.
+/// The values of the headers by which proxies route a request.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Route<'a> {
     /// The name of the tool, or the id of the task.

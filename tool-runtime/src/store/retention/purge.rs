@@ -41,7 +41,7 @@ enum Kept {
     Because(&'static str),
 }
 
-/// What the purge of each run needs.
+/// The parameters and reads that the purges of all runs share.
 struct Purge {
     kept_for: Duration,
     key: DigestKey,
