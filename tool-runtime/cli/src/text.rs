@@ -37,19 +37,11 @@ pub(crate) fn on_one_line(text: &str) -> String {
     words.replace(['"', '\u{201c}', '\u{201d}'], "'")
 }
 
-/// A word of a command that a person can paste into a POSIX shell.
-fn shell_word(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@=+,".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
-/// Untrusted text as a word of a shell.
+/// Untrusted text as a word of a command that a person can paste into a POSIX shell.
 pub(crate) fn word(text: &str) -> String {
-    shell_word(&crate::terminal::safe(text))
+    let word = crate::terminal::safe(text);
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@=+,".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// An option with its value as words of a shell, after a space.
@@ -96,19 +88,19 @@ impl Why {
         if !is_refusal || !self.tools.iter().any(|known| **known == *tool) {
             return None;
         }
-        let labels: Vec<_> = self.labels.iter().map(|label| word(label)).collect();
+        let labels: Vec<_> = self.labels.iter().map(|label| option("--label", label)).collect();
         let labels = match &labels[..] {
             [] => String::new(),
-            labels => format!(" (with --label {}, if the run has read such data)", labels.join(" or --label ")),
+            labels => format!(" (with{}, if the run has read such data)", labels.join(" or")),
         };
         let tool = word(tool);
-        Some(crate::terminal::safe(&format!("{} policy explain {tool}{}{labels}", self.app, self.options)))
+        Some(format!("{} policy explain {tool}{}{labels}", self.app, self.options))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, nearest, on_one_line, option, shell_word, store_word};
+    use super::{cut, nearest, on_one_line, option, store_word, word};
 
     #[test]
     fn the_nearest_name_is_found() {
@@ -121,8 +113,8 @@ mod tests {
 
     #[test]
     fn a_word_is_quoted_for_a_shell() {
-        assert_eq!(shell_word("ada@example.org"), "ada@example.org");
-        assert_eq!(shell_word("ada's file; rm"), r"'ada'\''s file; rm'");
+        assert_eq!(word("ada@example.org"), "ada@example.org");
+        assert_eq!(word("ada's file; rm"), r"'ada'\''s file; rm'");
     }
 
     #[test]

@@ -26,12 +26,9 @@ pub use queue::RunQueue;
 use crate::agent::Agent;
 use crate::runner::{METRICS, RunOptions, ToolRunner};
 use crate::store::runs::Taker;
-use crate::store::{Document, DocumentKind, Key, RunLease, Store, StoreError, StoredRun, Transaction, transact};
+use crate::store::{Document, DocumentKind, Key, POLL, RunLease, Store, StoreError, StoredRun, Transaction, transact};
 use lease::LeaseTime;
 use tenant_rotation::TenantRotation;
-
-/// The longest time between two searches for due runs if the store sends no notification.
-const POLL: Duration = Duration::from_secs(1);
 
 /// The interval at which the records of all runs are anchored, and obsolete documents are removed.
 const TIDY_EVERY: Duration = Duration::from_secs(60);

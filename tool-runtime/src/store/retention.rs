@@ -229,16 +229,11 @@ impl<'s> Retention<'s> {
         if let Some(key) = &self.trust.key {
             return Ok(key.clone());
         }
-        if let Some(key) = digest_key::read(self.store.read(&[Key::digest_key()]).await?.pop().flatten()) {
-            return Ok(key);
-        }
-        let candidate = DigestKey::generate();
         if self.dry_run {
-            // A dry run signs nothing.
-            return Ok(candidate);
+            // A dry run signs nothing, and creates no key.
+            return Ok(digest_key::find(self.store).await?.unwrap_or_else(DigestKey::generate));
         }
-        let change = move |transaction: &mut Transaction| digest_key::get_or_insert(transaction, &candidate);
-        transact(self.store, vec![Key::digest_key()], change).await
+        digest_key::find_or_create(self.store).await
     }
 }
 

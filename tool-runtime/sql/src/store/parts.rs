@@ -258,14 +258,12 @@ mod tests {
             }
         }
         for (name, part) in change.rows() {
-            let before = match part {
-                Some(part) => {
-                    bytes += part.len();
-                    stored.insert(name, part)
-                }
-                None => Some(stored.remove(&name).expect("it removes what is there")),
-            };
-            drop(before);
+            if let Some(part) = part {
+                bytes += part.len();
+                stored.insert(name, part);
+            } else {
+                stored.remove(&name).expect("it removes what is there");
+            }
         }
         (list, bytes)
     }
@@ -279,7 +277,6 @@ mod tests {
             let (new, step) = change(&mut stored, old.as_deref(), Some(&after));
             assert_eq!(new, Some(split(&after, &mut expected)));
             assert_eq!(stored, expected, "the parts of the new text and no others");
-            println!("{turns} turns: {} bytes, a step reads and writes {step}", after.len());
             assert!(step < 16 << 10, "{step} bytes after {turns} turns");
             let (again, none) = change(&mut stored, new.as_deref(), Some(&after));
             assert!(again == new && none <= 2 * 33 * LIST, "an equal text writes no part");

@@ -69,7 +69,7 @@ impl Remote {
         let secrets = Secrets::of(&self.server.state.reach, &self.server.state.diagnostics, token);
         match answered {
             Ok(text) => result::read(&text, self.is_structured, &secrets),
-            Err(RequestError::Unauthorized) => Err(self.unauthorized(token)),
+            Err(RequestError::Unauthorized) => Err(self.unauthorized()),
             Err(failure) => Err(result::failed(&failure, &secrets)),
         }
     }
@@ -92,14 +92,14 @@ impl Remote {
     }
 
     /// Returns the error for rejected credentials, and whose they are. The call had no effect.
-    fn unauthorized(&self, token: Option<&Secret<String>>) -> ToolError {
+    fn unauthorized(&self) -> ToolError {
         let id = &self.server.state.id;
-        match (token, self.server.state.kind()) {
-            (Some(_), Some(kind)) => {
+        match self.server.state.kind() {
+            Some(kind) => {
                 let why = format!("the server `{id}` refused the token of the connection `{kind}` (HTTP 401)");
                 ToolError::of_source(ErrorKind::Unauthorized, why)
             }
-            _ => {
+            None => {
                 let why = format!(
                     "the server `{id}`: {}; correct its headers, or name a connection",
                     RequestError::Unauthorized

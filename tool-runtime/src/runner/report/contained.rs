@@ -20,8 +20,7 @@ use crate::runner::report::failure::Failures;
 use crate::schema::validator::{Compiled, Validator};
 use crate::store::{
     AuditRecord, ChangeFn, Clock, Document, DueRun, Finding, Key, POLL, PendingCall, Query, QueueDepth, RecordFilter,
-    SealedRecord, Store, StoreError, StoredDocument, SystemClock, Transaction, Waiting, WriteHandle, digest_key,
-    transact,
+    SealedRecord, Store, StoreError, StoredDocument, SystemClock, Waiting, WriteHandle, digest_key,
 };
 use crate::tool::Schema;
 
@@ -90,13 +89,7 @@ impl Contained<dyn Store> {
 
     /// Returns the store's key for digests of arguments; creates it if there is none.
     pub(in crate::runner) async fn digest_key(&self) -> Result<DigestKey, StoreError> {
-        let key = [Key::digest_key()];
-        if let Some(key) = digest_key::read(self.read(&key).await?.pop().flatten()) {
-            return Ok(key);
-        }
-        let candidate = DigestKey::generate();
-        let change = move |transaction: &mut Transaction| digest_key::get_or_insert(transaction, &candidate);
-        transact(self, key.to_vec(), change).await
+        digest_key::find_or_create(self).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::call::{Caller, Outcome, ToolInvocationRecord};
+use crate::call::{Caller, ToolInvocationRecord};
 use crate::store::effects::{self, Settlement};
 use crate::store::ledger::{LedgerEntry, after, ended_outside};
 use crate::store::notices;
@@ -66,7 +66,7 @@ fn close_if(
     let waited = entry.waited.take().filter(|_| entry.recoverable);
     if let Some(effect) = entry.effect_key() {
         effects::ended(transaction, (&effect, None), key, &entry.record, waited)?;
-        entry.effect = entry.effect.take().filter(|_| entry.record.outcome == Outcome::OutcomeUnknown);
+        entry.effect = entry.effect.take().filter(|_| entry.is_unknown());
     }
     notices::ended(transaction, entry.notices.take().as_deref(), &entry.record)?;
     transaction.append((*entry.record).clone())?;

@@ -8,7 +8,7 @@ use crate::store::document::Anchor;
 use crate::store::finding::{Finding, Wrong};
 use crate::store::verify::removals::{ErasedPlaces, Trust};
 use crate::store::verify::{PAGE, Verification};
-use crate::store::{AuditRecord, Key, RecordFilter, RetentionRecord, SealedRecord, Store, StoreError, digest_key};
+use crate::store::{AuditRecord, RecordFilter, RetentionRecord, SealedRecord, Store, StoreError, digest_key};
 use crate::tool::Hash;
 
 /// The maximum number of findings. After that many, the verification stops reading.
@@ -250,7 +250,7 @@ impl Verifier {
     /// so it is read after each page until there is one.
     pub(super) async fn find_key(&mut self, store: &dyn Store) -> Result<(), StoreError> {
         if self.trust.key.is_none() {
-            self.trust.key = digest_key::read(store.read(&[Key::digest_key()]).await?.pop().flatten());
+            self.trust.key = digest_key::find(store).await?;
         }
         Ok(())
     }

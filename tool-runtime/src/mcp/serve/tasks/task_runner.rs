@@ -8,13 +8,13 @@ use tokio::task::JoinSet;
 
 use crate::agent::Input;
 use crate::call::{Decider, Question};
-use crate::contain::{awaited, discard};
+use crate::contain::discard;
 use crate::mcp::serve::tasks::left::is_recorded;
 use crate::mcp::serve::tasks::run_tasks::RunTasks;
 use crate::mcp::serve::{McpServer, Served};
 use crate::runner::{ApprovalDecision, ResumeError};
 use crate::runner::{ServedRun, ServedRuns};
-use crate::store::{Key, Post, Store, StoreError};
+use crate::store::{Key, Post, StoreError};
 
 /// How long to wait before a failed attempt is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -68,7 +68,7 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
                     taken.remove(&post);
                 }
             }
-            () = changed(&*store) => {}
+            () = store.changed() => {}
             () = run_tasks.changed.notified() => {}
             () = closing.cancelled() => break,
         }
@@ -233,13 +233,6 @@ fn rest(left: &[Decision]) -> serde_json::Result<Option<(Arc<str>, Vec<Question>
         |input: Input, (question, decision, decider): &Decision| input.decide(question, decision.clone(), decider);
     let body = serde_json::to_string(&left.iter().fold(Input::new(), decide))?;
     Ok(Some((body.into(), left.iter().map(|(question, ..)| question.clone()).collect())))
-}
-
-/// Waits until the store may have news.
-async fn changed(store: &dyn Store) {
-    if awaited(|| store.changed()).await.is_err() {
-        tokio::time::sleep(AGAIN).await;
-    }
 }
 
 #[cfg(test)]
