@@ -96,13 +96,14 @@ async fn calls(store: &Arc<dyn Store>, runs: usize) -> f64 {
     .unwrap_or_else(|_| ToolPolicy::allow(["bench__count"]));
     let runner = ToolRunner::builder(catalog, policy).store(Arc::clone(store)).build().expect("a runner");
     let runner = Arc::new(runner);
-    rate(runs, move |_, _| {
+    rate(runs, move |task, at| {
         let runner = Arc::clone(&runner);
         async move {
             // A run's budget of calls is small; a new one costs little.
             let run = runner.run(RunOptions::new().principal("ada"));
             for number in 0..4 {
-                let arguments = format!("{{\"number\":{number}}}");
+                // Calls of one principal with equal arguments exclude each other.
+                let arguments = format!("{{\"number\":{}}}", (at * 4 + number) * runs + task);
                 let result =
                     run.exec(ToolCall::text(format!("call_{number}").as_str(), "bench__count", &arguments)).await;
                 assert!(result.is_ok(), "{}", result.to_model());

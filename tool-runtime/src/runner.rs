@@ -22,6 +22,7 @@ pub(crate) use gate::call_client::KeepsCall;
 pub(crate) use gate::call_client::{CallClient, ServerEntry};
 pub(crate) use gate::graph::{Continued, GraphIdentity, Host, SEPARATOR, Work};
 pub(crate) use gate::spans::METRICS;
+pub(crate) use ledger::lease_time::LeaseTime;
 pub(crate) use ledger::recover::{Known, shows};
 pub use report::failure::Failure;
 pub(crate) use run::Run;

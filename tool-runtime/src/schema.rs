@@ -44,6 +44,8 @@ pub(crate) use ids::is_placeholder;
 pub(crate) use ids::{IdArguments, Presence, TAKE, TAKE_OR_ASK, names_at, presence};
 pub(crate) use inline::inlined;
 pub(crate) use output::compile_output;
+#[cfg(feature = "mcp-client")]
+pub(crate) use positions::{Position, subschemas};
 
 #[cfg(test)]
 mod tests;

@@ -313,12 +313,13 @@ async fn the_last_attempt_of_an_engine_has_the_run() {
     let first = slow.engine_lease("run", ada()).await.expect("a lease");
     let run = slow.run(first.clone());
     assert!(run.exec(line("a")).await.is_ok());
-    slow.confirm_lease(&first).await.expect("it has the run");
+    slow.under_lease(&first, async {}).await.expect("it has the run");
 
     let second = next.engine_lease("run", ada()).await.expect("a lease");
-    assert!(matches!(slow.confirm_lease(&first).await, Err(StoreError::Fenced)));
-    next.confirm_lease(&second).await.expect("it has the run");
-    let without = next.confirm_lease(&ada().run_id("run")).await;
+    let late = slow.under_lease(&first, async { unreachable!("a later attempt has the run") }).await;
+    assert!(matches!(late, Err(StoreError::Fenced)));
+    next.under_lease(&second, async {}).await.expect("it has the run");
+    let without = next.under_lease(&ada().run_id("run"), async { unreachable!("it has no lease") }).await;
     assert!(matches!(without, Err(StoreError::Fenced)), "options without a lease");
     assert!(!run.exec(line("b")).await.is_ok(), "the earlier attempt writes nothing");
     assert!(next.run(second.clone()).exec(line("c")).await.is_ok());
@@ -328,7 +329,30 @@ async fn the_last_attempt_of_an_engine_has_the_run() {
     for stranger in [RunOptions::new().principal("bob"), ada().tenant("acme"), RunOptions::new()] {
         assert!(matches!(next.engine_lease("run", stranger).await, Err(StoreError::Duplicate)));
     }
-    next.confirm_lease(&second).await.expect("nobody took it");
+    next.under_lease(&second, async {}).await.expect("it still has the run");
+}
+
+/// The process of an attempt is stopped in the middle of a step, and wakes after its lease. It continues only if no
+/// later attempt has the run.
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_was_stopped_within_a_step_looks_at_its_lease() {
+    for (is_taken, expected) in [(false, 2), (true, 1)] {
+        let rig = Rig::new();
+        let runner = rig.runner();
+        let leased = runner.engine_lease("run", ada()).await.expect("a lease");
+        let steps = AtomicUsize::new(0);
+        let work = async {
+            steps.fetch_add(1, Ordering::Relaxed);
+            if is_taken {
+                rig.runner().engine_lease("run", ada()).await.expect("a lease");
+            }
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            steps.fetch_add(1, Ordering::Relaxed);
+        };
+        let ended = runner.under_lease(&leased, work).await;
+        assert_eq!(matches!(ended, Err(StoreError::Fenced)), is_taken, "{ended:?}");
+        assert_eq!(steps.into_inner(), expected);
+    }
 }
 
 #[test]

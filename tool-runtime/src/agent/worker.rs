@@ -24,10 +24,9 @@ pub use leased::LeasedRun;
 pub use queue::RunQueue;
 
 use crate::agent::Agent;
-use crate::runner::{METRICS, RunOptions, ToolRunner};
+use crate::runner::{LeaseTime, METRICS, RunOptions, ToolRunner};
 use crate::store::runs::Taker;
 use crate::store::{Document, DocumentKind, Key, POLL, RunLease, Store, StoreError, StoredRun, Transaction, transact};
-use lease::LeaseTime;
 use tenant_rotation::TenantRotation;
 
 /// The interval at which the records of all runs are anchored, and obsolete documents are removed.

@@ -4,6 +4,7 @@ pub(super) mod accounts;
 pub(super) mod client;
 pub(super) mod digests;
 pub(super) mod engine_lease;
+pub(super) mod lease_time;
 pub(super) mod look_up;
 pub(super) mod orphans;
 pub(crate) mod recover;

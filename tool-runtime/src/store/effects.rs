@@ -138,7 +138,7 @@ pub(crate) fn hold(
     let (Some(once), Ok(key)) = (claim.once, call.id().parse()) else { return Ok(()) };
     let mut effect = stored(transaction, &claim.key);
     let (run_id, call_id) = (Arc::clone(call.scope()), call_id.clone());
-    effect.held = Some(Box::new(EffectHolder { run_id, call_id, key, record: None, until: None, on_hold: None }));
+    effect.held = Some(Box::new(EffectHolder::new(run_id, call_id, key)));
     (effect.keep, effect.is_once) = (once.keep, true);
     transaction.set(&claim.key, Document::Effect(Box::new(effect)))
 }
@@ -193,7 +193,7 @@ pub(crate) fn ended(
         // The call was left open, and a person may have approved a second call, which runs now. The end of the second
         // call then does not release the effect key.
         let (run_id, call_id, key) = (Arc::clone(call.scope()), record.tool_call_id.clone(), idempotency_key);
-        effect.held = Some(Box::new(EffectHolder { run_id, call_id, key, record: None, until: None, on_hold: None }));
+        effect.held = Some(Box::new(EffectHolder::new(run_id, call_id, key)));
         had(&mut effect, transaction.now(), record);
     }
     match listed {
@@ -298,7 +298,7 @@ pub(crate) fn settle(
     let is_had = effect.held.as_ref().is_some_and(|held| held.record.is_some());
     if effect.is_once && !is_had && settlement.result.is_some() {
         let UnknownCall { run_id, call_id, key, .. } = call.clone();
-        effect.held = Some(Box::new(EffectHolder { run_id, call_id, key, record: None, until: None, on_hold: None }));
+        effect.held = Some(Box::new(EffectHolder::new(run_id, call_id, key)));
         settled(&mut record, settlement);
         had(&mut effect, now, &record);
     }

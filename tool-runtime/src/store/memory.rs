@@ -73,7 +73,8 @@ impl MemoryStore {
     /// Above `records`, the oldest records make room for new ones. The oldest entries of ended calls, the oldest
     /// anchors and the oldest notices make room in the same way. Open and suspended calls, and other documents in use,
     /// are never dropped. A document beyond `open` is refused, unless accounts whose window is over and expired grants
-    /// can make room.
+    /// without a legal hold can make room. A legal hold does not keep the oldest records, calls and notices of a full
+    /// store.
     ///
     /// The mark that a call was decided stays until the call would have expired. An effect key with its result stays
     /// until `once_for` has passed, or forever without `once_for`. Up to 16 times `open` of such marks are stored,

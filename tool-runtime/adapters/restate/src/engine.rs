@@ -144,11 +144,6 @@ impl<'e> Engine<'e> {
         self.leased.clone()
     }
 
-    /// Checks that no later attempt has the run.
-    async fn confirm(&self) -> HandlerResult<()> {
-        self.journal.runner.confirm_lease(&self.leased).await.map_err(store)
-    }
-
     fn before(&self) -> Arc<str> {
         Arc::clone(&self.before.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -251,15 +246,10 @@ impl Durable for Engine<'_> {
     async fn unit(&self, name: &str, work: StepFuture<'_>) -> Result<SavedConversation, Cut> {
         let before = self.before();
         let entry = self.journaled(name, async {
-            // Checked before the work: an attempt that was paused must not send a model request for a run that a later
-            // attempt holds.
-            self.confirm().await?;
-            let saved = match work.await {
+            let saved = match self.journal.runner.under_lease(&self.leased, work).await.map_err(store)? {
                 Ok(saved) => saved,
                 Err(unfinished) => return Entry::unfinished(unfinished),
             };
-            // Checked after the work, too: a later attempt may have written since, and then this result is stale.
-            self.confirm().await?;
             let after = serde_json::to_string(&saved).map_err(|_| terminal(500, "conversation_unwritable"))?;
             if after.len() > MAX_DOCUMENT_BYTES {
                 return Err(terminal(413, "conversation_too_large").into());

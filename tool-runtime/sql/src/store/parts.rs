@@ -106,9 +106,9 @@ pub(super) struct Change {
 
 impl Change {
     /// Compares a new text with the list of the old one. Also returns the list of the new one.
-    pub(super) fn new(old: Option<&str>, text: Option<&str>) -> (Self, Option<String>) {
+    pub(super) fn new(old: Option<&str>, text: &str) -> (Self, String) {
         let mut new = BTreeMap::new();
-        let list = text.map(|text| split(text, &mut new));
+        let list = split(text, &mut new);
         let mut change = Self { new, old: BTreeSet::new(), unread: Vec::new() };
         if let Some(old) = old {
             change.read(old);
@@ -244,9 +244,9 @@ mod tests {
 
     /// Returns the parts that a store has after a change, and how many bytes it read and wrote. The lists are bytes,
     /// too.
-    fn change(stored: &mut BTreeMap<String, String>, old: Option<&str>, text: Option<&str>) -> (Option<String>, usize) {
+    fn change(stored: &mut BTreeMap<String, String>, old: Option<&str>, text: &str) -> (String, usize) {
         let (mut change, list) = Change::new(old, text);
-        let mut bytes = old.map_or(0, str::len) + list.as_ref().map_or(0, String::len);
+        let mut bytes = old.map_or(0, str::len) + list.len();
         loop {
             let unread = change.unread();
             if unread.is_empty() {
@@ -273,15 +273,13 @@ mod tests {
         for turns in [0, 1, 20, 50, 500, 5000, 20_000] {
             let (before, after) = (conversation(turns), conversation(turns + 1));
             let (mut stored, mut expected) = (BTreeMap::new(), BTreeMap::new());
-            let (old, _) = change(&mut stored, None, Some(&before));
-            let (new, step) = change(&mut stored, old.as_deref(), Some(&after));
-            assert_eq!(new, Some(split(&after, &mut expected)));
+            let (old, _) = change(&mut stored, None, &before);
+            let (new, step) = change(&mut stored, Some(&old), &after);
+            assert_eq!(new, split(&after, &mut expected));
             assert_eq!(stored, expected, "the parts of the new text and no others");
             assert!(step < 16 << 10, "{step} bytes after {turns} turns");
-            let (again, none) = change(&mut stored, new.as_deref(), Some(&after));
+            let (again, none) = change(&mut stored, Some(&new), &after);
             assert!(again == new && none <= 2 * 33 * LIST, "an equal text writes no part");
-            let (short, _) = change(&mut stored, again.as_deref(), None);
-            assert!(short.is_none() && stored.is_empty(), "no part is left");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! PostgreSQL does all of it in one statement, whose text depends only on the tables that change: each argument is the
 //! array of a column. SQLite has no arrays, and a statement costs it no round trip, so there each table has its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 #[cfg(feature = "postgres")]
 use std::fmt::Write as _;
 
@@ -19,6 +19,8 @@ pub(super) struct Rows {
     documents: BTreeMap<[String; 3], Option<[Value; 6]>>,
     /// The changes of long texts, by their scopes. Which parts they write is known once the old ones are compared.
     texts: BTreeMap<String, TextChange>,
+    /// The scopes whose long text is removed.
+    textless: BTreeSet<String>,
     records: Vec<[Value; 13]>,
 }
 
@@ -59,6 +61,9 @@ const PARTS: Change = Change {
 
 const DROPPED: Change = Change { table: "tool_runtime_parts", columns: "scope, hash", numbers: &[], insert: None };
 
+/// All parts of a scope, so that none stays if its list is damaged.
+const TEXTLESS: Change = Change { table: "tool_runtime_parts", columns: "scope", numbers: &[], insert: None };
+
 const RECORDS: Change = Change {
     table: "tool_runtime_records",
     columns: "run_id, call_id, kind, tool, outcome, principal, tenant, decider, sequence, at, previous, hash, body",
@@ -76,12 +81,15 @@ impl Rows {
     /// ones.
     pub(super) fn text(&mut self, scope: &str, old: Option<&Stored>, text: Option<&str>) -> Option<String> {
         let old = old.and_then(|old| old.parts.as_deref());
-        if (old, text) == (None, None) {
+        let Some(text) = text else {
+            if old.is_some() {
+                self.textless.insert(scope.to_owned());
+            }
             return None;
-        }
+        };
         let (change, list) = TextChange::new(old, text);
         self.texts.insert(scope.to_owned(), change);
-        list
+        Some(list)
     }
 
     /// Adds a row of a record.
@@ -91,7 +99,8 @@ impl Rows {
 
     #[cfg(feature = "postgres")]
     pub(super) fn is_empty(&self) -> bool {
-        self.documents.is_empty() && self.texts.is_empty() && self.records.is_empty()
+        let has_texts = !(self.texts.is_empty() && self.textless.is_empty());
+        self.documents.is_empty() && !has_texts && self.records.is_empty()
     }
 
     /// Adds the rows of a later write.
@@ -99,6 +108,7 @@ impl Rows {
     pub(super) fn then(&mut self, later: Self) {
         self.documents.extend(later.documents);
         self.texts.extend(later.texts);
+        self.textless.extend(later.textless);
         self.records.extend(later.records);
     }
 
@@ -135,8 +145,16 @@ impl Rows {
                 None => dropped.push(place.collect()),
             }
         }
+        let textless = self.textless.into_iter().map(|scope| vec![scope.into()]).collect();
         let records = self.records.into_iter().map(Vec::from).collect();
-        let all = [(DOCUMENTS, documents), (REMOVED, removed), (PARTS, parts), (DROPPED, dropped), (RECORDS, records)];
+        let all = [
+            (DOCUMENTS, documents),
+            (REMOVED, removed),
+            (PARTS, parts),
+            (DROPPED, dropped),
+            (TEXTLESS, textless),
+            (RECORDS, records),
+        ];
         all.into_iter().filter(|(_, rows): &(Change, Vec<Vec<Value>>)| !rows.is_empty()).collect()
     }
 }
@@ -221,6 +239,7 @@ impl Change {
         let arrays = arrays.join(", ");
         match insert {
             Some(end) => format!("INSERT INTO {table} ({columns}) SELECT * FROM unnest({arrays}){end}"),
+            None if self.names().count() == 1 => format!("DELETE FROM {table} WHERE {columns} = ANY ({arrays})"),
             None => {
                 let last = columns.rsplit(", ").next().unwrap_or_default();
                 let same = |name: &str| {

@@ -1,5 +1,7 @@
 //! [`Hidden`]: the secrets of a request, which are masked in errors. The MCP client uses it, too.
 
+use std::borrow::Cow;
+
 use reqwest::Url;
 
 use crate::agent::http::settings::Settings;
@@ -12,10 +14,10 @@ const SHORTEST: usize = 4;
 /// The minimum length of a part of a secret; shorter parts, such as `Bearer`, are not masked.
 const PIECE: usize = 8;
 
-/// The secrets that the application set: the key, the values of headers, and those in the base URL. Some servers repeat
+/// Secrets that the application set, such as a key, the values of headers, and those in the base URL. Some servers repeat
 /// them in their errors.
-#[derive(Default)]
-pub(crate) struct Hidden(Vec<(Secret<String>, &'static str)>);
+#[derive(Default, Clone)]
+pub(crate) struct Hidden(Vec<(Secret<String>, Cow<'static, str>)>);
 
 impl Hidden {
     pub(super) fn of(settings: &Settings, url: &Url) -> Self {
@@ -34,49 +36,69 @@ impl Hidden {
     }
 
     /// Adds a secret and its longer parts, which the word replaces.
-    pub(crate) fn hide(&mut self, text: &str, word: &'static str) {
-        // A server may repeat only the token of `Bearer ..`, and may escape it as JSON.
-        let pieces = text.split([' ', ';', ',', '=', ':']).filter(|piece| piece.len() >= PIECE);
+    pub(crate) fn hide(&mut self, text: &str, word: impl Into<Cow<'static, str>>) {
+        let word = word.into();
+        // A server may repeat only the token of `Bearer ..` or one line of a key, and may escape it as JSON.
+        let pieces = text.split([' ', '\n', '\r', ';', ',', '=', ':']).filter(|piece| piece.len() >= PIECE);
         for text in [text].into_iter().chain(pieces).filter(|text| text.len() >= SHORTEST) {
             let quoted = serde_json::to_string(text).unwrap_or_default();
             let escaped = quoted.trim_matches('"');
             for text in [text, escaped] {
-                self.0.push((Secret::new(text.to_owned()), word));
+                self.0.push((Secret::new(text.to_owned()), word.clone()));
             }
         }
         // The longest first, so that no rest of a longer one remains.
-        self.0.sort_by_key(|(text, _)| std::cmp::Reverse(text.expose().len()));
+        self.0.sort_by(|(one, _), (other, _)| {
+            let (one, other) = (one.expose(), other.expose());
+            other.len().cmp(&one.len()).then_with(|| one.cmp(other))
+        });
         self.0.dedup_by(|one, other| one.0.expose() == other.0.expose());
     }
 
-    /// Returns the text with the secrets masked. A string that was cut may end within a secret.
+    /// Returns the length of the longest secret, in bytes.
+    pub(crate) fn longest(&self) -> usize {
+        self.0.first().map_or(0, |(secret, _)| secret.expose().len())
+    }
+
+    /// Returns the text with the secrets masked.
     pub(crate) fn mask(&self, mut text: String) -> String {
         for (secret, word) in &self.0 {
-            let secret = secret.expose().as_str();
-            if text.contains(secret) {
-                text = text.replace(secret, word);
+            if text.contains(secret.expose()) {
+                text = text.replace(secret.expose(), word);
             }
-            let begun = secret.char_indices().map(|(at, _)| at).skip_while(|at| *at < SHORTEST);
-            let begun = begun.filter_map(|at| secret.get(..at)).filter(|begun| text.ends_with(begun)).last();
-            if let Some(begun) = begun {
-                text.truncate(text.len() - begun.len());
-                text.push_str(word);
-            }
+        }
+        text
+    }
+
+    /// [`mask`](Self::mask), for a text that was cut and may end within a secret.
+    pub(crate) fn mask_cut(&self, text: String) -> String {
+        let mut text = self.mask(text);
+        let begun = |(secret, word)| Some((begun(&text, secret)?, word));
+        let begun = self.0.iter().map(|(secret, word)| (secret.expose().as_str(), word)).filter_map(begun);
+        if let Some((length, word)) = begun.max_by_key(|(length, _)| *length) {
+            text.truncate(text.len() - length);
+            text.push_str(word);
         }
         text
     }
 
     /// Returns the answer with these texts masked in its error and its finish reason.
     pub(super) fn mask_answer(&self, mut decoded: Decoded) -> Decoded {
-        decoded.provider_finish = decoded.provider_finish.map(|word| self.mask(word));
+        decoded.provider_finish = decoded.provider_finish.map(|word| self.mask_cut(word));
         decoded.error = decoded.error.map(|error| WireError {
-            message: error.message.map(|text| self.mask(text)),
+            message: error.message.map(|text| self.mask_cut(text)),
             provider_code: error.provider_code.map(|code| match code {
-                ErrorCode::Text(text) => ErrorCode::Text(self.mask(text)),
+                ErrorCode::Text(text) => ErrorCode::Text(self.mask_cut(text)),
                 number @ ErrorCode::Number(_) => number,
             }),
             ..error
         });
         decoded
     }
+}
+
+/// Returns the length of the longest beginning of a secret with which a text ends.
+fn begun(text: &str, secret: &str) -> Option<usize> {
+    let lengths = secret.char_indices().map(|(at, _)| at).skip_while(|at| *at < SHORTEST);
+    lengths.filter(|at| secret.get(..*at).is_some_and(|begun| text.ends_with(begun))).last()
 }

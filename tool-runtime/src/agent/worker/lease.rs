@@ -1,23 +1,19 @@
 //! [`Lease`]: the lease of this process on a run, and the writes under it.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Input;
 use crate::agent::worker::queue::corrupt;
+use crate::runner::LeaseTime;
 use crate::store::runs::{self, AfterUpdate, Due, RunUpdate};
 use crate::store::transact;
-use crate::store::{
-    Clock as _, Document, DocumentKind, Key, Query, RunLease, Store, StoreError, StoredDocument, SystemClock,
-};
+use crate::store::{Document, DocumentKind, Key, Query, RunLease, Store, StoreError, StoredDocument};
 
 /// The state of a run whose request has not ended.
 pub(super) const RUNNING: &str = "running";
@@ -33,32 +29,6 @@ pub(super) struct Lease {
     pub(super) patience: Duration,
     /// The time of the lease's last renewal.
     pub(super) renewed: Arc<LeaseTime>,
-}
-
-/// The time at which a lease was last known to be valid, by both of this process's clocks: the suspension of a machine
-/// may stop the clock of its timers.
-pub(super) struct LeaseTime(Mutex<(Instant, Timestamp)>);
-
-impl LeaseTime {
-    /// Takes the time before the request to the store, so that the lease lasts at least as long as computed from it.
-    pub(super) fn now() -> Self {
-        Self(Mutex::new((Instant::now(), SystemClock.now())))
-    }
-
-    fn set(&self, requested_at: &Self) {
-        let requested_at = *requested_at.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = requested_at;
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.elapsed()
-    }
-
-    /// Whether both clocks have advanced by at most this duration.
-    fn is_within(&self, longest: Duration) -> bool {
-        let (at, wall) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        at.elapsed() < longest && SystemClock.now().duration_since(wall).unsigned_abs() < longest
-    }
 }
 
 impl Lease {
@@ -80,21 +50,9 @@ impl Lease {
         lease_duration: Duration,
         work: impl Future<Output = T>,
     ) -> Result<T, StoreError> {
-        let mut work = pin!(work);
         self.confirm(lease_duration).await?;
-        loop {
-            let polled = poll_fn(|context| {
-                if self.renewed.is_within(lease_duration) {
-                    work.as_mut().poll(context).map(Some)
-                } else {
-                    Poll::Ready(None)
-                }
-            });
-            match polled.await {
-                Some(done) => return Ok(done),
-                None => prolong(&*self.store, (&self.run, self.slots.as_ref()), lease_duration, &self.renewed).await?,
-            }
-        }
+        let confirm = || prolong(&*self.store, (&self.run, self.slots.as_ref()), lease_duration, &self.renewed);
+        self.renewed.attend(lease_duration, confirm, work).await
     }
 
     /// Asks the store whether this process has the run.
@@ -211,24 +169,11 @@ impl Drop for RenewalTask {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use jiff::Timestamp;
+
     use super::*;
     use crate::store::{MemoryStore, StoredRun};
     use crate::testing::ManualClock;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_lease_that_was_not_renewed_in_time_is_looked_at() {
-        let (renewed, half) = (LeaseTime::now(), Duration::from_secs(15));
-        assert!(renewed.is_within(half));
-        tokio::time::advance(half).await;
-        assert!(!renewed.is_within(half), "its timers went on");
-        renewed.set(&LeaseTime::now());
-        assert!(renewed.is_within(half));
-        let hour = jiff::SignedDuration::from_hours(1);
-        for wall in [SystemClock.now() - hour, SystemClock.now() + hour] {
-            let suspended = LeaseTime(Mutex::new((Instant::now(), wall)));
-            assert!(!suspended.is_within(half), "the machine's clock jumped");
-        }
-    }
 
     /// A process is stopped while it works. It continues if the run is still its own.
     #[tokio::test(start_paused = true)]

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::RunQueue;
-use super::lease::{Lease, LeaseTime, RUNNING, RenewalTask};
+use super::lease::{Lease, RUNNING, RenewalTask};
 use crate::agent::{Conversation, Input, SavedConversation, Step, TurnOutcome};
-use crate::runner::{ResumeError, RunOptions};
+use crate::runner::{LeaseTime, ResumeError, RunOptions};
 use crate::store::runs::{self, AfterUpdate, Due, RunUpdate, Taking};
 use crate::store::transact;
 use crate::store::{DocumentKind, Key, RunLease, Store, StoreError, StoredRun, Transaction};

@@ -13,8 +13,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::agent::worker::lease::LeaseTime;
 use crate::agent::worker::{Leased, POLL, TIDY_EVERY, WorkerState};
+use crate::runner::LeaseTime;
 use crate::store::lane::tenant_of;
 use crate::store::runs::{self, Leasing};
 use crate::store::transact;

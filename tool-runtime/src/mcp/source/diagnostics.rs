@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use crate::agent::http::Hidden;
 use crate::mcp::source::config::Reach;
 use crate::text::{cut, invisible_kind};
 
@@ -23,15 +24,12 @@ const MAX_LINES: usize = 10;
 /// The longest line that is shown, in bytes.
 const MAX_LINE: usize = 400;
 
-/// The shortest secret that is masked, in bytes. A shorter one would match inside ordinary words.
-const SHORTEST: usize = 4;
-
 /// How long to wait for the end of the standard error after a process has exited.
 const GRACE: Duration = Duration::from_secs(1);
 
 pub(super) struct Diagnostics {
-    /// The configured secrets with their names, the longest first.
-    secrets: Vec<(String, String)>,
+    /// The configured headers, and the environment of a process, whose names replace its values.
+    pub(super) hidden: Hidden,
     tail: Mutex<Tail>,
     /// Whether the standard error of the last process has reached its end.
     has_ended: AtomicBool,
@@ -46,33 +44,20 @@ struct Tail {
 
 impl Diagnostics {
     pub(super) fn new(reach: &Reach) -> Self {
-        let mut secrets: Vec<(String, String)> = match reach {
-            Reach::Command { env, .. } => env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-            Reach::Url { headers, .. } => {
-                headers.iter().map(|(name, value)| (name.clone(), value.expose().clone())).collect()
+        let mut hidden = Hidden::default();
+        match reach {
+            Reach::Command { env, .. } => {
+                env.iter().for_each(|(name, value)| hidden.hide(value, format!("[{name}]")));
             }
-        };
-        // The server may print only a part of a value: one line of a multi-line key, or a token without `Bearer` before
-        // it.
-        let parts = |(name, value): &(String, String)| {
-            let name = name.clone();
-            let parts: Vec<_> = value.split(['\n', '\r', ' ']).map(|part| (name.clone(), part.to_owned())).collect();
-            parts
-        };
-        let parts: Vec<_> = secrets.iter().flat_map(parts).filter(|(_, part)| part.len() >= 2 * SHORTEST).collect();
-        secrets.extend(parts);
-        secrets.retain(|(_, value)| value.len() >= SHORTEST);
-        secrets.sort_by(|one, other| other.1.len().cmp(&one.1.len()).then_with(|| one.cmp(other)));
-        secrets.dedup();
-        Self { secrets, tail: Mutex::default(), has_ended: AtomicBool::new(true), ended: Notify::new() }
+            Reach::Url { headers, .. } => {
+                headers.iter().for_each(|(_, value)| hidden.hide(value.expose(), "[header]"));
+            }
+        }
+        Self { hidden, tail: Mutex::default(), has_ended: AtomicBool::new(true), ended: Notify::new() }
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn longest_secret(&self) -> usize {
-        self.secrets.first().map_or(0, |(_, longest)| longest.len())
     }
 
     /// Reads the standard error of a process to its end, so that the process never blocks on it, and stores the last
@@ -80,7 +65,7 @@ impl Diagnostics {
     pub(super) async fn drain(self: Arc<Self>, mut stderr: impl AsyncRead + Unpin) {
         *self.tail() = Tail::default();
         self.has_ended.store(false, Ordering::Release);
-        let most = KEPT + self.longest_secret();
+        let most = KEPT + self.hidden.longest();
         let mut buffer = [0; 8 * 1024];
         while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
             let mut tail = self.tail();
@@ -109,8 +94,8 @@ impl Diagnostics {
             let tail = self.tail();
             let bytes = tail.bytes.as_slice();
             // A cut inside a secret would leave a rest that masking does not find, so the beginning is dropped.
-            let whole = if tail.is_cut { self.longest_secret() } else { 0 };
-            let masked = self.masked(&String::from_utf8_lossy(bytes));
+            let whole = if tail.is_cut { self.hidden.longest() } else { 0 };
+            let masked = self.hidden.mask(String::from_utf8_lossy(bytes).into_owned());
             let from = (whole..masked.len()).find(|at| masked.is_char_boundary(*at)).unwrap_or(masked.len());
             masked.get(from..).unwrap_or_default().to_owned()
         };
@@ -135,31 +120,9 @@ impl Diagnostics {
             }
         }
         // Mask after the removal, because removed characters can have split a secret.
-        let masked = self.masked(plain.trim());
+        let masked = self.hidden.mask(plain.trim().to_owned());
         let short = cut(&masked, MAX_LINE);
         if short.len() < masked.len() { format!("{short}..") } else { masked }
-    }
-
-    /// Returns the text with the configured secrets replaced by their names.
-    pub(super) fn masked(&self, text: &str) -> String {
-        self.secrets.iter().fold(text.to_owned(), |text, (name, secret)| {
-            if text.contains(secret.as_str()) { text.replace(secret.as_str(), &format!("[{name}]")) } else { text }
-        })
-    }
-
-    /// [`masked`](Self::masked), for a text that was cut and may end within a secret.
-    pub(super) fn masked_to_cut(&self, text: &str) -> String {
-        let mut masked = self.masked(text);
-        for (name, secret) in &self.secrets {
-            let begun = secret.char_indices().rev().filter_map(|(at, _)| secret.get(..at));
-            let mut begun = begun.take_while(|begun| begun.len() >= SHORTEST);
-            if let Some(begun) = begun.find(|begun| masked.ends_with(begun)) {
-                masked.truncate(masked.len() - begun.len());
-                masked.extend(["[", name, "]"]);
-                break;
-            }
-        }
-        masked
     }
 
     /// Returns the note with the last lines of the standard error below it.

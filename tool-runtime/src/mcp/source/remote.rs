@@ -66,7 +66,7 @@ impl Remote {
             }
             Some(token) => self.on_account(arguments, token).await,
         };
-        let secrets = Secrets::of(&self.server.state.reach, &self.server.state.diagnostics, token);
+        let secrets = Secrets::of(&self.server.state.diagnostics, token);
         match answered {
             Ok(text) => result::read(&text, self.is_structured, &secrets),
             Err(RequestError::Unauthorized) => Err(self.unauthorized()),

@@ -4,12 +4,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::agent::http::Hidden;
 use crate::capability::Secret;
 use crate::component::WithMedia;
 use crate::error::{ErrorKind, ToolError};
 use crate::json::{self, Limits};
-use crate::mcp::source::config::Reach;
 use crate::mcp::source::diagnostics::Diagnostics;
 use crate::mcp::source::error::RequestError;
 use crate::mcp::source::message;
@@ -27,31 +25,27 @@ const SHORTEST_TOKEN: usize = 8;
 
 /// The secrets of a call, which a server may repeat in its answer.
 pub(super) struct Secrets<'a> {
-    reach: &'a Reach,
-    /// Knows the values of the environment of a process.
+    /// Has the configured headers, or the environment of a process.
     diagnostics: &'a Diagnostics,
     /// The token of the account.
     token: Option<&'a str>,
 }
 
 impl<'a> Secrets<'a> {
-    pub(super) fn of(reach: &'a Reach, diagnostics: &'a Diagnostics, token: Option<&'a Secret<String>>) -> Self {
-        Self { reach, diagnostics, token: token.map(|token| token.expose().as_str()) }
+    pub(super) fn of(diagnostics: &'a Diagnostics, token: Option<&'a Secret<String>>) -> Self {
+        Self { diagnostics, token: token.map(|token| token.expose().as_str()) }
     }
 
     /// Returns an error of the server without the token, the values of the configured headers and of the environment,
     /// and their parts. The error may have been cut within one of them.
     fn masked(&self, error: &str) -> String {
-        let mut all = Hidden::default();
+        let mut all = self.diagnostics.hidden.clone();
         self.token.into_iter().for_each(|token| all.hide(token, "[token]"));
-        if let Reach::Url { headers, .. } = self.reach {
-            headers.iter().for_each(|(_, value)| all.hide(value.expose(), "[header]"));
-        }
         // The removal comes first, because removed characters can have split a secret.
         let plain = plain(error);
         match plain.strip_suffix("..") {
-            Some(begun) => format!("{}..", self.diagnostics.masked_to_cut(&all.mask(begun.to_owned()))),
-            None => self.diagnostics.masked(&all.mask(plain)),
+            Some(begun) => format!("{}..", all.mask_cut(begun.to_owned())),
+            None => all.mask(plain),
         }
     }
 
@@ -266,6 +260,7 @@ pub(super) fn failed(failure: &RequestError, secrets: &Secrets<'_>) -> ToolError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::source::config::Reach;
 
     #[test]
     fn a_result_has_no_invisible_characters() {
@@ -275,7 +270,7 @@ mod tests {
         let text = json!({"type": "text", "text": hidden});
         let reach = Reach::Url { url: String::new(), headers: Vec::new(), connection: None };
         let diagnostics = Diagnostics::new(&reach);
-        let secrets = Secrets::of(&reach, &diagnostics, None);
+        let secrets = Secrets::of(&diagnostics, None);
         let read = |raw: &Value, is_structured| read(&raw.to_string(), is_structured, &secrets).unwrap().into_parts().0;
         let value = read(&json!({"content": [text, resource, embedded]}), false);
         let named = json!({"uri": "abcd\n", "name": "abcd\n", "mime_type": "abcd\n"});
@@ -294,7 +289,7 @@ mod tests {
         let reach = Reach::Url { url: String::new(), headers, connection: None };
         let token = Secret::new("sk-abcdefghij".to_owned());
         let diagnostics = Diagnostics::new(&reach);
-        let secrets = Secrets::of(&reach, &diagnostics, Some(&token));
+        let secrets = Secrets::of(&diagnostics, Some(&token));
         let check = |shift: usize, secrets: &Secrets<'_>| {
             let text = format!("{}key-0123456789 sk-abcdefghij sk-abc\u{200b}defghij", " ".repeat(2010 + shift));
             let refused = message::refused(&json!({"code": -1, "message": text}).to_string());
@@ -305,6 +300,6 @@ mod tests {
         let env = [("A", "key-0123456789"), ("B", "sk-abcdefghij")].map(|(name, value)| (name.into(), value.into()));
         let reach = Reach::Command { program: String::new(), args: Vec::new(), env: env.into(), folder: None };
         let diagnostics = Diagnostics::new(&reach);
-        (0..40).for_each(|shift| check(shift, &Secrets::of(&reach, &diagnostics, None)));
+        (0..40).for_each(|shift| check(shift, &Secrets::of(&diagnostics, None)));
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::runner::ledger::lease_time::LeaseTime;
 use crate::runner::{RunOptions, ToolRunner};
 use crate::store::pages::Search;
 use crate::store::{
@@ -14,7 +15,7 @@ use crate::store::{
 impl ToolRunner {
     /// Takes a run for an attempt of a workflow engine: from now on the writes of earlier attempts are refused. Returns
     /// the options of the run in this attempt, for [`run`](Self::run), for
-    /// [`Agent::restore`](crate::agent::Agent::restore) and for [`confirm_lease`](Self::confirm_lease).
+    /// [`Agent::restore`](crate::agent::Agent::restore) and for [`under_lease`](Self::under_lease).
     ///
     /// An engine starts a step again as soon as its process is gone, or seems to be, so two attempts can run at once.
     /// Each attempt first takes the lease of its run. The store then refuses the writes of earlier attempts: it
@@ -40,14 +41,12 @@ impl ToolRunner {
     ///
     /// let leased = runner.engine_lease("order-1", options.clone()).await?;
     /// let mut conversation = agent.converse(runner.run(leased.clone()));
-    /// conversation.send("Hi!").await;
-    /// // Before the engine journals the result of a step.
-    /// runner.confirm_lease(&leased).await?;
+    /// runner.under_lease(&leased, conversation.send("Hi!")).await?;
     ///
     /// // The process was only slow, and the engine has started another attempt.
-    /// let next = runner.engine_lease("order-1", options).await?;
-    /// assert!(matches!(runner.confirm_lease(&leased).await, Err(StoreError::Fenced)));
-    /// runner.confirm_lease(&next).await?;
+    /// let leased_anew = runner.engine_lease("order-1", options).await?;
+    /// let late = runner.under_lease(&leased, conversation.send("Are you there?")).await;
+    /// assert!(matches!(late, Err(StoreError::Fenced)));
     /// # Ok(()) })
     /// # }
     /// ```
@@ -83,18 +82,28 @@ impl ToolRunner {
         Ok(options.held(lease))
     }
 
-    /// Checks that no later attempt has taken the run of options that [`engine_lease`](Self::engine_lease) returned.
-    /// Call it before you journal the result of a step, because a model request and a call that only reads write
-    /// nothing that the store could refuse.
+    /// Does the work of a step under the lease of [`engine_lease`](Self::engine_lease), whose options these are. Journal
+    /// the result only if this returns it.
+    ///
+    /// A model request and a call that only reads write nothing that the store could refuse. The store is therefore
+    /// asked before the work, after it, and before it continues in a process that was stopped for longer than
+    /// [`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease).
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if a later attempt has the run, or if the options have no lease; otherwise the store
-    /// failed.
-    pub async fn confirm_lease(&self, options: &RunOptions) -> Result<(), StoreError> {
-        let lease = options.lease.clone().ok_or(StoreError::Fenced)?;
-        let key = Key::run(Arc::clone(&lease.run_id));
-        let change = move |transaction: &mut Transaction| runs::check(transaction, &lease);
-        transact(&self.shared.store, vec![key], change).await
+    /// failed. The work may have begun.
+    pub async fn under_lease<T>(&self, options: &RunOptions, work: impl Future<Output = T>) -> Result<T, StoreError> {
+        let lease = options.lease.as_ref().ok_or(StoreError::Fenced)?;
+        let confirm = || {
+            let lease = lease.clone();
+            let keys = vec![Key::run_head(Arc::clone(&lease.run_id))];
+            transact(&self.shared.store, keys, move |transaction: &mut Transaction| runs::check(transaction, &lease))
+        };
+        let confirmed = LeaseTime::now();
+        confirm().await?;
+        let done = confirmed.attend(self.shared.lease, confirm, work).await?;
+        confirm().await?;
+        Ok(done)
     }
 
     /// Returns how long another process may still execute calls of a run; `None` if none does. Calls of another

@@ -49,6 +49,13 @@ pub(crate) struct EffectHolder {
     pub(crate) on_hold: Option<Timestamp>,
 }
 
+impl EffectHolder {
+    /// Returns the holder for a call that begins.
+    pub(crate) const fn new(run_id: Arc<str>, call_id: CallId, key: Hash) -> Self {
+        Self { run_id, call_id, key, record: None, until: None, on_hold: None }
+    }
+}
+
 /// A call of unknown outcome, with the data that a settlement needs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

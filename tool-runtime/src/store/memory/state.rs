@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::store::memory::queue::RunIndex;
+use crate::store::retention::guards::{holds_on, is_held};
 use crate::store::transaction::RETENTION_RUN;
 use crate::store::{AuditRecord, SealedRecord};
 use crate::store::{Document, DocumentKind, DueRun, Key, StoreError, StoredDocument, Transaction};
@@ -118,10 +119,13 @@ impl MemoryContents {
             || is_full(is_mark, self.marks, limits.open.saturating_mul(MARKS))
     }
 
-    /// Drops expired documents.
+    /// Drops expired documents without a legal hold.
     fn forget(&mut self, now: Timestamp) {
+        let is_on_hold = |document: &StoredDocument| {
+            holds_on(&document.document).iter().any(|key| is_held(self.document(key).map(|hold| &hold.document)))
+        };
         let over = self.documents.values().filter(|document| document.expires_at().is_some_and(|over| over <= now));
-        let over: Vec<_> = over.map(|document| document.key.clone()).collect();
+        let over: Vec<_> = over.filter(|document| !is_on_hold(document)).map(|document| document.key.clone()).collect();
         over.into_iter().for_each(|key| self.set(key, None, usize::MAX));
     }
 

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::policy::{NoticeEvent, NoticeTerms};
 use crate::store::conformance::{self, record, waiting};
 use crate::store::runs;
+use crate::store::tests::retention::{grant, retention};
 use crate::store::transact;
 use crate::store::{
-    AuditRecord, Chain, ChangeFn, Document, DocumentKind, Key, LedgerEntry, MemoryStore, Query, RecordFilter,
-    SealedRecord, Store, StoreError, StoredDocument, StoredRun, Transaction, Waiting, WriteHandle, notices,
+    AuditRecord, Chain, ChangeFn, Document, DocumentKind, GrantScope, Key, LedgerEntry, MemoryStore, Query,
+    RecordFilter, SealedRecord, Store, StoreError, StoredDocument, StoredGrant, StoredRun, Transaction, Waiting,
+    WriteHandle, notices,
 };
 use crate::testing::ManualClock;
 use crate::tool::Hash;
@@ -111,6 +113,27 @@ async fn a_full_store_refuses_a_waiting_call_and_drops_none() {
         |transaction: &mut Transaction| transaction.remove(&Key::waiting("run", None, Some("ada"), &"a".into()));
     store.update(vec![Key::waiting("run", None, Some("ada"), &"a".into())], Box::new(remove)).await.unwrap();
     assert!(keep(&store, "c").is_ok());
+}
+
+/// A full store drops an expired grant, unless a legal hold covers it.
+#[tokio::test]
+async fn a_legal_hold_keeps_an_expired_grant_in_a_full_store() {
+    let clock = ManualClock::at("2026-01-01T00:00:00Z".parse().unwrap());
+    let store = MemoryStore::with_clock_and_limits(clock, 3, 3);
+    let over = Some(jiff::Timestamp::UNIX_EPOCH);
+    let expired = StoredGrant { expires_at: over, ..grant("old", GrantScope::Principal) };
+    let key = expired.key();
+    let write = move |transaction: &mut Transaction| {
+        transaction.set(&expired.key(), Document::Grant(Box::new(expired.clone())))
+    };
+    store.update(vec![key.clone()], Box::new(write)).await.unwrap();
+    let hold = retention(&store).hold_run("one").await.unwrap();
+    let has_grant = async || store.read(&[key.clone()]).await.unwrap()[0].is_some();
+    keep(&store, "a").unwrap();
+    assert_eq!((keep(&store, "b").is_ok(), has_grant().await), (false, true));
+    assert!(retention(&store).lift(&hold.id).await.unwrap());
+    keep(&store, "b").unwrap();
+    assert_eq!((keep(&store, "c").is_ok(), has_grant().await), (true, false));
 }
 
 /// Notices make room for each other, and finished calls do: neither displaces the other.

@@ -235,7 +235,7 @@ async fn a_conversation_is_purged_when_it_is_old() {
     assert_eq!(found(&store, &[]).await, [""; 0]);
 }
 
-fn grant(id: &str, scope: GrantScope) -> StoredGrant {
+pub(super) fn grant(id: &str, scope: GrantScope) -> StoredGrant {
     StoredGrant {
         id: id.into(),
         tool: crate::tool::ToolName::parse("core__add").unwrap(),
@@ -261,12 +261,9 @@ async fn expired(store: &MemoryStore) -> Vec<Key> {
     let given = StoredGrant { expires_at: Some(jiff::Timestamp::UNIX_EPOCH), ..grant("old", GrantScope::Principal) };
     let effect = Key::effect("digest".into());
     let held = crate::store::EffectHolder {
-        run_id: "one".into(),
-        call_id: "a".into(),
-        key: Hash([1; 32]),
         record: Some(Box::new(record("one", "a"))),
         until: Some(jiff::Timestamp::UNIX_EPOCH),
-        on_hold: None,
+        ..crate::store::EffectHolder::new("one".into(), "a".into(), Hash([1; 32]))
     };
     let suspended = Waiting { notices: Some(super::notices::waiting_terms("")), ..waiting("one", "w", 10) };
     let keys = [given.key(), effect.clone(), Key::run("one")];
@@ -372,12 +369,8 @@ async fn an_erasure_reaches_every_document_of_the_principal() {
         transaction.set(&call, Document::Call(Box::new(entry)))?;
         transaction.set(&mark, Document::Decided { until: jiff::Timestamp::MAX })?;
         let held = crate::store::EffectHolder {
-            run_id: "one".into(),
-            call_id: "a".into(),
-            key: Hash([1; 32]),
             record: Some(Box::new(record("one", "a"))),
-            until: None,
-            on_hold: None,
+            ..crate::store::EffectHolder::new("one".into(), "a".into(), Hash([1; 32]))
         };
         let stored = crate::store::StoredEffect { held: Some(Box::new(held)), ..Default::default() };
         transaction.set(&effect, Document::Effect(Box::new(stored)))?;

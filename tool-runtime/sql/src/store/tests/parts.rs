@@ -105,6 +105,18 @@ async fn parts_come_and_go_with_their_run() {
     store.update(vec![Key::run("two")], Box::new(remove)).await.unwrap();
     assert_eq!((text_of(&store, "two").await, parts(&store).await), (None, 0));
 
+    // The list is damaged: a piece of it is missing.
+    keep(&store, "four", conversation(500)).await.unwrap();
+    edit(
+        &store,
+        "DELETE FROM tool_runtime_parts WHERE rowid = (SELECT min(rowid) FROM tool_runtime_parts WHERE hash LIKE '+%')",
+    )
+    .await;
+    assert!(parts(&store).await > 0);
+    let remove = |transaction: &mut Transaction| transaction.remove(&Key::run("four"));
+    store.update(vec![Key::run("four")], Box::new(remove)).await.unwrap();
+    assert_eq!(parts(&store).await, 0);
+
     keep(&store, "three", conversation(20)).await.unwrap();
     edit(&store, "DELETE FROM tool_runtime_parts WHERE rowid = (SELECT max(rowid) FROM tool_runtime_parts)").await;
     assert_eq!(store.read(&[Key::run("three")]).await.unwrap_err().code(), "store_corrupt");

@@ -6,6 +6,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::Value;
 
 use crate::mcp::header::{KEYWORD, PREFIX, encode};
+use crate::schema::{Position, subschemas};
 
 /// An argument that is repeated in a header.
 #[derive(Debug, Clone)]
@@ -50,32 +51,17 @@ fn find<'a>(
     path: Option<&[&'a str]>,
     found: &mut Vec<(Vec<&'a str>, &'a Value)>,
 ) -> Result<(), String> {
-    match schema {
-        Value::Array(schemas) => schemas.iter().try_for_each(|schema| find(schema, None, found)),
-        Value::Object(members) => {
-            if members.contains_key(KEYWORD) {
-                let path = path.filter(|path| !path.is_empty());
-                let path = path.ok_or_else(|| {
-                    format!("`{KEYWORD}` marks something that is not reached through `properties` alone")
-                })?;
-                found.push((path.to_vec(), schema));
-            }
-            members.iter().try_for_each(|(key, member)| match (&**key, member) {
-                // These hold values and names.
-                (KEYWORD | "const" | "enum" | "default" | "examples" | "required" | "dependentRequired", _) => Ok(()),
-                ("properties", Value::Object(named)) => named.iter().try_for_each(|(name, property)| {
-                    let path = path.map(|path| [path, &[&**name]].concat());
-                    find(property, path.as_deref(), found)
-                }),
-                (
-                    "patternProperties" | "dependentSchemas" | "dependencies" | "$defs" | "definitions",
-                    Value::Object(named),
-                ) => named.values().try_for_each(|schema| find(schema, None, found)),
-                (_, schema) => find(schema, None, found),
-            })
-        }
-        _ => Ok(()),
+    let Value::Object(members) = schema else { return Ok(()) };
+    if members.contains_key(KEYWORD) {
+        let path = path.filter(|path| !path.is_empty());
+        let path =
+            path.ok_or_else(|| format!("`{KEYWORD}` marks something that is not reached through `properties` alone"))?;
+        found.push((path.to_vec(), schema));
     }
+    subschemas(members).into_iter().try_for_each(|Position { keyword, name, schema, .. }| {
+        let path = path.zip(name.filter(|_| keyword == "properties")).map(|(path, name)| [path, &[name]].concat());
+        find(schema, path.as_deref(), found)
+    })
 }
 
 /// Returns the headers of a call. An argument that is missing or `null` has none.
