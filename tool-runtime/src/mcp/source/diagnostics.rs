@@ -1,7 +1,8 @@
-//! [`Diagnostics`]: texts of a server for operators: the end of its standard error, and the message of a refusal.
+//! [`Diagnostics`]: prepares texts of a server for operators: the end of its standard error, and the messages of its
+//! errors.
 //!
-//! They are bounded, and contain no control or invisible characters and none of the server's configured secrets. They
-//! appear in notes and the log, never in a model's input.
+//! The texts are bounded. They contain no control characters, no invisible characters, and none of the configured
+//! secrets. They appear in notes and in the log, never in a model's input.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +15,7 @@ use tokio::time::timeout;
 use crate::mcp::source::config::Reach;
 use crate::text::{cut, invisible_kind};
 
-/// How much of the standard error is stored, in bytes, in addition to the longest secret.
+/// The maximum size of the stored standard error, in bytes, in addition to the longest secret.
 const KEPT: usize = 4 * 1024;
 
 /// The maximum number of lines that are shown.
@@ -98,7 +99,7 @@ impl Diagnostics {
     pub(super) async fn settled(&self) {
         let ended = self.ended.notified();
         if !self.has_ended.load(Ordering::Acquire) {
-            // A child process that it left behind can hold the stream open.
+            // A child process that the server started can outlive it and hold the stream open.
             let _ = timeout(GRACE, ended).await;
         }
     }
@@ -108,7 +109,7 @@ impl Diagnostics {
         let text = {
             let tail = self.tail();
             let bytes = tail.bytes.as_slice();
-            // A cut inside a secret would leave a rest that masking does not find, so the beginning is dropped.
+            // The text may begin inside a secret, where masking does not find it, so drop the beginning.
             let whole = if tail.is_cut { self.longest_secret() } else { 0 };
             let masked = self.masked(&String::from_utf8_lossy(bytes));
             let from = (whole..masked.len()).find(|at| masked.is_char_boundary(*at)).unwrap_or(masked.len());
@@ -147,7 +148,7 @@ impl Diagnostics {
         })
     }
 
-    /// [`masked`](Self::masked), for a text that was cut and may end within a secret.
+    /// Masks secrets like [`masked`](Self::masked), for a text that was cut and may end inside a secret.
     pub(super) fn masked_to_cut(&self, text: &str) -> String {
         let mut masked = self.masked(text);
         for (name, secret) in &self.secrets {

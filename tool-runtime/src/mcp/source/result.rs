@@ -1,4 +1,4 @@
-//! A server's answer to a call, read block by block. No URL in it is fetched, and `_meta` is not read.
+//! Reads a server's answer to a call, block by block. It fetches no URL in the answer, and ignores `_meta`.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -28,7 +28,7 @@ const SHORTEST_TOKEN: usize = 8;
 /// The secrets of a call, which a server may repeat in its answer.
 pub(super) struct Secrets<'a> {
     reach: &'a Reach,
-    /// Knows the values of the environment of a process.
+    /// Masks the values of a process's environment.
     diagnostics: &'a Diagnostics,
     /// The token of the account.
     token: Option<&'a str>,
@@ -39,15 +39,15 @@ impl<'a> Secrets<'a> {
         Self { reach, diagnostics, token: token.map(|token| token.expose().as_str()) }
     }
 
-    /// Returns an error of the server without the token, the values of the configured headers and of the environment,
-    /// and their parts. The error may have been cut within one of them.
+    /// Masks the token, the configured headers and the values of the environment in an error text of the server. The
+    /// text may have been cut inside one of them.
     fn masked(&self, error: &str) -> String {
         let mut all = Hidden::default();
         self.token.into_iter().for_each(|token| all.hide(token, "[token]"));
         if let Reach::Url { headers, .. } = self.reach {
             headers.iter().for_each(|(_, value)| all.hide(value.expose(), "[header]"));
         }
-        // The removal comes first, because removed characters can have split a secret.
+        // Remove invisible characters first, because they can split a secret.
         let plain = plain(error);
         match plain.strip_suffix("..") {
             Some(begun) => format!("{}..", self.diagnostics.masked_to_cut(&all.mask(begun.to_owned()))),
@@ -55,7 +55,8 @@ impl<'a> Secrets<'a> {
         }
     }
 
-    /// Returns the value of a result without the token. It may contain the value of a header, such as a name.
+    /// Masks the token in the value of a result. Header values stay, because a result may contain such a value for
+    /// another reason.
     fn without_token(&self, value: Value) -> Value {
         match self.token.filter(|token| token.len() >= SHORTEST_TOKEN) {
             Some(token) => with_strings(value, &|text| text.replace(token, "[token]")),
@@ -88,7 +89,7 @@ struct Blocks {
     remarks: usize,
 }
 
-/// Returns the schema of the value of a tool that publishes none.
+/// Returns the output schema for a tool that publishes none.
 pub(super) fn plain_schema() -> Value {
     let text = || json!({"type": "string"});
     let resource = json!({
@@ -120,7 +121,7 @@ pub(super) fn read(text: &str, is_structured: bool, secrets: &Secrets<'_>) -> Re
     }
     match kind {
         None | Some("\"complete\"") => {}
-        // The server completes nothing before another request brings the input.
+        // The call is not complete: the server waits for another request, with the input.
         Some("\"input_required\"") => {
             let why = "the server requested input in place of a result, which is not supported";
             return Err(ToolError::of_source(ErrorKind::Tool, why).with_code("protocol_violation"));
@@ -180,7 +181,7 @@ impl Blocks {
         }
     }
 
-    /// Adds a file, which must be of the type that it declares.
+    /// Adds a file, if its content has the declared type.
     fn media(&mut self, media_type: Option<&str>, data: Option<&str>, expected_kind: Option<&str>) {
         let fits = |media_type: &&str| expected_kind.is_none_or(|kind| media_type.split('/').next() == Some(kind));
         let declared = media_type.filter(fits).zip(data);
@@ -191,7 +192,7 @@ impl Blocks {
         }
     }
 
-    /// Adds the name of a resource. The resource itself is never fetched.
+    /// Adds a resource with its text, or a link to a resource. A link is never fetched.
     fn resource(&mut self, resource: &Value, text: Option<String>) {
         let mut shown = Map::new();
         for (key, as_shown) in [("uri", "uri"), ("name", "name"), ("mimeType", "mime_type")] {
@@ -208,7 +209,7 @@ impl Blocks {
         self.text.push(format!("[Left out: {what}.]"));
     }
 
-    /// Returns the value of a tool that publishes no schema. `None` if no part of the result can be read.
+    /// Returns the value of a result, for a tool that publishes no schema. `None` if no part of the result can be read.
     fn value(&mut self, structured: Option<Value>) -> Option<Value> {
         let readable = self.text.len() - self.remarks + self.resources.len() + self.media.len();
         if readable == 0 && self.remarks > 0 && structured.is_none() {
@@ -225,8 +226,8 @@ impl Blocks {
     }
 }
 
-/// Removes invisible characters and all control characters except tabs and line ends. No terminal then executes the
-/// text, and a model reads the same text as a person who decides.
+/// Removes invisible characters and all control characters except tabs and line ends. The text then contains no
+/// terminal escape codes, and a model reads the same text as a person who decides.
 pub(super) fn plain(text: &str) -> String {
     strip_invisible(text, |one| matches!(one, '\n' | '\t' | '\r'))
 }

@@ -1,4 +1,4 @@
-//! Names of tools: converts a server's name to the name in this library.
+//! Converts a server's own name of a tool to the name in this library.
 
 use crate::text::{cut, invisible_kind};
 use crate::tool::Hash;
@@ -11,8 +11,8 @@ const MAX_RAW_BYTES: usize = 128;
 
 /// Returns the name of a server's tool: `mcp__<server>__<slug>`.
 ///
-/// The slug is the server's own name if every provider accepts it. Otherwise it is the acceptable part of that name
-/// with eight digits of the hash of the whole.
+/// The slug is the server's own name if every provider accepts it. Otherwise it is that name, shortened and with `_`
+/// for other characters, and eight digits of the name's hash.
 ///
 /// # Errors
 /// The reason why the name cannot be used.

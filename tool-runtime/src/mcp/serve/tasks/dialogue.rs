@@ -18,9 +18,9 @@ use crate::store::PendingCall;
 
 /// The answer of a client to a question that it was shown.
 pub(super) enum Answer {
-    /// Whether the call may run.
+    /// The decision whether the call may run. `None` if the answer contains none.
     Decides(Question, Option<ApprovalDecision>),
-    /// Whether the call took effect.
+    /// The statement whether the call took effect. `None` if the answer contains none.
     States(Option<Statement>),
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Dialogue<'a> {
     state: Arc<str>,
     /// The keys of the questions that the client was asked.
     asked: HashSet<String>,
-    /// The question that it is asked during the request.
+    /// The open question, in a revision in which the client answers while its request is held.
     asking: Option<Asking>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Dialogue<'a> {
         Self { guest, state, asked: guest.answered.clone(), asking: None }
     }
 
-    /// Whether the client was asked a question during the request and has not answered it.
+    /// Whether a question is open while the request is held.
     pub(super) const fn is_open(&self) -> bool {
         self.asking.is_some()
     }
@@ -59,8 +59,8 @@ impl<'a> Dialogue<'a> {
         self.ask(question.key.clone(), asked, move |filled| Answer::States(question.statement(filled)))
     }
 
-    /// Asks the client a question, unless it was asked the same one before. The question replaces an open one. Returns
-    /// whether it is asked now, during the request.
+    /// Asks the client a question, unless the client was asked it before. The question replaces an open one. Returns
+    /// whether the question is now open while the request is held.
     ///
     /// # Errors
     /// The client answers with its next request. The error is the answer to the present request.
@@ -85,7 +85,7 @@ impl<'a> Dialogue<'a> {
         Ok(self.is_open())
     }
 
-    /// Returns the answer to the question, once there is one.
+    /// Waits for the answer to the open question. Without an open question it waits without end.
     pub(super) async fn answer(&mut self) -> Answer {
         let answer = match &mut self.asking {
             Some(asking) => asking.await,

@@ -9,13 +9,13 @@ use crate::mcp::serve::error::{SERVER_ERROR, broken};
 use crate::mcp::serve::tasks::run_tasks::{Look, State};
 use crate::store::StoreError;
 
-/// The longest id of a task, in bytes.
+/// The maximum length of a task's id, in bytes.
 pub(super) const MAX_ID_BYTES: usize = 256;
 
 /// How often a client should poll, in milliseconds.
 const POLL_MILLIS: u64 = 1000;
 
-/// Returns the protocol's description of a task in each state.
+/// Returns the protocol's description of a task.
 pub(super) fn described(id: String, look: &Look) -> Task {
     let (status, said) = match &look.state {
         State::Waits(_) => (TaskStatus::InputRequired, "The call waits for the approval of a person."),
@@ -63,7 +63,8 @@ pub(super) fn no_decider(is_twin: bool) -> ErrorData {
     ErrorData::new(SERVER_ERROR, message, Some(json!({"code": "no_decider"})))
 }
 
-/// Returns the error for a task that does not exist, is over, or belongs to another party: the three look the same.
+/// Returns the error for a task that does not exist, is over, or belongs to another party. All three get the same
+/// error.
 pub(super) fn unknown() -> ErrorData {
     ErrorData::invalid_params("There is no such task.", None)
 }

@@ -15,7 +15,8 @@ pub(in crate::mcp::source) struct ParamHeader {
     name: HeaderName,
 }
 
-/// Returns the arguments that a schema marks, or what is wrong with a mark. The specification excludes such a tool.
+/// Returns the arguments that a schema marks. An invalid mark is an error, because the specification excludes such a
+/// tool.
 pub(in crate::mcp::source) fn read(schema: &Value) -> Result<Vec<ParamHeader>, String> {
     let (mut found, mut names) = (Vec::new(), HashSet::new());
     find(schema, Some(&[]), &mut found)?;
@@ -35,7 +36,7 @@ pub(in crate::mcp::source) fn read(schema: &Value) -> Result<Vec<ParamHeader>, S
     found.into_iter().map(read).collect()
 }
 
-/// Whether each value of a type can be repeated in a header, or is `null`, which has none.
+/// Whether each value of a type can be repeated in a header. A `null` is allowed, and has no header.
 fn is_primitive(types: &Value) -> bool {
     let is_one = |one: &Value| matches!(one.as_str(), Some("string" | "integer" | "boolean"));
     match types {
@@ -61,7 +62,7 @@ fn find<'a>(
                 found.push((path.to_vec(), schema));
             }
             members.iter().try_for_each(|(key, member)| match (&**key, member) {
-                // These hold values and names.
+                // These keywords hold values or names, not schemas.
                 (KEYWORD | "const" | "enum" | "default" | "examples" | "required" | "dependentRequired", _) => Ok(()),
                 ("properties", Value::Object(named)) => named.iter().try_for_each(|(name, property)| {
                     let path = path.map(|path| [path, &[&**name]].concat());
@@ -84,7 +85,7 @@ pub(in crate::mcp::source) fn of(headers: &[ParamHeader], arguments: &Value) -> 
         let value = header.path.iter().try_fold(arguments, |value, name| value.get(name))?;
         let text = match value {
             Value::String(text) => encode(text),
-            // As the body has it.
+            // The same text as in the body.
             Value::Bool(_) | Value::Number(_) => value.to_string().into(),
             Value::Null | Value::Array(_) | Value::Object(_) => return None,
         };
