@@ -7,7 +7,8 @@
 //! | [`source`] | `mcp-client` | adds the tools of untrusted servers to a catalog | 1.88 |
 //!
 //! The server uses the crate `rmcp` for the protocol. The client has its own implementation. In both directions every
-//! call passes the gate, which checks, decides, redacts and records it.
+//! call passes through the gate, which checks the arguments, applies the policy, redacts the result and records the
+//! call.
 
 #[cfg(feature = "mcp-server")]
 mod effect;

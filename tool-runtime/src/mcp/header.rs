@@ -5,7 +5,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The schema keyword that marks an argument for a header. Its value is the name of the header, without [`PREFIX`].
+/// The schema keyword that marks an argument to repeat in a header. Its value is the name of the header, without
+/// [`PREFIX`].
 pub(super) const KEYWORD: &str = "x-mcp-header";
 
 /// The prefix of the names of these headers.

@@ -31,7 +31,8 @@ impl IdScan {
         bytes.iter().for_each(|byte| self.byte(*byte));
     }
 
-    /// Returns the id as JSON, after the whole message was scanned. `None` if the id is neither a number nor a string.
+    /// Returns the id as JSON, for a message that was scanned to its end. `None` if it is neither a number nor a
+    /// string.
     fn id_text(&self) -> Option<&str> {
         let id = str::from_utf8(&self.id).ok()?.trim_ascii();
         let is_whole = self.id.len() <= MAX_ID;
@@ -39,13 +40,14 @@ impl IdScan {
         serde_json::from_str(id).ok().filter(is_id).filter(|_| is_whole).map(|_| id)
     }
 
-    /// Returns the id if it is a `u64`, as in all requests of this library, after the whole message was scanned.
+    /// Returns the id, for a message that was scanned to its end. `None` if it is not a `u64`, as this library's ids
+    /// are.
     #[cfg(feature = "mcp-client")]
     pub(super) fn id(&self) -> Option<u64> {
         serde_json::from_str(self.id_text()?).ok()
     }
 
-    /// Returns the id of a request as JSON, after the whole message was scanned. `None` for any other message.
+    /// Returns the id of a request as JSON, for a message that was scanned to its end. `None` for any other message.
     #[cfg(feature = "mcp-server")]
     pub(super) fn request_id(&self) -> Option<&str> {
         self.id_text().filter(|_| self.is_request)

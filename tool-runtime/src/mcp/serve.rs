@@ -29,12 +29,12 @@
 //! ```
 //!
 //! A client sees the tools that its run may use, sorted by name. Each call passes through
-//! [`Run::exec`](crate::Run::exec), so it is decided, redacted and recorded like any other. The client receives the
-//! part of a result that everyone may see (`redact`); fields that only the application's own model may see (`model`)
-//! are omitted. The principal of a request comes from the [`Authenticator`], never from the client. A call that needs
-//! an approval becomes a task (SEP-2663) if its client supports tasks. For any other client the server holds the
-//! request open for at most the policy's `[mcp] hold`, and then answers `approval_required`. If the client repeats the
-//! call, it gets the outcome. An operator decides on the call. The client may decide only if both
+//! [`Run::exec`](crate::Run::exec), which applies the policy, redacts the result and records the call. The client
+//! receives the part of a result that everyone may see (`redact`); fields that only the application's own model may see
+//! (`model`) are omitted. The principal of a request comes from the [`Authenticator`], never from the client. A call
+//! that needs an approval becomes a task (SEP-2663) if its client supports tasks. For any other client the server holds
+//! the request open for at most the policy's `[mcp] hold`, and then answers `approval_required`. If the client repeats
+//! the call, it gets the outcome. An operator decides on the call. The client may decide only if both
 //! [`McpServerBuilder::ask_clients`] and the policy's `own_calls` allow it.
 //!
 //! A stdio connection, or an HTTP session, uses one run at a time; a new run starts when the policy's `[mcp] window`

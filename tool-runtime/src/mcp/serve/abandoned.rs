@@ -25,7 +25,7 @@ async fn look_after(server: Weak<Served>) {
         let Some(served) = server.upgrade() else { return };
         let closing = served.calls.closing().clone();
         served.tasks.begin(&served.runner).await;
-        // A closing server waits for a tool that runs again here, as for any other call.
+        // A tool may run again here, so a closing server waits, as for any other call.
         if let Ok(_room) = served.calls.tend() {
             tokio::select! {
                 closed = ServedRuns(&served.runner).close_abandoned(&closing) => match closed {
@@ -39,7 +39,7 @@ async fn look_after(server: Weak<Served>) {
                 tended = left.tend(&served) => if let Err(error) = tended {
                     tracing::warn!(error = error.code(), "leftovers of crashed servers could not be removed");
                 },
-                // A search can be long, and the next server continues it.
+                // A search can take long, so do not wait for it. The next server continues it.
                 () = closing.cancelled() => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Converts a result of the gate to an answer of the protocol.
+//! Converts the gate's result of a call to an answer in MCP.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -73,7 +73,7 @@ fn success(result: &ToolExecResult, offered: &Offered, objects_only: bool) -> Re
     let value = result.value().map_or("null", |value| value.get());
     let value: Value = serde_json::from_str(value).map_err(|_| broken())?;
     if !offered.fits(&value) {
-        // The person who settled the call, or answered in the tool's place, did not state a result.
+        // The value is `null` if the person who settled the call, or answered in the tool's place, stated no result.
         let said = if value.is_null() { without_result() } else { result_too_large() };
         return Ok(failure(&said));
     }

@@ -131,7 +131,7 @@ impl Authorization {
     /// token to no other service.
     ///
     /// # Errors
-    /// The address does not have `http` or `https` and a host, or has a query or a fragment.
+    /// The address does not begin with `http://` or `https://` and a host, or it has a query or a fragment.
     pub fn new<F>(
         resource: impl Into<String>,
         verify: impl Fn(Secret<String>) -> F + Send + Sync + 'static,

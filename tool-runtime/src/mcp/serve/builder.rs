@@ -110,8 +110,8 @@ impl McpServerBuilder {
         self
     }
 
-    /// Sets how many calls, and how many subscriptions to changes of the tool list, one principal of a tenant may have
-    /// at a time; 512 of both together by default, at least one. The server refuses a further one like a call beyond
+    /// Sets how many calls and subscriptions to changes of the tool list, counted together, one principal of a tenant
+    /// may have at a time; 512 by default, at least one. The server refuses a further one like a call beyond
     /// [`max_calls`](Self::max_calls).
     pub fn max_calls_per_principal(mut self, calls: usize) -> Self {
         self.max_calls_each = calls.max(1);
@@ -134,9 +134,9 @@ impl McpServerBuilder {
         self
     }
 
-    /// Sets whether the server asks a client that supports forms about a call of its own principal; `false` by default.
-    /// The client may decide on the call and, if the outcome of the call is unknown, settle it, where the policy lets
-    /// the principal do so (`own_calls`). The server cannot check that the client asks a person.
+    /// Sets whether the server asks a client that supports forms to decide on the calls of its own principal; `false`
+    /// by default. The server also asks the client to settle such a call if its outcome is unknown. The policy must let
+    /// the principal decide (`own_calls`). The server cannot check that the client asks a person.
     pub fn ask_clients(mut self, ask: bool) -> Self {
         self.ask_clients = ask;
         self
@@ -145,8 +145,8 @@ impl McpServerBuilder {
     /// Declares that no approver has access to the store of the runner. The server then refuses a call that would wait
     /// for a person, with the error -32000 and `"code": "no_decider"`. A client that may decide itself
     /// ([`ask_clients`](Self::ask_clients)) gets the question instead. By default, the server assumes that approvers
-    /// have access to a store that was set, and [`build`](Self::build) refuses the default store if calls can be
-    /// suspended.
+    /// have access to a store that the application set, and [`build`](Self::build) refuses the default store if calls
+    /// can be suspended.
     pub fn without_approvers(mut self) -> Self {
         self.has_approvers = false;
         self
@@ -159,9 +159,9 @@ impl McpServerBuilder {
     /// An exposed name is one that clients may reject, or two tools have the same name.
     ///
     /// It is also an error if calls can be suspended for an approval that no person can give: the runner has approvals
-    /// and its default store, and the client may not decide, because of [`ask_clients`](Self::ask_clients) or the
-    /// policy. [`without_approvers`](Self::without_approvers) lifts this rule. A call can be suspended by a rule of the
-    /// policy, or because the outcome of an earlier call with the same arguments is unknown.
+    /// and its default store, and the client may not decide either, because [`ask_clients`](Self::ask_clients) or the
+    /// policy does not allow it. [`without_approvers`](Self::without_approvers) lifts this rule. A call can be
+    /// suspended by a rule of the policy, or because the outcome of an earlier call with the same arguments is unknown.
     pub fn build(self) -> Result<McpServer, BuildError> {
         let Self { runner, authenticator, name: (name, version), instructions, exposed, .. } = self;
         let Self { max_calls, max_calls_each, max_tasks, max_tasks_each, ask_clients, has_approvers, .. } = self;

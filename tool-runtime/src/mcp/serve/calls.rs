@@ -222,7 +222,7 @@ impl Handler {
         self.record_refusal((name, offered.as_deref(), &arguments), &party, running, refused, context).await
     }
 
-    /// Returns the party of a call, and the call's permit.
+    /// Authenticates a request. Returns its party, and the permit for one running call.
     async fn admitted(&self, context: &RequestContext<RoleServer>) -> Result<(RunOptions, Room), ErrorData> {
         let running = self.server.0.calls.begin().map_err(full)?;
         let party = self.party(context).await?;

@@ -52,7 +52,7 @@ impl Delivery {
         self.0.since
     }
 
-    /// Fires when the client went away before its answer was sent.
+    /// Returns the token that fires when the client goes away before its answer was sent.
     pub(super) fn gone(&self) -> &CancellationToken {
         &self.0.gone
     }

@@ -51,7 +51,8 @@ pub(super) enum McpServerError {
         /// The scope.
         scope: String,
     },
-    /// Calls can be suspended for an approval that no person can give: the runner stores them only in its own memory.
+    /// Calls can be suspended for an approval that no person can give: the runner stores such calls only in its own
+    /// memory.
     Unreachable {
         /// The rules of the policy that suspend calls.
         rules: Vec<String>,

@@ -32,7 +32,7 @@ pub(super) struct Listing {
 pub(super) struct Offered {
     /// The name in the catalog.
     pub(super) tool: String,
-    /// Whether its calls can be suspended for a person.
+    /// Whether its calls can be suspended until a person decides.
     pub(super) waits: bool,
     /// The arguments that headers repeat: the path of each, and the name of its header without the prefix.
     pub(super) params: Vec<(Vec<String>, String)>,

@@ -1,4 +1,4 @@
-//! The arguments of a call as its client wrote them.
+//! Keeps the arguments of a call as its client wrote them.
 //!
 //! `rmcp` parses a message before the gate sees the call. Its parser keeps only the last of repeated keys, and rounds
 //! numbers. The gate must refuse repeated keys, and keep all digits. The arguments therefore pass through `rmcp` as one
@@ -55,7 +55,7 @@ pub(super) fn carried(message: &[u8]) -> Option<String> {
     arguments.starts_with('{').then(|| format!("{before}{}{after}", json!({KEY.as_str(): arguments})))
 }
 
-/// Returns the maximum length that a message of `bytes` has after [`carried`]. In a string, a quote or a backslash
+/// Returns the maximum length of a message of `bytes` bytes after [`carried`]. In a string, a quote or a backslash
 /// takes two bytes.
 pub(super) const fn longest(bytes: usize) -> usize {
     bytes.saturating_mul(2).saturating_add(1024)
@@ -75,8 +75,8 @@ pub(super) fn is_too_long(method: &str) -> bool {
     method == KEY.as_str()
 }
 
-/// A stream of messages, one on each line, to which it applies [`carried`]. It replaces a request that is too long by
-/// one with a [special method](is_too_long), and drops other lines that are too long.
+/// A stream of messages, one on each line. It applies [`carried`] to each message. It replaces a request that is too
+/// long by a request with a [special method](is_too_long), and drops other lines that are too long.
 pub(super) struct Lines<R> {
     stream: R,
     buffer: Box<[u8]>,

@@ -29,7 +29,7 @@ impl Session {
     /// Returns the run of the session. The first request begins it. `None` for a request that acts for another party.
     ///
     /// The connection of a desktop application can last for days, so a run lasts only for `window`. The next run takes
-    /// over its labels, because the model has read the data that caused them.
+    /// over the labels of the data that the model has read.
     pub(super) fn run(&self, runner: &ToolRunner, options: RunOptions, window: Duration) -> Option<Run> {
         let mut kept = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         let before = match &*kept {

@@ -50,7 +50,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Counts the permit for a principal, whose own limit leaves room for others.
+    /// Counts the permit towards the limit of its principal, which leaves room for other principals.
     pub(super) fn of(mut self, party: &RunOptions) -> Result<Self, Full> {
         let party = party.named_party();
         let mut taken = self.shares.taken();

@@ -1,5 +1,5 @@
-//! [`Tasks`]: calls that are suspended for an approval or for their client. Clients that support tasks see them as
-//! tasks of the protocol (SEP-2663); other clients [repeat the call](held).
+//! [`Tasks`]: calls that are suspended until a person approves them, or until their client answers a question. Clients
+//! that support tasks see them as tasks of the protocol (SEP-2663); other clients [repeat the call](held).
 //!
 //! A task has no state of its own: the server reads the state of the call from the store. Any process that shares the
 //! store can post a decision to the run; this server carries it out once, through the gate. A task belongs to the party
@@ -145,7 +145,7 @@ impl Tasks {
         Ok((run_tasks, is_new))
     }
 
-    /// Creates the tasks of a run, which are none at first.
+    /// Creates an empty set of tasks for a run.
     fn tasks_of(&self, run: Run, party: RunOptions) -> Arc<RunTasks> {
         Arc::new(RunTasks::new(run, party, (self.limits.asks, Arc::clone(&self.began))))
     }

@@ -45,9 +45,9 @@ pub(super) enum Reach {
 /// The limits for a server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// The time to start and answer the handshake, and again to list all tools.
+    /// The time limit to start and answer the handshake, and again to list all tools.
     pub(super) connect: Duration,
-    /// The time to answer one call.
+    /// The time limit to answer one call.
     pub(super) call: Duration,
     /// How long a list is valid before it is read again.
     pub(super) refresh: Duration,
@@ -71,7 +71,7 @@ impl RemoteServer {
     ///
     /// `id` is a part of the names of the server's tools, `mcp__<id>__<tool>`. It has at most 20 bytes: lower-case
     /// letters and digits, in words joined by `_` or `-`. The process gets only the environment that [`env`](Self::env)
-    /// sets. If that has no `PATH`, `program` must be a path, or be in a default folder of the system.
+    /// sets. If that environment has no `PATH`, `program` must be a path, or be in a default folder of the system.
     pub fn command(id: impl Into<String>, program: impl Into<String>) -> Self {
         let (program, args, env) = (program.into(), Vec::new(), BTreeMap::new());
         Self::reached(id.into(), Reach::Command { program, args, env, folder: None })

@@ -67,7 +67,7 @@ impl Connection {
         }
     }
 
-    /// Returns the error for an answer that did not come.
+    /// Returns the error for a handshake that the server did not answer in time.
     fn silence(&self) -> RequestError {
         match &self.wire {
             Wire::Stdio(stdio) if stdio.is_no_server() => RequestError::NotMcp,

@@ -24,7 +24,7 @@ use crate::wire::EventStream;
 
 use resume::StreamEnd;
 
-/// How long a notification may take.
+/// The time limit for sending a notification.
 const NOTIFY: Duration = Duration::from_secs(5);
 
 /// The maximum number of answers to server requests that are being sent at a time. Further server requests get no
@@ -119,7 +119,7 @@ impl Http {
         Ok(Self(Arc::new(Inner { client, url, headers: own, token: None, max, session, answers, hints })))
     }
 
-    /// Returns the same server with the token of an account and its own session.
+    /// Returns a connection to the same server, with the token of an account and a new session.
     pub(super) fn with_token(&self, token: &Secret<String>) -> Result<Self, RequestError> {
         let invalid = |_| RequestError::NotSent("the token of the connection cannot be sent in a header".to_owned());
         let mut value = HeaderValue::try_from(format!("Bearer {}", token.expose())).map_err(invalid)?;
@@ -343,7 +343,7 @@ struct Pending<'a> {
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        // Without a session, closing the stream cancels the request.
+        // In a session, a notification cancels the request. Without a session, closing the stream cancels it.
         if self.is_open && self.http.session().id.is_some() && tokio::runtime::Handle::try_current().is_ok() {
             self.http.notify(message::cancelled(self.id));
         }

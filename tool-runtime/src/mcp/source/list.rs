@@ -38,7 +38,8 @@ pub(super) struct Listing {
     pub(super) stopped: Option<String>,
 }
 
-/// Reads a server's list. Only a first page that cannot be read is an error; a later one ends the list.
+/// Reads a server's list. It is an error if the first page cannot be read. A later page that cannot be read ends the
+/// list.
 pub(super) async fn list(server: &str, connection: &Connection, within: Duration) -> Result<Listing, RequestError> {
     let until = Instant::now() + within;
     let (mut tools, mut bytes, mut cursor) = (Vec::new(), 0, None::<String>);

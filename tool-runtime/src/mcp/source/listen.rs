@@ -83,7 +83,7 @@ async fn listen(connection: Arc<Connection>, hints: Arc<Hints>, settled: oneshot
     }
 }
 
-/// Whether a subscription ended because the server has none, although it may have declared them.
+/// Whether a subscription ended because the server does not support subscriptions, although it may have declared them.
 const fn is_final(ended: &Result<Box<str>, RequestError>) -> bool {
     match ended {
         Err(RequestError::Refused { code, .. }) => *code == METHOD_NOT_FOUND,

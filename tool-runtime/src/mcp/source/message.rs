@@ -1,4 +1,4 @@
-//! JSON-RPC messages: writes requests, and reads the envelope of a line or an event without parsing its contents.
+//! Writes JSON-RPC requests, and reads the envelope of a message without parsing its contents.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;

@@ -1,4 +1,4 @@
-//! [`ProcessGroup`]: a process that ends together with all its descendants in the group.
+//! [`ProcessGroup`]: a process and its descendants in the group, which are killed together.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Reads a server's answer to a call, block by block. It fetches no URL in the answer, and ignores `_meta`.
+//! Reads a server's answer to a call, block by block. No code here fetches a URL in the answer, or reads `_meta`.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

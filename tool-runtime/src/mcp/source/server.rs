@@ -16,7 +16,7 @@ use crate::mcp::source::listen::Listening;
 use crate::mcp::source::state::ServerState;
 use crate::registration::NotReady;
 
-/// The maximum number of waiting orders.
+/// The maximum number of orders that wait for the task.
 const ORDERS: usize = 64;
 
 /// The shortest time between two reads of the list that a server causes by reporting changed tools.
@@ -54,7 +54,7 @@ pub(super) enum Need {
 }
 
 impl Server {
-    /// Starts the task. It does not connect before its first order, which [`begin`](Self::begin) sends.
+    /// Starts the task. It does not connect before its first order, for example from [`begin`](Self::begin).
     pub(super) fn start(state: ServerState) -> Self {
         let state = Arc::new(state);
         let (orders, received) = mpsc::channel(ORDERS);

@@ -21,8 +21,8 @@ use crate::registration::{DynamicTool, ToolServer as _};
 /// A catalog takes the tools that the servers have listed when it is built ([`CatalogBuilder::source`]). Later it adds
 /// the first list of each server that had not answered by then. After that, neither the catalog nor a policy changes: a
 /// tool that its server changes is denied until a policy pins the new definition and a new catalog contains it. Each
-/// server has its own background task, which connects, lists tools, and reconnects with growing waits. The tasks run at
-/// the same time. They end with the last clone and the last catalog.
+/// server has its own background task, which connects, lists tools, and reconnects with growing waits. All servers
+/// start at the same time. Their tasks end with the last clone and the last catalog.
 ///
 /// [`connect`](Self::connect) waits for all servers, [`start`](Self::start) for none.
 ///
@@ -152,7 +152,7 @@ impl ToolSource {
     /// Clears the mark on a tool whose server switched between definitions. Call this after a person has reviewed the
     /// tool. The policy must still pin the definition that the server publishes now. Returns whether a server lists the
     /// tool.
-    #[expect(clippy::must_use_candidate, reason = "it is called for what it does")]
+    #[expect(clippy::must_use_candidate, reason = "a caller may not need the result")]
     pub fn review(&self, name: &str) -> bool {
         self.0.iter().any(|server| server.state.review(name))
     }

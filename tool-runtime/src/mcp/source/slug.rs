@@ -11,8 +11,8 @@ const MAX_RAW_BYTES: usize = 128;
 
 /// Returns the name of a server's tool: `mcp__<server>__<slug>`.
 ///
-/// The slug is the server's own name if every provider accepts it. Otherwise it is that name, shortened and with `_`
-/// for other characters, and eight digits of the name's hash.
+/// The slug is the server's own name if every provider accepts it. Otherwise the slug is that name, shortened, with `_`
+/// in place of other characters, and followed by eight digits of its hash.
 ///
 /// # Errors
 /// The reason why the name cannot be used.

@@ -1,5 +1,5 @@
-//! [`Stdio`]: a connection to a server that runs as a process in its own group, with one message a line. Every tokio
-//! task of the connection ends with the process.
+//! [`Stdio`]: a connection to a server that runs as a process in its own group, with one message on each line. Every
+//! tokio task of the connection ends with the process.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;

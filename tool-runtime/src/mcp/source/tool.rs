@@ -64,7 +64,8 @@ impl McpTool {
         self.listed.admitted.as_ref().ok().map(|definition| definition.pin)
     }
 
-    /// Returns the hash for a policy to pin, for a definition as a server published it, such as one read from a file.
+    /// Returns the hash that a policy pins for a definition, as a server published it. The definition may come from a
+    /// file.
     #[must_use]
     pub fn pin_of(definition: &Value) -> Hash {
         schema::pin(definition)
@@ -77,8 +78,8 @@ impl McpTool {
         self.listed.admitted.as_ref().ok().map(|definition| &definition.published)
     }
 
-    /// Returns the paths of its results that an allowlist (`redact`) can name, sorted; none for a rejected tool. For a
-    /// very large output schema, some paths are left out.
+    /// Returns the paths in the tool's results that an allowlist (`redact`) can name, sorted; none for a rejected tool.
+    /// For a very large output schema, some paths are left out.
     #[must_use]
     pub fn result_paths(&self) -> Vec<String> {
         let Ok(definition) = &self.listed.admitted else { return Vec::new() };

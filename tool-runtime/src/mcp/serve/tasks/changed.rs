@@ -4,8 +4,8 @@
 //!
 //! Another server that shares the store may still have that policy, for example during a rolling update. The store does
 //! not show whether that server is alive, because its lease on the run never ends. If a call was made after this server
-//! began, the other server was alive then, so this server leaves the call to it for an hour. Only calls that are older
-//! than a server end at once, so two servers cannot keep ending each other's calls.
+//! began, the other server was alive then, so this server leaves the call to it for an hour. A server ends at once only
+//! calls that are older than itself, so two servers cannot keep ending each other's calls.
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -33,7 +33,7 @@ pub(super) struct Dialogue<'a> {
     state: Arc<str>,
     /// The keys of the questions that the client was asked.
     asked: HashSet<String>,
-    /// The open question, in a revision in which the client answers while its request is held.
+    /// The open question, if the client's protocol revision lets it answer while its request is held.
     asking: Option<Asking>,
 }
 
@@ -47,20 +47,20 @@ impl<'a> Dialogue<'a> {
         self.asking.is_some()
     }
 
-    /// Asks whether the call may run, as [`ask`](Self::ask) does.
+    /// Asks whether the call may run. Returns the same as [`ask`](Self::ask).
     pub(super) fn ask_about_call(&mut self, key: String, name: &str, call: &PendingCall) -> Result<bool, HeldAnswer> {
         let shown = call.question();
         self.ask(key, question::asked(name, call), |filled| Answer::Decides(shown, decided(filled)))
     }
 
-    /// Asks whether the call took effect, as [`ask`](Self::ask) does.
+    /// Asks whether the call took effect. Returns the same as [`ask`](Self::ask).
     pub(super) fn ask_about_outcome(&mut self, question: OutcomeQuestion) -> Result<bool, HeldAnswer> {
         let asked = (question.message.clone(), question.form.clone());
         self.ask(question.key.clone(), asked, move |filled| Answer::States(question.statement(filled)))
     }
 
-    /// Asks the client a question, unless the client was asked it before. The question replaces an open one. Returns
-    /// whether the question is now open while the request is held.
+    /// Asks the client a question, unless the same question was asked before. The question replaces an open one.
+    /// Returns whether the question is now open while the request is held.
     ///
     /// # Errors
     /// The client answers with its next request. The error is the answer to the present request.
@@ -85,7 +85,7 @@ impl<'a> Dialogue<'a> {
         Ok(self.is_open())
     }
 
-    /// Waits for the answer to the open question. Without an open question it waits without end.
+    /// Waits for the answer to the open question. Without an open question, the future never resolves.
     pub(super) async fn answer(&mut self) -> Answer {
         let answer = match &mut self.asking {
             Some(asking) => asking.await,

@@ -40,7 +40,7 @@ use crate::store::{PendingCall, StoreError};
 /// The interval of progress reports to the client of a held request, and of reads of other processes' changes.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// How long a posted decision may take to be carried out.
+/// How long a request waits until a posted decision has been carried out.
 const CARRIED: Duration = Duration::from_secs(30);
 
 /// How long the client of a call may take to decide on it.
@@ -155,7 +155,7 @@ impl Tasks {
         Ok(None)
     }
 
-    /// Holds a request until its call ends, its client has to answer a question, or the time is over.
+    /// Holds a request until its call ends, its client has to answer a question, or the time limit is reached.
     pub(in crate::mcp::serve) async fn hold(
         &self,
         server: &McpServer,
@@ -278,7 +278,7 @@ impl Tasks {
         }
     }
 
-    /// Whether a decision on a suspended call was posted to its run, and this server carries it out.
+    /// Whether a decision on a suspended call was posted to its run, and this server will carry it out.
     async fn is_posted(
         &self,
         server: &McpServer,

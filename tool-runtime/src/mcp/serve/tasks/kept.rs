@@ -123,7 +123,7 @@ impl RunTasks {
         }
     }
 
-    /// Returns the name of a call, `<run>.<call>`. The store has it under the id of the task's `asked_as`.
+    /// Returns the name of a call, `<run>.<call>`. The store has this name under the id in [`SavedTask::asked_as`].
     pub(super) fn named(&self, id: &CallId) -> Arc<str> {
         format!("{}.{id}", self.run.id()).into()
     }

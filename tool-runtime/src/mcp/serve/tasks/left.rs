@@ -64,7 +64,7 @@ impl Left {
     /// Makes the searches that are due.
     ///
     /// # Errors
-    /// The store failed. The next search continues.
+    /// The store failed. The next search tries again.
     pub(in crate::mcp::serve) async fn tend(&mut self, served: &Served) -> Result<(), StoreError> {
         let now = Instant::now();
         let is_due = |last: Option<Instant>, interval| last.is_none_or(|last| now.duration_since(last) >= interval);
@@ -211,7 +211,8 @@ async fn forget_runs(served: &Served) -> Result<(), StoreError> {
             if !run.is_served() || served.tasks.continues(&run.run_id) {
                 continue;
             }
-            // Another document holds only the name of a call. It is removed together with the run of the call.
+            // A document of another kind holds only the name of a call. It is removed together with the run of the
+            // call.
             let Ok(saved) = serde_json::from_str::<SavedRunTasks>(&run.document) else { continue };
             let last = saved.tasks.values().map(|task| task.expires).max();
             if last.is_some_and(|last| now >= after(last, KEPT)) {

@@ -28,7 +28,7 @@ const OUTCOME: &str = "outcome-";
 /// The maximum length of a person's reason, in characters.
 const MAX_REASON: usize = 500;
 
-/// The answers to the question.
+/// The values of `outcome` in an answer.
 const HAPPENED: &str = "happened";
 const DID_NOT_HAPPEN: &str = "did_not_happen";
 const RECONCILE: &str = "reconcile";

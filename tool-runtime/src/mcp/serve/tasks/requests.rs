@@ -1,5 +1,5 @@
-//! Handles the requests of clients about a task: for its state, for its cancellation, and with answers to its
-//! questions, such as whether its call may run.
+//! Handles the requests of clients about a task: to read its state, to cancel it, and to answer its questions, such as
+//! whether its call may run.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ impl Tasks {
     }
 
     /// Handles answers to the questions of a task. Answers to unknown or closed questions are ignored. A late approval
-    /// or denial is recorded, although it has no effect. Only one of each message is recorded, so that a client cannot
+    /// or denial is recorded, although it has no effect. Only one for each message is recorded, so that a client cannot
     /// fill the store.
     pub(in crate::mcp::serve) async fn update(
         &self,
@@ -204,7 +204,7 @@ impl Tasks {
         self.limits.asks && asks && own.is_some_and(|decider| !pending.needs_others_than(&decider))
     }
 
-    /// Finds a task of a party: here, or in the store, where an earlier process may have left it.
+    /// Finds a task of a party in this process, or in the store, where an earlier process may have left it.
     pub(super) async fn find(&self, server: &McpServer, party: RunOptions, id: &str) -> Result<Ticket, ErrorData> {
         self.found(server, party, id).await.map_err(|error| failed(&error))?.ok_or_else(unknown)
     }
