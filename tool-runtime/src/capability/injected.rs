@@ -78,7 +78,7 @@ pub trait Bind<C: ?Sized>: sealed::Borrow {}
 
 impl<C: ?Sized> Bind<C> for Directly {}
 
-/// An effect (`Self`) of the capability `C` that is no stronger than the effect `E` of the tool.
+/// An effect (`Self`) of the capability `C` that does not exceed the effect `E` of the tool.
 #[diagnostic::on_unimplemented(
     message = "the capability `{C}` reaches `{Self}`, but the tool is declared `{E}`",
     label = "stronger than the declared effect of the tool",

@@ -30,8 +30,8 @@ async fn look_after(server: Weak<Served>) {
             tokio::select! {
                 closed = ServedRuns(&served.runner).close_abandoned(&closing) => match closed {
                     Ok(0) => {}
-                    Ok(calls) => tracing::warn!(calls, "closed calls whose process ended before they did"),
-                    Err(error) => tracing::warn!(error = error.code(), "calls whose process ended could not be listed"),
+                    Ok(calls) => tracing::warn!(calls, "closed calls that dead processes left open"),
+                    Err(error) => tracing::warn!(error = error.code(), "calls of dead processes could not be listed"),
                 },
                 () = served.calls.stopped().cancelled() => {}
             }

@@ -133,7 +133,7 @@ impl Tasks {
             return Err(NotSuspended::Full(self.limits.each));
         }
         if by_run.values().map(|run_tasks| run_tasks.len()).sum::<usize>() >= self.max() {
-            tracing::warn!(calls = self.max(), "waiting calls of MCP clients are at their limit");
+            tracing::warn!(calls = self.max(), "the limit of waiting calls of MCP clients is reached");
             return Err(NotSuspended::Full(self.max()));
         }
         let known = by_run.get(run.id()).cloned();

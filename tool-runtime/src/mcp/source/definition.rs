@@ -116,7 +116,7 @@ fn admit(server: &str, text: &str, is_http: bool) -> Result<Definition, ParseErr
     }
     let support = members.get("execution").and_then(|execution| execution.get("taskSupport"));
     if support.and_then(Value::as_str) == Some("required") {
-        return Err(rejection("unsupported_execution", "the server runs it as a task only"));
+        return Err(rejection("unsupported_execution", "the server runs the tool only as a task"));
     }
     let headers = if is_http { headers::read(&input) } else { Ok(Vec::new()) };
     let headers = headers.map_err(|message| rejection("illegal_header", sentence(&message, 512)))?;
@@ -184,7 +184,7 @@ pub(super) fn set_apart(listed: &mut Vec<Listed>) {
         .map(|one| {
             let definition = one.admitted.as_ref().ok()?;
             if raws.get(one.raw.as_str()).is_some_and(|count| *count > 1) {
-                return Some(rejection("duplicate_name", "the server lists several tools of this name"));
+                return Some(rejection("duplicate_name", "the server lists several tools with this name"));
             }
             let alike = names.get(&look_alike(&definition.name)).is_some_and(|count| *count > 1);
             alike.then(|| {

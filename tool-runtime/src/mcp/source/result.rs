@@ -116,7 +116,7 @@ pub(super) fn read(text: &str, is_structured: bool, secrets: &Secrets<'_>) -> Re
     if raw.task.is_some() || kind == Some("\"task\"") {
         // `tasks.rs` polls tasks of SEP-2663 only. This is the older form `{task: ..}`, or a task as the result of a
         // task; the server may still be working on it.
-        let why = "the server made a task of the call in a way that is not supported";
+        let why = "the server turned the call into a task in a way that is not supported";
         return Err(ToolError::of_source(ErrorKind::Lost, why));
     }
     match kind {
@@ -127,7 +127,7 @@ pub(super) fn read(text: &str, is_structured: bool, secrets: &Secrets<'_>) -> Re
             return Err(ToolError::of_source(ErrorKind::Tool, why).with_code("protocol_violation"));
         }
         Some(_) => {
-            let why = "the server sent a result of an unknown type, which does not tell whether the call took effect";
+            let why = "the server sent a result of an unknown type, which does not show whether the call took effect";
             return Err(ToolError::of_source(ErrorKind::Lost, why));
         }
     }
@@ -150,7 +150,7 @@ pub(super) fn read(text: &str, is_structured: bool, secrets: &Secrets<'_>) -> Re
     let value = match (is_structured, structured) {
         (true, Some(value)) => value,
         (true, None) => return Err(invalid("`structuredContent` is missing")),
-        (false, structured) => blocks.value(structured).ok_or_else(|| invalid("nothing of the result can be read"))?,
+        (false, structured) => blocks.value(structured).ok_or_else(|| invalid("no part of the result can be read"))?,
     };
     let value = secrets.without_token(value);
     Ok(blocks.media.into_iter().fold(WithMedia::new(value), WithMedia::media))

@@ -185,7 +185,7 @@ impl Task {
         (self.listed, self.due, self.listening) = (None, None, Listening::default());
         if Instant::now() < self.next {
             let why = self.state.is_down().unwrap_or_default();
-            return Err(NotReady(format!("the server `{}` is down: {why}; it is retried soon", self.state.id)));
+            return Err(NotReady(format!("the server `{}` is down: {why}; it is tried again soon", self.state.id)));
         }
         match self.state.connect().await {
             Ok(connection) => {

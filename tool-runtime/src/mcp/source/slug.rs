@@ -24,7 +24,7 @@ pub(super) fn name(server: &str, raw: &str) -> Result<String, &'static str> {
         return Err("the name is longer than 128 bytes");
     }
     if raw.chars().any(|one| invisible_kind(one).is_some()) {
-        return Err("the name holds a control character or an invisible one");
+        return Err("the name contains a control character or an invisible character");
     }
     let prefix = format!("mcp__{server}__");
     let legal = |one: char| one.is_ascii_alphanumeric() || matches!(one, '_' | '-');

@@ -77,7 +77,7 @@ fn created(answer: &str) -> Result<Option<(String, Duration)>, RequestError> {
     let id = status
         .id()
         .filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()));
-    let id = id.ok_or(RequestError::Protocol("the server made a task of the call without a usable id"))?;
+    let id = id.ok_or(RequestError::Protocol("the server turned the call into a task without a usable id"))?;
     Ok(Some((id, status.interval())))
 }
 
@@ -143,7 +143,7 @@ impl Task {
             };
             let status: TaskStatus<'_> = serde_json::from_str(&text).map_err(|_| RequestError::Unreadable)?;
             if status.id().as_ref() != Some(&self.id) {
-                return Err(RequestError::Protocol("the server answered with another task than the requested one"));
+                return Err(RequestError::Protocol("the server answered with a task other than the requested one"));
             }
             match status.status.map(RawValue::get) {
                 Some("\"working\"") => wait = status.interval(),

@@ -80,7 +80,7 @@ impl Entering {
         };
         // The run may be stored already, without this call.
         if let Err(error) = run_tasks.save(&server.0.runner).await {
-            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a waiting call is not stored yet");
+            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a waiting call could not be stored");
         }
         Ok(Entered::Waits(Ticket { run_tasks, call }))
     }

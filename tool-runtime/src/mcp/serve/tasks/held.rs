@@ -374,7 +374,7 @@ impl ResultDelivery {
                 tracing::warn!(
                     run = run_tasks.run.id(),
                     error = error.code(),
-                    "the delivery of a result is not stored"
+                    "the delivery of a result could not be stored"
                 );
             }
             drop(room);

@@ -157,7 +157,7 @@ impl EndedUnknown {
         match run_tasks.look(runner, &call).await {
             Ok(Some(Look { state: State::Unsettled(..), .. })) => {
                 if let Err(error) = run_tasks.save(runner).await {
-                    tracing::warn!(run = run.id(), error = error.code(), "a question about an outcome is not stored");
+                    tracing::warn!(run = run.id(), error = error.code(), "an outcome question could not be stored");
                 }
                 Ok(Ticket { run_tasks, call })
             }

@@ -24,7 +24,7 @@ pub(super) fn described(id: String, look: &Look) -> Task {
         State::Unsettled(..) => {
             (TaskStatus::InputRequired, "It is unknown whether the call took effect. The client may settle it.")
         }
-        State::Settled(_) => (TaskStatus::Completed, "The outcome of the call was unknown, and is settled."),
+        State::Settled(_) => (TaskStatus::Completed, "The outcome of the call was unknown, and has been settled."),
         State::Ended(result) if result.outcome() == Outcome::Cancelled => {
             (TaskStatus::Cancelled, "The call was cancelled.")
         }

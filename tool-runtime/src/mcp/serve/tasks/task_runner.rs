@@ -213,7 +213,7 @@ async fn was_carried_out(served: &Served, run_tasks: &RunTasks, owner: &Arc<str>
         if let Err(ResumeError::Store(error)) =
             Box::pin(run_tasks.decide((&served.runner, served.calls.stopped()), &question, decision, &decider)).await
         {
-            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a decision is not carried out yet");
+            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a decision could not be carried out yet");
             return false;
         }
     }

@@ -26,7 +26,7 @@ pub(in crate::mcp::source) fn read(schema: &Value) -> Result<Vec<ParamHeader>, S
         let name = name.and_then(|name| HeaderName::try_from(format!("{PREFIX}{name}")).ok());
         let name = name.ok_or_else(|| format!("`{at}`: the value of `{KEYWORD}` cannot be part of a header's name"))?;
         if !is_primitive(&property["type"]) {
-            return Err(format!("`{at}`: `{KEYWORD}` marks an argument that is no string, integer or boolean"));
+            return Err(format!("`{at}`: `{KEYWORD}` marks an argument that is not a string, integer or boolean"));
         }
         if !names.insert(name.clone()) {
             return Err(format!("`{at}`: another argument has the same `{KEYWORD}`"));
