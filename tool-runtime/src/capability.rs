@@ -3,7 +3,7 @@
 //! [`Capabilities`] binds the adapters of an application to the traits that [`#[capability]`](macro@crate::capability)
 //! marks. A [`ConnectionBroker`] opens the account of a user for one call, as a [`Connection`](crate::Connection).
 //! [`Progress`], [`Elicit`] and [`Sample`] are capabilities of this library; the client that made the call provides
-//! them. A [`NameLookup`] shows readable names to the people who decide on calls; tools do not borrow it.
+//! them. A [`NameLookup`] returns readable names for the people who decide on calls; tools do not borrow it.
 
 #[cfg(feature = "mcp-client")]
 mod bearer;

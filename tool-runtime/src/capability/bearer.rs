@@ -22,10 +22,10 @@ impl ConnectionHandle {
     /// Wraps the bearer token of an account at an MCP server, for one call.
     ///
     /// Configure a server that needs a token with
-    /// [`RemoteServer::connection`](crate::mcp::source::RemoteServer::connection). For each call, the runner passes the
-    /// broker the principal, the tenant and the account that the run maps to the kind. The broker can refresh a token
-    /// that is about to expire. If the account was revoked, it returns an error and the call fails. The token is sent
-    /// to that server only.
+    /// [`RemoteServer::connection`](crate::mcp::source::RemoteServer::connection). For each call, the broker gets the
+    /// principal, the tenant, and the account to which the run maps the kind. The broker can refresh a token that is
+    /// about to expire. If the account was revoked, the broker returns an error, and the call fails. The token is sent
+    /// only to that server.
     ///
     /// ```
     /// use async_trait::async_trait;

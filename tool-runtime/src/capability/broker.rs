@@ -10,13 +10,13 @@ use async_trait::async_trait;
 use crate::capability::connection::{Connection, ConnectionId, ConnectionKind, connection_type};
 use crate::capability::requirement::Requirement;
 
-/// Opens the account with a connection id, after checking that the tenant and the principal may use it.
+/// Opens the account behind a connection id, after checking that the tenant and the principal may use it.
 ///
 /// Implementations need `#[async_trait]` of the `async-trait` crate. The runner calls the broker just before a tool
 /// runs, within the tool's timeout.
 ///
-/// Several traits can have the same kind, for example one that reads an account and one that writes to it.
-/// [`ConnectionRequest::wants`] then distinguishes which of them the tool borrows.
+/// Several traits can have the same kind, for example one that reads an account and one that writes to it. Then
+/// [`ConnectionRequest::wants`] shows which of them the tool borrows.
 ///
 /// ```
 /// use std::sync::Arc;

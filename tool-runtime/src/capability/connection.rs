@@ -12,7 +12,7 @@ use crate::capability::injected::{Directly, Injected};
 use crate::capability::recording::Recorder;
 use crate::capability::requirement::InjectedFrom;
 
-/// A `#[capability(.., kind = "..")]` trait. It needs an account, so a broker provides it for each call.
+/// A trait with `#[capability(.., kind = "..")]`. It needs an account, so a broker provides an adapter for each call.
 ///
 /// The attribute implements this trait. Applications read the kind from [`Connection::KIND`].
 #[diagnostic::on_unimplemented(

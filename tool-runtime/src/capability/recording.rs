@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crate::capability::injected::Injected;
 use crate::capability::requirement::Requirement;
 
-/// Records the method calls on one borrowed capability. `#[capability]` generates an adapter that uses it. It generates
-/// none for a trait whose block may not show all methods: a trait that extends another capability, or has an attribute
-/// that may change the methods.
+/// Records the method calls on one borrowed capability. `#[capability]` generates an adapter that reports to it. It
+/// generates none for a trait whose block may not show all its methods: a trait that extends another capability, or has
+/// an attribute that may change its methods.
 #[derive(Clone)]
 pub struct Recorder {
     note: Arc<Note>,

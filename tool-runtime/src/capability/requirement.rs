@@ -8,7 +8,7 @@ use crate::tool::ToolEffect;
 /// The source from which the runner takes an injected value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectedFrom {
-    /// [`Capabilities`](crate::Capabilities), bound once in the composition root.
+    /// [`Capabilities`](crate::Capabilities), bound once when the application starts.
     Capability,
     /// The connection broker, for each call. The text is the kind.
     Connection(&'static str),

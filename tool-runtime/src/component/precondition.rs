@@ -111,7 +111,7 @@ impl Precondition {
         &self.stated
     }
 
-    /// The future of a tool that states nothing.
+    /// Returns the future of the default precondition.
     pub(crate) fn silent() -> impl Future<Output = Result<Self, ToolError>> + Send + 'static {
         Silent
     }

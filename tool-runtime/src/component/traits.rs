@@ -122,9 +122,9 @@ pub trait ToolComponent: Sized + Send + 'static {
     /// are no statements.
     ///
     /// # Errors
-    /// If it fails, panics or exceeds the timeout of the tool (the [lease](crate::runner::RunnerBuilder::lease) for a
-    /// tool without one), a call that is about to wait ends, and an approved call waits again. Three approvals of a
-    /// call may fail to count in this way; a fourth ends the call as `cancelled`, with the code `world_changed`.
+    /// If the method fails, panics or exceeds the timeout of the tool (the [lease](crate::runner::RunnerBuilder::lease)
+    /// for a tool without one), a call that is about to wait ends, and an approved call waits again. Three approvals of
+    /// a call may fail to count in this way; a fourth ends the call as `cancelled`, with the code `world_changed`.
     fn precondition(
         self,
         capabilities: Capabilities,
@@ -168,12 +168,12 @@ pub trait ToolComponent: Sized + Send + 'static {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reconciled<T> {
-    /// It took effect: the call ends with this output.
+    /// The call took effect. It ends with this output.
     TookEffect(T),
-    /// It had no effect and cannot have one: the outside system refuses its idempotency key from now on. The call ends
-    /// as `cancelled`, and may be made again as another call.
+    /// The call had no effect and cannot have one: the outside system refuses its idempotency key from now on. It ends
+    /// as `cancelled`, and may be made again as a new call.
     Prevented,
-    /// It is unknown, or there is no effect yet and one may still come. The call ends as `outcome_unknown`.
+    /// The outcome is unknown, or the call has had no effect yet but may still have one. It ends as `outcome_unknown`.
     Unknown,
 }
 

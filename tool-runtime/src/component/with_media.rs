@@ -8,8 +8,8 @@ use crate::media::Media;
 ///
 /// It is the whole output of a tool and cannot be inside another type. The output schema of the tool is the schema of
 /// the value. Files leave the tool only if its allowlist names `$media`: in `redact` for everyone, in `model` for the
-/// model alone. They count as one leaf, so none or all of them leave. A call returns at most 16 files with 20 MiB in
-/// total. A text tells the model how many files were withheld or left out. Records keep the media type, the size and
+/// model alone. The files count as one leaf, so all of them leave or none. A call returns at most 16 files with 20 MiB
+/// in total. A text tells the model how many files were withheld or left out. Records keep the media type, the size and
 /// the SHA-256 of each file.
 ///
 /// ```
