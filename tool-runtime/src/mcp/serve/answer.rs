@@ -1,4 +1,4 @@
-//! Converts the gate's result of a call to an answer in MCP.
+//! Converts the result of a call to an answer in MCP.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

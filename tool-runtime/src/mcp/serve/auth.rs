@@ -1,9 +1,9 @@
 //! [`Authorization`]: bearer tokens of requests over HTTP (RFC 6750), and the metadata that tells clients where to get
 //! them (RFC 9728).
 //!
-//! The application verifies a token and returns its party, audience, expiry and scopes. This module checks the
-//! audience, the expiry and the scopes, and answers 401 or 403 as MCP clients expect. It removes the token from the
-//! request before other code sees the request.
+//! The application verifies a token and returns its party (principal, tenant and roles), audience, expiry and scopes.
+//! This module checks the audience, the expiry and the scopes, and answers 401 or 403 as MCP clients expect. It removes
+//! the token from the request before other code sees the request.
 
 use std::fmt::{self, Write as _};
 use std::future::Future;

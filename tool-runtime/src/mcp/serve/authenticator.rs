@@ -1,4 +1,4 @@
-//! [`Authenticator`]: determines the party that a request acts for.
+//! [`Authenticator`]: determines the party (principal, tenant and roles) that a request acts for.
 
 use std::fmt;
 

@@ -114,7 +114,7 @@ impl Handler {
         Err(broken())
     }
 
-    /// Passes a call through the gate.
+    /// Passes a call to the gate, which applies the policy, runs the tool and records the call.
     async fn begin(
         &self,
         (name, offered, arguments): (&str, Option<&Offered>, String),

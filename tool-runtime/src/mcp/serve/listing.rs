@@ -206,7 +206,7 @@ impl Offered {
         json::parse_value(&text, &Limits::UNBOUNDED).is_ok_and(|tree| check.check(&tree).is_ok())
     }
 
-    /// Returns the description; `objects_only` selects the one for the revisions before 2026-07-28.
+    /// Returns the description. `objects_only` selects the description for the revisions before 2026-07-28.
     pub(super) const fn described(&self, objects_only: bool) -> &Tool {
         if objects_only { &self.described_before } else { &self.described }
     }

@@ -175,7 +175,7 @@ impl Shared {
         waiting.into_values().for_each(|one| drop(one.send(Err(self.failure()))));
     }
 
-    /// Returns the reason why no more requests are possible.
+    /// Returns the reason why the connection accepts no more requests.
     fn failure(&self) -> RequestError {
         // A single message proves that the process is a server.
         let [garbage, message] = &self.wrote;

@@ -1,4 +1,4 @@
-//! [`Attending`]: a request that is held until its call ends.
+//! [`Attending`]: a request that the server holds open until its call ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const ATTENDED: usize = 8;
 /// How long a repeated call waits for the delivery of an answer that is being sent.
 const ARRIVES: Duration = Duration::from_secs(1);
 
-/// A guard of a request that is held until its call ends.
+/// A guard of a request that the server holds open until its call ends.
 pub(super) struct Attending {
     run_tasks: Arc<RunTasks>,
     id: CallId,

@@ -1,11 +1,11 @@
 //! Requests of clients without support for tasks. The server holds such a request open while its call is suspended. A
 //! client that repeats the call joins the suspended one.
 //!
-//! The store finds a suspended call by its party, its tool and its arguments, so a client finds it again after a
-//! disconnection or a restart of the server. An approval is carried out only while a request for its call is held: at
-//! once, or when the client repeats the request. The result of a call is delivered once; an identical call after that
-//! is a new call. If the answer was not sent completely, or so late that its client may have timed out without notice,
-//! the identical call gets the result again.
+//! The store finds a suspended call by its party (principal, tenant and roles), its tool and its arguments, so a client
+//! finds it again after a disconnection or a restart of the server. An approval is carried out only while a request for
+//! its call is held: at once, or when the client repeats the request. The result of a call is delivered once; an
+//! identical call after that is a new call. If the answer was not sent completely, or so late that its client may have
+//! timed out without notice, the identical call gets the result again.
 
 use std::collections::HashSet;
 use std::future::pending;

@@ -30,7 +30,7 @@ pub(in crate::mcp::serve) struct Questions {
 struct Elicitations {
     count: u64,
     open: BTreeMap<String, (ElicitRequestParams, oneshot::Sender<ElicitResult>)>,
-    /// Whether the call may ask no more questions.
+    /// Whether the questions are closed, so that the call cannot ask another one.
     closed: bool,
 }
 

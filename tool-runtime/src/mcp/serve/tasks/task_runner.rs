@@ -1,4 +1,4 @@
-//! The task runner of a run: it carries out posted decisions, and expires calls.
+//! The task runner of a run: it carries out decisions that were posted to the store, and expires calls.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
