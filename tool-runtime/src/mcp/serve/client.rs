@@ -31,17 +31,17 @@ type Peer = rmcp::service::Peer<RoleServer>;
 /// The shortest time between two reports of progress.
 const REPORTS: Duration = Duration::from_millis(20);
 
-/// How many messages may wait to be sent; later ones are dropped.
+/// The maximum number of messages that wait to be sent. Further messages are dropped.
 const WAITING: usize = 64;
 
-/// How long the last messages of a call may delay its answer.
+/// How long the last messages of a call may delay the answer to the call.
 const LAST: Duration = Duration::from_secs(1);
 
 /// The capabilities that the client of a request offers to its call.
 #[derive(Default)]
 pub(super) struct Offers {
     pub(super) all: Capabilities,
-    /// Progress and elicitation again, for use by the server itself.
+    /// The progress and elicitation capabilities of `all`, for use by the server itself.
     pub(super) progress: Option<Arc<dyn Progress>>,
     pub(super) elicit: Option<Arc<dyn Elicit>>,
 }
@@ -91,7 +91,7 @@ impl Outbox {
         Quiet(Arc::clone(&self.queue))
     }
 
-    /// Sends messages while `work` runs, and the remaining ones once it has ended. Later messages are not sent.
+    /// Sends messages while `work` runs, and the remaining messages when it has ended. Later messages are dropped.
     pub(super) async fn during<T>(self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut sending = pin!(self.send());

@@ -193,7 +193,7 @@ mod tests {
         let first = seats.take(ada).unwrap();
         later().await;
         let second = seats.take(ada).unwrap();
-        // Ada's two connections are her maximum, so the first makes room.
+        // Ada has her maximum of two connections, so the first is closed.
         let third = seats.take(ada).unwrap();
         assert!(first.seat.leaves.is_cancelled() && !second.seat.leaves.is_cancelled());
         drop(first);

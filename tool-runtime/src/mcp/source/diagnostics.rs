@@ -222,7 +222,7 @@ mod tests {
         let env = [("API_KEY", "sk-live-0123456789"), ("SHORT", "x"), ("PEM", "-----BEGIN\nabcdefghijkl\nEND")];
         let shown = of(&env, b"bad key sk-live-0123456789 x\nsk-live\x1b[0m-0123456789\nabcdefghijkl\n").unwrap();
         assert_eq!(shown, "bad key [API_KEY] x\n[API_KEY]\n[PEM]");
-        // For every cut, no part of the secret is left at the edge.
+        // Wherever the text is cut, no part of the secret remains at the cut.
         for shift in 0..40 {
             let mut text = "sk-live-0123456789".repeat(1000).into_bytes();
             text.extend(vec![b'.'; KEPT - 200 + shift]);

@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(failed.map(drop).unwrap_err().detail(), "abcd\n");
     }
 
-    /// The message of a refusal is bounded. For every cut, no part of a secret is left at the edge.
+    /// An error message of a server is bounded. Wherever it is cut, no part of a secret remains at the cut.
     #[test]
     fn an_error_repeats_no_secret_even_where_it_is_cut() {
         let headers = vec![("authorization".to_owned(), Secret::new("Bearer key-0123456789".to_owned()))];

@@ -264,7 +264,8 @@ mod tests {
         }
         histories.add(&[("pay", a)]);
         assert!(histories.have_moved("pay", a) && histories.by_name.len() <= 8);
-        // Tools that switched leave no room. A tool without a history is denied until a person reviews it.
+        // Tools that switched definitions leave no room for another tool's history. A tool without a history is denied
+        // until a person reviews it.
         for at in 0..16 {
             let name = format!("switched_{at}");
             for pin in [a, b] {

@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn marked_arguments_are_sent() {
         let schema = json!({"type": "object", "required": ["x-mcp-header"], "properties": {
-            // An argument of this name, and one of the name of a keyword.
+            // An argument with the name of this keyword, and one with the name of another keyword.
             "x-mcp-header": {"type": "string", "default": {"x-mcp-header": "no mark"}},
             "items": marked("Items"),
             "place": {"properties": {"count": {"type": ["integer", "null"], "x-mcp-header": "count"}}},
