@@ -127,8 +127,9 @@ impl McpServer {
         McpServerBuilder::new(runner, Box::new(authenticator))
     }
 
-    /// Closes the server. It refuses new connections and calls, and cancels calls that still run after `grace`.
-    /// Cancelled calls write their records before their connections end. Returns when the server is closed.
+    /// Closes the server. It refuses new connections and calls, and cancels calls that still run after `grace`. Returns
+    /// when the calls have ended and written their records, at most five seconds after `grace`. The connections end
+    /// after that; the future of [`bind`](Self::bind) resolves with the last one.
     pub async fn close(&self, grace: Duration) {
         self.0.calls.close(grace).await;
     }
