@@ -1,4 +1,4 @@
-//! The traits that a tool implements (by its author and by `#[tool]`), and the values that the runner passes to it.
+//! The traits of a tool, which its author and `#[tool]` implement, and the values that the runner passes to the tool.
 
 pub(crate) mod bindings;
 mod call;

@@ -1,14 +1,14 @@
-//! [`BearerToken`]: the connection of a call to a server of tools, which is the token of an account there.
+//! [`BearerToken`]: a connection that provides the bearer token of an account at an MCP server.
 
 use std::sync::Arc;
 
 use crate::capability;
 use crate::capability::{ConnectionHandle, ConnectionRequest, Secret};
 
-/// The bearer token of an account at a server of tools.
+/// The bearer token of an account at an MCP server.
 #[capability(effect = read_only, kind = "bearer_token")]
 pub(crate) trait BearerToken {
-    /// Returns the token, which follows `Bearer` in the header.
+    /// Returns the token, without the word `Bearer` of the header.
     fn token(&self) -> &Secret<String>;
 }
 
@@ -19,12 +19,13 @@ impl BearerToken for Secret<String> {
 }
 
 impl ConnectionHandle {
-    /// Wraps the bearer token of an account at a server of tools, for one call.
+    /// Wraps the bearer token of an account at an MCP server, for one call.
     ///
-    /// A server that needs it is configured with
-    /// [`RemoteServer::connection`](crate::mcp::source::RemoteServer::connection). The broker runs for each call, with
-    /// the account that the run maps to the kind, the principal and the tenant. It can refresh a token when that is
-    /// due, and a revoked token fails at the next call. The token goes to that server alone.
+    /// Configure a server that needs a token with
+    /// [`RemoteServer::connection`](crate::mcp::source::RemoteServer::connection). For each call, the broker gets the
+    /// principal, the tenant, and the account to which the run maps the kind. The broker can refresh a token that is
+    /// about to expire. If the account was revoked, the broker returns an error, and the call fails. The token is sent
+    /// only to that server.
     ///
     /// ```
     /// use async_trait::async_trait;
@@ -52,7 +53,7 @@ impl ConnectionHandle {
 }
 
 impl ConnectionRequest<'_> {
-    /// Returns whether a [bearer token](ConnectionHandle::bearer_token) is wanted.
+    /// Returns whether the request is for a [bearer token](ConnectionHandle::bearer_token).
     #[must_use]
     pub fn wants_bearer_token(&self) -> bool {
         self.wants::<dyn BearerToken>()

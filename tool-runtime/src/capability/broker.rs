@@ -10,13 +10,13 @@ use async_trait::async_trait;
 use crate::capability::connection::{Connection, ConnectionId, ConnectionKind, connection_type};
 use crate::capability::requirement::Requirement;
 
-/// Resolves connection ids, after checking that tenant and principal may use them.
+/// Opens the account behind a connection id, after checking that the tenant and the principal may use it.
 ///
-/// Implementations need `#[async_trait]` of the `async-trait` crate. The runner calls the broker when a tool is about
-/// to run, within the tool's timeout.
+/// Implementations need `#[async_trait]` of the `async-trait` crate. The runner calls the broker just before a tool
+/// runs, within the tool's timeout.
 ///
-/// One account may serve several traits: two traits with the same kind separate readers from writers, and
-/// [`ConnectionRequest::wants`] returns which of them the tool borrows.
+/// Several traits can have the same kind, for example one that reads an account and one that writes to it. Then
+/// [`ConnectionRequest::wants`] shows which of them the tool borrows.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -55,7 +55,7 @@ use crate::capability::requirement::Requirement;
 /// ```
 #[async_trait]
 pub trait ConnectionBroker: Send + Sync {
-    /// Resolves one id for one call.
+    /// Opens one account for one call.
     ///
     /// # Errors
     /// The account is unknown, belongs to another principal, or cannot be opened.
@@ -69,28 +69,28 @@ impl<B: ConnectionBroker + ?Sized> ConnectionBroker for Arc<B> {
     }
 }
 
-/// The request to a broker when a tool is about to run.
+/// A request to open an account, which a broker gets just before a tool runs.
 ///
 /// [`ConnectionBroker`] has an example.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ConnectionRequest<'a> {
-    /// The kind that the tool borrows.
+    /// The kind of the connection, for example `mail`.
     pub kind: &'static str,
     /// The account that the run maps to this kind.
     pub id: &'a ConnectionId,
     /// The principal that the run acts for.
     pub principal: Option<&'a str>,
-    /// The tenant of the run; a broker refuses an id of another tenant.
+    /// The tenant of the run. A broker must refuse the account of another tenant.
     pub tenant: Option<&'a str>,
     /// The tool that borrows the connection.
     pub tool: &'a str,
-    /// The connection that the tool borrows.
+    /// The requirement of the tool that this request is for.
     pub(crate) wanted: &'a Requirement,
 }
 
 impl ConnectionRequest<'_> {
-    /// Returns whether the tool borrows `&Connection<C>`, so that a handle of `C` is wanted.
+    /// Returns whether the tool borrows `&Connection<C>`. If so, return a handle of `C`.
     #[must_use]
     pub fn wants<C: ConnectionKind + ?Sized>(&self) -> bool {
         self.wanted.type_id == connection_type::<C>()
@@ -126,7 +126,7 @@ impl fmt::Debug for ConnectionHandle {
     }
 }
 
-/// The reason why a connection is not available. Operators see the variant; the model sees only whether the user can
+/// The reason why an account could not be opened. Operators see the variant; the model sees only whether the user can
 /// connect an account (`connection_unavailable`) or the service failed (`connection_failed`).
 ///
 /// ```

@@ -1,10 +1,10 @@
-//! [`Cap`]: the one wrapper around everything that is injected.
+//! [`Cap`]: the wrapper around a capability, a connection or a context that the runner injects.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A capability as a struct tool holds it. It dereferences to `T`; only the runner makes one.
+/// A capability that the runner injects into a struct tool. It dereferences to `T`. Only the runner can create it.
 ///
 /// ```
 /// use tool_runtime::{Call, Cap, ToolComponent, ToolError, capability, tool};
@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// ```
 pub struct Cap<T: ?Sized>(Arc<T>);
 
-/// Wraps a bound value. Not an associated function, which the compiler would suggest to users.
+/// Wraps a bound value. This is not an associated function, because the compiler would suggest one to users.
 pub(crate) fn bound<T: ?Sized>(value: Arc<T>) -> Cap<T> {
     Cap(value)
 }

@@ -1,4 +1,4 @@
-//! [`Capabilities`]: the adapters that an application binds, once, in its composition root.
+//! [`Capabilities`]: the adapters that an application binds to capability traits when it starts.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -38,14 +38,14 @@ struct Binding {
     value: Arc<dyn Any + Send + Sync>,
 }
 
-/// The bound of [`Capabilities::with`], with its own message for a forgotten turbofish.
+/// The trait bound of [`Capabilities::with`], with a compiler message for a forgotten turbofish.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is an adapter, not a capability",
     label = "adapters are bound to a `#[capability]` trait",
     note = "name the trait: `.with::<dyn Trait>(Arc::new(adapter))`"
 )]
 pub trait Bindable: Injected {
-    /// [`Injected::Borrowing`], without its own error.
+    /// The same type as [`Injected::Borrowing`], without the compiler message of [`Injected`].
     type Borrowing;
 }
 
@@ -82,7 +82,7 @@ impl Capabilities {
     /// Returns a capability that only reads, for [`ToolComponent::precondition`](crate::ToolComponent::precondition).
     ///
     /// # Errors
-    /// It is not among the capabilities of the tool, or not bound.
+    /// The capability is not bound, or the tool does not borrow it.
     pub fn read<C>(&self) -> Result<&C, ToolError>
     where
         C: Injected + ?Sized,
@@ -94,7 +94,7 @@ impl Capabilities {
         })
     }
 
-    /// Binds a value without its type: an `Arc<T>`, under the type id of `T`.
+    /// Binds a type-erased `Arc<T>` under the type id of `T`.
     pub(crate) fn bind(&mut self, id: TypeId, name: &'static str, value: Arc<dyn Any + Send + Sync>) {
         self.bound.insert(id, Binding { name, value });
     }

@@ -1,8 +1,9 @@
 //! Services of the client that made a call: [`Progress`], [`Elicit`] and [`Sample`].
 //!
-//! A client at the other end of a connection can offer them, and the runner binds them for that call alone. Without
-//! such a client, progress and notices are dropped and a question fails with [`ClientError::Unsupported`]. An
-//! application may bind its own adapters, which then serve every call that no client serves.
+//! A client, for example of an MCP server, can offer them, and the runner binds them for the calls of that client. For
+//! a call without such a client, reports and notices are dropped, and a question fails with
+//! [`ClientError::Unsupported`]. An application may bind its own adapters, which serve the calls whose client does not
+//! offer the service.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use serde_json::Value;
 use crate::capability;
 use crate::capability::Capabilities;
 
-/// Reports the progress of a call to its caller. It carries numbers, and lines that are literals in the source, so it
-/// needs no allowlist.
+/// Reports the progress of a call to its caller. A report holds numbers and string literals only, so it needs no
+/// allowlist.
 ///
 /// ```
 /// use tool_runtime::capability::Progress;
@@ -32,18 +33,19 @@ use crate::capability::Capabilities;
 /// ```
 #[capability(effect = read_only)]
 pub trait Progress {
-    /// Reports the amount that is done and, if known, the total, in any unit. A number that is not larger than the one
-    /// before is left out, and so are numbers that follow one another within 20 ms.
+    /// Reports the completed amount and, if known, the total, in any unit. The MCP server drops a report that is not
+    /// larger than the previous one. It also drops a report less than 20 ms after one that it sent, except the last
+    /// report of the call.
     fn report(&self, done: f64, total: Option<f64>);
 
-    /// Sends a log line, if the caller wants lines of this level. A line is a string literal in the source, so it holds
-    /// no values.
+    /// Sends a log line, if the caller wants lines of this level. `line` is a string literal, so it cannot contain
+    /// values.
     fn notice(&self, level: tracing::Level, line: &'static str);
 }
 
 /// Asks the person at the client to fill in a form.
 ///
-/// The question leaves the gate without an allowlist, so a tool that holds this reaches `external_side_effect`.
+/// No allowlist filters the question, so a tool that borrows this needs the effect `external_side_effect`.
 ///
 /// ```
 /// use serde_json::json;
@@ -63,8 +65,8 @@ pub trait Progress {
 #[capability(effect = external_side_effect)]
 #[async_trait]
 pub trait Elicit {
-    /// Asks, and returns the answer. It fits the form, a JSON Schema of an object whose members are strings, numbers,
-    /// booleans and choices. A form must not ask for secrets.
+    /// Shows `message` and `form`, and returns an answer that fits the form. `form` is the JSON Schema of an object
+    /// whose members are strings, numbers, booleans and choices. It must not ask for secrets.
     ///
     /// # Errors
     /// The client does not offer forms, the person declined, or the answer does not fit the form.
@@ -73,8 +75,8 @@ pub trait Elicit {
 
 /// Asks the client's model.
 ///
-/// The prompt leaves the gate without an allowlist, so a tool that holds this reaches `external_side_effect`. The
-/// answer is untrusted text.
+/// No allowlist filters the prompt, so a tool that borrows this needs the effect `external_side_effect`. The answer is
+/// untrusted text.
 ///
 /// ```
 /// use tool_runtime::capability::Sample;
@@ -89,7 +91,7 @@ pub trait Elicit {
 #[capability(effect = external_side_effect)]
 #[async_trait]
 pub trait Sample {
-    /// Sends one message of a user, and returns the text of the answer, of at most `max_tokens` tokens.
+    /// Sends `prompt` as one user message. Returns the text of the answer, which has at most `max_tokens` tokens.
     ///
     /// # Errors
     /// The client does not offer its model, the request was declined, or the answer has no text.
@@ -102,7 +104,7 @@ pub trait Sample {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// There is no client, or it does not offer this.
+    /// There is no client, or the client does not offer the service.
     Unsupported,
     /// The person declined.
     Declined,
@@ -128,7 +130,7 @@ impl fmt::Display for ClientError {
 
 impl std::error::Error for ClientError {}
 
-/// The absent client: reports are dropped, questions fail.
+/// The adapter for calls without a client: it drops reports and fails questions.
 struct NoClient;
 
 impl Progress for NoClient {
@@ -151,7 +153,7 @@ impl Sample for NoClient {
     }
 }
 
-/// The bindings that every runner starts with: those of calls without a client.
+/// Returns the initial bindings of every runner, for calls without a client.
 pub(crate) fn without_client() -> Capabilities {
     let nobody = Arc::new(NoClient);
     Capabilities::new()

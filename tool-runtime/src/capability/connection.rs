@@ -1,7 +1,7 @@
 //! Connections: access to an account of the principal, which a tool borrows for one call.
 //!
-//! A run maps each kind to a [`ConnectionId`]; a [`ConnectionBroker`] turns the id into a handle when the tool is
-//! about to run. Neither ids nor credentials are in arguments, policies, events or records.
+//! A run maps each kind to a [`ConnectionId`]; a [`ConnectionBroker`] turns the id into a handle when the tool is about
+//! to run. Arguments, policies, events and records contain neither ids nor credentials.
 
 use std::any::TypeId;
 use std::fmt;
@@ -12,9 +12,9 @@ use crate::capability::injected::{Directly, Injected};
 use crate::capability::recording::Recorder;
 use crate::capability::requirement::InjectedFrom;
 
-/// A `#[capability(.., kind = "..")]` trait that needs an account: resolved per call, not bound once.
+/// A trait with `#[capability(.., kind = "..")]`. It needs an account, so a broker provides an adapter for each call.
 ///
-/// The attribute implements it; an application reads the kind at [`Connection::KIND`].
+/// The attribute implements this trait. Applications read the kind from [`Connection::KIND`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no kind, so there is no connection for it",
     label = "not a kind of connection",
@@ -26,7 +26,7 @@ pub trait ConnectionKind: Injected {
     const KIND: &'static str;
 }
 
-/// A resolved connection, injected into one call. It dereferences to the trait; it cannot be serialised or printed.
+/// A resolved connection, injected into one call. It dereferences to the trait, and cannot be serialised or printed.
 ///
 /// A function tool borrows `&Connection<dyn Trait>`; a struct tool lists `Cap<Connection<dyn Trait>>`.
 ///
@@ -110,7 +110,7 @@ impl<C: ?Sized + ConnectionKind> Injected for Connection<C> {
 pub struct ConnectionId(Arc<str>);
 
 impl ConnectionId {
-    /// Wraps the application's own reference.
+    /// Wraps the application's own reference to an account.
     #[must_use]
     pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self(id.into())
@@ -141,7 +141,7 @@ impl fmt::Debug for ConnectionId {
     }
 }
 
-/// The types of a connection, compared by a broker and by the gate.
+/// Returns the type id of a connection to `C`, which brokers and the gate compare.
 pub(crate) fn connection_type<C: ConnectionKind + ?Sized>() -> TypeId {
     TypeId::of::<Connection<C>>()
 }

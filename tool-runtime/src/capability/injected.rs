@@ -16,20 +16,20 @@ use crate::tool::level::{EffectLevel, ExternalSideEffect, ReadOnly, StateChange}
     note = "arguments from the model are owned: write `String` for `&str`, `T` for `&T`; the runtime injects `&dyn Trait` of a trait with `#[capability(effect = ..)]`, `&Connection<dyn Trait>` and `&ToolContext`"
 )]
 pub trait Injected: Send + Sync + 'static {
-    /// How far it reaches.
+    /// The effect of the capability.
     type Effect: EffectLevel;
-    /// How it is borrowed: [`Directly`], or [`ThroughConnection`] for a trait with a kind.
+    /// How a tool borrows it: [`Directly`], or [`ThroughConnection`] for a trait with a kind.
     type Borrowing;
     /// The name in messages.
     const NAME: &'static str;
 
-    /// Returns where the runner takes it from.
+    /// Returns the source from which the runner takes the value.
     #[must_use]
     fn source() -> InjectedFrom {
         InjectedFrom::Capability
     }
 
-    /// Returns an adapter that notes each call of a method and forwards it; `None` if the methods are not known.
+    /// Returns an adapter that records each method call and forwards it. `None` if the macro does not know all methods.
     #[must_use]
     fn recording(_: Arc<Self>, _: &Recorder) -> Option<Arc<Self>> {
         None
@@ -50,15 +50,15 @@ impl Requirement {
     }
 }
 
-/// Borrowed as `&T`, held as `Cap<T>`.
+/// The mode of a type that a function tool borrows as `&T` and a struct tool holds as `Cap<T>`.
 #[derive(Debug)]
 pub enum Directly {}
 
-/// Borrowed as `&Connection<T>`, because it belongs to an account.
+/// The mode of a trait that a tool borrows as `&Connection<T>`, because it belongs to an account.
 #[derive(Debug)]
 pub enum ThroughConnection {}
 
-/// A type whose [`Injected::Borrowing`] (`Self`) lets a tool borrow `C` itself.
+/// An [`Injected::Borrowing`] mode (`Self`) in which a tool may borrow `C` itself.
 #[diagnostic::on_unimplemented(
     message = "`{C}` has a kind: borrow `&Connection<{C}>`",
     label = "needs an account, which a connection represents",
@@ -68,7 +68,7 @@ pub trait Borrow<C: ?Sized>: sealed::Borrow {}
 
 impl<C: ?Sized> Borrow<C> for Directly {}
 
-/// A type whose [`Injected::Borrowing`] (`Self`) lets an application bind an adapter to `C`.
+/// An [`Injected::Borrowing`] mode (`Self`) in which an application may bind an adapter to `C`.
 #[diagnostic::on_unimplemented(
     message = "`{C}` has a kind: its adapters are opened for each call",
     label = "cannot be bound once for all calls",
@@ -78,7 +78,7 @@ pub trait Bind<C: ?Sized>: sealed::Borrow {}
 
 impl<C: ?Sized> Bind<C> for Directly {}
 
-/// A capability's effect (`Self`) is no stronger than the tool's effect `E`.
+/// An effect (`Self`) of the capability `C` that does not exceed the effect `E` of the tool.
 #[diagnostic::on_unimplemented(
     message = "the capability `{C}` reaches `{Self}`, but the tool is declared `{E}`",
     label = "stronger than the declared effect of the tool",
@@ -93,7 +93,7 @@ impl<C: ?Sized> Within<ExternalSideEffect, C> for ReadOnly {}
 impl<C: ?Sized> Within<ExternalSideEffect, C> for StateChange {}
 impl<C: ?Sized> Within<ExternalSideEffect, C> for ExternalSideEffect {}
 
-/// The effect (`Self`) of a capability `C` that only reads, so that a precondition may use it.
+/// An effect (`Self`) of the capability `C` that only reads, so that a precondition may use it.
 #[diagnostic::on_unimplemented(
     message = "the precondition borrows `{C}`, which reaches `{Self}`",
     label = "does more than read",
@@ -103,7 +103,7 @@ pub trait OnlyReads<C: ?Sized>: sealed::Order<ReadOnly, C> {}
 
 impl<C: ?Sized> OnlyReads<C> for ReadOnly {}
 
-/// Every capability in `Self` (a [`Cap`] or a tuple of them) may be held by a tool of effect `E`.
+/// A [`Cap`], or a tuple of them, that a tool with the effect `E` may hold.
 pub trait AllowedIn<E> {}
 
 impl<C: ?Sized + Injected, E> AllowedIn<E> for Cap<C>
@@ -113,7 +113,7 @@ where
 {
 }
 
-/// Calls a macro with the names of the members of each tuple that can be a list of capabilities.
+/// Calls a macro once for each length of a capability tuple, with the names of the type parameters.
 macro_rules! each_tuple {
     ($macro:ident) => {
         $macro!();
@@ -138,7 +138,7 @@ macro_rules! allowed_in {
 
 each_tuple!(allowed_in);
 
-/// The deciding traits. No other crate can name them, so none can implement them.
+/// The supertraits of the traits above. Other crates cannot name them, so they cannot implement those traits.
 mod sealed {
     use super::{Directly, ExternalSideEffect, ReadOnly, StateChange};
 

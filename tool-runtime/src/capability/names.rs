@@ -1,4 +1,4 @@
-//! [`NameLookup`]: the application's names for values among the arguments.
+//! [`NameLookup`]: the application's readable names for argument values, such as ids.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use async_trait::async_trait;
 
 use crate::error::ToolError;
 
-/// Looks up the name of a value among the arguments of a call that waits for a person: the title of the task behind an
-/// id, for example.
+/// Looks up a readable name for an argument value of a call that waits for a person: for example, the title of a task
+/// for the task's id.
 ///
-/// Implementations need `#[async_trait]` of the `async-trait` crate. Bound to an argument with
-/// [`RunnerBuilder::names`](crate::runner::RunnerBuilder::names), it runs when a call is suspended, for at most eight
-/// values, all of them within two seconds. The name is stored with the waiting call and shown next to the value, as
-/// looked up. It is not part of the arguments. A look-up that fails or takes too long does not stop the call; it delays
-/// the call by two seconds at most. It runs again before the approved call begins: if the name is then a different one,
-/// the approval does not count ([`DecisionError::World`](crate::call::DecisionError::World)).
+/// Implementations need `#[async_trait]` of the `async-trait` crate. Bind the look-up to an argument with
+/// [`RunnerBuilder::names`](crate::runner::RunnerBuilder::names). It runs when a call is suspended, for at most eight
+/// values, with a limit of two seconds for all of them. The name is stored with the waiting call and shown next to the
+/// value; it does not become part of the arguments. A failed or slow look-up does not stop the call, and delays it by
+/// two seconds at most. The look-up runs again before the approved call begins. If the name has changed, the approval
+/// does not count ([`DecisionError::World`](crate::call::DecisionError::World)).
 ///
 /// The arguments come from a model. Return only names that the principal and the tenant of the request may see, and
 /// change nothing.
@@ -37,15 +37,15 @@ use crate::error::ToolError;
 /// ```
 #[async_trait]
 pub trait NameLookup: Send + Sync {
-    /// Returns the name; `None` if the value has none, or none that the principal may see. A person sees at most 80
-    /// characters of it.
+    /// Returns the name, of which a person sees at most 80 characters. `None` if the value has no name that the
+    /// principal may see.
     ///
     /// # Errors
     /// The look-up failed. The person sees that the name is not available, and operators read the error.
     async fn name(&self, request: &NameRequest<'_>) -> Result<Option<String>, ToolError>;
 }
 
-/// A request for the name of a value, with the principal and the tenant that it is for.
+/// A request for the readable name of an argument value, with the principal and the tenant of the run.
 ///
 /// [`NameLookup`] has an example.
 #[derive(Clone, Copy)]

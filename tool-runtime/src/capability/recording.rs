@@ -1,4 +1,4 @@
-//! [`Recorder`]: notes which methods of its capabilities a call uses, for tests.
+//! [`Recorder`]: records which methods of its capabilities a call uses, for tests.
 
 use std::any::Any;
 use std::fmt;
@@ -7,15 +7,16 @@ use std::sync::Arc;
 use crate::capability::injected::Injected;
 use crate::capability::requirement::Requirement;
 
-/// Records the methods of one borrowed capability that a call uses. `#[capability]` writes an adapter around it, unless
-/// the methods of the trait are not all in its block: it builds on another capability, or an attribute may change them.
+/// Records the method calls on one borrowed capability. `#[capability]` generates an adapter that reports to it. It
+/// generates none for a trait whose block may not show all its methods: a trait that extends another capability, or has
+/// an attribute that may change its methods.
 #[derive(Clone)]
 pub struct Recorder {
     note: Arc<Note>,
     has_arguments: bool,
 }
 
-/// Takes the name of a method and the text of its arguments.
+/// Receives the name of a called method and, if the test wants them, the texts of its arguments.
 type Note = dyn Fn(&'static str, Option<Vec<String>>) + Send + Sync;
 
 impl Recorder {
@@ -26,7 +27,7 @@ impl Recorder {
         Self { note: Arc::new(note), has_arguments }
     }
 
-    /// Notes the call of a method. Its arguments are written only if the test wants them.
+    /// Records a method call. `arguments` runs only if the test wants the arguments.
     pub fn note(&self, method: &'static str, arguments: impl FnOnce() -> Vec<String>) {
         (self.note)(method, self.has_arguments.then(arguments));
     }
@@ -38,10 +39,10 @@ impl fmt::Debug for Recorder {
     }
 }
 
-/// A bound value without its type: an `Arc<T>`.
+/// A type-erased bound value: an `Arc<T>`.
 type Bound = Arc<dyn Any + Send + Sync>;
 
-/// Puts a recording adapter around a bound value; `None` if the methods of its trait are not known.
+/// Wraps a bound value in a recording adapter. `None` if its trait has no such adapter.
 pub(crate) type Recording = fn(&Bound, &Recorder) -> Option<Bound>;
 
 /// The [`Recording`] of a borrowed type.
@@ -51,7 +52,8 @@ pub(super) fn recording<T: Injected + ?Sized>(bound: &Bound, recorder: &Recorder
 }
 
 impl Requirement {
-    /// Puts a recording adapter around the value that is bound for this requirement, if its methods are known.
+    /// Wraps the value that is bound for this requirement in a recording adapter. `None` if its trait has no such
+    /// adapter.
     pub(crate) fn recorded(&self, bound: &Bound, recorder: &Recorder) -> Option<Bound> {
         (self.recording)(bound, recorder)
     }

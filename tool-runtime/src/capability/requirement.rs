@@ -5,12 +5,12 @@ use std::any::TypeId;
 use crate::capability::recording::Recording;
 use crate::tool::ToolEffect;
 
-/// Where the runner takes an injected value from.
+/// The source from which the runner takes an injected value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectedFrom {
-    /// [`Capabilities`](crate::Capabilities), bound once in the composition root.
+    /// [`Capabilities`](crate::Capabilities), bound once when the application starts.
     Capability,
-    /// The connection broker, for this call; the text is the kind.
+    /// The connection broker, for each call. The text is the kind.
     Connection(&'static str),
     /// The call itself.
     Context,
@@ -24,16 +24,16 @@ pub struct Requirement {
     pub type_id: TypeId,
     /// Its name, for messages.
     pub name: &'static str,
-    /// How far it reaches.
+    /// The effect of the capability.
     pub effect: ToolEffect,
-    /// Where it comes from.
+    /// The source of the value.
     pub source: InjectedFrom,
-    /// How a test records its use.
+    /// Wraps the value in a recording adapter, for tests.
     pub(crate) recording: Recording,
 }
 
 impl Requirement {
-    /// Whether the tool borrows it through a connection of its run.
+    /// Whether the value is a connection.
     pub(crate) const fn is_connection(&self) -> bool {
         matches!(self.source, InjectedFrom::Connection(_))
     }

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// A credential or another value that must stay inside the process.
 ///
-/// It implements neither `Serialize` nor `JsonSchema`, so a tool whose output holds one does not compile, and
-/// its `Debug` is blank.
+/// It implements neither `Serialize` nor `JsonSchema`, so a tool whose output contains a secret does not compile. Its
+/// `Debug` output does not contain the value.
 ///
 /// ```
 /// use tool_runtime::Secret;

@@ -8,27 +8,27 @@ use crate::call::ToolContext;
 use crate::capability::{Cap, Capabilities, Requirement, bound};
 use crate::tool::ToolEffect;
 
-/// Everything that one call may borrow. Made by the runner only.
+/// The values that one call may borrow. Only the runner creates it.
 pub struct Bindings<'a> {
-    /// The tool's requirements when its catalog was built; nothing else is injected.
+    /// The requirements that the tool had when its catalog was built. Nothing else is injected.
     pub(crate) granted: &'a [Requirement],
     pub(crate) capabilities: &'a Capabilities,
-    /// The capabilities that the client of this call offers; they win over those that are bound for every call.
+    /// The capabilities that the client of this call offers. They take precedence over `capabilities`.
     pub(crate) client: Option<&'a Capabilities>,
-    /// Each holds an `Arc<Connection<C>>`, found by the type id of `Connection<C>`.
+    /// Each value is an `Arc<Connection<C>>`, under the type id of `Connection<C>`.
     pub(crate) connections: &'a [(TypeId, Arc<dyn Any + Send + Sync>)],
     pub(crate) context: ToolContext,
-    /// The part of the calling run that a graph or the search for tools gets; `None` for every other tool.
+    /// The handle to the calling run, for a graph or for the tool search. `None` for every other tool.
     pub(crate) host: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Bindings<'_> {
-    /// Returns `&T` as a capability, if it was bound. The compiler checks that `T` may be injected.
+    /// Returns the capability `T`, if it is bound. The compiler checks that `T` may be injected.
     pub(crate) fn get<T: ?Sized + 'static>(&self) -> Option<Cap<T>> {
         self.find(TypeId::of::<T>())?.get::<Arc<T>>().cloned().map(bound)
     }
 
-    /// Returns the bound value for the type that a tool borrows, if it was bound.
+    /// Returns the value for a type that the tool borrows. `None` if the type is not granted or not bound.
     pub(crate) fn find(&self, wanted: TypeId) -> Option<Bound> {
         if !self.granted.iter().any(|requirement| requirement.type_id == wanted) {
             return None;
@@ -39,7 +39,7 @@ impl Bindings<'_> {
         self.shared(wanted).map(Bound::Shared)
     }
 
-    /// Returns the values that the tool may use before its call is approved: those that only read.
+    /// Returns the values whose effect is `read_only`, which the tool may use before its call is approved.
     pub(crate) fn read_only(&self) -> Capabilities {
         let mut capabilities = Capabilities::new();
         for requirement in self.granted.iter().filter(|requirement| requirement.effect == ToolEffect::ReadOnly) {
@@ -61,7 +61,7 @@ impl Bindings<'_> {
     }
 }
 
-/// A bound value without its type: an `Arc<T>` of the `T` that the tool borrows.
+/// A type-erased bound value: the `Arc<T>` for a type `T` that the tool borrows.
 pub(crate) enum Bound {
     Shared(Arc<dyn Any + Send + Sync>),
     Context(Arc<ToolContext>),

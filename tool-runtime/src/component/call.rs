@@ -1,4 +1,4 @@
-//! [`Call`]: the context of one call, typed by the tool that it may run.
+//! [`Call`]: the context of one call, with the type of its tool.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! [`Declaration`]: the constants that `#[tool]` writes, before schemas are added to them.
+//! [`Declaration`]: the constants that `#[tool]` generates for a tool, without its schemas.
 
 use std::time::Duration;
 
@@ -6,8 +6,7 @@ use schemars::{Schema, SchemaGenerator};
 
 use crate::tool::{Execution, Location, NoSchemaMode, OnceScope};
 
-/// The values of the keys of `#[tool(..)]`, of the doc comment and of the attributes of arguments. Arguments have their
-/// names on the wire.
+/// The values of `#[tool(..)]`, of the doc comment and of the attributes of arguments. Arguments have their JSON names.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// `name = ".."`
@@ -16,7 +15,7 @@ pub struct Declaration {
     pub input: Option<fn(&mut SchemaGenerator) -> Schema>,
     /// `title = ".."`
     pub title: Option<&'static str>,
-    /// `summary = ..`: the sentences, with the names that arguments have on the wire.
+    /// `summary = ..`: the sentences, with the JSON names of arguments.
     pub summary: &'static [&'static str],
     /// The doc comment, without the leading space of each line.
     pub description: &'static str,
@@ -38,17 +37,17 @@ pub struct Declaration {
     pub execution: Execution,
     /// `idempotent`
     pub idempotent: bool,
-    /// `once = "..", once_scope = .., once_for = ".."`. The key has the names that arguments have on the wire.
+    /// `once = "..", once_scope = .., once_for = ".."`. The key uses the JSON names of arguments.
     pub once: Option<(&'static str, OnceScope, Option<Duration>)>,
     /// `require_any = [..]`
     pub require_any: &'static [&'static str],
-    /// `#[arg(evidence = "..")]`: pairs of an argument and the tool that lists such values.
+    /// `#[arg(evidence = "..")]`: pairs of an argument and the tool whose results list its valid values.
     pub evidence: &'static [(&'static str, &'static str)],
     /// `#[arg(sensitive)]`
     pub sensitive: &'static [&'static str],
     /// `allow_no_schema, no_schema_mode = ..`
     pub no_schema: Option<NoSchemaMode>,
-    /// Where the item is written.
+    /// The position of the item in the source code.
     pub location: Location,
 }
 

@@ -1,20 +1,20 @@
-//! Lists of capabilities, taken from the bindings of a call.
+//! The lists of capabilities that a tool takes from the bindings of a call.
 
 use crate::capability::injected::{Injected, each_tuple};
 use crate::capability::{Cap, Requirement};
 use crate::component::bindings::Bindings;
 
-/// A tuple of `Cap<..>`, or `()`.
+/// The capabilities of a tool: a tuple of `Cap<..>`, or `()`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of capabilities",
     label = "not a tuple of `Cap<..>`",
     note = "write a tuple of `Cap<dyn Capability>`, for example `(Cap<dyn Clock>,)`, or `()`; a trait with a kind is `Cap<Connection<dyn Calendar>>`"
 )]
 pub trait CapabilityList: sealed::List + Sized + Send + 'static {
-    /// Whether a tool with this list can reconcile a call. Functions cannot, so the code for it is not compiled for
+    /// Whether a tool with this list can reconcile a call. Function tools cannot, so that code is not compiled for
     /// them.
     const MAY_RECONCILE: bool = true;
-    /// Whether a tool with this list can have a precondition. A function names it in its attribute.
+    /// Whether a tool with this list can have a precondition. A function tool has one only if its attribute names one.
     const MAY_STATE: bool = true;
 
     /// Returns the values that must be bound before the tool can run.

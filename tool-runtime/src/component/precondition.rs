@@ -1,4 +1,4 @@
-//! [`Precondition`]: the state of the world on which a call depends, as its tool states it.
+//! [`Precondition`]: statements of a tool about the state on which its call depends.
 
 use std::any::TypeId;
 use std::fmt;
@@ -9,16 +9,17 @@ use std::task::{Context, Poll};
 use crate::capability::Capabilities;
 use crate::error::ToolError;
 
-/// The state of the world on which a call depends: statements, each with a name and a value, such as the balance that a
-/// refund reduces.
+/// Statements about the state on which a call depends. Each has a name and a value, such as the balance that a refund
+/// reduces.
 ///
-/// The person who decides on the call reads the statements. The runner takes them again before the approved call
+/// The person who decides on the call reads the statements. The runner obtains them again before the approved call
 /// begins. If one of them differs, the approval is void, and a new question shows both values. State only values on
 /// which the decision depends. A value that always changes, such as the time, would invalidate every approval.
 ///
 /// A call has at most 8 statements. The person reads up to 64 characters of a name and 80 of a value; values are
-/// compared as a whole. A string that contains the value of a sensitive argument, or the name of a member of one that
-/// the schema does not name, is masked. A value in another form, such as a rounded number, is not recognised.
+/// compared as a whole. A string is masked if it contains the value of a sensitive argument, or the name of a member in
+/// such a value that the schema does not declare. Another form of the value, such as a rounded number, is not
+/// recognised.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -78,7 +79,8 @@ pub struct Precondition {
     stated: Vec<(String, String)>,
 }
 
-/// The future of a tool that states nothing. No other crate can make one, so its type identifies such a tool.
+/// The future of the default precondition. Other crates cannot create it, so its type identifies a tool without a
+/// precondition.
 struct Silent;
 
 impl Future for Silent {
@@ -93,7 +95,7 @@ impl Precondition {
     /// The maximum number of statements of one call.
     pub(crate) const MAX_STATEMENTS: usize = 8;
 
-    /// Creates one with one statement.
+    /// Creates a precondition with one statement.
     pub fn of(name: impl Into<String>, value: impl fmt::Display) -> Self {
         Self::default().and(name, value)
     }
@@ -104,17 +106,17 @@ impl Precondition {
         self
     }
 
-    /// The statements.
+    /// Returns the statements.
     pub(crate) fn stated(&self) -> &[(String, String)] {
         &self.stated
     }
 
-    /// The future of a tool that states nothing.
+    /// Returns the future of the default precondition.
     pub(crate) fn silent() -> impl Future<Output = Result<Self, ToolError>> + Send + 'static {
         Silent
     }
 
-    /// Whether this method of a tool states nothing. The method is not called.
+    /// Whether the `precondition` method of a tool is the default one. The method is not called.
     pub(crate) fn is_silent<T, F: 'static>(_method: impl FnOnce(T, Capabilities) -> F) -> bool {
         TypeId::of::<F>() == TypeId::of::<Silent>()
     }

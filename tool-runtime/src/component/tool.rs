@@ -1,4 +1,4 @@
-//! The traits that `#[tool]` implements for every tool: [`Tool`], and [`Named`] for the path that names it.
+//! The traits that `#[tool]` implements for every tool: [`Tool`], and [`Named`] for the type that names the tool.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -8,19 +8,19 @@ use crate::component::ToolComponent;
 use crate::component::declaration::Declaration;
 use crate::tool::level::EffectLevel;
 
-/// The additions of `#[tool]` to a component. Only the macro implements it.
+/// The part of a tool that `#[tool]` generates. Only the macro implements this trait.
 pub trait Tool: ToolComponent + DeserializeOwned {
     /// The declared effect.
     type Effect: EffectLevel;
-    /// The type that a client sends back; `()` for server tools.
+    /// The type of the answer from a client that executes the tool; `()` for tools that run on the server.
     type Answer: JsonSchema;
-    /// The constants of the attribute.
+    /// The constants that the attribute sets.
     const DECLARATION: Declaration;
 
     /// Calls the author's `validate` hook.
     ///
     /// # Errors
-    /// The argument to blame, and the sentence that a model reads.
+    /// The invalid argument, and the sentence that a model reads.
     fn validate(&self) -> Result<(), Violation> {
         Ok(())
     }
@@ -33,15 +33,15 @@ pub trait Tool: ToolComponent + DeserializeOwned {
     note = "name a struct or a function that has `#[tool(..)]`"
 )]
 pub trait Named {
-    /// Calls the visitor with the tool's own type, which has no public name for a function tool.
+    /// Calls the visitor with the tool's own type. For a function tool that type has no public name.
     fn visit<V: Visitor>(visitor: V) -> V::Answer;
 }
 
 /// An operation over a tool's concrete type.
 pub trait Visitor {
-    /// Its result.
+    /// The result of the operation.
     type Answer;
 
-    /// Performs it.
+    /// Performs the operation.
     fn visit<T: Tool>(self) -> Self::Answer;
 }

@@ -13,9 +13,9 @@ use crate::error::ToolError;
 use crate::media::Media;
 
 /// The capabilities, the output and the code of a struct tool. [`#[tool]`](macro@crate::tool) on the `impl` block of
-/// the struct writes it.
+/// the struct generates the implementation.
 ///
-/// Hydration constructs the struct from validated arguments. Only the runner can make the [`Call`] that
+/// The runner constructs the struct from validated arguments. Only the runner can make the [`Call`] that
 /// [`run`](ToolComponent::run) takes, so no other code can run a tool.
 ///
 /// ```
@@ -68,7 +68,7 @@ pub trait ToolComponent: Sized + Send + 'static {
     /// The future is dropped when the call times out or is cancelled.
     ///
     /// # Errors
-    /// The tool's own error. A model reads its code and its sentence, operators read its cause.
+    /// The tool's own error. The model reads its code and its safe sentence; only operators read its cause.
     fn run(
         self,
         capabilities: Self::Capabilities,
@@ -76,25 +76,26 @@ pub trait ToolComponent: Sized + Send + 'static {
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 
     /// Looks up the outcome of an earlier attempt at this call that began but recorded no end, for example because its
-    /// process died. It asks the outside system, by the [idempotency key](crate::ToolContext::idempotency_key) or by
-    /// the arguments.
+    /// process died. Query the outside system by the [idempotency key](crate::ToolContext::idempotency_key) or by the
+    /// arguments.
     ///
-    /// The earlier attempt may only have been paused, and may continue after this look-up: its lost lease keeps it from
-    /// writing to the store, but only the outside system can stop an effect there. It is therefore not enough that
-    /// there is no effect yet. Return [`Reconciled::Prevented`] only if the tool has made the outside system refuse the
-    /// idempotency key from now on, by cancelling it or by using it up. The key is the same for all attempts at the
-    /// call.
+    /// The earlier attempt may only be paused, and may continue after this look-up. It cannot write to the store,
+    /// because it has lost its lease, but only the outside system can prevent its effect. The absence of an effect so
+    /// far is therefore not enough. Return [`Reconciled::Prevented`] only if the tool has made the outside system
+    /// refuse the idempotency key from now on, by cancelling it or by using it up. The key is the same for all attempts
+    /// at the call.
     ///
-    /// The answer has to be about the idempotency key of this call. The runner cannot compare it with the outside
-    /// system: it records the answer as the end of this call, whatever other call it describes.
+    /// The answer must be about the idempotency key of this call. The runner cannot verify that; it records any answer
+    /// as the end of this call.
     ///
-    /// It runs whenever a run continues: when the gate gets the call again, in a restored conversation, when a worker
-    /// or a durable executor takes the run over, and in [`ToolRunner::sweep`](crate::ToolRunner::sweep) for an approved
-    /// call. By default the outcome stays `outcome_unknown`. A tool that is `idempotent` is run again instead.
+    /// The runner calls this method whenever it continues a run: when the gate gets the call again, in a restored
+    /// conversation, when a worker or a durable executor takes over the run, and in
+    /// [`ToolRunner::sweep`](crate::ToolRunner::sweep) for an approved call. By default the outcome stays
+    /// `outcome_unknown`. The runner runs an `idempotent` tool again instead.
     ///
     /// # Errors
-    /// An error, a panic or a timeout leaves the outcome unknown. A tool without a timeout has as long as a lease lasts
-    /// ([`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease)).
+    /// An error, a panic or a timeout leaves the outcome unknown. For a tool without a timeout, the limit is the
+    /// duration of a lease ([`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease)).
     fn reconcile(
         self,
         capabilities: Self::Capabilities,
@@ -104,25 +105,26 @@ pub trait ToolComponent: Sized + Send + 'static {
         async { Ok(Reconciled::Unknown) }
     }
 
-    /// States what this call depends on, for the person who has to approve it. [`Precondition`] has an example.
+    /// Returns statements about the state on which this call depends, for the person who decides on it.
+    /// [`Precondition`] has an example.
     ///
-    /// It runs when the call begins to wait, and again before the approved call begins. If a statement differs, the
-    /// approval does not count: the call waits with a new question, which shows both values. It does not run for a call
-    /// that needs no approval or that a grant permits. If the decider edits the arguments, the statements about the
-    /// arguments that were shown are compared.
+    /// The method runs when the call begins to wait, and again before the approved call begins. If a statement differs,
+    /// the approval does not count: the call waits with a new question, which shows both values. It does not run for a
+    /// call that needs no approval or that a grant permits. If the decider edits the arguments, the comparison still
+    /// uses the arguments that were shown.
     ///
-    /// It reads only: `capabilities` holds the capabilities and connections of the tool whose effect is `read_only`,
-    /// for [`Capabilities::read`]. The world can still change between the last reading and the effect. Where the
-    /// outside system can refuse a stale request, make the effect depend on that too.
+    /// The method can only read: `capabilities` holds those capabilities and connections of the tool whose effect is
+    /// `read_only`. Get one with [`Capabilities::read`]. The state can still change between the last reading and the
+    /// effect. If the outside system can refuse a stale request, for example by a version number, use that too.
     ///
     /// In a `#[tool] impl` block, write `async fn precondition(self, accounts: &dyn Accounts)`; it may also borrow
-    /// `&ToolContext`. For a function, name an `async fn` in the attribute (`precondition = path`). By default a call
-    /// states nothing.
+    /// `&ToolContext`. For a function, name an `async fn` in the attribute (`precondition = path`). By default there
+    /// are no statements.
     ///
     /// # Errors
-    /// If it fails, panics or exceeds the timeout of the tool (the [lease](crate::runner::RunnerBuilder::lease) for a
-    /// tool without one), a call that is about to wait ends, and an approved call waits again. Three approvals of a
-    /// call may fail to count in this way; a fourth ends the call as `cancelled`, with the code `world_changed`.
+    /// If the method fails, panics or exceeds the timeout of the tool (the [lease](crate::runner::RunnerBuilder::lease)
+    /// for a tool without one), a call that is about to wait ends, and an approved call waits again. Three approvals of
+    /// a call may fail to count in this way; a fourth ends the call as `cancelled`, with the code `world_changed`.
     fn precondition(
         self,
         capabilities: Capabilities,
@@ -137,7 +139,7 @@ pub trait ToolComponent: Sized + Send + 'static {
 /// ```
 /// use tool_runtime::{Call, Reconciled, ToolError, capability, tool};
 ///
-/// /// Payments at a bank, which knows each by the key of the caller.
+/// /// Payments at a bank, which identifies each payment by a key of the caller.
 /// #[capability(effect = external_side_effect)]
 /// trait Bank {
 ///     fn pay(&self, key: &str, cents: u64) -> u64;
@@ -166,16 +168,16 @@ pub trait ToolComponent: Sized + Send + 'static {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reconciled<T> {
-    /// It took effect: the call ends with this output.
+    /// The call took effect. It ends with this output.
     TookEffect(T),
-    /// It had no effect and cannot have one: the outside system refuses its idempotency key from now on. The call ends
-    /// as `cancelled`, and may be made again as another call.
+    /// The call had no effect and cannot have one: the outside system refuses its idempotency key from now on. It ends
+    /// as `cancelled`, and may be made again as a new call.
     Prevented,
-    /// It is unknown, or there is no effect yet and one may still come. The call ends as `outcome_unknown`.
+    /// The outcome is unknown, or the call has had no effect yet but may still have one. It ends as `outcome_unknown`.
     Unknown,
 }
 
-// An output can hold data that its allowlist leaves out.
+// The output can hold data that its allowlist leaves out, so it is not printed.
 impl<T> fmt::Debug for Reconciled<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -211,7 +213,7 @@ pub trait ToolOutput: Send + 'static {
     #[doc(hidden)]
     type Value: Serialize + JsonSchema + Send + 'static;
 
-    /// Whether files may come attached to the value.
+    /// Whether files may be attached to the value.
     #[doc(hidden)]
     const HAS_MEDIA: bool;
 

@@ -6,10 +6,11 @@ use crate::media::Media;
 
 /// An output with images, audio or files attached to it, which a model can look at.
 ///
-/// It is the whole output of a tool and cannot be inside another type. The schema of the tool is that of the value.
-/// Files leave the tool only if its allowlist names `$media`: in `redact` for everyone, in `model` for the model alone.
-/// They count as one leaf, so none or all of them leave. A call returns at most 16 files of 20 MiB together; the model
-/// reads in text how many were withheld or left out. Records keep the media type, the size and the SHA-256 of each.
+/// It is the whole output of a tool and cannot be inside another type. The output schema of the tool is the schema of
+/// the value. Files leave the tool only if its allowlist names `$media`: in `redact` for everyone, in `model` for the
+/// model alone. The files count as one leaf, so all of them leave or none. A call returns at most 16 files with 20 MiB
+/// in total. A text tells the model how many files were withheld or left out. Records keep the media type, the size and
+/// the SHA-256 of each file.
 ///
 /// ```
 /// use tool_runtime::media::Media;

@@ -1,8 +1,9 @@
-//! Effects as hints of MCP.
+//! Converts the effect of a tool to the annotations of MCP (`readOnlyHint` and others).
 
 use crate::tool::ToolEffect;
 
-/// The four hints of a tool. All are written, because the protocol's defaults for absent hints are the worst case.
+/// The four hints of a tool. The server always sends all four, because the protocol's defaults for absent hints are the
+/// worst case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "the protocol has four booleans")]
 pub(super) struct Hints {
@@ -13,8 +14,8 @@ pub(super) struct Hints {
 }
 
 impl Hints {
-    /// Returns the hints of a tool with this effect. `outside` is true if it reads from outside the application, such
-    /// as from an account of the principal.
+    /// Returns the hints of a tool with this effect. `outside` is true if the tool reads data from outside the
+    /// application, such as from an account of the principal.
     pub(super) const fn of(effect: ToolEffect, idempotent: bool, outside: bool) -> Self {
         match effect {
             ToolEffect::ReadOnly => Self { read_only: true, destructive: false, idempotent: true, open_world: outside },

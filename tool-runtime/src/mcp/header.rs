@@ -1,28 +1,30 @@
-//! `Mcp-Param-` headers (2026-07-28), which repeat arguments of a call for proxies between client and server. This
-//! file is for both sides: the keyword that marks an argument, and the encoding of values.
+//! `Mcp-Param-` headers (protocol revision 2026-07-28), which repeat arguments of a call so that proxies can read them.
+//! The client and the server share this file: the schema keyword that marks such an argument, and the encoding of
+//! values.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The schema keyword of an argument that is repeated in a header. Its value is the name after [`PREFIX`].
+/// The schema keyword that marks an argument to repeat in a header. Its value is the name of the header, without
+/// [`PREFIX`].
 pub(super) const KEYWORD: &str = "x-mcp-header";
 
-/// The beginning of the name of each such header.
+/// The prefix of the names of these headers.
 #[cfg(feature = "mcp-client")]
 pub(super) const PREFIX: &str = "mcp-param-";
 
-/// Encodes a value for a header: as it is, or as `=?base64?ZcO8?=` if a header cannot carry it.
+/// Encodes a value for a header. A value that a header cannot hold becomes Base64, such as `=?base64?ZcO8?=`.
 #[cfg(feature = "mcp-client")]
 pub(super) fn encode(value: &str) -> std::borrow::Cow<'_, str> {
     let is_printable = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-    // A recipient removes the spaces around a value.
+    // HTTP recipients strip spaces around a value, so such a value needs the encoding.
     if is_printable && value.trim_matches(' ') == value && coded(value).is_none() {
         return value.into();
     }
     format!("=?base64?{}?=", STANDARD.encode(value)).into()
 }
 
-/// Decodes the value of a header. `None` if it is encoded and cannot be decoded.
+/// Decodes the value of a header. `None` if its Base64 is invalid or does not contain UTF-8.
 #[cfg(feature = "mcp-server")]
 pub(super) fn decode(value: &str) -> Option<String> {
     match coded(value) {
@@ -31,7 +33,7 @@ pub(super) fn decode(value: &str) -> Option<String> {
     }
 }
 
-/// Returns the Base64 of an encoded value.
+/// Returns the Base64 part of an encoded value. `None` if the value is not encoded.
 fn coded(value: &str) -> Option<&str> {
     value.strip_prefix("=?base64?")?.strip_suffix("?=")
 }

@@ -1,9 +1,9 @@
-//! The rules of MCP for names of tools.
+//! The rules of MCP for the names of tools.
 
 /// The longest name, in bytes.
 const MAX_BYTES: usize = 128;
 
-/// Whether every client must accept the name: 1 to 128 ASCII letters, digits, `_`, `.` and `-`.
+/// Whether a name consists of 1 to 128 ASCII letters, digits, `_`, `.` and `-`, so that every client accepts it.
 pub(super) fn is_name(name: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     (1..=MAX_BYTES).contains(&name.len()) && name.bytes().all(known)

@@ -1,28 +1,28 @@
-//! [`IdScan`]: finds the id of a message that is too long to be stored, so that its request fails at once.
+//! [`IdScan`]: finds the JSON-RPC id of a message that is too long to buffer, so that its request can fail at once.
 
 use serde_json::Value;
 
-/// Reads a message byte by byte and remembers the value under `id` of the outermost object, as it is written.
+/// A scanner that reads a message byte by byte and stores the raw value of `id` in the outermost object.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent fact about the place in the text")]
 pub(super) struct IdScan {
     depth: u32,
     in_string: bool,
     escaped: bool,
-    /// The scan is after a colon of the outermost object.
+    /// Whether the scan is inside the value of a member of the outermost object.
     in_value: bool,
-    /// The beginning of the last key of the outermost object, as it is written; the key itself after its colon.
+    /// The last key of the outermost object, up to [`MAX_KEY`] bytes. Its escapes are decoded at the colon.
     key: Vec<u8>,
     /// The value of `id`, up to [`MAX_ID`] bytes.
     id: Vec<u8>,
     is_request: bool,
 }
 
-/// The longest id, in bytes of JSON. A message with a longer one has no id here.
+/// The maximum length of an id, in bytes of JSON. A longer id is treated as absent.
 const MAX_ID: usize = 256;
 
-/// How many bytes of a key are kept. Those of `id` and `method` suffice, also if each letter is written as an escape,
-/// and one more distinguishes them from all longer keys.
+/// The maximum number of bytes of a key that are stored: enough for `method` with every letter written as an escape of
+/// six bytes, and one more to recognise longer keys.
 const MAX_KEY: usize = 6 * "method".len() + 1;
 
 impl IdScan {
@@ -31,7 +31,8 @@ impl IdScan {
         bytes.iter().for_each(|byte| self.byte(*byte));
     }
 
-    /// Returns the id as JSON, once the message has ended. `None` if it is neither a number nor a string.
+    /// Returns the id as JSON, for a message that was scanned to its end. `None` if it is neither a number nor a
+    /// string.
     fn id_text(&self) -> Option<&str> {
         let id = str::from_utf8(&self.id).ok()?.trim_ascii();
         let is_whole = self.id.len() <= MAX_ID;
@@ -39,13 +40,14 @@ impl IdScan {
         serde_json::from_str(id).ok().filter(is_id).filter(|_| is_whole).map(|_| id)
     }
 
-    /// Returns the id if it is one that this library gives to its requests, once the message has ended.
+    /// Returns the id, for a message that was scanned to its end. `None` if it is not a `u64`, as this library's ids
+    /// are.
     #[cfg(feature = "mcp-client")]
     pub(super) fn id(&self) -> Option<u64> {
         serde_json::from_str(self.id_text()?).ok()
     }
 
-    /// Returns the id of a request as JSON, once the message has ended. `None` for any other message.
+    /// Returns the id of a request as JSON, for a message that was scanned to its end. `None` for any other message.
     #[cfg(feature = "mcp-server")]
     pub(super) fn request_id(&self) -> Option<&str> {
         self.id_text().filter(|_| self.is_request)
@@ -91,7 +93,7 @@ impl IdScan {
         self.keep(byte);
     }
 
-    /// Reads the escapes of a key. Few messages have one.
+    /// Decodes the escapes in a key, if it has any.
     fn read_key(&mut self) {
         if self.key.contains(&b'\\')
             && let Ok(written) = str::from_utf8(&self.key)
@@ -101,7 +103,8 @@ impl IdScan {
         }
     }
 
-    /// Keeps a byte of the value of `id`. An object or an array is kept too, and [`id_text`](Self::id_text) refuses it.
+    /// Stores a byte if it belongs to the value of `id`. [`id_text`](Self::id_text) later refuses an object or an
+    /// array.
     fn keep(&mut self, byte: u8) {
         if self.in_value && self.key == b"id" && self.id.len() <= MAX_ID {
             self.id.push(byte);
@@ -178,7 +181,7 @@ mod tests {
         let (most, deep) = ("9".repeat(18), "[".repeat(100_000));
         let text = |length: usize| format!("\"{}\"", "x".repeat(length - 2));
         let cases: [(String, Option<String>); 20] = [
-            // Keys with escapes, and keys that only resemble one.
+            // Keys with escapes, and keys that only resemble `id` or `method`.
             (r#"{"\u0069\u0064":5,"\u006d\u0065\u0074\u0068\u006f\u0064":"m"}"#.into(), Some("5".into())),
             (r#"{"\u0069d":5,"meth\u006Fd":"m"}"#.into(), Some("5".into())),
             (r#"{"\\u0069d":5,"method":"m"}"#.into(), None),
@@ -189,7 +192,7 @@ mod tests {
             (r#"{"id":1,"method":"m","id":2}"#.into(), Some("2".into())),
             (r#"{"id":1,"method":"m","id":{"id":2}}"#.into(), None),
             (r#"{"id":1,"method":"m","id":null}"#.into(), None),
-            // Nested ids are of other objects.
+            // A nested id is not the id of the message.
             (r#"{"params":{"id":1,"method":"m"},"method":"m"}"#.into(), None),
             (r#"[{"id":1,"method":"m"}]"#.into(), None),
             (r#"{"id":5:6,"method":"m"}"#.into(), None),
@@ -208,7 +211,7 @@ mod tests {
                 assert_eq!(id_of(message.as_bytes(), chunk), id, "{chunk}: {shown}");
             }
         }
-        // Bytes that are no UTF-8, as the id and in another member.
+        // Invalid UTF-8, in the id and in another member.
         assert_eq!(id_of(b"{\"id\":\"\xff\",\"method\":\"m\"}", 1), None);
         assert_eq!(id_of(b"{\"\xff\\u0069\":\"\xff\",\"id\":5,\"method\":\"m\"}", 1), Some("5".to_owned()));
     }

@@ -1,4 +1,4 @@
-//! A runner's tools, served over the Model Context Protocol (feature `mcp-server`).
+//! Serves the tools of a runner over the Model Context Protocol (feature `mcp-server`).
 //!
 //! ```
 //! use tool_runtime::mcp::serve::{McpServer, Peer};
@@ -28,21 +28,21 @@
 //! # }
 //! ```
 //!
-//! A client sees the tools that its run may use, in the order of their names, and each call is one call of
-//! [`Run::exec`](crate::Run::exec): decided, redacted and recorded like any other. The client receives the part of a
-//! result that everyone may see (`redact`); fields that only the application's own model may see (`model`) are omitted.
-//! The principal of a request comes from the [`Authenticator`], never from the client. A call that needs an approval
-//! becomes a task (SEP-2663) if its client supports tasks. For any other client the server holds the request open for
-//! at most `[mcp] hold`, and then answers `approval_required`. If the client repeats the call, it gets the outcome. An
-//! operator decides on the call. The client may decide only if both [`McpServerBuilder::ask_clients`] and the policy's
-//! `own_calls` allow it.
+//! A client sees the tools that its run may use, sorted by name. Each call passes through
+//! [`Run::exec`](crate::Run::exec), which applies the policy, redacts the result and records the call. The client
+//! receives the part of a result that everyone may see (`redact`); fields that only the application's own model may see
+//! (`model`) are omitted. The principal of a request comes from the [`Authenticator`], never from the client. A call
+//! that needs an approval becomes a task (SEP-2663) if its client supports tasks. For any other client the server holds
+//! the request open for at most the policy's `[mcp] hold`, and then answers `approval_required`. If the client repeats
+//! the call, it gets the outcome. An operator decides on the call. The client may decide only if both
+//! [`McpServerBuilder::ask_clients`] and the policy's `own_calls` allow it.
 //!
 //! A stdio connection, or an HTTP session, uses one run at a time; a new run starts when the policy's `[mcp] window`
-//! has passed. In the revision 2026-07-28 of the protocol HTTP has no sessions, and each request is a separate run.
+//! has passed. The protocol revision 2026-07-28 has no HTTP sessions, so each request is a separate run.
 //!
 //! The gate reads the arguments of a call as its client wrote them: a repeated key is refused, and a number keeps its
-//! digits. `rmcp` traces whole requests and results, so a subscriber that must not see values has to filter out the
-//! target `rmcp`.
+//! digits. `rmcp` traces whole requests and results. A `tracing` subscriber that must not see values has to filter out
+//! the target `rmcp`.
 
 mod abandoned;
 mod answer;
@@ -89,7 +89,7 @@ use crate::mcp::serve::shutdown::Calls;
 use crate::mcp::serve::tasks::Tasks;
 use crate::runner::ToolRunner;
 
-/// A server of a runner's tools. Cheap to clone; all clones are the same server.
+/// An MCP server for the tools of a runner. It is cheap to clone, and all clones are the same server.
 ///
 /// Made by [`McpServer::builder`].
 ///
@@ -122,13 +122,14 @@ struct Served {
 }
 
 impl McpServer {
-    /// Returns a builder of a server. `authenticator` decides for each request on whose behalf it acts.
+    /// Returns a builder of a server. `authenticator` names the party that each request acts for.
     pub fn builder(runner: ToolRunner, authenticator: impl Authenticator + 'static) -> McpServerBuilder {
         McpServerBuilder::new(runner, Box::new(authenticator))
     }
 
-    /// Closes the server. New connections and calls are refused. Running calls may continue until `grace` is over; they
-    /// are then cancelled, and write their records. Connections end last. Returns when all of this is done.
+    /// Closes the server. It refuses new connections and calls, and cancels calls that still run after `grace`. Returns
+    /// when the calls have ended and written their records, at most five seconds after `grace`. The connections end
+    /// after that; the future of [`bind`](Self::bind) resolves with the last one.
     pub async fn close(&self, grace: Duration) {
         self.0.calls.close(grace).await;
     }

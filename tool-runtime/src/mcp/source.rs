@@ -1,8 +1,8 @@
 //! MCP servers as a source of untrusted tools (feature `mcp-client`).
 //!
-//! Answers of servers are read within limits, one tool and one block at a time, and enable nothing: only a policy that
-//! pins a definition does. The protocol is implemented without a typed client, because such a client drops unknown
-//! members, and a pin covers everything that a server published.
+//! The client reads the answers of servers within limits, one tool and one content block at a time. An answer never
+//! enables a tool: only a policy that pins the hash of the tool's definition does. The client does not use the message
+//! types of an MCP library, because these drop unknown members, and a pin covers everything that a server published.
 
 mod accounts;
 mod awaited;

@@ -1,5 +1,5 @@
-//! Abandoned calls of dead server processes: a server over the same store reconciles, repeats or closes them, so that
-//! each has its record. So has each decision that was posted to them.
+//! Closes the abandoned calls of dead server processes. A server that shares their store reconciles, repeats or closes
+//! each call, so that each call, and each decision posted to it, has a record.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -9,10 +9,10 @@ use crate::mcp::serve::tasks::Left;
 use crate::mcp::serve::{McpServer, Served};
 use crate::runner::ServedRuns;
 
-/// The interval at which the server searches for such calls.
+/// The interval at which the server searches for abandoned calls.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Starts the task that closes such calls, if it is not running. It ends with the server.
+/// Starts the background task that closes abandoned calls, if it is not running. The task ends with the server.
 pub(super) fn close_them(server: &McpServer) {
     if !server.0.looks_after.swap(true, Ordering::Relaxed) {
         tokio::spawn(look_after(Arc::downgrade(&server.0)));
@@ -25,13 +25,13 @@ async fn look_after(server: Weak<Served>) {
         let Some(served) = server.upgrade() else { return };
         let closing = served.calls.closing().clone();
         served.tasks.begin(&served.runner).await;
-        // The server waits for a tool that runs again, as for any other call.
+        // A tool may run again here, so a closing server waits, as for any other call.
         if let Ok(_room) = served.calls.tend() {
             tokio::select! {
                 closed = ServedRuns(&served.runner).close_abandoned(&closing) => match closed {
                     Ok(0) => {}
-                    Ok(calls) => tracing::warn!(calls, "closed calls whose process ended before they did"),
-                    Err(error) => tracing::warn!(error = error.code(), "calls whose process ended could not be listed"),
+                    Ok(calls) => tracing::warn!(calls, "closed calls that dead processes left open"),
+                    Err(error) => tracing::warn!(error = error.code(), "calls of dead processes could not be listed"),
                 },
                 () = served.calls.stopped().cancelled() => {}
             }
@@ -39,7 +39,7 @@ async fn look_after(server: Weak<Served>) {
                 tended = left.tend(&served) => if let Err(error) = tended {
                     tracing::warn!(error = error.code(), "leftovers of crashed servers could not be removed");
                 },
-                // A search can be long, and the next server continues it.
+                // A search can take long, so do not wait for it. The next server continues it.
                 () = closing.cancelled() => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Converts a result of the gate to an answer of the protocol.
+//! Converts the result of a call to an answer in MCP.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,7 +11,7 @@ use crate::mcp::serve::error::broken;
 use crate::mcp::serve::listing::{Offered, Shape};
 use crate::media::{Media, MediaLocation, files};
 
-/// Returns the caller's view of a result. An unknown name and one that the caller may not see give the same answer.
+/// Returns the caller's view of a result. An unknown tool and a tool that the caller may not see get the same answer.
 pub(super) fn answer(
     result: &ToolExecResult,
     name: &str,
@@ -36,7 +36,7 @@ pub(super) fn answer(
     }
 }
 
-/// Returns the text of an error for a model, without the author's sentences.
+/// Returns the codes of an error as JSON for a model, without the sentences of the tool's author.
 fn codes(result: &ToolExecResult) -> Option<String> {
     let mut codes: Map<String, Value> = serde_json::from_str(&result.to_model()).ok()?;
     codes.remove("message");
@@ -44,14 +44,14 @@ fn codes(result: &ToolExecResult) -> Option<String> {
     Some(Value::Object(codes).to_string())
 }
 
-/// Returns the answer to the request of a suspended call, once its hold is over.
+/// Returns the answer to a request whose call is still suspended after the maximum time for a held request.
 pub(super) fn waits() -> CallToolResult {
     let said = "The call waits for a person's approval. It has not run. Make the same call again, with the same arguments, \
                 to get its result: that is not a second call.";
     failure(&json!({"ok": false, "errorCode": Outcome::ApprovalRequired, "message": said}).to_string())
 }
 
-/// Returns the remark on a result with which the same call was answered before.
+/// Returns the remark on a result that was already sent once, in answer to an identical call.
 pub(super) fn repeated(at: Timestamp) -> String {
     format!(
         "This call was answered at {at:.0}, and that answer may not have arrived. This is its result again: the call did not \
@@ -63,8 +63,8 @@ pub(super) fn unknown(name: &str) -> ErrorData {
     ErrorData::invalid_params(format!("Unknown tool: {}", crate::call::shown(name)), None)
 }
 
-/// Returns an error for the caller's model. It has no structured content, which a client would check against the output
-/// schema.
+/// Returns an error for the caller's model. It has no structured content, because a client would check that against the
+/// output schema.
 fn failure(text: &str) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
@@ -73,7 +73,7 @@ fn success(result: &ToolExecResult, offered: &Offered, objects_only: bool) -> Re
     let value = result.value().map_or("null", |value| value.get());
     let value: Value = serde_json::from_str(value).map_err(|_| broken())?;
     if !offered.fits(&value) {
-        // The person who settled the call, or answered in the tool's place, did not state a result.
+        // The value is `null` if the person who settled the call, or answered in the tool's place, stated no result.
         let said = if value.is_null() { without_result() } else { result_too_large() };
         return Ok(failure(&said));
     }
@@ -107,8 +107,8 @@ fn without_result() -> String {
     json!({"ok": false, "errorCode": Outcome::OutputInvalid, "message": said, "executed": true}).to_string()
 }
 
-/// Returns the text for a shortened result that does not match its schema any more: the same as for any other result of
-/// this outcome.
+/// Returns the text for a result that was shortened and no longer matches its schema. It is the usual text of this
+/// outcome.
 fn result_too_large() -> String {
     let outcome = Outcome::ResultTooLarge;
     json!({"ok": false, "errorCode": outcome, "message": outcome.safe_message(), "executed": true}).to_string()
@@ -125,7 +125,7 @@ fn block(media: &Media) -> ContentBlock {
             ContentBlock::audio(&**data, media_type)
         }
         (MediaLocation::Base64(data), uri) => {
-            // RFC 6920 names contents by their hash, for files without another name.
+            // A file without a URI gets one made of its hash (RFC 6920).
             let uri =
                 uri.map_or_else(|| format!("ni:///sha-256;{}", URL_SAFE_NO_PAD.encode(media.sha256())), str::to_owned);
             let contents = match media.text() {

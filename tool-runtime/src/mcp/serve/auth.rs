@@ -1,9 +1,9 @@
 //! [`Authorization`]: bearer tokens of requests over HTTP (RFC 6750), and the metadata that tells clients where to get
 //! them (RFC 9728).
 //!
-//! The application verifies a token and returns its party, audience, expiry and scopes. This module checks those, and
-//! answers 401 or 403 as clients of the protocol expect. The token is removed from the request before other code sees
-//! it.
+//! The application verifies a token and returns its party (principal, tenant and roles), audience, expiry and scopes.
+//! This module checks the audience, the expiry and the scopes, and answers 401 or 403 as MCP clients expect. It removes
+//! the token from the request before other code sees the request.
 
 use std::fmt::{self, Write as _};
 use std::future::Future;
@@ -23,13 +23,13 @@ use crate::mcp::serve::body::{Body, refused};
 use crate::mcp::serve::error::McpServerError;
 use crate::runner::RunOptions;
 
-/// The path prefix of the metadata of a protected resource, before the path of the resource itself.
+/// The path prefix of a resource's metadata. The path of the resource follows it.
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// The longest wait for the expiry of a token, because timers have a maximum.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Verifies bearer tokens, by their signature or with the server that issued them.
+/// The application's function that verifies a bearer token.
 type Verify = dyn Fn(Secret<String>) -> Pin<Box<dyn Future<Output = Option<Verified>> + Send>> + Send + Sync;
 
 /// A verified token: its party, audience, expiry and scopes, as its issuer states them.
@@ -53,7 +53,8 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Creates a token for this party and one resource (its audience), until it expires. It has no scopes.
+    /// Creates a token of the party in `run`. It is valid for one resource, `audience`, until `expires`, and has no
+    /// scopes.
     pub fn new(run: RunOptions, audience: impl Into<String>, expires: Timestamp) -> Self {
         Self { run, audience: vec![audience.into()], expires, scopes: Vec::new() }
     }
@@ -81,15 +82,15 @@ impl Verified {
     }
 }
 
-/// Accepts only requests with a bearer token.
+/// Accepts only requests with a valid bearer token.
 ///
 /// A request without a valid token gets 401 with the address of [`resource_metadata`](Self::resource_metadata); a
 /// request whose token lacks a scope gets 403. Tokens that have expired or are for another resource are invalid, even
 /// if the application's verifier returns them.
 ///
-/// Responses end when the token of their request expires: the stream of an answer, and a stream of notifications, end
-/// as if the client had closed them. In the revision 2026-07-28 that cancels the call. In a session the call runs on
-/// within its own limits, and a request with a new token gets its answer.
+/// When the token of a request expires, the stream of its response or notifications ends, as if the client had closed
+/// it. In the protocol revision 2026-07-28 this cancels the call. In a session the call continues within its own
+/// limits, and a request with a new token gets its answer.
 ///
 /// ```
 /// use tool_runtime::mcp::serve::{Authorization, HttpOptions, Peer, Verified};
@@ -115,7 +116,7 @@ impl Verified {
 #[must_use]
 pub struct Authorization {
     resource: String,
-    /// The location of the metadata, as an address and as its path.
+    /// The address of the metadata, and its path.
     described: (String, String),
     issuers: Vec<String>,
     scopes: Vec<String>,
@@ -123,14 +124,14 @@ pub struct Authorization {
 }
 
 impl Authorization {
-    /// Protects the server that clients know under the address `resource`, such as `https://tools.example.org/mcp`.
+    /// Protects the server that has the public address `resource`, such as `https://tools.example.org/mcp`.
     ///
-    /// `verify` returns the verified token; `None` if the token is unknown, was revoked, or has a wrong signature. It
-    /// is called for every request, so that a revoked token is refused from the next request on. A token is for this
-    /// server alone: it is passed to no other service.
+    /// `verify` returns the verified token; `None` if the token is unknown, was revoked, or has a wrong signature. The
+    /// server calls it for every request, so a revoked token is refused at the next request. The server passes the
+    /// token to no other service.
     ///
     /// # Errors
-    /// The address does not have `http` or `https` and a host, or has a query or a fragment.
+    /// The address does not begin with `http://` or `https://` and a host, or it has a query or a fragment.
     pub fn new<F>(
         resource: impl Into<String>,
         verify: impl Fn(Secret<String>) -> F + Send + Sync + 'static,
@@ -144,14 +145,14 @@ impl Authorization {
         Ok(Self { resource, described, issuers: Vec::new(), scopes: Vec::new(), verify })
     }
 
-    /// Adds the address of an authorization server that issues tokens for this one.
+    /// Adds the address of an authorization server that issues tokens for this server.
     pub fn issuer(mut self, address: impl Into<String>) -> Self {
         self.issuers.push(address.into());
         self
     }
 
-    /// Adds a scope that every token needs. Treat a scope that only some tools need as a role: the verifier adds it to
-    /// the run, and the policy sets the rights of the role.
+    /// Adds a scope that every token needs. For a scope that only some tools need, use a role: let `verify` add the
+    /// role to the run, and let the policy set its rights.
     ///
     /// # Errors
     /// The scope violates RFC 6749: it must be printable ASCII without spaces, `"` and `\\`.
@@ -166,7 +167,7 @@ impl Authorization {
 
     /// Returns the document that names the token issuers of the server, as JSON (RFC 9728).
     ///
-    /// [`McpServer::bind`](crate::mcp::serve::McpServer::bind) serves it. With a router of your own, serve it under
+    /// [`McpServer::bind`](crate::mcp::serve::McpServer::bind) serves it. With your own router, serve it at
     /// [`resource_metadata_path`](Self::resource_metadata_path).
     #[must_use]
     pub fn resource_metadata(&self) -> String {
@@ -186,8 +187,8 @@ impl Authorization {
         &self.described.1
     }
 
-    /// Removes the token from the headers of a request and verifies it. Returns its party and its remaining time, or
-    /// the answer that refuses the request.
+    /// Removes the token from the headers of a request and verifies it. Returns the verified token and its remaining
+    /// time, or the response that refuses the request.
     pub(super) async fn check(
         &self,
         now: Timestamp,
@@ -250,7 +251,7 @@ fn token(headers: &HeaderMap) -> Option<Secret<String>> {
     is_token.then(|| Secret::new(token.to_owned()))
 }
 
-/// Returns the address and the path of the metadata of a resource. `None` if the address of the resource is invalid.
+/// Returns the address and the path of a resource's metadata. `None` if `resource` is not a valid address.
 fn metadata_of(resource: &str) -> Option<(String, String)> {
     let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\<>?#@".contains(&byte));
     let (scheme, rest) = resource.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"))?;

@@ -1,4 +1,4 @@
-//! [`Authenticator`]: authenticates a request, by naming the party that it acts for.
+//! [`Authenticator`]: determines the party (principal, tenant and roles) that a request acts for.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use crate::runner::RunOptions;
 
 /// Decides on whose behalf a request acts: the principal, tenant, roles, session and connections of its run.
 ///
-/// The server calls it for every list and every call, even within a session. A session belongs to the party that began
-/// it: a request for another principal, tenant or role is refused. A client's description of itself is not an identity,
-/// so [`Peer`] does not contain it. Credentials of a request are never passed to another service.
+/// The server calls it for every request to list or call tools, even within a session. A session belongs to the party
+/// that began it: a request for another principal, tenant or role is refused. A client's description of itself is not
+/// an identity, so [`Peer`] does not contain it. The server passes the credentials of a request to no other service.
 ///
 /// Implementations need `#[async_trait]`. For a server with one principal, a closure is enough.
 ///
@@ -22,7 +22,7 @@ use crate::runner::RunOptions;
 /// use tool_runtime::RunOptions;
 /// use tool_runtime::mcp::serve::{Authenticator, Peer};
 ///
-/// /// What the application's own layer made of the request's credentials.
+/// /// The user that the application's own layer authenticated.
 /// #[derive(Clone)]
 /// struct User(String);
 ///
@@ -49,7 +49,7 @@ impl<F: Fn(&Peer<'_>) -> Option<RunOptions> + Send + Sync> Authenticator for F {
     }
 }
 
-/// The client behind one request, as its connection shows it.
+/// Facts about the client of one request, taken from its connection.
 ///
 /// [`Authenticator`] has an example.
 pub struct Peer<'a> {
@@ -76,7 +76,7 @@ impl<'a> Peer<'a> {
         self.request?.headers.get(name)?.to_str().ok()
     }
 
-    /// Returns the result of verifying the bearer token of the request. `None` if the server requires no token
+    /// Returns the verified bearer token of the request. `None` if the server requires no token
     /// ([`HttpOptions::authorization`](crate::mcp::serve::HttpOptions::authorization)).
     #[must_use]
     pub fn verified(&self) -> Option<&'a Verified> {

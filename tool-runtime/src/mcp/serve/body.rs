@@ -11,7 +11,7 @@ use rmcp::model::ErrorData;
 
 pub(super) type Body = BoxBody<Bytes, Infallible>;
 
-/// Refuses the request with this id, which is JSON text.
+/// Returns the response that refuses the request with `id`, which is JSON text.
 pub(super) fn unanswered(id: &str, error: &ErrorData) -> Response<Body> {
     let error = serde_json::to_string(error).unwrap_or_default();
     let said = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));

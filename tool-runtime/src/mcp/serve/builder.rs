@@ -1,4 +1,4 @@
-//! [`McpServerBuilder`]: the name of a server, the names of its tools, and its limits.
+//! [`McpServerBuilder`]: builds a server from its name, the names of its tools, and its limits.
 #![expect(deprecated, reason = "logging is part of every revision that this server supports")]
 
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ const WINDOW: Duration = Duration::from_secs(60 * 60);
 /// The default limit of tasks of one principal.
 const MAX_TASKS_EACH: usize = 64;
 
-/// Collects the parts of a server. Made by [`McpServer::builder`].
+/// Builds an [`McpServer`]. Made by [`McpServer::builder`].
 ///
 /// ```
 /// use tool_runtime::mcp::serve::{McpServer, Peer};
@@ -83,7 +83,7 @@ impl McpServerBuilder {
         }
     }
 
-    /// Sets the name and the version that clients see; those of this library by default.
+    /// Sets the name and the version of the server that clients see; by default, those of this library.
     pub fn name(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.name = (name.into(), version.into());
         self
@@ -96,8 +96,8 @@ impl McpServerBuilder {
         self
     }
 
-    /// Sets the name of a tool for clients; its name in the catalog by default. A tool of a server that has not listed
-    /// its tools yet can have one, too.
+    /// Sets the name of a tool that clients see; by default, its name in the catalog. The tool may belong to an MCP
+    /// server that has not listed its tools yet.
     pub fn expose(mut self, tool: impl Into<String>, name: impl Into<String>) -> Self {
         self.exposed.insert(tool.into(), name.into());
         self
@@ -110,8 +110,8 @@ impl McpServerBuilder {
         self
     }
 
-    /// Sets how many calls one principal of a tenant may run at a time, and how many subscriptions to changes of the
-    /// list it may have; 512 of each by default, at least one. One more is refused like a call beyond
+    /// Sets how many calls and subscriptions to changes of the tool list, counted together, one principal of a tenant
+    /// may have at a time; 512 by default, at least one. The server refuses a further one like a call beyond
     /// [`max_calls`](Self::max_calls).
     pub fn max_calls_per_principal(mut self, calls: usize) -> Self {
         self.max_calls_each = calls.max(1);
@@ -126,26 +126,27 @@ impl McpServerBuilder {
         self
     }
 
-    /// Sets how many calls of one principal of a tenant may be suspended at a time; 64 by default. Tasks that ended
-    /// less than ten minutes ago count too, and so do results that their client has not fetched. A call beyond the
-    /// limit is withdrawn and refused, like one beyond the limit of all clients.
+    /// Sets how many calls of one principal of a tenant may be suspended at a time; 64 by default. The limit also
+    /// counts tasks that ended less than ten minutes ago, and results that their client has not fetched. A call beyond
+    /// the limit is withdrawn and refused, as in [`max_tasks`](Self::max_tasks).
     pub fn max_tasks_per_principal(mut self, tasks: usize) -> Self {
         self.max_tasks_each = tasks;
         self
     }
 
-    /// Sets whether the server asks a client that fills in forms to decide on a call of its own principal, where the
-    /// policy lets the principal decide (`own_calls`), and to settle the call if it ends with an unknown outcome;
-    /// `false` by default. The client claims to ask a person; the server cannot check that it does.
+    /// Sets whether the server asks a client that supports forms to decide on the calls of its own principal; `false`
+    /// by default. The server also asks the client to settle such a call if its outcome is unknown. The policy must let
+    /// the principal decide (`own_calls`). The server cannot check that the client asks a person.
     pub fn ask_clients(mut self, ask: bool) -> Self {
         self.ask_clients = ask;
         self
     }
 
-    /// States that no approver reaches the store of the runner: a call that would wait for a person is refused with the
-    /// error -32000 and `"code": "no_decider"`. A client that may decide itself ([`ask_clients`](Self::ask_clients))
-    /// gets the question instead. By default, approvers are assumed to reach a store that was set, and
-    /// [`build`](Self::build) refuses the default store if calls can be suspended.
+    /// Declares that no approver has access to the store of the runner. The server then refuses a call that would wait
+    /// for a person, with the error -32000 and `"code": "no_decider"`. A client that may decide itself
+    /// ([`ask_clients`](Self::ask_clients)) gets the question instead. By default, the server assumes that approvers
+    /// have access to a store that the application set, and [`build`](Self::build) refuses the default store if calls
+    /// can be suspended.
     pub fn without_approvers(mut self) -> Self {
         self.has_approvers = false;
         self
@@ -154,12 +155,13 @@ impl McpServerBuilder {
     /// Builds the server. Tools that the application's own clients execute are left out.
     ///
     /// # Errors
-    /// An exposed tool does not exist and no server may list it later, or a client executes it; an exposed name is one
-    /// that clients may reject; or two tools have one name. It is also an error if calls can be suspended for an
-    /// approval that no person can give: the runner has approvals and no store that was set, and the client is not
-    /// asked ([`ask_clients`](Self::ask_clients)) or the policy does not let its principal decide;
-    /// [`without_approvers`](Self::without_approvers) lifts this rule. A call can be suspended by a rule of the policy,
-    /// or because the outcome of an earlier call with the same arguments is unknown.
+    /// An exposed tool does not exist and no MCP server can list it later, or a client of the application executes it.
+    /// An exposed name is one that clients may reject, or two tools have the same name.
+    ///
+    /// It is also an error if calls can be suspended for an approval that no person can give: the runner has approvals
+    /// and its default store, and the client may not decide either, because [`ask_clients`](Self::ask_clients) or the
+    /// policy does not allow it. [`without_approvers`](Self::without_approvers) lifts this rule. A call can be
+    /// suspended by a rule of the policy, or because the outcome of an earlier call with the same arguments is unknown.
     pub fn build(self) -> Result<McpServer, BuildError> {
         let Self { runner, authenticator, name: (name, version), instructions, exposed, .. } = self;
         let Self { max_calls, max_calls_each, max_tasks, max_tasks_each, ask_clients, has_approvers, .. } = self;

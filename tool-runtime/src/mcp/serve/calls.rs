@@ -1,4 +1,4 @@
-//! Requests to call a tool.
+//! Handles the requests to call a tool (`tools/call`).
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -26,12 +26,12 @@ use crate::mcp::serve::tasks::{
 use crate::mcp::serve::{params, raw};
 use crate::runner::{CallClient, KeepsCall, Run, RunOptions, ServedRun};
 
-/// How many times a call is attempted if another process runs the same call first and ends it meanwhile.
+/// The maximum number of attempts at a call. An attempt fails if another request suspends an identical call first.
 const ATTEMPTS: usize = 3;
 
 impl Handler {
-    /// Answers a request to call a tool: a new call, a call that is suspended already, or answers to a call's
-    /// questions.
+    /// Answers a request to call a tool. It makes a new call, joins a suspended call, or brings answers to the
+    /// questions of a call.
     pub(super) async fn exec(
         &self,
         request: CallToolRequestParams,
@@ -107,14 +107,14 @@ impl Handler {
                 Entered::Nothing => {
                     return answer(&result, name, offered, objects_only(context)).map(CallToolResponse::from);
                 }
-                // Another process, or another request, suspended the same call first: try again to join it.
+                // Another process or request suspended an identical call first: try again, to join it.
                 Entered::Taken => {}
             }
         }
         Err(broken())
     }
 
-    /// Passes a call through the gate.
+    /// Passes a call to the gate, which applies the policy, runs the tool and records the call.
     async fn begin(
         &self,
         (name, offered, arguments): (&str, Option<&Offered>, String),
@@ -139,7 +139,7 @@ impl Handler {
         let server = entering.map(|entering| -> Arc<dyn KeepsCall> { Arc::clone(entering) as _ });
         let cancelled = Arc::clone(&cancellation);
         let client = CallClient { is_offered: offered.is_some(), offers, cancellation: cancelled, server };
-        // Boxed: a connection has as many of these futures as its client makes calls.
+        // Boxed, because a connection holds one such future for each running call of its client.
         let result = Box::pin(run.exec_for(client, call));
         let result = match questions {
             None => outbox.during(until_cancelled(result, &cancellation, &context.ct, served.calls.stopped())).await,
@@ -163,7 +163,7 @@ impl Handler {
         Ok(Begun::Ended(run, result))
     }
 
-    /// Answers the request of an unfinished call with a task, or holds it.
+    /// Answers the request of an unfinished call with a task, or holds the request open.
     async fn answer_later(
         &self,
         ticket: &Ticket,
@@ -188,7 +188,7 @@ impl Handler {
         let served = &self.server.0;
         let (Offers { all: offers, progress, elicit }, outbox) = Outbox::of(ticket.run(), &self.session, context, name);
         let declared = context.client_capabilities();
-        // Since 2026-07-28 a client that stops waiting has to cancel its request.
+        // Before 2026-07-28, a client may stop waiting without cancelling its request.
         let leaves_silently = objects_only(context);
         let takes_questions = !leaves_silently && declared.is_some_and(|declared| fills_in_forms(&declared));
         let (cancelled, delivery) = (&context.ct, Delivery::of(&context.extensions));
@@ -206,7 +206,7 @@ impl Handler {
         }
     }
 
-    /// Passes an unreadable call to the gate, so that it is refused and recorded.
+    /// Passes an unreadable call to the gate, which refuses and records it.
     pub(super) async fn refuse(&self, params: Value, context: &RequestContext<RoleServer>) -> ErrorData {
         let refused = ErrorData::invalid_params(
             "The parameters of a call are `name`, a string, and `arguments`, an object, each once.",
@@ -222,7 +222,7 @@ impl Handler {
         self.record_refusal((name, offered.as_deref(), &arguments), &party, running, refused, context).await
     }
 
-    /// Returns the party of a call, and its place among the running calls.
+    /// Authenticates a request. Returns its party, and the permit for one running call.
     async fn admitted(&self, context: &RequestContext<RoleServer>) -> Result<(RunOptions, Room), ErrorData> {
         let running = self.server.0.calls.begin().map_err(full)?;
         let party = self.party(context).await?;
@@ -230,7 +230,8 @@ impl Handler {
         Ok((party, running))
     }
 
-    /// Passes a refused call to the gate, so that it is recorded. Returns `error` if the caller may see the tool.
+    /// Passes a refused call to the gate, which records it. Returns `error`, or for a tool that the caller may not see
+    /// the error for an unknown tool.
     async fn record_refusal(
         &self,
         (name, offered, arguments): (&str, Option<&Offered>, &str),
@@ -239,7 +240,7 @@ impl Handler {
         error: ErrorData,
         context: &RequestContext<RoleServer>,
     ) -> ErrorData {
-        // The gate refuses a list of arguments, so the tool does not run.
+        // The gate refuses arguments that are a JSON array, so the tool does not run.
         let call = (name, offered, format!("[{arguments}]"));
         match self.begin(call, party, running, None, context).await {
             // A tool that the caller may not see gets the same error as one that does not exist.
@@ -265,7 +266,8 @@ enum Begun {
     Asks(Ticket),
 }
 
-/// Runs a call to its end. A cancelled call still ends by itself, with its record.
+/// Awaits a call, and cancels it when `cancelled` or `stopped` fires. A cancelled call still ends by itself and writes
+/// its record.
 async fn until_cancelled(
     mut work: Pin<Box<impl Future<Output = ToolExecResult>>>,
     cancellation: &CancellationToken,

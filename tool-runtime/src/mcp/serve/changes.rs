@@ -1,7 +1,8 @@
-//! Changes of the tool list, for clients with a session and clients that subscribe to them (`subscriptions/listen`).
+//! Notifies clients of changes to the tool list: clients with a session, and clients that subscribe
+//! (`subscriptions/listen`).
 //!
-//! A party's tool list changes only if the catalog has tools of servers: a tool is added with its server's first list,
-//! and a changed tool is denied.
+//! The tool list of a party (a principal with its tenant and roles) changes only if the catalog has tools of MCP
+//! servers. The first list of such a server adds its tools, and a tool that the server changes later is denied.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::mcp::serve::{McpServer, Served};
 use crate::runner::RunOptions;
 use crate::tool::ToolName;
 
-/// The interval at which the list is compared.
+/// The interval at which the list is compared with the last one.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Watches a party's tool list for changes.
@@ -27,7 +28,7 @@ struct Watch<'s> {
 
 impl<'s> Watch<'s> {
     fn new(served: &'s Served, party: &'s RunOptions) -> Self {
-        // Count before the list is read, so that a change in between counts as one.
+        // Read the counter before the list, so that a change between the two reads is noticed later.
         let changes = served.runner.catalog().changes();
         let mut watch = Self { served, party, changes, known: Vec::new() };
         watch.known = watch.seen();
@@ -63,7 +64,7 @@ pub(super) async fn listen(
             () = served.calls.closing().cancelled() => return Ok(()),
             () = sleep(INTERVAL) => {}
         }
-        // A client that went away cancels `context`.
+        // A failed send is ignored here: a client that went away cancels `context`.
         if let Some(seen) = watch.changed()
             && context.sink().notify_tool_list_changed().await.is_ok()
         {

@@ -1,4 +1,4 @@
-//! The capabilities of a call's client, and the messages that the call sends meanwhile.
+//! The capabilities that a client offers to its call, and the messages that the running call sends to the client.
 #![expect(deprecated, reason = "logging and sampling are part of every revision that this server supports")]
 
 use std::collections::VecDeque;
@@ -31,17 +31,17 @@ type Peer = rmcp::service::Peer<RoleServer>;
 /// The shortest time between two reports of progress.
 const REPORTS: Duration = Duration::from_millis(20);
 
-/// How many messages may wait to be sent; later ones are dropped.
+/// The maximum number of messages that wait to be sent. Further messages are dropped.
 const WAITING: usize = 64;
 
-/// How long the last messages of a call may delay its answer.
+/// How long the last messages of a call may delay the answer to the call.
 const LAST: Duration = Duration::from_secs(1);
 
 /// The capabilities that the client of a request offers to its call.
 #[derive(Default)]
 pub(super) struct Offers {
     pub(super) all: Capabilities,
-    /// Progress and elicitation once more, for the server itself.
+    /// The progress and elicitation capabilities of `all`, for use by the server itself.
     pub(super) progress: Option<Arc<dyn Progress>>,
     pub(super) elicit: Option<Arc<dyn Elicit>>,
 }
@@ -91,7 +91,7 @@ impl Outbox {
         Quiet(Arc::clone(&self.queue))
     }
 
-    /// Sends messages while `work` runs, and the remaining ones once it has ended. Later messages are not sent.
+    /// Sends messages while `work` runs, and the remaining messages when it has ended. Later messages are dropped.
     pub(super) async fn during<T>(self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut sending = pin!(self.send());
@@ -101,7 +101,7 @@ impl Outbox {
             () = &mut sending => return work.await,
         };
         self.queue.close();
-        // A client that does not read must not delay its own answer for longer.
+        // The limit keeps a client that does not read its messages from delaying its answer.
         let _ = tokio::time::timeout(LAST, sending).await;
         ended
     }
@@ -126,7 +126,7 @@ impl Outbox {
     }
 }
 
-/// Ends the messages of a call before the call ends.
+/// Stops the messages of a call while the call continues.
 pub(super) struct Quiet(Arc<Queue>);
 
 impl Quiet {
@@ -149,9 +149,9 @@ struct Queue {
 #[derive(Default)]
 struct Waiting {
     messages: VecDeque<Message>,
-    /// The last report, and when a report was last sent.
+    /// The number in the last report, and the time when a report was last sent.
     reported: Option<(f64, Instant)>,
-    /// A report that came too early, to be sent later.
+    /// A report that came too soon after the last one. It is sent if no other report follows.
     held: Option<Message>,
     closed: bool,
 }
@@ -202,7 +202,7 @@ struct Reports {
     token: Option<ProgressToken>,
     /// The rank of the lowest level of lines that the client wants; `None` if it wants none.
     wanted: Option<u8>,
-    /// The application's adapter, which gets what the client does not want.
+    /// The application's adapter, which gets the reports or lines if the client wants none.
     application: Option<Arc<dyn Progress>>,
 }
 

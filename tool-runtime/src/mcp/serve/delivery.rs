@@ -1,4 +1,4 @@
-//! [`Delivery`]: whether the answer to a request was sent to its client, as far as its transport can tell.
+//! [`Delivery`]: tracks whether the transport has sent the answer to a request.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -36,28 +36,28 @@ struct DeliveryState {
 type OnDelivery = Box<dyn FnOnce(bool) + Send>;
 
 impl Delivery {
-    /// Begins with the arrival of a request.
+    /// Creates the delivery for a request that has just arrived.
     pub(super) fn begin() -> Self {
         Self(Arc::new(Inner { since: Instant::now(), gone: CancellationToken::new(), state: Mutex::default() }))
     }
 
-    /// Returns the delivery of a request. `None` if its transport does not report the fate of answers.
+    /// Returns the delivery of a request. `None` if its transport does not track answers.
     pub(super) fn of(extensions: &Extensions) -> Option<Self> {
         let over_http = || extensions.get::<Parts>()?.extensions.get().cloned();
         extensions.get().cloned().or_else(over_http)
     }
 
-    /// Returns when the request arrived.
+    /// Returns the time when the request arrived.
     pub(super) fn since(&self) -> Instant {
         self.0.since
     }
 
-    /// Fires when the client went away before its answer was sent.
+    /// Returns the token that fires when the client goes away before its answer was sent.
     pub(super) fn gone(&self) -> &CancellationToken {
         &self.0.gone
     }
 
-    /// Calls `then` with `true` once the answer was sent, or with `false` once it cannot be.
+    /// Calls `then` with `true` when the answer has been sent, or with `false` when it can no longer be sent.
     pub(super) fn then(&self, then: impl FnOnce(bool) + Send + 'static) {
         let known = {
             let mut state = self.state();
@@ -67,16 +67,16 @@ impl Delivery {
             }
             state.has_left
         };
-        // The answer's fate is known already, so `then` runs now, outside the lock.
+        // The result is known already, so `then` runs now, outside the lock.
         then(known == Some(true));
     }
 
-    /// Marks the client as gone: it sends no more messages, so a held request need not be held any longer.
+    /// Marks the client as gone, because it sends no more messages. Its held request can then end.
     pub(super) fn leave(&self) {
         self.0.gone.cancel();
     }
 
-    /// Records that the answer was sent, or never will be. Only the first call counts.
+    /// Records whether the answer was sent (`true`) or never will be (`false`). Only the first call counts.
     pub(super) fn ended(&self, has_left: bool) {
         let mut state = self.state();
         if state.has_left.is_some() {
@@ -99,11 +99,11 @@ impl Delivery {
     }
 }
 
-/// The transport's side of a delivery. If it is dropped before the answer was sent, the answer is lost.
+/// The transport's side of a delivery. If it is dropped before the answer was sent, the delivery has failed.
 pub(super) struct Sending(pub(super) Delivery);
 
 impl Sending {
-    /// Ties the delivery to a body, whose frames are the answer.
+    /// Wraps the body of an answer, so that the end of the body completes the delivery.
     pub(super) fn with(self, body: Body) -> Body {
         Watched { body, sending: self }.boxed()
     }
@@ -115,7 +115,7 @@ impl Drop for Sending {
     }
 }
 
-/// A body whose end is the end of an answer.
+/// A body that completes a delivery when its last frame has been read.
 struct Watched {
     body: Body,
     sending: Sending,

@@ -24,7 +24,7 @@ pub(super) enum McpServerError {
         /// The tool.
         tool: String,
     },
-    /// Two tools would have one name.
+    /// Two tools would have the same name.
     Taken {
         /// The name.
         name: String,
@@ -51,7 +51,8 @@ pub(super) enum McpServerError {
         /// The scope.
         scope: String,
     },
-    /// Calls can be suspended for an approval that no person can give: the runner stores them only in its own memory.
+    /// Calls can be suspended for an approval that no person can give: the runner stores such calls only in its own
+    /// memory.
     Unreachable {
         /// The rules of the policy that suspend calls.
         rules: Vec<String>,
@@ -128,7 +129,7 @@ impl From<McpServerError> for BuildError {
     }
 }
 
-/// The first of the codes that JSON-RPC reserves for errors that a server defines: -32000 to -32099.
+/// The first code of the range that JSON-RPC reserves for server-defined errors, -32000 to -32099.
 pub(super) const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
 
 /// Returns the error for a call that the server does not begin.

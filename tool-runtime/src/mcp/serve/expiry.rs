@@ -12,14 +12,14 @@ use tokio::time::{Sleep, sleep};
 
 use crate::mcp::serve::body::Body;
 
-/// A body that ends when a token has expired. The rest of it is dropped, as if the client had closed the stream.
+/// A body that ends when a token expires. The rest of the body is dropped, as if the client had closed the stream.
 pub(super) struct ExpiringBody {
     body: Option<Body>,
     expires: Pin<Box<Sleep>>,
 }
 
 impl ExpiringBody {
-    /// Limits a body to this time.
+    /// Wraps a body that must end after `time`.
     pub(super) fn body(body: Body, time: Duration) -> Body {
         Self { body: Some(body), expires: Box::pin(sleep(time)) }.boxed()
     }

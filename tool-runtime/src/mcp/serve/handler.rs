@@ -1,4 +1,4 @@
-//! [`Handler`]: the protocol's requests, for one connection.
+//! [`Handler`]: handles the protocol's requests for one connection.
 #![expect(deprecated, reason = "logging is part of every revision that this server supports")]
 
 use std::borrow::Cow;
@@ -24,10 +24,10 @@ use crate::mcp::serve::params;
 use crate::mcp::serve::session::Session;
 use crate::runner::{Run, RunOptions, ServedRun};
 
-/// The method of a call.
+/// The method that calls a tool.
 const CALL: &str = "tools/call";
 
-/// The other methods of this server.
+/// The other methods that this server supports.
 const KNOWN: [&str; 7] = [
     "initialize",
     "tools/list",
@@ -38,7 +38,7 @@ const KNOWN: [&str; 7] = [
     "subscriptions/listen",
 ];
 
-/// One connection to a client, or one request of a client without a session.
+/// Handles one connection to a client, or one request of a client without a session.
 #[derive(Clone)]
 pub(super) struct Handler {
     pub(super) server: McpServer,
@@ -98,8 +98,8 @@ impl ServerHandler for Handler {
         Ok(ListToolsResult::with_all_items(tools))
     }
 
-    /// Returns the tool without its header parameters, which `rmcp` would check wrongly: it does not see the arguments
-    /// as they are written.
+    /// Returns the tool without the keywords of header parameters. `rmcp` would check those headers incorrectly,
+    /// because it does not see the arguments as the client wrote them.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let offered = self.server.0.listing.get(name)?;
         let mut tool = offered.described(false).clone();
@@ -143,7 +143,7 @@ impl ServerHandler for Handler {
         Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
-    /// Handles requests that `rmcp` does not know: other methods, or invalid parameters of a known method.
+    /// Handles requests that `rmcp` cannot parse: an unknown method, or invalid parameters of a known method.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -163,7 +163,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        // Without optimisation, nested futures of a call overflowed the stack of a worker thread.
+        // Boxed, because in a debug build the nested futures of a call can overflow the stack of a worker thread.
         Box::pin(self.exec(request, &context)).await
     }
 
@@ -176,7 +176,7 @@ impl ServerHandler for Handler {
         let tasks = &self.server.0.tasks;
         let (task, run) = tasks.get(&self.server, party.clone(), &request.task_id, objects_only(&context)).await?;
         if task.status().is_terminal() {
-            // The session receives a result of another run of its party, so it takes over that run's labels.
+            // The result can be from another run of the party, so the session's run takes over the labels of that run.
             ServedRun(&self.run(party)?).take_labels_of(&run);
         }
         Ok(GetTaskResult::new(task))
@@ -217,12 +217,12 @@ impl ServerHandler for Handler {
     }
 }
 
-/// Whether the client's revision allows only objects as results and output schemas.
+/// Whether the client's revision is older than 2026-07-28, so that results and output schemas must be objects.
 pub(super) fn objects_only(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_none_or(|version| version.as_str() < ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// Returns the error for every party that is not admitted. It does not depend on the reason.
+/// Returns the error for a party that is not admitted. It is the same for all reasons.
 fn not_admitted() -> ErrorData {
     ErrorData::invalid_request("This client may not use the tools of this server.", None)
 }

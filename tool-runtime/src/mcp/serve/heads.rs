@@ -1,7 +1,7 @@
-//! [`Heads`]: a connection whose request heads must end their lines with CR LF, as the protocol requires.
+//! [`Heads`]: a connection whose request heads must end their lines with CR LF, as HTTP requires.
 //!
-//! Some parsers accept a lone line feed as the end of a line, and others as a part of it. Two parsers in a row could
-//! then read two different requests from the same bytes (request smuggling).
+//! Some parsers accept a lone line feed as the end of a line, and others as a part of it. A proxy and this server could
+//! then read different requests from the same bytes (request smuggling).
 
 use std::io;
 use std::pin::Pin;
@@ -9,11 +9,11 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How much of a line is stored: enough for the headers that give the length of a body.
+/// The maximum number of bytes of a line that are stored: enough for the headers that state the length of a body.
 const LOOKED_AT: usize = 64;
 
-/// A stream of requests. A lone line feed in a head, and the end of a length that is too long, are replaced by a byte
-/// that is illegal in heads, so that the request is refused with 400.
+/// A stream of HTTP requests. It replaces a lone line feed in a head, and the end of a `Content-Length` line that is
+/// too long, by a byte that is illegal in heads. The server then refuses the request with 400.
 pub(super) struct Heads<S> {
     stream: S,
     place: Section,
@@ -26,7 +26,7 @@ enum Section {
     Head { line: Vec<u8>, length: u64, is_chunked: bool },
     /// In a body with this many bytes left.
     Body(u64),
-    /// In a body whose end is unknown. The connection ends with its answer.
+    /// In a body whose end is unknown. The connection ends after the answer.
     Rest,
 }
 
@@ -87,8 +87,8 @@ impl<S> Heads<S> {
             }
             b'\r' => {}
             byte if line.len() < LOOKED_AT => line.push(*byte),
-            // The length is too long to be read whole, so its value is unknown: bytes after the body could be taken for
-            // the body.
+            // The line is too long to store, so the length is unknown. Bytes of the next request could be taken for the
+            // body.
             byte if line.to_ascii_lowercase().starts_with(b"content-length:") => *byte = 0,
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! [`HttpService`]: the streamable HTTP transport, for a server of the application's own.
+//! [`HttpService`]: the streamable HTTP transport, for the application's own HTTP server.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -40,14 +40,14 @@ const SESSION: &str = "mcp-session-id";
 
 const FULL: &str = "The server is at its limit of sessions.";
 
-/// The streamable HTTP transport as a `tower` service, for a router of the application, whose layers authenticate.
-/// Cheap to clone. [`McpServer::bind`] serves without a router.
+/// The streamable HTTP transport of MCP as a `tower` service. Mount it in a router of the application, whose layers can
+/// authenticate requests. It is cheap to clone. [`McpServer::bind`] serves without a router.
 ///
 /// A request gets 403 if its `Origin` or `Host` is not allowed, 400 if it names several of them, 413 if its body is too
-/// large, 408 if it does not arrive in time, 503 if there are too many sessions, and 429 if its principal has too many
-/// of them. A session belongs to the party that began it: a request of another party gets 404. With
-/// [`HttpOptions::authorization`] a request without a valid token gets 401 before the rest of it is examined, and its
-/// response ends when its token expires.
+/// large, 408 if its body does not arrive in time, 503 if there are too many sessions, and 429 if its principal has too
+/// many sessions. A session belongs to the party that began it: a request of another party gets 404. With
+/// [`HttpOptions::authorization`], a request without a valid token gets 401 before its body is read, and a response
+/// ends when the token of its request expires.
 ///
 /// ```no_run
 /// # fn mounted(server: &tool_runtime::mcp::serve::McpServer) {
@@ -64,7 +64,7 @@ pub struct HttpService {
     inner: StreamableHttpService<Handler, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     pub(super) parties: Arc<Mutex<Parties>>,
-    /// The requests of sessions in progress, each by its session and its id.
+    /// The session and the id of each request in progress that belongs to a session.
     pub(super) running: Arc<Mutex<HashSet<(String, RequestId)>>>,
     max_sessions: usize,
     max_sessions_each: usize,
@@ -80,7 +80,7 @@ impl McpServer {
         self.service(options, &options.origins, self.0.calls.closed().child_token())
     }
 
-    /// Returns the service; `ended` ends its sessions.
+    /// Returns the service. Its sessions end when `ended` fires.
     pub(super) fn service(&self, options: &HttpOptions, origins: &[String], ended: CancellationToken) -> HttpService {
         let mut config = StreamableHttpServerConfig::default()
             .with_allowed_origins(origins)
@@ -156,7 +156,7 @@ impl HttpService {
         self.handle(request, Some(id)).await
     }
 
-    /// Answers a request that names no session. It may create one.
+    /// Answers a request that names no session. The request may create a session.
     async fn without_session<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body + Send + 'static,
@@ -173,7 +173,7 @@ impl HttpService {
             let sessions = self.sessions.sessions.read().await;
             let mut parties = self.parties();
             parties.sessions.retain(|id, _| sessions.contains_key(id.as_str()));
-            // Count the sessions that are being created, too: each of them may still wait for its body.
+            // Also count the sessions that are being created: their requests may still wait for a body.
             if sessions.len() + parties.begin.len() >= self.max_sessions {
                 return refused(StatusCode::SERVICE_UNAVAILABLE, FULL);
             }
@@ -191,15 +191,15 @@ impl HttpService {
             drop(begun);
             return response;
         }
-        // The session is unusable: its party was not admitted, or the request's header names a revision without
-        // sessions, so that the session was not counted.
+        // Close this session: its party was not admitted, or the session was not counted, because the request's header
+        // names a revision without sessions.
         if self.sessions.close_session(&id.into()).await.is_err() {
             tracing::debug!("an unauthenticated session had already ended");
         }
         refused(StatusCode::FORBIDDEN, "Forbidden: this request begins no session")
     }
 
-    /// Passes a request on, with the arguments of a call as its client wrote them.
+    /// Passes a request to `rmcp`, with the arguments of a call as its client wrote them.
     async fn handle<B>(&self, request: Request<B>, session: Option<String>) -> Response<Body>
     where
         B: http_body::Body + Send + 'static,
@@ -242,7 +242,7 @@ impl HttpService {
         response.map(|body| sending.with(with(body, (place, runs))))
     }
 
-    /// Answers a request to another path than the server's.
+    /// Answers a request to a path other than the server's.
     pub(super) fn elsewhere(&self, method: &Method, path: &str) -> Response<Body> {
         match &self.authorization {
             Some(authorization) if method == Method::GET && path == authorization.resource_metadata_path() => {
@@ -255,7 +255,7 @@ impl HttpService {
         }
     }
 
-    /// Returns the party that a request acts for; `None` if it is not admitted, so that it gets no session.
+    /// Returns the party that a request acts for. `None` if the party is not admitted; it then gets no session.
     async fn party(&self, parts: &http::request::Parts) -> Option<RunOptions> {
         let mut extensions = Extensions::new();
         extensions.insert(parts.clone());

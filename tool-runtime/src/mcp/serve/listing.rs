@@ -1,4 +1,4 @@
-//! [`Listing`]: the tools of a catalog, with clients' names and the protocol's descriptions.
+//! [`Listing`]: the tools of a catalog, with the names and the descriptions that clients see.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,13 +18,13 @@ use crate::runner::ToolRunner;
 use crate::schema::validator::{Compiled, JsonSchemaValidator};
 use crate::tool::Execution;
 
-/// The tools of a server, by the names that clients know.
+/// The tools that the server offers, by the names that clients see.
 pub(super) struct Listing {
     runner: ToolRunner,
     /// The names that the application chose, by tool.
     exposed: BTreeMap<String, String>,
     offered: BTreeMap<String, Arc<Offered>>,
-    /// The tools of servers that were added after the catalog was built.
+    /// The tools that MCP servers listed after the catalog was built.
     late: Mutex<BTreeMap<String, Arc<Offered>>>,
 }
 
@@ -32,15 +32,15 @@ pub(super) struct Listing {
 pub(super) struct Offered {
     /// The name in the catalog.
     pub(super) tool: String,
-    /// Whether its calls can be suspended for a person.
+    /// Whether its calls can be suspended until a person decides.
     pub(super) waits: bool,
-    /// The arguments that headers repeat.
+    /// The arguments that headers repeat: the path of each, and the name of its header without the prefix.
     pub(super) params: Vec<(Vec<String>, String)>,
-    /// The kind of value that its results have, in addition to files.
+    /// The kind of value in its results, in addition to files.
     pub(super) value: Shape,
-    /// Checks that a value satisfies the described schema; `None` if no schema is described.
+    /// Checks a value against the output schema that clients see. `None` if they see no schema.
     check: Option<Arc<dyn Compiled>>,
-    /// The description for revisions in which results need not be objects.
+    /// The description for the revision 2026-07-28 and later ones.
     described: Tool,
     /// The description for the revisions before 2026-07-28.
     described_before: Tool,
@@ -62,8 +62,8 @@ pub(super) enum Shape {
 impl Listing {
     /// Collects the tools of the catalog with their names and descriptions.
     pub(super) fn of(runner: &ToolRunner, exposed: BTreeMap<String, String>) -> Result<Self, McpServerError> {
-        // Names in a catalog are names that clients accept, and differ. The chosen ones are checked here, also for
-        // tools that their servers list later.
+        // The names in a catalog are unique, and clients accept them. Only the names that the application chose are
+        // checked here, also for tools that an MCP server may list later.
         let (catalog, mut chosen) = (runner.catalog(), BTreeSet::new());
         for (tool, name) in &exposed {
             match catalog.get(tool) {
@@ -77,7 +77,7 @@ impl Listing {
             if !is_name(name) {
                 return Err(McpServerError::Name { tool: tool.clone() });
             }
-            // Another tool may keep this name, or its server may list one of this name later.
+            // Another tool may have this name, or an MCP server may list such a tool later.
             let is_tool = match catalog.get(name) {
                 Some(spec) => spec.execution == Execution::Server,
                 None => catalog.missing(name).is_some(),
@@ -100,7 +100,7 @@ impl Listing {
         self.offered.len()
     }
 
-    /// Returns the tool that clients know by this name.
+    /// Returns the tool that clients see under this name.
     pub(super) fn get(&self, name: &str) -> Option<Arc<Offered>> {
         let known = self.offered.get(name).cloned();
         known.or_else(|| {
@@ -109,7 +109,7 @@ impl Listing {
         })
     }
 
-    /// Waits for the server of a tool that the policy may allow and that is not listed yet.
+    /// Waits until the MCP server of a tool has listed its tools, if the policy may allow the tool.
     pub(super) async fn arrival(&self, name: &str) {
         if !self.offered.contains_key(name)
             && let Some(tool) = self.tool_of(name)
@@ -121,7 +121,7 @@ impl Listing {
         }
     }
 
-    /// Returns the tools that a run may see, by name.
+    /// Returns the tools that a run may see, sorted by name.
     pub(super) fn visible(&self, view: &CatalogView, objects_only: bool) -> Vec<Tool> {
         let late = view.entries().filter_map(|entry| self.late(entry));
         let fixed = self.offered.values().filter(|offered| view.get(&offered.tool).is_some()).cloned();
@@ -131,14 +131,14 @@ impl Listing {
         seen.into_iter().map(|offered| offered.described(objects_only).clone()).collect()
     }
 
-    /// Returns the tool's name in the catalog, for a name that clients use. The tool need not exist. `None` for the
-    /// catalog's name of a tool that clients know by another one.
+    /// Returns the name in the catalog for a name that clients use. The tool need not exist. `None` if `name` is the
+    /// catalog's name of a tool that clients see under another name.
     fn tool_of<'n>(&'n self, name: &'n str) -> Option<&'n str> {
         let chosen = self.exposed.iter().find(|(_, exposed)| *exposed == name).map(|(tool, _)| tool.as_str());
         chosen.or_else(|| (!self.exposed.contains_key(name)).then_some(name))
     }
 
-    /// Returns a tool that its server listed after the catalog was built; its description is made once. `None` for any
+    /// Returns a tool that an MCP server listed after the catalog was built, and caches its description. `None` for any
     /// other tool.
     fn late(&self, entry: &Entry) -> Option<Arc<Offered>> {
         entry.deferred?;
@@ -176,7 +176,7 @@ impl Offered {
         }
         let schema = runner.shown_schema(entry);
         let value = Shape::of(schema.as_ref());
-        // A schema that cannot be compiled cannot be checked, so it is not described to clients.
+        // A schema that cannot be compiled cannot be checked, so clients do not see it.
         let compile = |schema: &Value| JsonSchemaValidator.compile_value(schema);
         let check = match (value, &schema) {
             (Shape::Object | Shape::Other, Some(schema)) => compile(schema).ok(),
@@ -199,14 +199,14 @@ impl Offered {
         }
     }
 
-    /// Whether a value satisfies the described schema.
+    /// Whether a value satisfies the output schema that clients see.
     pub(super) fn fits(&self, value: &Value) -> bool {
         let Some(check) = &self.check else { return true };
         let text = value.to_string();
         json::parse_value(&text, &Limits::UNBOUNDED).is_ok_and(|tree| check.check(&tree).is_ok())
     }
 
-    /// Returns the description; `objects_only` selects the one for the revisions before 2026-07-28.
+    /// Returns the description. `objects_only` selects the description for the revisions before 2026-07-28.
     pub(super) const fn described(&self, objects_only: bool) -> &Tool {
         if objects_only { &self.described_before } else { &self.described }
     }
@@ -223,7 +223,8 @@ impl Shape {
     }
 }
 
-/// Wraps a schema: before 2026-07-28 a result is an object, so any other value becomes a member of one.
+/// Wraps an output schema for revisions before 2026-07-28. A result is an object there, so another value becomes its
+/// member `result`.
 fn wrapped_schema(mut schema: Value) -> Value {
     let dialect = schema.as_object_mut().and_then(|schema| schema.remove("$schema"));
     let mut wrapped = serde_json::json!({"type": "object", "properties": {"result": schema}, "required": ["result"]});
@@ -233,7 +234,7 @@ fn wrapped_schema(mut schema: Value) -> Value {
     wrapped
 }
 
-/// Converts a schema of arguments to an object. `true` and `false` become an empty one, because clients expect objects.
+/// Converts a schema to a JSON object. `true` and `false` become an empty object, because clients expect objects.
 fn object(schema: Value) -> JsonObject {
     match schema {
         Value::Object(schema) => schema,

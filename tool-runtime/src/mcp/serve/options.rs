@@ -33,7 +33,8 @@ impl Default for HttpOptions {
 
 impl HttpOptions {
     /// Creates options that allow loopback hosts and no web page.
-    /// [`McpServer::bind`](crate::mcp::serve::McpServer::bind) also allows web pages of its own address.
+    /// [`McpServer::bind`](crate::mcp::serve::McpServer::bind) also allows web pages from loopback hosts with its own
+    /// port.
     pub const fn new() -> Self {
         Self {
             hosts: Vec::new(),
@@ -61,7 +62,7 @@ impl HttpOptions {
         self
     }
 
-    /// Accepts only requests with a bearer token; without it, any request that
+    /// Accepts only requests with a valid bearer token. By default, the server accepts every request that
     /// [`Authenticator`](crate::mcp::serve::Authenticator) admits.
     pub fn authorization(mut self, authorization: Authorization) -> Self {
         self.authorization = Some(authorization);
@@ -80,7 +81,8 @@ impl HttpOptions {
         self
     }
 
-    /// Sets how many sessions one principal of a tenant may have; 512 by default. One more is refused with 429.
+    /// Sets how many sessions one principal of a tenant may have; 512 by default. The server refuses a further one with
+    /// 429.
     pub const fn max_sessions_per_principal(mut self, sessions: usize) -> Self {
         self.max_sessions_each = sessions;
         self
@@ -94,17 +96,17 @@ impl HttpOptions {
     }
 
     /// Sets how many connections to [`McpServer::bind`](crate::mcp::serve::McpServer::bind) one address may have; 1,024
-    /// by default. One more closes the connection of the address that has waited longest for its client; if all of them
-    /// have requests in progress, the new one is closed. Behind a proxy all clients have one address. All addresses of
-    /// one IPv6 network of 64 bits count as one.
+    /// by default. A further connection replaces the connection of that address that has waited longest for its client.
+    /// If all have requests in progress, the new connection is closed. Behind a proxy all clients share one address.
+    /// The addresses of an IPv6 `/64` network count as one.
     pub const fn max_connections_per_address(mut self, connections: usize) -> Self {
         self.max_connections_each = connections;
         self
     }
 
     /// Sets how many connections [`McpServer::bind`](crate::mcp::serve::McpServer::bind) accepts at a time; 2,048 by
-    /// default. One more closes the connection that has waited longest for its client, for a request or for the rest of
-    /// one. If none is waiting, the new one stays in the queue of the system.
+    /// default. A further connection replaces the connection that has waited longest for a request of its client, or
+    /// for the rest of one. If none is waiting, the new connection stays in the queue of the operating system.
     pub const fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections;
         self

@@ -1,5 +1,5 @@
-//! `Mcp-Param-` headers: they repeat arguments of a call for intermediaries between the client and the server. Their
-//! values must match the text of the body.
+//! `Mcp-Param-` headers, which repeat arguments of a call for intermediaries such as proxies. Their values must match
+//! the text of the body.
 
 use http::HeaderMap;
 use http::request::Parts;
@@ -14,7 +14,8 @@ use crate::mcp::serve::sessions::is_without_sessions;
 /// The error code for a header that differs from the body.
 const MISMATCH: ErrorCode = ErrorCode(-32020);
 
-/// Returns the arguments of a tool that headers repeat: the path of each, and the rest of the header's name.
+/// Returns the arguments of a tool that headers repeat: the path of each, and the name of its header without the
+/// prefix.
 pub(super) fn of(schema: &Value) -> Vec<(Vec<String>, String)> {
     let (mut found, mut open) = (Vec::new(), vec![(Vec::new(), schema)]);
     while let Some((path, schema)) = open.pop() {
@@ -42,9 +43,9 @@ pub(super) fn without(schema: &mut Value) {
 }
 
 /// Compares the headers of a request with the text of its call's arguments, and returns the error if they differ. A
-/// client of a revision before 2026-07-28, which does not have these headers, may omit them.
+/// client of a revision before 2026-07-28 may omit them.
 pub(super) fn mismatch(offered: &Offered, extensions: &Extensions, arguments: &str) -> Option<ErrorData> {
-    // Most tools have none, and their arguments may be long.
+    // Most tools have no such headers, and their arguments may be long, so do not parse them.
     if offered.params.is_empty() {
         return None;
     }
@@ -73,8 +74,8 @@ fn header_value(headers: &HeaderMap, name: &str) -> Result<Option<String>, ()> {
     decode(value).map(Some).ok_or(())
 }
 
-/// Returns an argument as it is written, digit for digit; a string without its quotes. `None` if it is missing, or a
-/// header cannot repeat it.
+/// Returns an argument as the client wrote it, digit for digit; a string without its quotes. `None` if the argument is
+/// missing, `null`, an object or an array.
 fn written(arguments: &RawValue, path: &[String]) -> Option<String> {
     let mut value = arguments;
     for name in path {

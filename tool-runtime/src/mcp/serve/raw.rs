@@ -1,8 +1,8 @@
-//! The arguments of a call as its client wrote them.
+//! Keeps the arguments of a call as its client wrote them.
 //!
-//! `rmcp` parses a message before the gate sees the call. Its parser reduces repeated keys to the last one and rounds
-//! numbers; the gate must refuse the former and keep the digits of the latter. The arguments therefore pass through
-//! `rmcp` as one string, under a key that no client knows, and the gate parses that string.
+//! `rmcp` parses a message before the gate sees the call. Its parser keeps only the last of repeated keys, and rounds
+//! numbers. The gate must refuse repeated keys, and keep all digits. The arguments therefore pass through `rmcp` as one
+//! string, under a key that no client knows, and the gate parses that string.
 
 use std::borrow::Cow;
 use std::io;
@@ -18,14 +18,14 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::mcp::scan::IdScan;
 
-/// The longest message that is read, in bytes.
+/// The maximum length of a message, in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// The key of the string. It is random: a client that knew it could hide arguments from parsers in front of this
-/// server.
+/// The key of that string. It is random, because a client that knew it could hide arguments from parsers in front of
+/// this server.
 static KEY: LazyLock<String> = LazyLock::new(|| uuid::Uuid::new_v4().to_string());
 
-/// The number of bytes that one read takes.
+/// The size of one read, in bytes.
 const CHUNK: usize = 16 * 1024;
 
 /// Returns a message with the arguments of its call as one string. `None` if the message does not call a tool, or has
@@ -55,14 +55,14 @@ pub(super) fn carried(message: &[u8]) -> Option<String> {
     arguments.starts_with('{').then(|| format!("{before}{}{after}", json!({KEY.as_str(): arguments})))
 }
 
-/// Returns the maximum length of a message of this many bytes after [`carried`]: in a string, a quote and a backslash
-/// take two bytes.
+/// Returns the maximum length of a message of `bytes` bytes after [`carried`]. In a string, a quote or a backslash
+/// takes two bytes.
 pub(super) const fn longest(bytes: usize) -> usize {
     bytes.saturating_mul(2).saturating_add(1024)
 }
 
-/// Returns the arguments as they were written, or as they were parsed if they did not come as a string. `None` if they
-/// cannot be serialized.
+/// Returns the arguments as the client wrote them, or as `rmcp` parsed them if they did not pass through [`carried`].
+/// `None` if they cannot be serialized.
 pub(super) fn arguments(mut arguments: JsonObject) -> Option<String> {
     match arguments.remove(KEY.as_str()) {
         Some(Value::String(text)) => Some(text),
@@ -70,21 +70,21 @@ pub(super) fn arguments(mut arguments: JsonObject) -> Option<String> {
     }
 }
 
-/// Whether this is the method that replaces a request that was too long. No client knows it.
+/// Whether [`Lines`] put this method in place of a request that was too long. No client knows the method.
 pub(super) fn is_too_long(method: &str) -> bool {
     method == KEY.as_str()
 }
 
-/// A stream of lines, each of which is [carried]. A request that is too long is replaced by one with a [special
-/// method](is_too_long). Other lines that are too long are dropped.
+/// A stream of messages, one on each line. It applies [`carried`] to each message. It replaces a request that is too
+/// long by a request with a [special method](is_too_long), and drops other lines that are too long.
 pub(super) struct Lines<R> {
     stream: R,
     buffer: Box<[u8]>,
-    /// The beginning of a line.
+    /// The current line, up to the last byte that was read.
     line: Vec<u8>,
-    /// Bytes that can be read, and the place of the next one.
+    /// The converted bytes, and the index of the next one to return.
     ready: (Vec<u8>, usize),
-    /// Scans a line that is too long.
+    /// The scan for the id of the current line, if the line is too long.
     long: Option<IdScan>,
     is_over: bool,
 }
@@ -116,7 +116,7 @@ impl<R> Lines<R> {
                 match (self.long.take(), carried(&self.line)) {
                     (Some(scan), _) => {
                         if let Some(id) = scan.request_id() {
-                            // `id` is JSON text as the client wrote it, so it is spliced in as it is.
+                            // `id` is JSON text as the client wrote it, so it is inserted unchanged.
                             let refused = json!({"jsonrpc": "2.0", "method": KEY.as_str()}).to_string();
                             out.extend_from_slice(refused.replacen('{', &format!("{{\"id\":{id},"), 1).as_bytes());
                             out.push(b'\n');

@@ -1,4 +1,4 @@
-//! [`Seats`]: the connections of a listener. A connection that waits for its client can be closed for a new one.
+//! [`Seats`]: limits the connections of a listener. A new connection can replace one that waits for its client.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -35,9 +35,9 @@ struct Taken {
 /// One connection.
 pub(super) struct Seat {
     peer: IpAddr,
-    /// When it began to wait for its client: for a request, or for the rest of one.
+    /// When it began to wait for a request of its client, or for the rest of one. `None` while it does not wait.
     waits: Mutex<Option<Instant>>,
-    /// Fires when it must make room.
+    /// Fires when the connection must close, to make room for another one.
     pub(super) leaves: CancellationToken,
 }
 
@@ -67,7 +67,7 @@ impl Seats {
         self.freed.notified().await;
     }
 
-    /// Adds a connection of a peer. `None` if the limits are reached.
+    /// Adds a connection of a peer. `None` if a limit is reached and no connection can be replaced.
     pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Sits> {
         let peer = network(peer);
         let mut taken = self.taken();
@@ -94,7 +94,7 @@ fn network(peer: IpAddr) -> IpAddr {
 }
 
 impl Taken {
-    /// Closes the one of these connections that has waited longest. `None` if none waits.
+    /// Of the connections that `of` selects, closes the one that has waited longest. `None` if none of them waits.
     fn make_room(&mut self, of: impl Fn(&Seat) -> bool) -> Option<()> {
         let waiting = self.seats.iter().filter(|(_, seat)| of(seat));
         let longest = waiting.filter_map(|(id, seat)| Some(((*seat.waits())?, *id))).min();
@@ -133,7 +133,7 @@ pub(super) struct Seated {
 }
 
 impl Seated {
-    /// Marks the request as received: its connection makes no room until the answer is sent.
+    /// Marks the request as received. Its connection cannot be replaced until the answer is sent.
     pub(super) fn answered(self) -> Answered {
         *self.seat.waits() = None;
         Answered(self)
@@ -150,13 +150,13 @@ impl Drop for Answered {
     }
 }
 
-/// A body, and a value that lives as long as it.
+/// A body, and a value that is dropped with it.
 struct With<T> {
     body: Body,
     _with: T,
 }
 
-/// Keeps a value alive as long as a body.
+/// Keeps a value alive until a body is dropped.
 pub(super) fn with<T: Send + Sync + Unpin + 'static>(body: Body, with: T) -> Body {
     With { body, _with: with }.boxed()
 }
@@ -193,13 +193,13 @@ mod tests {
         let first = seats.take(ada).unwrap();
         later().await;
         let second = seats.take(ada).unwrap();
-        // Ada's two connections are her maximum, so the first makes room.
+        // Ada has her maximum of two connections, so the first is closed.
         let third = seats.take(ada).unwrap();
         assert!(first.seat.leaves.is_cancelled() && !second.seat.leaves.is_cancelled());
         drop(first);
         // A connection whose request has been received is not closed.
         let answers = (second.place().answered(), third.place().answered());
-        assert!(seats.take(ada).is_none(), "nobody leaves");
+        assert!(seats.take(ada).is_none(), "no connection waits");
         let fourth = seats.take(bob).unwrap();
         later().await;
         let fifth = seats.take(bob).unwrap();

@@ -13,7 +13,7 @@ use crate::runner::{Run, RunOptions, ToolRunner};
 
 /// The run of a connection, and the log level that its client wants.
 pub(super) struct Session {
-    /// The run, and when it became that of the session.
+    /// The run of the session, and the time when it began.
     run: Mutex<Option<(Run, Instant)>>,
     level: AtomicU8,
     /// Whether the client has requested a list.
@@ -26,11 +26,10 @@ impl Session {
         Self { run: Mutex::new(None), level, has_listed: AtomicBool::new(false) }
     }
 
-    /// Returns the run of the session, which its first request begins; `None` for a request that acts for another
-    /// party.
+    /// Returns the run of the session. The first request begins it. `None` for a request that acts for another party.
     ///
-    /// A desktop application's connection can last for days, so a run lasts only for a window. The next run takes over
-    /// the labels of the previous one, because the model has read the data that caused them.
+    /// The connection of a desktop application can last for days, so a run lasts only for `window`. The next run takes
+    /// over the labels of the data that the model has read.
     pub(super) fn run(&self, runner: &ToolRunner, options: RunOptions, window: Duration) -> Option<Run> {
         let mut kept = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         let before = match &*kept {
@@ -45,7 +44,7 @@ impl Session {
         Some(kept.insert((run, Instant::now())).0.clone())
     }
 
-    /// Handles the end of a call of this run. If the session has another run meanwhile, that one takes over its labels.
+    /// Handles the end of a call of `run`. If the session has a newer run, that run takes over the labels of `run`.
     pub(super) fn on_call_end(&self, run: &Run) {
         let kept = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((now, _)) = &*kept {
@@ -62,13 +61,13 @@ impl Session {
         self.level.store(rank(level), Ordering::Relaxed);
     }
 
-    /// Returns the rank of the lowest level that the client wants.
+    /// Returns the rank of the lowest log level that the client wants.
     pub(super) fn level(&self) -> u8 {
         self.level.load(Ordering::Relaxed)
     }
 }
 
-/// Returns the rank of a severity (RFC 5424), lowest first.
+/// Returns the rank of a severity (RFC 5424). The lowest severity has the rank 0.
 pub(super) const fn rank(level: LoggingLevel) -> u8 {
     match level {
         LoggingLevel::Debug => 0,

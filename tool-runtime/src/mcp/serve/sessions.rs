@@ -1,4 +1,4 @@
-//! Sessions over HTTP: their owners, and their requests in progress; and the detection of ambiguous requests.
+//! The owners of HTTP sessions, the requests of sessions in progress, and the detection of ambiguous requests.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,7 @@ pub(super) struct Parties {
     pub(super) begin: Vec<RunOptions>,
 }
 
-/// A session that is being created, until it exists or has failed.
+/// A guard that counts a session while it is being created.
 pub(super) struct Begins<'a> {
     pub(super) parties: &'a Mutex<Parties>,
     pub(super) party: &'a RunOptions,
@@ -39,17 +39,17 @@ impl Drop for Begins<'_> {
     }
 }
 
-/// A request of a session, until its answer has been sent.
+/// A guard that registers a request of a session until its answer has been sent.
 pub(super) struct Runs {
     running: Arc<Mutex<HashSet<(String, RequestId)>>>,
     key: (String, RequestId),
 }
 
 impl Runs {
-    /// Registers a request of a session, until its answer has been sent. `None` for any other message.
+    /// Registers a request of a session until the returned guard is dropped. `None` for any other message.
     ///
     /// # Errors
-    /// A request with the same id is still unanswered.
+    /// A request with the same id is still unanswered. The error is the id, as JSON text.
     pub(super) fn begin(
         running: &Arc<Mutex<HashSet<(String, RequestId)>>>,
         session: String,
@@ -63,7 +63,7 @@ impl Runs {
             _method: IgnoredAny,
         }
         let Ok(Message { id, .. }) = serde_json::from_slice(body) else { return Ok(None) };
-        // Parsed, because one id can be written in several ways.
+        // Parsed, because one id can have several JSON texts.
         let Ok(read) = serde_json::from_str(id.get()) else { return Ok(None) };
         let key = (session, read);
         let is_new = running.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
@@ -77,7 +77,7 @@ impl Drop for Runs {
     }
 }
 
-/// Whether two readers of a request could find different hosts, origins or sessions in it.
+/// Whether two parsers could find different hosts, origins or sessions in a request.
 pub(super) fn is_ambiguous(uri: &Uri, headers: &HeaderMap) -> bool {
     let several = |name: &HeaderName| headers.get_all(name).iter().nth(1).is_some();
     let named = headers.get(HOST).map(HeaderValue::as_bytes);
@@ -88,7 +88,7 @@ pub(super) fn is_ambiguous(uri: &Uri, headers: &HeaderMap) -> bool {
     several(&HOST) || several(&ORIGIN) || several_protocol || uri.authority().is_some_and(other)
 }
 
-/// Whether a request names a revision without sessions.
+/// Whether a request names a protocol revision without sessions.
 pub(super) fn is_without_sessions(headers: &HeaderMap) -> bool {
     headers.get(REVISION).and_then(|one| one.to_str().ok()).is_some_and(|one| one >= "2026-07-28")
 }

@@ -42,7 +42,7 @@ impl Shares {
     }
 }
 
-/// The permit of a call or a subscription, until it is dropped.
+/// The permit of a call or a subscription. Dropping it returns the permit.
 pub(super) struct Room {
     _permit: OwnedSemaphorePermit,
     shares: Shares,
@@ -50,7 +50,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Counts it for a principal, so that one principal leaves room for others.
+    /// Counts the permit towards the limit of its principal, which leaves room for other principals.
     pub(super) fn of(mut self, party: &RunOptions) -> Result<Self, Full> {
         let party = party.named_party();
         let mut taken = self.shares.taken();
@@ -78,7 +78,7 @@ impl Drop for Room {
     }
 }
 
-/// Why a call must not begin.
+/// The reason why a call must not begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Full {
     Busy,

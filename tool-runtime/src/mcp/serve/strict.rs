@@ -15,7 +15,7 @@ use crate::mcp::serve::raw::{self, MAX_MESSAGE_BYTES};
 /// How many ids of cancelled requests are remembered.
 const CANCELLED: usize = 1_024;
 
-/// A transport that refuses a request whose id is in use, or that is too long.
+/// A transport that refuses a request if its id is in use, or if it is too long.
 pub(super) struct Strict<T> {
     transport: T,
     requests: Arc<Mutex<Requests>>,
@@ -40,7 +40,7 @@ impl<T> Strict<T> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the error for a message that must not be passed on. `None` if it may be.
+    /// Returns the id and the error for a request that must be refused. `None` for a message that may be passed on.
     fn refused(&self, message: &mut RxJsonRpcMessage<RoleServer>) -> Option<(RequestId, ErrorData)> {
         match message {
             JsonRpcMessage::Request(request) => {
@@ -123,7 +123,7 @@ fn too_long() -> ErrorData {
     ErrorData::invalid_request(format!("The message is longer than {MAX_MESSAGE_BYTES} bytes."), None)
 }
 
-/// Returns the error for two requests with one id.
+/// Returns the error for a request whose id is in use.
 pub(super) fn repeated() -> ErrorData {
     ErrorData::invalid_request("A request with this id has no answer yet, or was cancelled.", None)
 }

@@ -1,11 +1,11 @@
-//! [`Tasks`]: calls that are suspended for an approval or for their client. Clients that support tasks see them as
-//! tasks of the protocol (SEP-2663); other clients [repeat the call](held).
+//! [`Tasks`]: calls that are suspended until a person approves them, or until their client answers a question. Clients
+//! that support tasks see them as tasks of the protocol (SEP-2663); other clients [repeat the call](held).
 //!
-//! A task stores no state: the state of its call is read from the store. Any process that shares the store can post a
-//! decision to the run; this server carries it out once, through the gate. A task belongs to the party whose call it
-//! is; for other parties it does not exist. It can be queried while a decision is possible (a running call with
-//! questions: for a day), and for ten minutes after its call has ended. After a restart on the same store, the server
-//! finds a task when its client queries it.
+//! A task has no state of its own: the server reads the state of the call from the store. Any process that shares the
+//! store can post a decision to the run; this server carries it out once, through the gate. A task belongs to the party
+//! (principal, tenant and roles) that made the call; for other parties it does not exist. A client can query it while a
+//! decision on the call is possible, or for a day if the call runs and has questions, and for ten minutes after the
+//! call has ended. After a restart on the same store, the server finds a task when its client queries it.
 
 mod attending;
 mod changed;
@@ -53,15 +53,15 @@ pub(super) struct Tasks {
 
 /// A server's limits for suspended calls.
 pub(super) struct Limits {
-    /// The maximum number at the same time; 0 if the server has no tasks.
+    /// The maximum number of suspended calls at a time; 0 if the server has no tasks.
     pub(super) tasks: usize,
-    /// The maximum for one principal.
+    /// The maximum number for one principal.
     pub(super) each: usize,
     /// Whether the server may ask a client to decide on the calls of its principal.
     pub(super) asks: bool,
-    /// Whether approvers reach the store.
+    /// Whether approvers have access to the store.
     pub(super) has_approvers: bool,
-    /// How long a request is held; `None` if it is answered at once.
+    /// How long a request is held open; `None` if it is answered at once.
     pub(super) hold: Option<Duration>,
 }
 
@@ -74,18 +74,18 @@ pub(super) struct Ticket {
     call: CallId,
 }
 
-/// Why a call is not suspended.
+/// The reason why a call is not suspended.
 #[derive(Clone, Copy)]
 enum NotSuspended {
-    /// The limit of suspended calls is reached, for its principal or for all.
+    /// This limit of suspended calls is reached, for the principal or for all.
     Full(usize),
     /// The store failed.
     Failed,
-    /// The same call of its party is suspended already.
+    /// An identical call of its party is already suspended.
     Taken,
-    /// No person can decide on it: no approver reaches the store, and its client is not asked.
+    /// No person can decide on the call: no approver has access to the store, and the server may not ask the client.
     NoDecider {
-        /// Whether it would wait because of an earlier call of unknown outcome.
+        /// Whether the call would wait because an earlier call has an unknown outcome.
         is_twin: bool,
     },
 }
@@ -95,7 +95,7 @@ impl Tasks {
         Self { by_run: Mutex::default(), limits, began: Arc::default() }
     }
 
-    /// Stores when the server began.
+    /// Sets the time when the server began, if it is not set.
     pub(super) async fn begin(&self, runner: &ToolRunner) {
         if self.began.get().is_none() {
             match runner.store().now().await {
@@ -120,7 +120,7 @@ impl Tasks {
         self.by_run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a task to those of its run. Returns the run's tasks, and whether it is the first one.
+    /// Adds a task to its run. Returns the tasks of the run, and whether this task is the first.
     fn run_tasks(
         &self,
         run: &Run,
@@ -133,7 +133,7 @@ impl Tasks {
             return Err(NotSuspended::Full(self.limits.each));
         }
         if by_run.values().map(|run_tasks| run_tasks.len()).sum::<usize>() >= self.max() {
-            tracing::warn!(calls = self.max(), "waiting calls of MCP clients are at their limit");
+            tracing::warn!(calls = self.max(), "the limit of waiting calls of MCP clients is reached");
             return Err(NotSuspended::Full(self.max()));
         }
         let known = by_run.get(run.id()).cloned();
@@ -145,7 +145,7 @@ impl Tasks {
         Ok((run_tasks, is_new))
     }
 
-    /// Returns the tasks of a run that has none here.
+    /// Creates an empty set of tasks for a run.
     fn tasks_of(&self, run: Run, party: RunOptions) -> Arc<RunTasks> {
         Arc::new(RunTasks::new(run, party, (self.limits.asks, Arc::clone(&self.began))))
     }
@@ -155,7 +155,7 @@ impl Tasks {
         self.by_run().values().any(|run_tasks| ServedRun(&run_tasks.run).stored_id() == run_id)
     }
 
-    /// Removes a run whose tasks are over. Returns `false` if it has a new task.
+    /// Removes a run without tasks. Returns `false` if the run has a new task and stays.
     fn leave(&self, run_tasks: &RunTasks) -> bool {
         let mut by_run = self.by_run();
         let is_over = run_tasks.len() == 0;

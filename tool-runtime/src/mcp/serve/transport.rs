@@ -1,4 +1,5 @@
-//! Serving: one client over a stream of lines, such as standard input and output, or many over a listening socket.
+//! Serves one client over a stream of lines, such as standard input and output, or many clients over a listening
+//! socket.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -33,7 +34,7 @@ const PATH: &str = "/mcp";
 /// How long a client may take to send the head of a request.
 const HEAD: Duration = Duration::from_secs(10);
 
-/// How long connections have for their last answers, and again to end.
+/// The time limit for the last answers of connections, and again for their end.
 const LAST: Duration = Duration::from_secs(2);
 
 /// How long to wait after a connection could not be accepted, for example because no file descriptor is left.
@@ -43,13 +44,13 @@ struct Listener {
     server: McpServer,
     socket: TcpListener,
     service: HttpService,
-    /// Ends the sessions.
+    /// Fires when the sessions must end.
     ended: CancellationToken,
     seats: Arc<Seats>,
 }
 
 impl McpServer {
-    /// Serves one client over standard input and output, until it closes its end or the server is
+    /// Serves one client over standard input and output, until the client closes its end or the server is
     /// [closed](Self::close). Nothing else may write to standard output meanwhile.
     ///
     /// # Errors
@@ -86,9 +87,9 @@ impl McpServer {
         }
     }
 
-    /// Listens on an address, under the path `/mcp`; port 0 selects a free port. Web pages of this address may call the
-    /// server. Returns the address, with the port that was chosen, and a future that serves until the server is
-    /// [closed](Self::close) and resolves when the last connection has ended.
+    /// Listens on an address, and serves the path `/mcp`. Port 0 selects a free port. Web pages from loopback hosts
+    /// with this port may call the server. Returns the address with the actual port, and a future that serves until the
+    /// server is [closed](Self::close). The future resolves when the last connection has ended.
     ///
     /// The server speaks HTTP/1.1 without TLS: if clients connect from other machines, put a proxy with TLS in front of
     /// it. With [`HttpOptions::authorization`] it also serves the metadata that names the token issuers.
@@ -164,7 +165,7 @@ async fn all(connections: &mut JoinSet<()>) {
     while connections.join_next().await.is_some() {}
 }
 
-/// Serves one connection; after `ending` it accepts no further request.
+/// Serves one connection. When `ending` fires, the connection accepts no further request.
 async fn connection(stream: TcpStream, service: HttpService, ending: CancellationToken, sits: Sits) {
     let place = sits.place();
     let service = service_fn(move |mut request: http::Request<hyper::body::Incoming>| {

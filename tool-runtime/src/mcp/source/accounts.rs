@@ -9,10 +9,10 @@ use crate::mcp::source::error::RequestError;
 use crate::mcp::source::http::Http;
 use crate::tool::Hash;
 
-/// The maximum number of open connections; one more replaces the least recently used.
+/// The maximum number of open connections. A further one replaces the least recently used connection.
 const MAX_OPEN: usize = 64;
 
-/// The connections of one server.
+/// The connections of one server, each with the hash of its token.
 #[derive(Default)]
 pub(super) struct Accounts(Mutex<Vec<(Hash, Arc<Connection>)>>);
 
@@ -21,7 +21,7 @@ impl Accounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the connection of a token. On the first use, agrees on a revision with the server.
+    /// Returns the connection of a token. Opens the connection if there is none.
     pub(super) async fn of(
         &self,
         http: &Http,

@@ -1,4 +1,4 @@
-//! [`Awaited`]: a server in a catalog, before its first list and after it.
+//! [`Awaited`]: an MCP server in a catalog, before and after its first list of tools.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -14,7 +14,7 @@ use crate::mcp::source::state::ServerState;
 use crate::policy::Unready;
 use crate::registration::{DynamicTool, OnAccount, ToolServer};
 
-/// A server whose first list a catalog awaits.
+/// An MCP server whose first list of tools a catalog awaits.
 pub(super) struct Awaited {
     server: Server,
     prefix: String,

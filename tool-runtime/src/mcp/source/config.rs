@@ -1,4 +1,4 @@
-//! [`RemoteServer`]: the operator's configuration of a server.
+//! [`RemoteServer`]: the operator's configuration of an MCP server.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::capability::Secret;
 use crate::error::ParseError;
 
-/// The revision without a handshake: each request describes its client.
+/// The protocol revision without a handshake, in which each request describes its client.
 pub(super) const STATELESS: &str = "2026-07-28";
 
 /// The longest id of a server, in bytes. It leaves room for the names of the server's tools.
@@ -36,22 +36,22 @@ pub struct RemoteServer {
 
 /// How to reach a server.
 pub(super) enum Reach {
-    /// A process to start, with its whole environment.
+    /// A process to start, with its complete environment.
     Command { program: String, args: Vec<String>, env: BTreeMap<String, String>, folder: Option<PathBuf> },
     /// An endpoint for streamable HTTP, with the headers of each request, and the kind of connection that calls need.
     Url { url: String, headers: Vec<(String, Secret<String>)>, connection: Option<&'static str> },
 }
 
-/// The limits of a server.
+/// The limits for a server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// The time to start and answer the handshake, and again to list all tools.
+    /// The time limit to start and answer the handshake, and again to list all tools.
     pub(super) connect: Duration,
-    /// The time to answer one call.
+    /// The time limit to answer one call.
     pub(super) call: Duration,
     /// How long a list is valid before it is read again.
     pub(super) refresh: Duration,
-    /// The size of one message, in bytes.
+    /// The maximum size of one message, in bytes.
     pub(super) message: usize,
 }
 
@@ -69,16 +69,16 @@ impl Default for Limits {
 impl RemoteServer {
     /// Configures a server that runs as a process, over its standard input and output.
     ///
-    /// `id` is a part of the names of its tools, `mcp__<id>__<tool>`: lower-case letters and digits in words joined by
-    /// `_` or `-`, at most 20 bytes. The process gets only the environment that [`env`](Self::env) sets; without a
-    /// `PATH` in it, `program` must be a path or in a default folder of the system.
+    /// `id` is a part of the names of the server's tools, `mcp__<id>__<tool>`. It has at most 20 bytes: lower-case
+    /// letters and digits, in words joined by `_` or `-`. The process gets only the environment that [`env`](Self::env)
+    /// sets. If that environment has no `PATH`, `program` must be a path, or be in a default folder of the system.
     pub fn command(id: impl Into<String>, program: impl Into<String>) -> Self {
         let (program, args, env) = (program.into(), Vec::new(), BTreeMap::new());
         Self::reached(id.into(), Reach::Command { program, args, env, folder: None })
     }
 
-    /// Configures a server behind a URL, for streamable HTTP. Redirects are not followed, and proxy settings of the
-    /// environment are ignored.
+    /// Configures a server behind a URL, for streamable HTTP. The client does not follow redirects, and ignores the
+    /// proxy settings of the environment.
     pub fn url(id: impl Into<String>, url: impl Into<String>) -> Self {
         Self::reached(id.into(), Reach::Url { url: url.into(), headers: Vec::new(), connection: None })
     }
@@ -120,10 +120,10 @@ impl RemoteServer {
         self
     }
 
-    /// Sends a bearer token with each call: that of the account which the run maps to this kind of connection
-    /// ([`RunOptions::connection`](crate::RunOptions::connection)), as the runner's broker returns it
-    /// ([`ConnectionHandle::bearer_token`](crate::capability::ConnectionHandle::bearer_token)). Listing tools does not
-    /// use it, only the headers. Without effect for a process.
+    /// Sends the bearer token of an account with each call. The run maps `kind` to the account
+    /// ([`RunOptions::connection`](crate::RunOptions::connection)), and the runner's broker returns its token
+    /// ([`ConnectionHandle::bearer_token`](crate::capability::ConnectionHandle::bearer_token)). A request for the list
+    /// of tools has only the configured headers. Without effect for a process.
     pub fn connection(mut self, kind: &'static str) -> Self {
         if let Reach::Url { connection, .. } = &mut self.reach {
             *connection = Some(kind);
@@ -150,8 +150,8 @@ impl RemoteServer {
         self
     }
 
-    /// Sets the maximum size of one message of the server, in bytes; 8 MiB by default. A longer message is not stored,
-    /// and fails its call as `result_too_large`.
+    /// Sets the maximum size of one message of the server, in bytes; 8 MiB by default. A longer message is discarded,
+    /// and its call fails as `result_too_large`.
     pub fn max_message_bytes(mut self, bytes: usize) -> Self {
         self.limits.message = bytes;
         self

@@ -1,4 +1,4 @@
-//! [`Connection`]: an open connection after its handshake, in the revision of the server.
+//! [`Connection`]: an open connection to a server, in the protocol revision on which both sides agreed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +46,7 @@ impl Connection {
     ) -> Result<Self, RequestError> {
         let start = || Stdio::start(Arc::clone(id), program, limits.message, Arc::clone(hints), diagnostics);
         match Self::agreed(Wire::Stdio(Box::new(start()?)), limits, true).await {
-            // The process ended on a handshake that its revision does not have, so it is started again without one.
+            // The process exited because its revision has no handshake, so start it again without one.
             Err(RequestError::NoHandshake) => Self::agreed(Wire::Stdio(Box::new(start()?)), limits, false).await,
             agreed => agreed,
         }
@@ -67,7 +67,7 @@ impl Connection {
         }
     }
 
-    /// Returns the reason why no answer came.
+    /// Returns the error for a handshake that the server did not answer in time.
     fn silence(&self) -> RequestError {
         match &self.wire {
             Wire::Stdio(stdio) if stdio.is_no_server() => RequestError::NotMcp,
@@ -120,8 +120,8 @@ impl Connection {
         }
     }
 
-    /// Continues with a server that answered the handshake with the revision without one. If it does not support
-    /// `server/discover` either, its answer counts, and the session that it began is used.
+    /// Continues with a server that answered `initialize` with the revision that has no handshake. If the server does
+    /// not support `server/discover`, its answer to `initialize` counts, and the session that it began is used.
     async fn confirm(&mut self, capabilities: &str) -> Result<(), RequestError> {
         self.is_stateless = true;
         self.announces = announces(capabilities);
@@ -176,7 +176,7 @@ impl Connection {
         Err(RequestError::Protocol("the server and this client share no protocol revision"))
     }
 
-    /// Sends a request and waits for its result, in the server's own text.
+    /// Sends a request and returns its result as the server wrote it.
     pub(super) async fn request(
         &self,
         method: &str,
@@ -191,14 +191,14 @@ impl Connection {
         }
     }
 
-    /// Whether changes of the tools are reported only over a subscription. A process with a handshake reports them
-    /// without one.
+    /// Whether the server reports changes of its tools only over a subscription. A process whose revision has a
+    /// handshake reports them without one.
     pub(super) const fn has_subscriptions(&self) -> bool {
         self.announces && (self.is_stateless || self.is_http())
     }
 
-    /// Subscribes to changes of the tools. Returns the receiver of the acknowledgement, which is true if the server
-    /// will report them, and the request, which lasts as long as the subscription.
+    /// Subscribes to changes of the tools. Returns the receiver of the acknowledgement, which is `true` if the server
+    /// will report changes, and the request, which ends with the subscription.
     pub(super) fn listen<'a>(
         &'a self,
         hints: &Hints,
@@ -258,7 +258,7 @@ impl Connection {
         }
     }
 
-    /// Whether requests leave this process over HTTP.
+    /// Whether the client sends requests over HTTP.
     pub(super) const fn is_http(&self) -> bool {
         matches!(self.wire, Wire::Http(_))
     }
@@ -287,7 +287,7 @@ fn announces(capabilities: &str) -> bool {
     offered.tools.is_some_and(|tools| tools.list_changed)
 }
 
-/// Returns the capabilities of this client: the server may turn a call into a task, and may request nothing.
+/// Returns the capabilities of this client: the server may turn a call into a task, but may send no requests.
 fn offers() -> Value {
     json!({"extensions": {tasks::EXTENSION: {}}})
 }

@@ -1,4 +1,5 @@
-//! [`Listed`]: one entry of a server's list, read on its own, so that a bad entry does not affect the others.
+//! [`Listed`]: one tool in a server's list. Each is parsed separately, so that an invalid one does not affect the
+//! others.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,21 +27,21 @@ const MAX_DEPTH: usize = 110;
 /// The longest name of a tool that is displayed, in bytes.
 const MAX_SHOWN_NAME: usize = 128;
 
-/// Makes the reason for which a tool of a server is rejected, regardless of the policy.
+/// Returns the error that rejects a tool of a server, regardless of the policy.
 fn rejection(code: &'static str, message: impl Into<String>) -> ParseError {
     ParseError::formatted(code, message.into())
 }
 
-/// One entry of a list.
+/// One tool in a server's list.
 #[derive(Debug, Clone)]
 pub(super) struct Listed {
     /// The server's own name of the tool; empty if the name cannot be read.
     pub(super) raw: String,
-    /// The definition, or the reason of its rejection.
+    /// The definition, or the reason for its rejection.
     pub(super) admitted: Result<Definition, ParseError>,
 }
 
-/// A definition that a catalog can take.
+/// The definition of a tool that a catalog can contain.
 #[derive(Debug, Clone)]
 pub(super) struct Definition {
     /// The name of the tool in this library.
@@ -50,14 +51,14 @@ pub(super) struct Definition {
     pub(super) description: String,
     pub(super) input: Value,
     pub(super) output: Option<Value>,
-    /// The arguments that are also sent as headers. None over standard input and output.
+    /// The arguments that are also sent as headers. Empty for a server that runs as a process.
     pub(super) headers: Vec<ParamHeader>,
     /// The whole definition, as the server published it.
     pub(super) published: Value,
 }
 
 impl Listed {
-    /// Reads one entry.
+    /// Reads one entry of a server's list.
     pub(super) fn read(server: &str, text: &str, is_http: bool) -> Self {
         #[derive(Deserialize)]
         struct Named<'a> {
@@ -115,12 +116,12 @@ fn admit(server: &str, text: &str, is_http: bool) -> Result<Definition, ParseErr
     }
     let support = members.get("execution").and_then(|execution| execution.get("taskSupport"));
     if support.and_then(Value::as_str) == Some("required") {
-        return Err(rejection("unsupported_execution", "the server runs it as a task only"));
+        return Err(rejection("unsupported_execution", "the server runs the tool only as a task"));
     }
     let headers = if is_http { headers::read(&input) } else { Ok(Vec::new()) };
     let headers = headers.map_err(|message| rejection("illegal_header", sentence(&message, 512)))?;
     let description = match description.trim() {
-        "" => format!("The tool `{}` of the server `{server}`, which says nothing about it.", raw.escape_debug()),
+        "" => format!("The tool `{}` of the server `{server}`, which does not describe it.", raw.escape_debug()),
         _ => description,
     };
     let (title, description) = (title.as_deref().map(plain), plain(&description));
@@ -165,8 +166,9 @@ fn checked(code: &'static str, schema: &Value) -> Result<(), ParseError> {
     })
 }
 
-/// Rejects all tools with the same name, and all whose names a model could confuse, because none of them is known to be
-/// the right one. One definition that is listed several times, as by a server that repeats a page, counts as one tool.
+/// Rejects tools that have the same name, or names that a model could confuse, because it is unknown which of them is
+/// the right one. A definition that is listed several times, for example because a server repeats a page, counts as one
+/// tool.
 pub(super) fn set_apart(listed: &mut Vec<Listed>) {
     let mut pins = HashSet::new();
     listed.retain(|one| one.admitted.as_ref().ok().is_none_or(|definition| pins.insert(definition.pin)));
@@ -182,7 +184,7 @@ pub(super) fn set_apart(listed: &mut Vec<Listed>) {
         .map(|one| {
             let definition = one.admitted.as_ref().ok()?;
             if raws.get(one.raw.as_str()).is_some_and(|count| *count > 1) {
-                return Some(rejection("duplicate_name", "the server lists several tools of this name"));
+                return Some(rejection("duplicate_name", "the server lists several tools with this name"));
             }
             let alike = names.get(&look_alike(&definition.name)).is_some_and(|count| *count > 1);
             alike.then(|| {
@@ -220,7 +222,8 @@ mod tests {
         let schemas = format!("{}{}", definition.input, definition.output.unwrap());
         assert!(!schemas.contains('\u{202e}') && !schemas.contains('\u{e0049}'), "{schemas}");
         assert_eq!(schemas.matches("\"Reads.\"").count(), 4, "{schemas}");
-        // Values keep theirs, because the server compares them; so does the published definition, which the pin covers.
+        // Values keep their invisible characters, because the server compares them. The published definition keeps them
+        // because the pin covers it.
         assert_eq!(schemas.matches('\u{200b}').count(), 2, "{schemas}");
         assert_eq!((definition.pin, definition.published), (schema::pin(&published), published));
     }

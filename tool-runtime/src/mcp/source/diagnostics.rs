@@ -1,7 +1,8 @@
-//! [`Diagnostics`]: texts of a server for operators: the end of its standard error, and the message of a refusal.
+//! [`Diagnostics`]: prepares texts of a server for operators: the end of its standard error, and the messages of its
+//! errors.
 //!
-//! They are bounded, and contain no control or invisible characters and none of the server's configured secrets. They
-//! appear in notes and the log, never in a model's input.
+//! The texts are bounded. They contain no control characters, no invisible characters, and none of the configured
+//! secrets. They appear in notes and in the log, never in a model's input.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +16,7 @@ use crate::agent::http::Hidden;
 use crate::mcp::source::config::Reach;
 use crate::text::{cut, invisible_kind};
 
-/// How much of the standard error is stored, in bytes, in addition to the longest secret.
+/// The maximum size of the stored standard error, in bytes, in addition to the longest secret.
 const KEPT: usize = 4 * 1024;
 
 /// The maximum number of lines that are shown.
@@ -83,7 +84,7 @@ impl Diagnostics {
     pub(super) async fn settled(&self) {
         let ended = self.ended.notified();
         if !self.has_ended.load(Ordering::Acquire) {
-            // A child process that it left behind can hold the stream open.
+            // A child process that the server started can outlive it and hold the stream open.
             let _ = timeout(GRACE, ended).await;
         }
     }
@@ -184,7 +185,7 @@ mod tests {
         let env = [("API_KEY", "sk-live-0123456789"), ("SHORT", "x"), ("PEM", "-----BEGIN\nabcdefghijkl\nEND")];
         let shown = of(&env, b"bad key sk-live-0123456789 x\nsk-live\x1b[0m-0123456789\nabcdefghijkl\n").unwrap();
         assert_eq!(shown, "bad key [API_KEY] x\n[API_KEY]\n[PEM]");
-        // For every cut, no part of the secret is left at the edge.
+        // Wherever the text is cut, no part of the secret remains at the cut.
         for shift in 0..40 {
             let mut text = "sk-live-0123456789".repeat(1000).into_bytes();
             text.extend(vec![b'.'; KEPT - 200 + shift]);

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Why a request has no result. The text is for operators and contains no text of the server. The server's own message
-/// is separate ([`message`](Self::message)), so that it can be masked before it is shown.
+/// The reason why a request has no result. Its `Display` text is for operators, and contains no text of the server. The
+/// server's own message is separate ([`message`](Self::message)), because secrets in it must be masked first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RequestError {
     /// The process could not be started, or the address could not be reached: nothing was sent.
@@ -12,7 +12,7 @@ pub(super) enum RequestError {
     Closed,
     /// The process wrote to its standard output, but no message of the protocol.
     NotMcp,
-    /// The process exited on the request for a handshake.
+    /// The process exited when it received the handshake.
     NoHandshake,
     /// No answer came in time.
     Timeout,
@@ -30,7 +30,7 @@ pub(super) enum RequestError {
     Protocol(&'static str),
     /// The connection of an account could not be opened: the call was not sent.
     Account(Box<RequestError>),
-    /// A poll of a call's task failed. The failure concerns the poll; the call may already have had its effect.
+    /// A poll of a call's task failed. The call itself may already have had its effect.
     Poll(Box<RequestError>),
 }
 
@@ -49,7 +49,7 @@ impl RequestError {
         )
     }
 
-    /// Returns the server's own message; `None` if it gave none.
+    /// Returns the server's own message. `None` if there is none.
     pub(super) fn message(&self) -> Option<&str> {
         let message = match self {
             Self::Refused { message, .. } => message,
@@ -60,8 +60,8 @@ impl RequestError {
         (!message.is_empty()).then_some(message)
     }
 
-    /// Whether the next call needs a new session: the server rejected the token, or may not know the session. Many
-    /// servers answer with another status than HTTP 404, which the protocol demands for an unknown session.
+    /// Whether the next call needs a new session: the server rejected the token, or may not know the session. The
+    /// protocol demands HTTP 404 for an unknown session, but many servers answer with another status.
     pub(super) fn needs_new_session(&self) -> bool {
         match self {
             Self::Closed | Self::Unreadable | Self::Unauthorized | Self::Status(400..=428 | 430..=499, _) => true,

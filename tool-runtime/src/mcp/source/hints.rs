@@ -1,4 +1,4 @@
-//! [`Hints`]: unsolicited notifications; only `tools/list_changed` matters.
+//! [`Hints`]: handles a server's notifications about changes of its tools, and about the subscription to these changes.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,8 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::mcp::source::message::Notification;
 
-/// The notifications of a server. Its connections share them; any number of notifications gives one hint.
+/// The notifications of a server, shared by all its connections. Change notifications that arrive before the list is
+/// read again count as one.
 #[derive(Default)]
 pub(super) struct Hints {
     /// Notified when the server reports that its tools changed.
@@ -14,7 +15,7 @@ pub(super) struct Hints {
     open: Mutex<Option<Open>>,
 }
 
-/// The subscription that is open.
+/// The open subscription.
 struct Open {
     id: u64,
     /// Receives whether the subscription reports changes of the tools.
@@ -26,19 +27,20 @@ impl Hints {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores the subscription that this request opens, in place of the previous one. Returns the receiver of its
-    /// acknowledgement.
+    /// Registers the subscription that the request `id` opens, in place of the previous one. Returns the receiver of
+    /// its acknowledgement.
     pub(super) fn subscribe(&self, id: u64) -> oneshot::Receiver<bool> {
         let (acknowledged, receiver) = oneshot::channel();
         *self.open() = Some(Open { id, acknowledged: Some(acknowledged) });
         receiver
     }
 
-    /// Handles a notification. Returns the subscription that it ended.
+    /// Handles a notification. Returns the id of the subscription, if the notification ended it.
     pub(super) fn notify(&self, notification: Notification) -> Option<u64> {
         let mut open = self.open();
         match notification {
-            // Revisions with a handshake have no subscriptions; in the other one, only the open subscription counts.
+            // Revisions with a handshake have no subscriptions. In the revision without one, only the open subscription
+            // counts.
             Notification::Changed { subscription: None } => self.changed.notify_one(),
             Notification::Changed { subscription } => {
                 if subscription == open.as_ref().map(|open| open.id) {
@@ -75,7 +77,7 @@ mod tests {
     fn only_the_open_subscription_counts() {
         let hints = Hints::default();
         let changed = |subscription| Notification::Changed { subscription };
-        assert_eq!((hints.notify(changed(Some(7))), is_told(&hints)), (None, false), "nobody asked");
+        assert_eq!((hints.notify(changed(Some(7))), is_told(&hints)), (None, false), "no subscription is open");
         assert_eq!((hints.notify(changed(None)), is_told(&hints)), (None, true), "an older revision");
         let mut acknowledged = hints.subscribe(7);
         for (subscription, of_tools) in [(Some(8), true), (None, true), (Some(7), false), (Some(7), true)] {

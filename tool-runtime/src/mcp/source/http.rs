@@ -1,5 +1,6 @@
-//! [`Http`]: a server behind a URL, over streamable HTTP: one POST for each message, answered as JSON or as a stream of
-//! events. Redirects are not followed, and proxy settings of the environment are ignored.
+//! [`Http`]: a connection to a server over streamable HTTP. It sends each message in a POST request, and the server
+//! answers with JSON or a stream of events. It does not follow redirects, and ignores the proxy settings of the
+//! environment.
 
 pub(super) mod headers;
 mod listen;
@@ -23,10 +24,11 @@ use crate::wire::EventStream;
 
 use resume::StreamEnd;
 
-/// How long a notification may take.
+/// The time limit for sending a notification.
 const NOTIFY: Duration = Duration::from_secs(5);
 
-/// The maximum number of answers to the server's requests that are being sent. Other requests get no answer.
+/// The maximum number of answers to server requests that are being sent at a time. Further server requests get no
+/// answer.
 const MAX_ANSWERS: usize = 16;
 
 /// The longest id of a session, in bytes.
@@ -86,7 +88,8 @@ struct Session {
 }
 
 impl Http {
-    /// Checks the URL and the headers. The text of the error contains neither.
+    /// Creates a connection after checking the URL and the headers. The text of an error contains neither the URL nor a
+    /// header's value.
     pub(super) fn new(
         url: &str,
         headers: &[(String, Secret<String>)],
@@ -116,7 +119,7 @@ impl Http {
         Ok(Self(Arc::new(Inner { client, url, headers: own, token: None, max, session, answers, hints })))
     }
 
-    /// Returns the same server with the token of an account and its own session.
+    /// Returns a connection to the same server, with the token of an account and a new session.
     pub(super) fn with_token(&self, token: &Secret<String>) -> Result<Self, RequestError> {
         let invalid = |_| RequestError::NotSent("the token of the connection cannot be sent in a header".to_owned());
         let mut value = HeaderValue::try_from(format!("Bearer {}", token.expose())).map_err(invalid)?;
@@ -139,7 +142,7 @@ impl Http {
         self.session().is_gone
     }
 
-    /// Starts over without the session of an earlier connection.
+    /// Forgets the session of an earlier connection.
     pub(super) fn forget(&self) {
         *self.session() = Session::default();
     }
@@ -210,7 +213,8 @@ impl Http {
         String::from_utf8(body).map_err(|_| RequestError::Unreadable)
     }
 
-    /// Reads a stream until the answer. Returns `None` if the stream ends without one; `place` is where it ended.
+    /// Reads a stream until the answer to the request `id`. `None` if the stream ends first. Sets `place` to the end of
+    /// the stream, for resumption.
     async fn stream(
         &self,
         id: u64,
@@ -252,7 +256,7 @@ impl Http {
         }
     }
 
-    /// Answers a request of the server in a separate task, unless too many answers are under way.
+    /// Answers a request of the server in a separate tokio task, unless too many answers are being sent.
     fn reply(&self, text: String) {
         let Ok(permit) = Arc::clone(&self.0.answers).try_acquire_owned() else { return };
         let request = self.post(text).timeout(NOTIFY);
@@ -262,7 +266,7 @@ impl Http {
         });
     }
 
-    /// Sends a message that has no answer, in a separate task.
+    /// Sends a message that has no answer, in a separate tokio task.
     fn notify(&self, text: String) {
         let request = self.post(text).timeout(NOTIFY);
         tokio::spawn(async move {
@@ -279,7 +283,7 @@ impl Http {
         }
     }
 
-    /// Sends a request in a separate task, without waiting for its answer.
+    /// Sends a request in a separate tokio task, without waiting for its answer.
     pub(super) fn send_unheard(&self, method: &str, name: &str, text: String) {
         if tokio::runtime::Handle::try_current().is_ok() {
             let request = self.routed(method, Route::to(name), text).timeout(NOTIFY);
@@ -295,7 +299,7 @@ impl Http {
         if self.session().version.as_ref().is_some_and(|version| version != STATELESS) {
             return request;
         }
-        // The stateless revision requires headers by which a request is routed without reading its body.
+        // The stateless revision requires headers by which proxies route a request without reading its body.
         let request = request.header("mcp-method", method);
         let name = route.name.and_then(|name| HeaderValue::from_str(&encode(name)).ok());
         let request = name.into_iter().fold(request, |request, name| request.header("mcp-name", name));
@@ -339,7 +343,7 @@ struct Pending<'a> {
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        // Without a session, closing the stream cancels the request.
+        // In a session, a notification cancels the request. Without a session, closing the stream cancels it.
         if self.is_open && self.http.session().id.is_some() && tokio::runtime::Handle::try_current().is_ok() {
             self.http.notify(message::cancelled(self.id));
         }

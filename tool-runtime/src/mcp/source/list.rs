@@ -1,4 +1,5 @@
-//! Reads a server's list of tools, page by page, within limits. If a limit stops it, the tools read before stay.
+//! Reads a server's list of tools, page by page, within limits. At a limit, the list ends with the tools that were
+//! read.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -30,14 +31,15 @@ const MAX_CURSOR_BYTES: usize = 8 * 1024;
 /// The number of tools that are read before the task yields to others.
 const TOOLS_A_TURN: usize = 16;
 
-/// A list of tools.
+/// A server's list of tools.
 pub(super) struct Listing {
     pub(super) tools: Vec<Listed>,
-    /// Why it was not read to its end.
+    /// The reason why the list was not read to its end. `None` if it was.
     pub(super) stopped: Option<String>,
 }
 
-/// Reads the list. If its first page cannot be read, that is an error.
+/// Reads a server's list. It is an error if the first page cannot be read. A later page that cannot be read ends the
+/// list.
 pub(super) async fn list(server: &str, connection: &Connection, within: Duration) -> Result<Listing, RequestError> {
     let until = Instant::now() + within;
     let (mut tools, mut bytes, mut cursor) = (Vec::new(), 0, None::<String>);
@@ -91,7 +93,7 @@ pub(super) async fn list(server: &str, connection: &Connection, within: Duration
     Ok(Listing { tools, stopped })
 }
 
-/// Reads a page; `None` if the text is not one.
+/// Reads a page. `None` if the text is not a page.
 fn read(text: &str) -> Option<Page<'_>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,8 +1,8 @@
-//! The subscription to changes of a server's tools: a request in the revision without a handshake, and the stream of a
-//! session over HTTP.
+//! Subscribes to changes of a server's tools: with a request in the revision without a handshake, or with the GET
+//! stream of an HTTP session.
 //!
-//! Its notifications enable nothing: they only cause the list to be read again, at most once in each interval. A
-//! subscription that ended is opened again after growing waits, while the connection is open.
+//! A notification enables no tool. It only causes the client to read the list again, at most once in each interval. If
+//! the subscription ends while the connection is open, the client opens it again after a growing wait.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// JSON-RPC's code for a method that the server does not have.
 const METHOD_NOT_FOUND: i64 = -32601;
 
-/// The subscription of a connection. It ends when this is dropped.
+/// The subscription of a connection. It ends when this value is dropped.
 #[derive(Default)]
 pub(super) struct Listening(JoinSet<()>);
 
 impl Listening {
-    /// Opens the subscription of a connection, if its server has one. Returns once the server has acknowledged it, or
-    /// after a time limit.
+    /// Opens the subscription of a connection, if its server offers one. Returns once the server has acknowledged it,
+    /// or after a time limit.
     pub(super) async fn start(connection: &Arc<Connection>, hints: &Arc<Hints>) -> Self {
         let mut task = JoinSet::new();
         if connection.has_subscriptions() {
@@ -52,7 +52,7 @@ impl Listening {
     }
 }
 
-/// Keeps a subscription open, by reopening it. `settled` receives the first acknowledgement.
+/// Keeps a subscription open, and reopens it when it ends. `settled` receives the first acknowledgement.
 async fn listen(connection: Arc<Connection>, hints: Arc<Hints>, settled: oneshot::Sender<()>) {
     let (mut settled, mut wait) = (Some(settled), FIRST_WAIT);
     loop {
@@ -83,7 +83,7 @@ async fn listen(connection: Arc<Connection>, hints: Arc<Hints>, settled: oneshot
     }
 }
 
-/// Whether the server turned out to have no subscriptions, even if it declared them.
+/// Whether a subscription ended because the server does not support subscriptions, although it may have declared them.
 const fn is_final(ended: &Result<Box<str>, RequestError>) -> bool {
     match ended {
         Err(RequestError::Refused { code, .. }) => *code == METHOD_NOT_FOUND,

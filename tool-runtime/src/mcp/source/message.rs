@@ -1,4 +1,4 @@
-//! JSON-RPC messages: writes requests, and reads the envelope of a line or an event without parsing its contents.
+//! Writes JSON-RPC requests, and reads the envelope of a message without parsing its contents.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -11,14 +11,14 @@ use crate::text::sentence;
 /// The longest error message that is stored, in bytes.
 const MAX_ERROR_BYTES: usize = 2048;
 
-/// The longest id of a request of the server, in bytes. The id is sent back.
+/// The maximum length of the id of a server request, in bytes. The answer repeats the id.
 const MAX_ID_BYTES: usize = 256;
 
 /// A message of the server.
 pub(super) enum Incoming {
     /// The answer to a request of this client.
     Answer(u64, Result<Box<str>, RequestError>),
-    /// A request, with its id as it was written.
+    /// A request of the server, with its id as the server wrote it.
     Request { id: String, is_ping: bool },
     /// A notification.
     Notification(Notification),
@@ -27,7 +27,8 @@ pub(super) enum Incoming {
 /// The contents of a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Notification {
-    /// The tools changed. In the revision with subscriptions, `subscription` is the one that was opened for this.
+    /// The tools changed. `subscription` is the id of the subscription that reports this, in the revision that has
+    /// subscriptions.
     Changed { subscription: Option<u64> },
     /// A subscription is open; `of_tools` is true if it reports changes of the tools.
     Acknowledged { subscription: Option<u64>, of_tools: bool },
@@ -51,8 +52,8 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Reads a message; `None` if it is not one. Its contents are not parsed here, so that half a surrogate pair or a deep
-/// value spoils only the part that contains it.
+/// Reads a message. `None` if the text is not a message. The contents are not parsed here, so that an invalid part,
+/// such as half a surrogate pair, does not make the whole message unreadable.
 pub(super) fn read(text: &str) -> Option<Incoming> {
     let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
     if let Some(method) = envelope.method {
@@ -74,7 +75,7 @@ pub(super) fn read(text: &str) -> Option<Incoming> {
     Some(Incoming::Answer(id, result))
 }
 
-/// Reads a notification. One with unreadable parameters gets the subscription 0, which is never open.
+/// Reads a notification. A notification with unreadable parameters gets the subscription 0, which is never open.
 fn read_notification(method: &str, params: &str) -> Notification {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -118,7 +119,7 @@ fn read_notification(method: &str, params: &str) -> Notification {
     }
 }
 
-/// Returns the message of a JSON-RPC error, for any request or none: some servers write `"id":null`.
+/// Returns the message of a JSON-RPC error with any id or none, because some servers write `"id":null`.
 pub(super) fn reason(text: &str) -> Option<String> {
     let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
     refused(envelope.error?.get()).message().map(str::to_owned)
@@ -137,7 +138,7 @@ pub(super) fn refused(error: &str) -> RequestError {
     RequestError::Refused { code: refusal.code, message: sentence(&message, MAX_ERROR_BYTES) }
 }
 
-/// Reads a list, or `null` as an empty one: servers in Go write an empty list so.
+/// Reads a list. `null` counts as an empty list, because servers in Go write it in this way.
 pub(super) fn list<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<&'de RawValue>, D::Error> {
     Ok(Option::deserialize(input)?.unwrap_or_default())
 }

@@ -1,10 +1,10 @@
-//! [`ProcessGroup`]: a process that ends together with all its descendants in the group.
+//! [`ProcessGroup`]: a process and its descendants in the group, which are killed together.
 
 use std::io;
 
 use tokio::process::{Child, Command};
 
-/// A process in its own group. If it is dropped before its exit was awaited, the whole group is killed.
+/// A process in its own group. Dropping it before its exit was awaited kills the whole group.
 pub(crate) struct ProcessGroup(Child);
 
 impl ProcessGroup {
@@ -22,8 +22,8 @@ impl ProcessGroup {
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // `id()` is `None` after the exit was awaited: the id may belong to another process then. Before, it is the
-        // group's id, too.
+        // `id()` is `None` after the exit was awaited, because the id may then belong to another process. Before, it is
+        // also the id of the group.
         #[cfg(unix)]
         if let Some(group) = self.0.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?)) {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);

@@ -1,4 +1,4 @@
-//! [`Remote`]: a tool of a server in the form that the catalog runs.
+//! [`Remote`]: the handler of an MCP server's tool, which the gate runs.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -19,10 +19,10 @@ use crate::mcp::source::tasks;
 use crate::registration::{AccountHandler, DynamicHandler, NotReady, Published};
 use crate::tool::Hash;
 
-/// A tool with the definition that the catalog has.
+/// A tool of an MCP server, with its definition in the catalog.
 pub(super) struct Remote {
     pub(super) server: Server,
-    /// The server's own name for it.
+    /// The server's own name for the tool.
     pub(super) raw: String,
     pub(super) name: String,
     pub(super) pin: Hash,
@@ -74,24 +74,25 @@ impl Remote {
         }
     }
 
-    /// Makes the call over the connection of an account, which may have to be opened first.
+    /// Makes the call over the connection of an account. Opens the connection if there is none.
     async fn on_account(&self, arguments: &Value, token: &Secret<String>) -> Result<Box<str>, RequestError> {
         let ServerState { http, limits, accounts, .. } = &*self.server.state;
         let Some(http) = http else { return Err(RequestError::NotSent("the URL cannot be used".to_owned())) };
-        // The call was not sent, for any error of the handshake.
+        // If the connection did not open, the call was not sent.
         let connection = accounts.of(http, limits, token).await.map_err(|failure| match failure {
             RequestError::Unauthorized => failure,
             failure => RequestError::Account(Box::new(failure)),
         })?;
         let answered = tasks::call(&connection, (&self.raw, &self.headers), arguments, limits.call).await;
-        // The next call opens another session. This one is not repeated.
+        // The next call opens a new session. This call is not repeated.
         if answered.as_ref().is_err_and(RequestError::needs_new_session) {
             accounts.discard(&connection);
         }
         answered
     }
 
-    /// Returns the error for rejected credentials, and whose they are. The call had no effect.
+    /// Returns the error for rejected credentials, which are the token of an account or the configured headers. The
+    /// call had no effect.
     fn unauthorized(&self) -> ToolError {
         let id = &self.server.state.id;
         match self.server.state.kind() {

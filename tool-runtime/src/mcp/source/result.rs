@@ -1,4 +1,4 @@
-//! A server's answer to a call, read block by block. No URL in it is fetched, and `_meta` is not read.
+//! Reads a server's answer to a call, block by block. No code here fetches a URL in the answer, or reads `_meta`.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -36,8 +36,8 @@ impl<'a> Secrets<'a> {
         Self { diagnostics, token: token.map(|token| token.expose().as_str()) }
     }
 
-    /// Returns an error of the server without the token, the values of the configured headers and of the environment,
-    /// and their parts. The error may have been cut within one of them.
+    /// Masks the token, the configured headers and the values of the environment in an error text of the server. The
+    /// text may have been cut inside one of them.
     fn masked(&self, error: &str) -> String {
         let mut all = self.diagnostics.hidden.clone();
         self.token.into_iter().for_each(|token| all.hide(token, "[token]"));
@@ -49,7 +49,8 @@ impl<'a> Secrets<'a> {
         }
     }
 
-    /// Returns the value of a result without the token. It may contain the value of a header, such as a name.
+    /// Masks the token in the value of a result. Header values stay, because a result may contain such a value for
+    /// another reason.
     fn without_token(&self, value: Value) -> Value {
         match self.token.filter(|token| token.len() >= SHORTEST_TOKEN) {
             Some(token) => with_strings(value, &|text| text.replace(token, "[token]")),
@@ -82,7 +83,7 @@ struct Blocks {
     remarks: usize,
 }
 
-/// Returns the schema of the value of a tool that publishes none.
+/// Returns the output schema for a tool that publishes none.
 pub(super) fn plain_schema() -> Value {
     let text = || json!({"type": "string"});
     let resource = json!({
@@ -109,18 +110,18 @@ pub(super) fn read(text: &str, is_structured: bool, secrets: &Secrets<'_>) -> Re
     if raw.task.is_some() || kind == Some("\"task\"") {
         // `tasks.rs` polls tasks of SEP-2663 only. This is the older form `{task: ..}`, or a task as the result of a
         // task; the server may still be working on it.
-        let why = "the server made a task of the call in a way that is not supported";
+        let why = "the server turned the call into a task in a way that is not supported";
         return Err(ToolError::of_source(ErrorKind::Lost, why));
     }
     match kind {
         None | Some("\"complete\"") => {}
-        // The server completes nothing before another request brings the input.
+        // The call is not complete: the server waits for another request, with the input.
         Some("\"input_required\"") => {
             let why = "the server requested input in place of a result, which is not supported";
             return Err(ToolError::of_source(ErrorKind::Tool, why).with_code("protocol_violation"));
         }
         Some(_) => {
-            let why = "the server sent a result of an unknown type, which does not tell whether the call took effect";
+            let why = "the server sent a result of an unknown type, which does not show whether the call took effect";
             return Err(ToolError::of_source(ErrorKind::Lost, why));
         }
     }
@@ -143,7 +144,7 @@ pub(super) fn read(text: &str, is_structured: bool, secrets: &Secrets<'_>) -> Re
     let value = match (is_structured, structured) {
         (true, Some(value)) => value,
         (true, None) => return Err(invalid("`structuredContent` is missing")),
-        (false, structured) => blocks.value(structured).ok_or_else(|| invalid("nothing of the result can be read"))?,
+        (false, structured) => blocks.value(structured).ok_or_else(|| invalid("no part of the result can be read"))?,
     };
     let value = secrets.without_token(value);
     Ok(blocks.media.into_iter().fold(WithMedia::new(value), WithMedia::media))
@@ -174,7 +175,7 @@ impl Blocks {
         }
     }
 
-    /// Adds a file, which must be of the type that it declares.
+    /// Adds a file, if its content has the declared type.
     fn media(&mut self, media_type: Option<&str>, data: Option<&str>, expected_kind: Option<&str>) {
         let fits = |media_type: &&str| expected_kind.is_none_or(|kind| media_type.split('/').next() == Some(kind));
         let declared = media_type.filter(fits).zip(data);
@@ -185,7 +186,7 @@ impl Blocks {
         }
     }
 
-    /// Adds the name of a resource. The resource itself is never fetched.
+    /// Adds a resource with its text, or a link to a resource. A link is never fetched.
     fn resource(&mut self, resource: &Value, text: Option<String>) {
         let mut shown = Map::new();
         for (key, as_shown) in [("uri", "uri"), ("name", "name"), ("mimeType", "mime_type")] {
@@ -202,7 +203,7 @@ impl Blocks {
         self.text.push(format!("[Left out: {what}.]"));
     }
 
-    /// Returns the value of a tool that publishes no schema. `None` if no part of the result can be read.
+    /// Returns the value of a result, for a tool that publishes no schema. `None` if no part of the result can be read.
     fn value(&mut self, structured: Option<Value>) -> Option<Value> {
         let readable = self.text.len() - self.remarks + self.resources.len() + self.media.len();
         if readable == 0 && self.remarks > 0 && structured.is_none() {
@@ -219,8 +220,8 @@ impl Blocks {
     }
 }
 
-/// Removes invisible characters and all control characters except tabs and line ends. No terminal then executes the
-/// text, and a model reads the same text as a person who decides.
+/// Removes invisible characters and all control characters except tabs and line ends. The text then contains no
+/// terminal escape codes, and a model reads the same text as a person who decides.
 pub(super) fn plain(text: &str) -> String {
     strip_invisible(text, |one| matches!(one, '\n' | '\t' | '\r'))
 }
@@ -282,7 +283,7 @@ mod tests {
         assert_eq!(failed.map(drop).unwrap_err().detail(), "abcd\n");
     }
 
-    /// The message of a refusal is bounded. For every cut, no part of a secret is left at the edge.
+    /// An error message of a server is bounded. Wherever it is cut, no part of a secret remains at the cut.
     #[test]
     fn an_error_repeats_no_secret_even_where_it_is_cut() {
         let headers = vec![("authorization".to_owned(), Secret::new("Bearer key-0123456789".to_owned()))];

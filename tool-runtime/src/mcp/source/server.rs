@@ -1,4 +1,5 @@
-//! The task of one server: it connects, lists and reconnects, one at a time. Calls do not pass through it.
+//! The background task of one MCP server. It connects, lists tools and reconnects, one step at a time. Calls of tools
+//! do not pass through it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +16,7 @@ use crate::mcp::source::listen::Listening;
 use crate::mcp::source::state::ServerState;
 use crate::registration::NotReady;
 
-/// The number of orders that may wait.
+/// The maximum number of orders that wait for the task.
 const ORDERS: usize = 64;
 
 /// The shortest time between two reads of the list that a server causes by reporting changed tools.
@@ -35,13 +36,13 @@ pub(super) struct Server {
 }
 
 enum Order {
-    /// Connects and lists if that is due.
+    /// Connects, and lists the tools, if that is due.
     Ready { need: Need, done: oneshot::Sender<Result<(), NotReady>> },
     /// Closes the connection gracefully.
     Shutdown(oneshot::Sender<()>),
 }
 
-/// The required age of a list.
+/// How recent a list has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     /// A list of any age.
@@ -53,7 +54,7 @@ pub(super) enum Need {
 }
 
 impl Server {
-    /// Starts the task. It connects to nothing before the first order, or before [`begin`](Self::begin).
+    /// Starts the task. It does not connect before its first order, for example from [`begin`](Self::begin).
     pub(super) fn start(state: ServerState) -> Self {
         let state = Arc::new(state);
         let (orders, received) = mpsc::channel(ORDERS);
@@ -61,7 +62,7 @@ impl Server {
         Self { state, orders }
     }
 
-    /// Waits until the server answers and a list of the required age is there.
+    /// Waits until the server has answered with a list that is recent enough.
     pub(super) async fn ready(&self, need: Need) -> Result<(), NotReady> {
         let (done, answer) = oneshot::channel();
         self.orders.send(Order::Ready { need, done }).await.map_err(|_| shut_down())?;
@@ -75,7 +76,7 @@ impl Server {
         let _ = self.orders.try_send(Order::Ready { need: Need::Listed, done });
     }
 
-    /// Ends the connection and the task. A connection attempt in progress does not delay it.
+    /// Ends the connection and the task. A connection attempt in progress does not delay this.
     pub(super) async fn shutdown(&self) {
         self.state.closing.cancel();
         let (done, ended) = oneshot::channel();
@@ -122,7 +123,7 @@ impl Task {
                     Some(Order::Shutdown(done)) => {
                         self.listening.end().await;
                         let connection = self.state.down(Some("it was shut down".to_owned()));
-                        // If a call still uses the connection, it ends with that call.
+                        // If a call still uses the connection, the connection ends with that call.
                         if let Some(connection) = connection.and_then(Arc::into_inner) {
                             connection.shutdown().await;
                         }
@@ -184,7 +185,7 @@ impl Task {
         (self.listed, self.due, self.listening) = (None, None, Listening::default());
         if Instant::now() < self.next {
             let why = self.state.is_down().unwrap_or_default();
-            return Err(NotReady(format!("the server `{}` is down: {why}; it is retried soon", self.state.id)));
+            return Err(NotReady(format!("the server `{}` is down: {why}; it is tried again soon", self.state.id)));
         }
         match self.state.connect().await {
             Ok(connection) => {

@@ -1,4 +1,4 @@
-//! [`ToolSource`]: the servers of an application, as a source of tools.
+//! [`ToolSource`]: the MCP servers of an application, as a source of tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,13 +16,13 @@ use crate::mcp::source::state::ServerState;
 use crate::mcp::source::tool::McpTool;
 use crate::registration::{DynamicTool, ToolServer as _};
 
-/// The servers of an application, as a source of untrusted tools. Cheap to clone; clones share connections.
+/// The MCP servers of an application, as a source of untrusted tools. It is cheap to clone; clones share connections.
 ///
-/// A catalog takes the tools that the servers list when it is built ([`CatalogBuilder::source`]), and the first list of
-/// each server that has not answered by then. After that neither the catalog nor a policy changes: a tool that a server
-/// changes later is denied until a policy pins it and a catalog has it. Each server has its own task, which connects,
-/// lists, and reconnects with growing waits; all servers start at the same time. The task ends with the last clone and
-/// the last catalog.
+/// A catalog takes the tools that the servers have listed when it is built ([`CatalogBuilder::source`]). Later it adds
+/// the first list of each server that had not answered by then. After that, neither the catalog nor a policy changes: a
+/// tool that its server changes is denied until a policy pins the new definition and a new catalog contains it. Each
+/// server has its own background task, which connects, lists tools, and reconnects with growing waits. All servers
+/// start at the same time. Their tasks end with the last clone and the last catalog.
 ///
 /// [`connect`](Self::connect) waits for all servers, [`start`](Self::start) for none.
 ///
@@ -48,8 +48,8 @@ pub struct ToolSource(Arc<[Server]>);
 
 impl ToolSource {
     /// Connects to all servers at the same time, and waits until each has listed its tools or failed to. A server that
-    /// cannot be reached is down, which is not an error: its tools come once it answers. Must be called inside a tokio
-    /// runtime, which runs the tasks of the servers.
+    /// cannot be reached is down, which is not an error: a catalog adds its tools when it answers. Call this inside a
+    /// tokio runtime, which runs the tasks of the servers.
     ///
     /// # Errors
     /// An invalid id, an id that two servers have, or a URL or header that cannot be used.
@@ -59,10 +59,10 @@ impl ToolSource {
         Ok(servers)
     }
 
-    /// Starts to connect to all servers without waiting for them. A catalog that is built meanwhile gets the tools of
-    /// each server when it lists them; later runs, and sessions of an MCP server, see them. Must be called inside a
-    /// tokio runtime, which runs the tasks of the servers. A graph can name only tools that are listed when its catalog
-    /// is built. A late tool that does not satisfy the rules of the policy does not run.
+    /// Starts to connect to all servers without waiting for them. A catalog that is built in the meantime adds the
+    /// tools of each server when the server lists them. Later runs, and sessions of an MCP server, see these tools.
+    /// Call this inside a tokio runtime, which runs the tasks of the servers. A graph can name only tools that are
+    /// listed when its catalog is built. A late tool that does not satisfy the rules of the policy does not run.
     ///
     /// ```no_run
     /// use tool_runtime::mcp::source::{RemoteServer, ToolSource};
@@ -80,7 +80,7 @@ impl ToolSource {
     /// ```
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// The same as for [`connect`](Self::connect).
     pub fn start(servers: impl IntoIterator<Item = RemoteServer>) -> Result<Self, ParseError> {
         let (mut ids, mut states) = (BTreeSet::new(), Vec::new());
         for server in servers {
@@ -114,8 +114,8 @@ impl ToolSource {
         }
     }
 
-    /// Lists the tools of all servers again, and reconnects to those that are down once their wait is over. Catalogs
-    /// and policies stay as they are.
+    /// Reads the lists of all servers again, and reconnects to a server that is down if its wait is over. Catalogs and
+    /// policies do not change.
     pub async fn refresh(&self) {
         self.ready(Need::Now).await;
     }
@@ -143,17 +143,16 @@ impl ToolSource {
         self.0.iter().flat_map(of).collect()
     }
 
-    /// Returns notes on servers for operators, by the servers' ids: why one is down, or why its list was not read to
-    /// the end.
+    /// Returns notes for operators by server id: why a server is down, or why its list was not read to the end.
     #[must_use]
     pub fn notes(&self) -> BTreeMap<String, String> {
         self.0.iter().filter_map(|server| Some((server.state.id.to_string(), server.state.note()?))).collect()
     }
 
-    /// Clears the mark on a tool whose server switched between definitions, once a person has reviewed it. The
-    /// definition that the server publishes now must still be the one that the policy pins. Returns whether a server
-    /// lists the tool.
-    #[expect(clippy::must_use_candidate, reason = "it is called for what it does")]
+    /// Clears the mark on a tool whose server switched between definitions. Call this after a person has reviewed the
+    /// tool. The policy must still pin the definition that the server publishes now. Returns whether a server lists the
+    /// tool.
+    #[expect(clippy::must_use_candidate, reason = "a caller may not need the result")]
     pub fn review(&self, name: &str) -> bool {
         self.0.iter().any(|server| server.state.review(name))
     }
@@ -196,11 +195,10 @@ fn state(server: RemoteServer) -> Result<ServerState, ParseError> {
 }
 
 impl ToolCatalog {
-    /// Returns this newly built catalog with the tools of these servers in addition, as [`CatalogBuilder::source`] adds
-    /// them.
+    /// Adds the tools of these servers to a newly built catalog, as [`CatalogBuilder::source`] does.
     ///
     /// # Errors
-    /// A name of these tools, or a prefix of these servers, is taken.
+    /// The name of a tool, or the prefix of a server, is already taken.
     pub fn with_source(self, servers: &ToolSource) -> Result<Self, BuildError> {
         let (tools, servers) = servers.gathered();
         self.extended(tools, &servers)

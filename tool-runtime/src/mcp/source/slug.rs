@@ -1,4 +1,4 @@
-//! Names of tools: converts a server's name to the name in this library.
+//! Converts a server's own name of a tool to the name in this library.
 
 use crate::text::{cut, invisible_kind};
 use crate::tool::Hash;
@@ -11,8 +11,8 @@ const MAX_RAW_BYTES: usize = 128;
 
 /// Returns the name of a server's tool: `mcp__<server>__<slug>`.
 ///
-/// The slug is the server's own name if every provider accepts it. Otherwise it is the acceptable part of that name
-/// with eight digits of the hash of the whole.
+/// The slug is the server's own name if every provider accepts it. Otherwise the slug is that name, shortened, with `_`
+/// in place of other characters, and followed by eight digits of its hash.
 ///
 /// # Errors
 /// The reason why the name cannot be used.
@@ -24,7 +24,7 @@ pub(super) fn name(server: &str, raw: &str) -> Result<String, &'static str> {
         return Err("the name is longer than 128 bytes");
     }
     if raw.chars().any(|one| invisible_kind(one).is_some()) {
-        return Err("the name holds a control character or an invisible one");
+        return Err("the name contains a control character or an invisible character");
     }
     let prefix = format!("mcp__{server}__");
     let legal = |one: char| one.is_ascii_alphanumeric() || matches!(one, '_' | '-');

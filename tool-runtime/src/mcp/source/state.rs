@@ -1,4 +1,5 @@
-//! [`ServerState`]: the known state of one server. Its task writes it; calls and listings of tools read it.
+//! [`ServerState`]: the known state of one MCP server. The server's background task writes it; calls and listings of
+//! tools read it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,14 +19,14 @@ use crate::mcp::source::list::Listing;
 use crate::mcp::source::stdio::Program;
 use crate::tool::Hash;
 
-/// How many definitions of one tool are remembered. A tool that changes more often is denied.
+/// The maximum number of definitions that are remembered for one tool. A tool that changes more often is denied.
 const MAX_DEFINITIONS: usize = 16;
 
-/// How many tools' definitions are remembered; more than a list may have. Tools of earlier lists that never changed are
-/// forgotten first.
+/// The maximum number of tools whose definitions are remembered, which is more than a list may have. Tools of earlier
+/// lists that never changed are forgotten first.
 const MAX_TOOLS: usize = 20_000;
 
-/// One server.
+/// The state of one server.
 pub(super) struct ServerState {
     pub(super) id: Arc<str>,
     pub(super) reach: Reach,
@@ -51,16 +52,16 @@ struct Known {
     is_listed: bool,
     by_name: HashMap<String, usize>,
     histories: Histories,
-    /// Why the server is down.
+    /// The reason why the server is down.
     down: Option<String>,
-    /// Why its list was not read to the end.
+    /// The reason why its list was not read to the end.
     stopped: Option<String>,
 }
 
-/// The definitions that the tools had, by name.
+/// The definitions that the tools have had, by the names of the tools.
 struct Histories {
     by_name: HashMap<String, History>,
-    /// How many tools are remembered. A tool without a history is denied.
+    /// The maximum number of tools that are remembered. A tool without a history is denied.
     max: usize,
 }
 
@@ -70,7 +71,7 @@ impl Default for Histories {
     }
 }
 
-/// The definitions that a tool had.
+/// The definitions that a tool has had.
 struct History {
     now: Hash,
     /// Definitions that the server replaced. If one returns, the server switches between definitions, so that a review
@@ -132,7 +133,7 @@ impl ServerState {
         known.connection.take()
     }
 
-    /// Takes over a list that was read.
+    /// Replaces the list of tools.
     pub(super) fn apply(&self, listing: Listing) {
         let mut known = self.write();
         known.stopped = listing.stopped;
@@ -164,7 +165,7 @@ impl ServerState {
         pin.is_some()
     }
 
-    /// Returns all tools that the server lists, each with whether it changed back and forth.
+    /// Returns all tools that the server lists. The flag of a tool is `true` if the tool changed back and forth.
     pub(super) fn tools(&self) -> Vec<(Arc<Listed>, bool)> {
         let known = self.read();
         let moved =
@@ -183,7 +184,7 @@ impl ServerState {
         self.is_down().map(|why| self.diagnostics.noted(format!("down: {why}"))).or_else(stopped)
     }
 
-    /// Returns why the server does not answer; `None` if it does, or has had no request yet.
+    /// Returns the reason why the server is down. `None` if it answers, or has had no request yet.
     pub(super) fn is_down(&self) -> Option<String> {
         self.read().down.clone()
     }
@@ -197,7 +198,7 @@ impl Known {
 }
 
 impl Histories {
-    /// Adds the definitions of a list. Returns those that replace another one.
+    /// Adds the definitions of a list. Returns the definitions that replace an earlier one.
     fn add<'a>(&mut self, listed: &[(&'a str, Hash)]) -> Vec<(&'a str, Hash)> {
         if self.by_name.len() + listed.len() > self.max {
             let now: BTreeSet<_> = listed.iter().map(|(name, _)| *name).collect();
@@ -227,7 +228,7 @@ impl Histories {
         history.is_none_or(|history| history.left.contains(&pin) || history.left.len() >= MAX_DEFINITIONS)
     }
 
-    /// Forgets the earlier definitions of a tool. A tool that is listed gets a history if there was no room for one.
+    /// Forgets the earlier definitions of a tool. A listed tool without a history gets one.
     fn review(&mut self, name: &str, pin: Option<Hash>) {
         match (self.by_name.get_mut(name), pin) {
             (Some(history), _) => history.left.clear(),
@@ -263,7 +264,8 @@ mod tests {
         }
         histories.add(&[("pay", a)]);
         assert!(histories.have_moved("pay", a) && histories.by_name.len() <= 8);
-        // Tools that switched leave no room. A tool without a history is denied until a person reviews it.
+        // Tools that switched definitions leave no room for another tool's history. A tool without a history is denied
+        // until a person reviews it.
         for at in 0..16 {
             let name = format!("switched_{at}");
             for pin in [a, b] {

@@ -1,4 +1,5 @@
-//! [`Stdio`]: a server as a process in its own group, over lines of text. Every task ends with the process.
+//! [`Stdio`]: a connection to a server that runs as a process in its own group, with one message on each line. Every
+//! tokio task of the connection ends with the process.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -18,13 +19,13 @@ use crate::mcp::source::hints::Hints;
 use crate::mcp::source::message::{self, Incoming};
 use crate::mcp::source::process::ProcessGroup;
 
-/// The number of messages that may wait for the server to read them. Further ones are not sent.
+/// The maximum number of messages that wait for the server to read them. Further notifications are dropped.
 const OUTGOING: usize = 64;
 
-/// The number of bytes that one read takes.
+/// The size of one read, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// The number of non-protocol lines in a row after which the program counts as something other than a server.
+/// The number of non-protocol lines in a row after which the client terminates the process.
 const MAX_GARBAGE: usize = 1000;
 
 /// How long a server may take to exit after its standard input is closed.
@@ -134,7 +135,7 @@ impl Stdio {
         let _ = self.outgoing.try_send(text);
     }
 
-    /// Closes the standard input, waits a while for the process to exit, and kills it otherwise.
+    /// Closes the standard input, waits for the process to exit, and kills it after a time limit.
     pub(super) async fn shutdown(self) {
         let Self { outgoing, shared, process } = self;
         drop(outgoing);
@@ -146,7 +147,7 @@ impl Stdio {
     }
 }
 
-/// A request that waits.
+/// A request that waits for its answer.
 struct Pending<'a> {
     stdio: &'a Stdio,
     id: u64,
@@ -174,7 +175,7 @@ impl Shared {
         waiting.into_values().for_each(|one| drop(one.send(Err(self.failure()))));
     }
 
-    /// Returns the reason why no more requests are possible.
+    /// Returns the reason why the connection accepts no more requests.
     fn failure(&self) -> RequestError {
         // A single message proves that the process is a server.
         let [garbage, message] = &self.wrote;

@@ -1,9 +1,9 @@
-//! A call that the server turns into a task (SEP-2663): polled until the task ends, or until the time of the call is
-//! up.
+//! Makes a call. If the server turns the call into a task (SEP-2663), the client polls the task until it ends, or until
+//! the time limit of the call.
 //!
-//! Every property of a task is bounded: the shortest and longest poll interval, its duration, and the size of its
-//! answers. A task that does not end in time, or whose caller is gone, is cancelled, and its effect is unknown. This
-//! client offers nothing that the server could request meanwhile.
+//! The poll interval, the duration of a task and the size of its answers are bounded. The client cancels a task that
+//! does not end in time, or whose caller is gone; its effect is then unknown. A task cannot request input from this
+//! client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,15 +22,19 @@ use crate::mcp::source::message;
 /// The name of the extension.
 pub(super) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// The longest id of a task, in bytes: it is sent as a header.
+/// The maximum length of a task's id, in bytes. The id is sent as a header.
 const MAX_ID_BYTES: usize = 256;
 
-/// The shortest poll interval; the default and the longest one follow.
+/// The shortest poll interval.
 const SOONEST: Duration = Duration::from_millis(50);
+
+/// The default poll interval.
 const USUALLY: Duration = Duration::from_secs(1);
+
+/// The longest poll interval.
 const LATEST: Duration = Duration::from_secs(5);
 
-/// The server's answer about a task: in place of a result, and to a poll.
+/// A server's description of a task, which it sends in place of a result and in answer to a poll.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct TaskStatus<'a> {
@@ -73,11 +77,12 @@ fn created(answer: &str) -> Result<Option<(String, Duration)>, RequestError> {
     let id = status
         .id()
         .filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()));
-    let id = id.ok_or(RequestError::Protocol("the server made a task of the call without a usable id"))?;
+    let id = id.ok_or(RequestError::Protocol("the server turned the call into a task without a usable id"))?;
     Ok(Some((id, status.interval())))
 }
 
-/// Whether the result of a task is the result of the call. One that cannot be read is reported as such later.
+/// Whether the result of a task is the result of the call. A result that cannot be read counts as one; reading it later
+/// fails.
 fn is_complete(result: &str) -> bool {
     let Ok(status) = serde_json::from_str::<TaskStatus<'_>>(result) else { return true };
     status.result_type.is_none_or(|kind| kind.get() == "\"complete\"")
@@ -88,7 +93,7 @@ impl TaskStatus<'_> {
         message::string(self.task_id?.get())
     }
 
-    /// Returns the poll interval that the server wishes, within bounds.
+    /// Returns the poll interval that the server requests, within bounds.
     fn interval(&self) -> Duration {
         let wished = self.poll_interval_ms.and_then(|millis| millis.get().parse().ok()).map(Duration::from_millis);
         wished.unwrap_or(USUALLY).clamp(SOONEST, LATEST)
@@ -138,14 +143,14 @@ impl Task {
             };
             let status: TaskStatus<'_> = serde_json::from_str(&text).map_err(|_| RequestError::Unreadable)?;
             if status.id().as_ref() != Some(&self.id) {
-                return Err(RequestError::Protocol("the server answered with another task than the requested one"));
+                return Err(RequestError::Protocol("the server answered with a task other than the requested one"));
             }
             match status.status.map(RawValue::get) {
                 Some("\"working\"") => wait = status.interval(),
                 Some("\"completed\"") => {
                     self.is_open = false;
                     let result = status.result.ok_or(RequestError::Unreadable)?.get();
-                    // In an answer to the call itself, another type means that the call is not done yet.
+                    // A result of another type would mean that the call is not done yet.
                     if !is_complete(result) {
                         return Err(RequestError::Protocol("the task of the call ended with a result of another type"));
                     }

@@ -14,7 +14,7 @@ use crate::redact::nameable;
 use crate::schema;
 use crate::tool::Hash;
 
-/// A tool that a server lists.
+/// A tool that an MCP server lists.
 ///
 /// [`ToolSource`](crate::mcp::source::ToolSource) has an example.
 #[derive(Clone)]
@@ -64,7 +64,7 @@ impl McpTool {
         self.listed.admitted.as_ref().ok().map(|definition| definition.pin)
     }
 
-    /// Returns the hash for a policy to pin, of a definition as a server published it, such as one that was stored in a
+    /// Returns the hash that a policy pins for a definition, as a server published it. The definition may come from a
     /// file.
     #[must_use]
     pub fn pin_of(definition: &Value) -> Hash {
@@ -78,8 +78,8 @@ impl McpTool {
         self.listed.admitted.as_ref().ok().map(|definition| &definition.published)
     }
 
-    /// Returns the paths of its results that an allowlist (`redact`) can name, sorted; none for a rejected tool. Of a
-    /// very large output schema some are left out.
+    /// Returns the paths in the tool's results that an allowlist (`redact`) can name, sorted; none for a rejected tool.
+    /// For a very large output schema, some paths are left out.
     #[must_use]
     pub fn result_paths(&self) -> Vec<String> {
         let Ok(definition) = &self.listed.admitted else { return Vec::new() };
@@ -90,17 +90,20 @@ impl McpTool {
     }
 
     /// Returns the differences from another definition of the tool, such as the pinned one; `None` for a rejected tool.
-    /// Whatever the verdict, the tool is denied until the policy pins the new definition.
+    /// Whatever the differences are, the tool is denied until the policy pins the new definition.
     #[must_use]
     pub fn changes(&self, pinned: &Value) -> Option<LockReport> {
         let definition = self.listed.admitted.as_ref().ok()?;
         Some(compare_published(&definition.name, pinned, &definition.published))
     }
 
-    /// Returns the state of the tool under this policy: `discovered` if no policy pins it, so that it is denied;
-    /// `quarantined` if it is rejected, regardless of the policy; `enabled` if the policy allows it and pins this
-    /// definition, and calls can run; `unready` if no call can run nevertheless; or `drifted` if the policy pins
-    /// another definition, or the server switched between definitions: it is denied.
+    /// Returns the state of the tool under this policy:
+    /// - `discovered`: no policy pins the tool, so it is denied.
+    /// - `quarantined`: the tool is rejected, regardless of the policy.
+    /// - `enabled`: the policy allows the tool and pins this definition, and calls can run.
+    /// - `unready`: the policy allows the tool and pins this definition, but no call can run.
+    /// - `drifted`: the policy pins another definition, or the server switched between definitions, so the tool is
+    ///   denied.
     #[must_use]
     pub fn state(&self, policy: &ToolPolicy) -> &'static str {
         match self.look(policy) {

@@ -1,4 +1,4 @@
-//! Questions to the client of a call, in revisions that allow server requests while the client's request is open.
+//! Asks the client of a call, in protocol revisions that allow server requests while the client's request is open.
 #![expect(deprecated, reason = "sampling is part of every revision that this server supports")]
 
 use async_trait::async_trait;
@@ -66,7 +66,7 @@ impl Sample for Asks {
     }
 }
 
-/// Returns why a question was not answered. A client refuses with an error, too.
+/// Converts the error of an unanswered question. A client may also refuse with a protocol error.
 fn failed(error: ServiceError) -> ClientError {
     match error {
         ServiceError::McpError(error) if error.code == rmcp::model::ErrorCode::METHOD_NOT_FOUND => {

@@ -1,4 +1,4 @@
-//! Which messages of a call are sent, and when.
+//! Tests which messages of a call are sent, and when.
 
 use super::*;
 

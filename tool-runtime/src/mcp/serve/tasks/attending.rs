@@ -1,4 +1,4 @@
-//! [`Attending`]: requests that are held until a call ends.
+//! [`Attending`]: a request that the server holds open until its call ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::mcp::serve::tasks::run_tasks::{DeliveryState, RunTasks};
 /// How many requests of one call may be held at the same time.
 const ATTENDED: usize = 8;
 
-/// How long a repeat of the call waits for an answer that is being sent.
+/// How long a repeated call waits for the delivery of an answer that is being sent.
 const ARRIVES: Duration = Duration::from_secs(1);
 
-/// A request that is held until a call ends.
+/// A guard of a request that the server holds open until its call ends.
 pub(super) struct Attending {
     run_tasks: Arc<RunTasks>,
     id: CallId,
@@ -46,20 +46,20 @@ impl RunTasks {
         Some(Attending { run_tasks: Arc::clone(self), id: id.clone(), number })
     }
 
-    /// Whether another request than this one is held until the call ends.
+    /// Whether more than one request is held for the call.
     pub(super) fn is_shared(&self, id: &CallId) -> bool {
         self.calls().get(id).is_some_and(|entry| entry.attending.len() > 1)
     }
 
-    /// Whether an approval of the call waits until its client repeats the call.
+    /// Whether an approval of the call has to wait until its client repeats the call.
     pub(super) fn is_left(&self, id: &CallId) -> bool {
         let calls = self.calls();
         let Some(entry) = calls.get(id) else { return false };
         entry.ended.is_none() && entry.saved.asked_as.is_some() && entry.attending.is_empty()
     }
 
-    /// Whether the client has received the end of the call and no request is held for it. An answer in transit has a
-    /// moment to arrive; if its client does not read it, another request gets it.
+    /// Whether the client has received the result of the call, and no request is held for the call. Waits a moment for
+    /// the delivery of an answer that is being sent. If it is not delivered by then, another request gets the result.
     pub(super) async fn is_delivered(&self, id: &CallId) -> bool {
         let (mut news, late) = (self.news(), Instant::now() + ARRIVES);
         loop {
@@ -76,8 +76,8 @@ impl RunTasks {
         }
     }
 
-    /// Records that a request is being answered with the end of the call. Once it has arrived, no later request gets
-    /// it.
+    /// Records that a request is being answered with the result of the call. After a successful delivery, no later
+    /// request gets the result.
     pub(super) fn mark_sending(&self, id: &CallId) {
         if let Some(entry) = self.calls().get_mut(id)
             && entry.reported == DeliveryState::No
@@ -86,8 +86,8 @@ impl RunTasks {
         }
     }
 
-    /// Records that an answer was sent to a client that may not have waited for it any more: the next request gets it,
-    /// too. Returns whether it does.
+    /// Records that an answer was sent to a client that may have stopped waiting, so that the next request gets the
+    /// result again. Returns `false` if the result was already delivered.
     pub(super) fn mark_answered(&self, id: &CallId, at: Timestamp) -> bool {
         let is_marked = match self.calls().get_mut(id) {
             Some(entry) if entry.reported != DeliveryState::Yes => {
@@ -100,7 +100,7 @@ impl RunTasks {
         is_marked
     }
 
-    /// Records whether that answer arrived. If it was lost, the next request gets it.
+    /// Records whether the answer was delivered. If it was lost, the next request gets the result.
     pub(super) fn mark_delivered(&self, id: &CallId, has_arrived: bool) {
         if let Some(entry) = self.calls().get_mut(id)
             && entry.reported != DeliveryState::Yes

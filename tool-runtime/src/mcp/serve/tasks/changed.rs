@@ -1,10 +1,11 @@
-//! Calls that wait under another policy, or with another definition of their tool, than this server has. It refuses
-//! each approval of such a call, so it ends the call when the client asks for it, and the client calls again.
+//! Waiting calls that were made under another policy, or with another definition of their tool, than this server has.
+//! The server would refuse each approval of such a call. It therefore ends the call when the client queries it, and the
+//! client can make a new call.
 //!
-//! Another server over the store may still have that policy, for example during a rolling update. The lease of a run
-//! that a server keeps never ends, so the store does not show whether that server lives. A call that was made after
-//! this server began was made by a server that lived then, and is left to it for an hour. Since each server ends calls
-//! that are older than itself, two servers do not end each other's calls in turns.
+//! Another server that shares the store may still have that policy, for example during a rolling update. The store does
+//! not show whether that server is alive, because its lease on the run never ends. If a call was made after this server
+//! began, the other server was alive then, so this server leaves the call to it for an hour. A server ends at once only
+//! calls that are older than itself, so two servers cannot keep ending each other's calls.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -29,8 +30,8 @@ pub(super) struct Rules<'r> {
 }
 
 impl Rules<'_> {
-    /// Returns why this server ends a waiting call. `None` if the call stays: nothing has changed, another server may
-    /// carry its approval out, or a decision on it is being carried out.
+    /// Returns the reason why this server ends a waiting call. `None` if it keeps the call: nothing has changed,
+    /// another server may carry out an approval, or a decision is being carried out.
     pub(super) async fn change_since(&self, call: &PendingCall) -> Result<Option<DecisionError>, StoreError> {
         let change = changed::change_since(self.run, call).await?;
         let is_over = change.is_some() && !self.is_others(call).await? && !self.is_being_decided(call).await?;
@@ -42,15 +43,15 @@ impl Rules<'_> {
         Ok(changed::change_since(self.run, call).await?.is_some() && self.is_others(call).await?)
     }
 
-    /// Whether the server that made a call may live.
+    /// Whether the server that made a call may still be alive.
     async fn is_others(&self, call: &PendingCall) -> Result<bool, StoreError> {
         let now = self.runner.store().now().await?;
         let began = *self.began.get_or_init(|| now);
         Ok(call.created_at >= began.max(now.saturating_sub(LEFT).unwrap_or(Timestamp::MIN)))
     }
 
-    /// Whether a server has a decision on a waiting call under its lease, or a person has denied the call: a denial
-    /// needs no policy.
+    /// Whether a server holds the lease of a decision on a waiting call, or a person has denied the call. A denial does
+    /// not depend on the policy.
     async fn is_being_decided(&self, call: &PendingCall) -> Result<bool, StoreError> {
         let (now, question) = (ServedRuns(self.runner).now(), call.question());
         let denies = |input: Input| {

@@ -18,9 +18,9 @@ use crate::store::PendingCall;
 
 /// The answer of a client to a question that it was shown.
 pub(super) enum Answer {
-    /// Whether the call may run.
+    /// The decision whether the call may run. `None` if the answer contains none.
     Decides(Question, Option<ApprovalDecision>),
-    /// Whether the call took effect.
+    /// The statement whether the call took effect. `None` if the answer contains none.
     States(Option<Statement>),
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Dialogue<'a> {
     state: Arc<str>,
     /// The keys of the questions that the client was asked.
     asked: HashSet<String>,
-    /// The question that it is asked during the request.
+    /// The open question, if the client's protocol revision lets it answer while its request is held.
     asking: Option<Asking>,
 }
 
@@ -42,25 +42,25 @@ impl<'a> Dialogue<'a> {
         Self { guest, state, asked: guest.answered.clone(), asking: None }
     }
 
-    /// Whether the client was asked a question during the request and has not answered it.
+    /// Whether a question is open while the request is held.
     pub(super) const fn is_open(&self) -> bool {
         self.asking.is_some()
     }
 
-    /// Asks whether the call may run, as [`ask`](Self::ask) does.
+    /// Asks whether the call may run. Returns the same as [`ask`](Self::ask).
     pub(super) fn ask_about_call(&mut self, key: String, name: &str, call: &PendingCall) -> Result<bool, HeldAnswer> {
         let shown = call.question();
         self.ask(key, question::asked(name, call), |filled| Answer::Decides(shown, decided(filled)))
     }
 
-    /// Asks whether the call took effect, as [`ask`](Self::ask) does.
+    /// Asks whether the call took effect. Returns the same as [`ask`](Self::ask).
     pub(super) fn ask_about_outcome(&mut self, question: OutcomeQuestion) -> Result<bool, HeldAnswer> {
         let asked = (question.message.clone(), question.form.clone());
         self.ask(question.key.clone(), asked, move |filled| Answer::States(question.statement(filled)))
     }
 
-    /// Asks the client a question, unless it was asked the same one before. The question replaces an open one. Returns
-    /// whether it is asked now, during the request.
+    /// Asks the client a question, unless the same question was asked before. The question replaces an open one.
+    /// Returns whether the question is now open while the request is held.
     ///
     /// # Errors
     /// The client answers with its next request. The error is the answer to the present request.
@@ -85,7 +85,7 @@ impl<'a> Dialogue<'a> {
         Ok(self.is_open())
     }
 
-    /// Returns the answer to the question, once there is one.
+    /// Waits for the answer to the open question. Without an open question, the future never resolves.
     pub(super) async fn answer(&mut self) -> Answer {
         let answer = match &mut self.asking {
             Some(asking) => asking.await,

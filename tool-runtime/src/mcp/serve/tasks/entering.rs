@@ -1,8 +1,9 @@
 //! [`Entering`]: a call that is about to be suspended.
 //!
-//! The call, its run and the id under which the same call of its party finds it are written in one transaction. If two
-//! processes get the same call at the same time, only one of them therefore has it; a decision can be posted as soon as
-//! the call is visible; and a process that is killed leaves no call that its client cannot find.
+//! One transaction writes the call, its run, and the id by which an identical call of the same party (principal, tenant
+//! and roles) finds it. If two processes get identical calls at the same time, only one therefore suspends its call. A
+//! decision can be posted as soon as the call is visible. A process that is killed leaves no call that its client
+//! cannot find.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -26,11 +27,11 @@ pub(in crate::mcp::serve) struct Waiting {
     pub(in crate::mcp::serve) name: String,
     /// Whether the client can ask a person to fill in forms.
     pub(in crate::mcp::serve) asks: bool,
-    /// The id under which the store finds it again, for a client that does not support tasks.
+    /// The id by which the store finds the call again, for a client that does not support tasks.
     pub(in crate::mcp::serve) asked_as: Option<Arc<str>>,
 }
 
-/// A call that is about to be suspended. It is stored only when it is.
+/// A call that the gate may suspend. It is stored only if that happens.
 pub(in crate::mcp::serve) struct Entering {
     server: Weak<Served>,
     waiting: Waiting,
@@ -51,7 +52,7 @@ pub(in crate::mcp::serve) enum Entered {
     /// It was not suspended, or no longer is.
     Nothing,
     Waits(Ticket),
-    /// The same call of its party is suspended already.
+    /// An identical call of its party is already suspended.
     Taken,
 }
 
@@ -64,7 +65,7 @@ impl Entering {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the outcome for the call, once the gate has answered.
+    /// Returns the outcome for the call. Call it after the gate has answered.
     ///
     /// # Errors
     /// The limit of suspended calls is reached, no person can decide on the call, or the store failed. The call is not
@@ -80,7 +81,7 @@ impl Entering {
         };
         // The run may be stored already, without this call.
         if let Err(error) = run_tasks.save(&server.0.runner).await {
-            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a waiting call is not stored yet");
+            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a waiting call could not be stored");
         }
         Ok(Entered::Waits(Ticket { run_tasks, call }))
     }

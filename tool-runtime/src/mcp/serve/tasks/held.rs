@@ -1,11 +1,11 @@
-//! Requests of clients without support for tasks. Such a request is held while its call is suspended, and a client that
-//! repeats the same call returns to it.
+//! Requests of clients without support for tasks. The server holds such a request open while its call is suspended. A
+//! client that repeats the call joins the suspended one.
 //!
-//! The store also finds a suspended call by its party, its tool and its arguments, so that a client finds it after a
-//! disconnection and after a restart of the server. An approval is carried out while a request for its call is held: at
-//! once, or when the client repeats the request. The end of a call is delivered once; after that, the same call is a
-//! new one. If the answer was not sent completely, or so late that its client may have timed out without notice, the
-//! same call gets it again.
+//! The store finds a suspended call by its party (principal, tenant and roles), its tool and its arguments, so a client
+//! finds it again after a disconnection or a restart of the server. An approval is carried out only while a request for
+//! its call is held: at once, or when the client repeats the request. The result of a call is delivered once; an
+//! identical call after that is a new call. If the answer was not sent completely, or so late that its client may have
+//! timed out without notice, the identical call gets the result again.
 
 use std::collections::HashSet;
 use std::future::pending;
@@ -40,29 +40,30 @@ use crate::store::{PendingCall, StoreError};
 /// The interval of progress reports to the client of a held request, and of reads of other processes' changes.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// How long a posted decision may take to be carried out.
+/// How long a request waits until a posted decision has been carried out.
 const CARRIED: Duration = Duration::from_secs(30);
 
 /// How long the client of a call may take to decide on it.
 const DECIDES: Duration = Duration::from_secs(10 * 60);
 
-/// After this time, a client that need not cancel its request may no longer wait for the answer.
+/// The time after which a client that need not cancel its request may have stopped waiting for the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The client's side of a held request.
 pub(in crate::mcp::serve) struct Guest<'a> {
-    /// The capabilities that its client offers to the tool.
+    /// The capabilities that the client offers to the tool.
     pub(in crate::mcp::serve) offers: Capabilities,
     /// The client's progress reporter. `None` if it wants no progress.
     pub(in crate::mcp::serve) progress: Option<Arc<dyn Progress>>,
-    /// Asks the client in the middle of the request, in revisions that support it.
+    /// Asks the client questions while its request is open, in revisions that support this.
     pub(in crate::mcp::serve) elicit: Option<Arc<dyn Elicit>>,
-    /// Whether the client accepts questions as an answer, and which ones it has answered.
+    /// Whether the client accepts questions as the answer to its request.
     pub(in crate::mcp::serve) takes_questions: bool,
+    /// The keys of the questions that the client has answered.
     pub(in crate::mcp::serve) answered: HashSet<String>,
     pub(in crate::mcp::serve) cancelled: &'a CancellationToken,
     pub(in crate::mcp::serve) delivery: Option<Delivery>,
-    /// Whether it may stop waiting without cancelling the request.
+    /// Whether the client may stop waiting without cancelling the request.
     pub(in crate::mcp::serve) leaves_silently: bool,
 }
 
@@ -88,9 +89,9 @@ impl Guest<'_> {
 
 /// The answer to a held request.
 pub(in crate::mcp::serve) enum HeldAnswer {
-    /// The call has ended. With the time of an earlier answer to the same call, if there is one.
+    /// The result of the ended call, and the time of an earlier answer with this result, if there was one.
     Ended(Box<ToolExecResult>, Option<Timestamp>),
-    /// The client has to answer questions, and returns with this state.
+    /// The client has to answer these questions, and sends this state with its next request.
     Asks(InputRequests, String),
     /// The call is still suspended.
     Waits,
@@ -107,7 +108,7 @@ impl Ticket {
 }
 
 impl Tasks {
-    /// Finds a call of a party by the state that its client returns.
+    /// Finds a call of a party by the state that its client sent.
     pub(in crate::mcp::serve) async fn find_by_state(
         &self,
         server: &McpServer,
@@ -119,7 +120,7 @@ impl Tasks {
         look.map(|_| ticket).ok_or_else(unknown)
     }
 
-    /// Finds the same call of the party if it is suspended already. `None` if there is none.
+    /// Finds a suspended call of the party that is identical to `waiting`. `None` if there is none.
     pub(in crate::mcp::serve) async fn find_repeated(
         &self,
         server: &McpServer,
@@ -129,11 +130,11 @@ impl Tasks {
         let Some(asked_as) = &waiting.asked_as else { return Ok(None) };
         let known = ServedRuns(runner).document(asked_as, party).await.map_err(|error| failed(&error))?;
         let Some(known) = known else { return Ok(None) };
-        // A store that cannot be read says nothing about the call, which must not be made a second time.
+        // If the store cannot be read, the request fails, because the call must not be made a second time.
         let found = self.found(server, party.clone(), &known).await.map_err(|error| failed(&error))?;
         if let Some(ticket) = found {
             let Ticket { run_tasks, call } = &ticket;
-            // Its server was killed before it could store the description of the call.
+            // The server of the call was killed before it could store the description of the call.
             if !run_tasks.has(call)
                 && let Some((created, expires)) =
                     times_of(runner, run_tasks, call).await.map_err(|error| failed(&error))?
@@ -149,12 +150,12 @@ impl Tasks {
                 run_tasks.mark_delivered(call, true);
             }
         }
-        // The call is over, or its party has other rights, or the call was made under other rules.
+        // The call is over, its party has other rights now, or this server has other rules now.
         ServedRuns(runner).forget(asked_as, known).await.map_err(|error| failed(&error))?;
         Ok(None)
     }
 
-    /// Holds a request until its call ends, its client has to answer a question, or the time is over.
+    /// Holds a request until its call ends, its client has to answer a question, or the time limit is reached.
     pub(in crate::mcp::serve) async fn hold(
         &self,
         server: &McpServer,
@@ -248,15 +249,15 @@ impl Tasks {
                     if look.saved.asked_as.is_none() && !run_tasks.is_shared(call) {
                         run_tasks.cancel(&server.0.runner, call).await.map_err(|error| failed(&error))?;
                     } else if matches!(look.state, State::Works) {
-                        // Keep waiting: the end of the call is stored for the same request. An answer now would report
-                        // a running call as not run.
+                        // Keep waiting, so that an identical call can get the result. An answer now would say that the
+                        // running call has not run.
                         has_left = true;
                         continue;
                     }
                     return Ok(HeldAnswer::Waits);
                 }
                 () = closing.cancelled(), if matches!(look.state, State::Waits(_)) => return Ok(HeldAnswer::Waits),
-                // The next look answers with the unknown outcome.
+                // The next iteration answers with the unknown outcome.
                 () = closing.cancelled(), if matches!(look.state, State::Unsettled(..)) => {}
             }
         }
@@ -277,7 +278,7 @@ impl Tasks {
         }
     }
 
-    /// Whether a decision on a suspended call is in the post of its run, and this server carries it out.
+    /// Whether a decision on a suspended call was posted to its run, and this server will carry it out.
     async fn is_posted(
         &self,
         server: &McpServer,
@@ -305,8 +306,8 @@ async fn not_held(server: &McpServer, ticket: &Ticket) -> Result<HeldAnswer, Err
     })
 }
 
-/// Returns when a call began to wait and when it expires. For a call that runs, or has ended, the times of a call that
-/// began to wait now. `None` if the store does not have it.
+/// Returns the times at which a call began to wait and expires. For a call that runs or has ended, these are the times
+/// of a call that begins to wait now. `None` if the store does not have the call.
 async fn times_of(
     runner: &ToolRunner,
     run_tasks: &RunTasks,
@@ -319,12 +320,12 @@ async fn times_of(
     Ok(is_known.then(|| (ServedRuns(runner).now(), ServedRuns(runner).expires())))
 }
 
-/// The end of a call that is being delivered to a client.
+/// The result of a call that is being delivered to a client.
 struct ResultDelivery {
     server: McpServer,
     run_tasks: Arc<RunTasks>,
     call: CallId,
-    /// Whether the client may no longer wait for it.
+    /// Whether the client may have stopped waiting for it.
     is_late: bool,
     /// A server that is closing waits until this is dropped.
     room: Room,
@@ -335,7 +336,7 @@ impl ResultDelivery {
         Self { server: server.clone(), run_tasks: Arc::clone(run_tasks), call: call.clone(), is_late, room }
     }
 
-    /// Answers a request with the end of its call, unless its client is gone.
+    /// Answers a request with the result of its call, and records the delivery unless the client is gone.
     fn ended(self, guest: &Guest<'_>, saved: &SavedTask, result: &ToolExecResult) -> HeldAnswer {
         if !guest.is_gone() {
             self.deliver(guest);
@@ -343,7 +344,7 @@ impl ResultDelivery {
         HeldAnswer::Ended(Box::new(result.clone()), saved.answered)
     }
 
-    /// Records the delivery of the end of a call once the transport confirms it, or at once if the transport cannot.
+    /// Records the delivery when the transport confirms it, or at once if the transport cannot confirm it.
     fn deliver(self, guest: &Guest<'_>) {
         self.run_tasks.mark_sending(&self.call);
         match &guest.delivery {
@@ -352,8 +353,8 @@ impl ResultDelivery {
         }
     }
 
-    /// Records the delivery. After a complete answer the same call is a new one; a lost or late answer is repeated for
-    /// it.
+    /// Records the delivery. After a complete answer, an identical call is a new call. After a lost or late answer, it
+    /// gets the result again.
     fn reported(self, has_arrived: bool) {
         let Self { server, run_tasks, call, is_late, room } = self;
         let asked_as = run_tasks.shown(&call, State::Works).and_then(|look| look.saved.asked_as);
@@ -373,7 +374,7 @@ impl ResultDelivery {
                 tracing::warn!(
                     run = run_tasks.run.id(),
                     error = error.code(),
-                    "the delivery of a result is not stored"
+                    "the delivery of a result could not be stored"
                 );
             }
             drop(room);

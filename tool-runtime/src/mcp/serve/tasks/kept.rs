@@ -19,14 +19,14 @@ pub(super) struct SavedTask {
     /// The tool, by the name that the client knows.
     pub(super) name: String,
     pub(super) created: Timestamp,
-    /// The time from which its call cannot be decided on.
+    /// The time from which no decision on the call is possible.
     pub(super) expires: Timestamp,
     /// Whether the client can ask a person to fill in forms.
     pub(super) asks: bool,
     /// The id under which the store finds the call when the client repeats it, if the client does not support tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked_as: Option<Arc<str>>,
-    /// When a request was answered with the end of the call, if its client may not have waited for the answer any more.
+    /// When a request was answered with the result of the call, if its client may have stopped waiting before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) answered: Option<Timestamp>,
 }
@@ -44,11 +44,12 @@ pub(super) struct SavedRunTasks {
 
 impl SavedRunTasks {
     pub(super) fn parse(document: &str) -> Result<Self, StoreError> {
-        // Another version of the library wrote it: a call may wait, run or have ended.
+        // Another version of the library may have written the document, so the state of its calls is unknown.
         serde_json::from_str(document).map_err(|error| StoreError::Corrupt(error.into()))
     }
 
-    /// Whether the party is the owner of the tasks. The principal and the tenant were compared before.
+    /// Whether the party has the rights of the owner of the tasks. The caller has compared the principal and the
+    /// tenant.
     pub(super) fn is_of(&self, party: &RunOptions) -> bool {
         self.rights.is_none_or(|rights| rights == party.rights().digest())
     }
@@ -62,7 +63,7 @@ impl RunTasks {
             let document = self.with(tasks.clone()).await?;
             ServedRuns(runner).keep(&self.run, Arc::clone(&document)).await?;
             self.restored(document);
-            // Another call of the run may have become a task meanwhile, and may have been stored first.
+            // Meanwhile another call of the run may have become a task and been stored first.
             let now = self.saved();
             if now == tasks {
                 return Ok(());
@@ -86,7 +87,7 @@ impl RunTasks {
         self.calls().iter().map(|(id, entry)| (id.clone(), entry.saved.clone())).collect()
     }
 
-    /// Records that the store has this document of the tasks.
+    /// Records that the store has this document.
     pub(super) fn restored(&self, document: Arc<str>) {
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(document);
     }
@@ -107,7 +108,7 @@ impl RunTasks {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Whether this is the last document that this process wrote or read.
+    /// Whether `document` is the last one that this process wrote or read.
     fn is_kept(&self, document: &Arc<str>) -> bool {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == Some(document)
     }
@@ -122,7 +123,7 @@ impl RunTasks {
         }
     }
 
-    /// Returns the value stored under the id by which a client finds the call again.
+    /// Returns the name of a call, `<run>.<call>`. The store has this name under the id in [`SavedTask::asked_as`].
     pub(super) fn named(&self, id: &CallId) -> Arc<str> {
         format!("{}.{id}", self.run.id()).into()
     }

@@ -1,5 +1,5 @@
-//! Cleans up after crashed servers: a server over the same store records the decisions on calls that have ended, and
-//! removes them and the documents of runs whose calls have ended.
+//! Cleans up after crashed servers. A server that shares their store records and removes the posted decisions on ended
+//! calls, and removes the documents of runs whose calls have ended.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,37 +21,39 @@ use crate::store::{
     StoredDocument, StoredRun,
 };
 
-/// The interval of searches for decisions. A server that still has their run takes them meanwhile.
+/// The interval of searches for posted decisions. In this time, a server that still has the run can take them.
 const POSTS: Duration = Duration::from_secs(60);
 
-/// The interval of searches for documents of runs, which read all runs of the store. One server does each search. Most
-/// servers live for less than this time, so the store keeps the time of the last one.
+/// The interval of searches for documents of runs, which read all runs of the store. One server makes each search. Most
+/// servers run for less than this interval, so the store has the time of the last search.
 const RUNS: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The interval at which a server tries to claim that search.
+/// The interval at which a server tries to claim the search for documents of runs.
 const CLAIMS: Duration = Duration::from_secs(60 * 60);
 
-/// The number of runs with their texts that a search holds at the same time.
+/// The number of run documents that a search holds in memory at a time.
 const PAGE: usize = 16;
 
-/// How much earlier than the store a process may date its records.
+/// How far the clock of a process may be behind the clock of the store.
 const BEHIND: Duration = Duration::from_secs(1);
 
 /// The maximum number of decisions that are remembered from one search to the next.
 const MAX_REMEMBERED: usize = 1024;
 
-/// The searches of a server.
+/// The state of a server's searches.
 pub(in crate::mcp::serve) struct Left {
-    /// The decisions that the last search found and did not take. The next search takes those that are still there.
+    /// The decisions that the last search found but did not take. The next search takes them if they are still in the
+    /// store.
     seen: HashSet<Key>,
-    /// The name under which the server claims them.
+    /// The name under which the server claims decisions.
     owner: Option<Arc<str>>,
     posts: Option<Instant>,
     /// When it last tried to claim the search for documents of runs.
     runs: Option<Instant>,
 }
 
-/// The party of a run that a server kept; `None` if this server continues the run, or no server kept it.
+/// The party of a run that an MCP server stored. `None` if this server continues the run, or if no MCP server stored
+/// it.
 type Owner = Option<(Option<Arc<str>>, Option<Arc<str>>)>;
 
 impl Left {
@@ -59,10 +61,10 @@ impl Left {
         Self { seen: HashSet::new(), owner: None, posts: None, runs: None }
     }
 
-    /// Searches, if it is time for that.
+    /// Makes the searches that are due.
     ///
     /// # Errors
-    /// The store failed. The next search continues.
+    /// The store failed. The next search tries again.
     pub(in crate::mcp::serve) async fn tend(&mut self, served: &Served) -> Result<(), StoreError> {
         let now = Instant::now();
         let is_due = |last: Option<Instant>, interval| last.is_none_or(|last| now.duration_since(last) >= interval);
@@ -78,12 +80,12 @@ impl Left {
         searched
     }
 
-    /// Records and removes each decision on a call that is over, if the search before found it, too.
+    /// Records and removes each decision on an ended call that the previous search also found.
     async fn take_posts(&mut self, served: &Served) -> Result<(), StoreError> {
         let mut found = HashSet::new();
         let taken = self.take_found(served, &mut found).await;
         if taken.is_err() {
-            // The search may not have met them.
+            // The failed search may not have reached these decisions.
             found.extend(self.seen.drain().take(MAX_REMEMBERED - found.len()));
         }
         self.seen = found;
@@ -97,7 +99,7 @@ impl Left {
         while let Some(page) = posts.next(store).await? {
             for StoredDocument { key, document, .. } in page {
                 let Document::Post(post) = document else { continue };
-                // The text of a run is long, so it is read once.
+                // The document of a run is long, so it is read once.
                 let run: &Owner = match runs.get(key.scope()) {
                     Some(run) => run,
                     None => {
@@ -132,7 +134,7 @@ async fn are_over(served: &Served, run_id: &Arc<str>, post: &Post) -> Result<boo
     Ok(!post.answers.is_empty())
 }
 
-/// Returns the party of a run that a server kept, if this server does not continue it.
+/// Returns the party of a run that an MCP server stored, if this server does not continue the run.
 async fn left(served: &Served, run_id: &Arc<str>) -> Result<Owner, StoreError> {
     let query = Query { scope: Some(Arc::clone(run_id)), limit: 1, ..Query::new(DocumentKind::Run) };
     let found = served.runner.store().list(&query).await?.pop();
@@ -144,9 +146,9 @@ async fn left(served: &Served, run_id: &Arc<str>) -> Result<Owner, StoreError> {
     }))
 }
 
-/// Whether a decision of a message has its record: a server that carried it out can have ended before it removed the
-/// message. The person may have answered the same question before, and been refused. The clock of that server may have
-/// been a second behind.
+/// Whether a decision of a message has a record, because a server carried it out and ended before it removed the
+/// message. Earlier records do not count, because the person may have answered the same question before and been
+/// refused. A record up to [`BEHIND`] before the message counts, because that server's clock may be slow.
 pub(super) async fn is_recorded(
     served: &Served,
     run_id: &Arc<str>,
@@ -175,7 +177,7 @@ async fn take(
     let party = Some((principal.as_deref(), tenant.as_deref()));
     if let Ok(input) = serde_json::from_str::<Input>(&post.body) {
         for (at, (question, decision, decider)) in input.into_decisions().into_iter().enumerate() {
-            // Another server has the message and the remaining decisions.
+            // Another server has claimed the message with the remaining decisions.
             if at > 0 && !ServedRuns(&served.runner).claim(&key, owner).await {
                 return Ok(());
             }
@@ -188,7 +190,7 @@ async fn take(
     ServedRuns(&served.runner).took(key, None).await
 }
 
-/// Removes the documents of dead runs, if no server has done so in this interval.
+/// Removes the documents of dead runs, if no server has done so in the last [`RUNS`].
 async fn search(served: &Served) -> Result<(), StoreError> {
     let runs = ServedRuns(&served.runner);
     if runs.claims_search(RUNS).await? {
@@ -198,7 +200,7 @@ async fn search(served: &Served) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Removes the documents of runs whose calls have expired long ago.
+/// Removes the documents of runs whose calls expired more than [`KEPT`] ago.
 async fn forget_runs(served: &Served) -> Result<(), StoreError> {
     let store = &**served.runner.store();
     let now = store.now().await?;
@@ -209,7 +211,8 @@ async fn forget_runs(served: &Served) -> Result<(), StoreError> {
             if !run.is_served() || served.tasks.continues(&run.run_id) {
                 continue;
             }
-            // The document under the id of a call names the call, and is removed with its run.
+            // A document of another kind holds only the name of a call. It is removed together with the run of the
+            // call.
             let Ok(saved) = serde_json::from_str::<SavedRunTasks>(&run.document) else { continue };
             let last = saved.tasks.values().map(|task| task.expires).max();
             if last.is_some_and(|last| now >= after(last, KEPT)) {
@@ -220,7 +223,7 @@ async fn forget_runs(served: &Served) -> Result<(), StoreError> {
     runs.end()
 }
 
-/// Removes the documents of a run, unless a call of it waits.
+/// Removes the documents of a run, unless one of its calls waits.
 async fn forget_run(served: &Served, run: &StoredRun, saved: SavedRunTasks) -> Result<(), StoreError> {
     let of_run = RecordFilter::run(Arc::clone(&run.run_id));
     if !served.runner.store().pending_calls(&of_run).await?.is_empty() {

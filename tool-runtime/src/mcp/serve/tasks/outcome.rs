@@ -1,5 +1,5 @@
-//! The question to a client whether its own call of unknown outcome took effect. The answer settles the outcome through
-//! [`Run::settle`](crate::runner::Run::settle), as every other settlement does.
+//! Asks a client whether its own call with an unknown outcome took effect. The answer settles the outcome through
+//! [`Run::settle`](crate::runner::Run::settle), like every other settlement.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ use crate::text::sentence;
 /// The prefix of the keys of these questions.
 const OUTCOME: &str = "outcome-";
 
-/// The longest reason of a person, in characters.
+/// The maximum length of a person's reason, in characters.
 const MAX_REASON: usize = 500;
 
-/// The answers to the question.
+/// The values of `outcome` in an answer.
 const HAPPENED: &str = "happened";
 const DID_NOT_HAPPEN: &str = "did_not_happen";
 const RECONCILE: &str = "reconcile";
@@ -44,14 +44,14 @@ pub(super) enum Statement {
 
 /// The question about the outcome of one call, for a principal with the right to settle it.
 pub(super) struct OutcomeQuestion {
-    /// The key of the question. Each repetition has its own.
+    /// The key of the question. Each repetition has its own key.
     pub(super) key: String,
     pub(super) message: String,
     pub(super) form: Value,
     value: ValueField,
 }
 
-/// How a person states the result of a call that took effect.
+/// The form field in which a person states the result of a call that took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ValueField {
     /// The tool returns `null` only.
@@ -83,8 +83,8 @@ impl ValueField {
         Some(json!({"type": kind, "title": "Result", "description": description}))
     }
 
-    /// Returns the result as JSON text. A missing one is `null`, which [`Run::settle`](crate::runner::Run::settle)
-    /// refuses if it does not fit the tool.
+    /// Returns the result as JSON text. A missing result becomes `null`, which
+    /// [`Run::settle`](crate::runner::Run::settle) refuses if it does not fit the tool.
     fn result(self, filled: Option<&Value>) -> String {
         match (self, filled) {
             (Self::Json, Some(Value::String(text))) => text.clone(),
@@ -133,7 +133,7 @@ pub(in crate::mcp::serve) struct EndedUnknown {
 
 impl EndedUnknown {
     /// Turns the call into a task that asks its client about the outcome. The caller has checked that the client can
-    /// show forms. Returns the result if the client is not asked, or if there are too many tasks.
+    /// show forms. Returns the result as an error if the client cannot be asked, or if there are too many tasks.
     pub(in crate::mcp::serve) async fn ask(self, server: &McpServer) -> Result<Ticket, ToolExecResult> {
         let Self { run, party, name, result } = self;
         let (runner, tasks, call) = (&server.0.runner, &server.0.tasks, result.call_id().clone());
@@ -157,7 +157,7 @@ impl EndedUnknown {
         match run_tasks.look(runner, &call).await {
             Ok(Some(Look { state: State::Unsettled(..), .. })) => {
                 if let Err(error) = run_tasks.save(runner).await {
-                    tracing::warn!(run = run.id(), error = error.code(), "a question about an outcome is not stored");
+                    tracing::warn!(run = run.id(), error = error.code(), "an outcome question could not be stored");
                 }
                 Ok(Ticket { run_tasks, call })
             }
@@ -170,8 +170,8 @@ impl EndedUnknown {
     }
 }
 
-/// Returns the outcome in the first answer to a question about an outcome that states one, for a client that is not
-/// asked. The result of a call that took effect is left out, because nothing is settled.
+/// Returns the outcome in the first answer that states one, for a client that was not asked. The result of a call that
+/// took effect is left out, because nothing is settled.
 pub(super) fn stated(answers: &InputResponses) -> Option<Reconciled<String>> {
     let of_questions = answers.iter().filter(|(key, _)| is_key(key));
     let mut filled = of_questions.filter(|(_, answer)| answer.get("action").and_then(Value::as_str) == Some("accept"));
@@ -188,7 +188,7 @@ fn outcome_in(filled: &Value, result: impl FnOnce() -> String) -> Option<Reconci
     }
 }
 
-/// Whether a key is that of a question about an outcome.
+/// Whether a key belongs to a question about an outcome.
 pub(super) fn is_key(key: &str) -> bool {
     key.starts_with(OUTCOME)
 }
@@ -226,10 +226,10 @@ fn wanted(value: ValueField, is_reconcilable: bool) -> Value {
     json!({"type": "object", "properties": properties, "required": ["outcome"]})
 }
 
-/// Takes the answers of a task's client. Only the answer to the open question counts.
+/// Handles the answers of a task's client about the outcome of the call. Only the answer to the open question counts.
 ///
-/// If there is none, the answers change nothing. The first that states an outcome is recorded if the outcome was
-/// settled before, or if the principal may not settle it.
+/// Without such an answer, nothing changes. The first answer that states an outcome is still recorded if the outcome
+/// was already settled, or if the principal may not settle it.
 pub(super) async fn answer(
     server: &McpServer,
     run_tasks: &RunTasks,
@@ -281,8 +281,8 @@ pub(super) async fn state(
             let decider = ServedRun(&run_tasks.run).decider().filter(|_| run_tasks.asks);
             let Some(decider) = decider else { return Ok(()) };
             let decider = reason.iter().fold(decider, |decider, reason| decider.because(reason));
-            // A server that closes waits for the tool that reconciles, and drops it when running calls must end: the
-            // outcome is unknown as before.
+            // A closing server waits while the tool reconciles. It drops this future when running calls must end, and
+            // the outcome stays unknown.
             let _running = server.0.calls.begin().map_err(full)?;
             tokio::select! {
                 biased;

@@ -1,4 +1,5 @@
-//! [`Questions`]: the questions of a task's call to its client. `tasks/get` shows them, `tasks/update` answers them.
+//! [`Questions`]: the questions that a task's call asks its client. The client reads them with `tasks/get` and answers
+//! with `tasks/update`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,10 +15,10 @@ use crate::runner::{ApprovalDecision, Run};
 use crate::store::PendingCall;
 use crate::text::sentence;
 
-/// The longest question about a call, in bytes.
+/// The maximum length of a question about a call, in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 2048;
 
-/// The open questions of one call. A key is used once.
+/// The open questions of one call. Each key is used only once.
 #[derive(Default)]
 pub(in crate::mcp::serve) struct Questions {
     asked: Mutex<Elicitations>,
@@ -29,7 +30,7 @@ pub(in crate::mcp::serve) struct Questions {
 struct Elicitations {
     count: u64,
     open: BTreeMap<String, (ElicitRequestParams, oneshot::Sender<ElicitResult>)>,
-    /// No more answers are accepted.
+    /// Whether the questions are closed, so that the call cannot ask another one.
     closed: bool,
 }
 
@@ -42,7 +43,7 @@ impl Questions {
         self.asked().open.is_empty()
     }
 
-    /// Resolves when a question is open.
+    /// Resolves when the call has asked a question.
     pub(super) async fn asked_something(&self) {
         self.news.notified().await;
     }
@@ -62,7 +63,7 @@ impl Questions {
         asked.open.iter().map(|(key, (question, _))| (key.clone(), request(question.clone()))).collect()
     }
 
-    /// Passes an answer on. An answer to a closed question, or an unreadable one, is ignored.
+    /// Passes an answer to the tool. Ignores an unreadable answer, and an answer to a closed question.
     pub(super) fn answer(&self, key: &str, answer: &Value) {
         let Ok(answer) = serde_json::from_value(answer.clone()) else { return };
         let asked = self.asked().open.remove(key);
@@ -127,7 +128,7 @@ impl Elicit for Asks {
 pub(super) fn asked(name: &str, call: &PendingCall) -> (String, Value) {
     let (said, ..) = call.decided_explanation();
     let message = match said {
-        // The library's own sentences do not say what the call does.
+        // The library's own sentences do not describe the call, so add its tool and its arguments.
         Some(said) if call.graph.is_none() && call.sentence().is_none() => {
             sentence(&format!("{said} May `{name}` run with {}?", call.shown_arguments.get()), MAX_MESSAGE_BYTES)
         }
@@ -147,13 +148,13 @@ pub(super) fn asked(name: &str, call: &PendingCall) -> (String, Value) {
     (message, wanted)
 }
 
-/// Returns that question in the protocol's form.
+/// Returns the question whether a call may run, in the protocol's form.
 pub(super) fn approval(name: &str, call: &PendingCall) -> Option<InputRequest> {
     let (message, wanted) = asked(name, call);
     form(message, &wanted).ok().map(request)
 }
 
-/// Returns the decision in the answer to the question. `None` if it contains none.
+/// Returns the decision in an answer to the question whether a call may run. `None` if the answer contains none.
 pub(super) fn decision(answer: &Value) -> Option<ApprovalDecision> {
     let approves = answer.get("content").and_then(|content| content.get("approve")).and_then(Value::as_bool);
     match (answer.get("action").and_then(Value::as_str)?, approves) {

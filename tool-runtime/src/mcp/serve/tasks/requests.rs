@@ -1,5 +1,5 @@
-//! The requests of clients about a task: its state, its cancellation, and answers to its questions, also to the
-//! question whether its call may run.
+//! Handles the requests of clients about a task: to read its state, to cancel it, and to answer its questions, such as
+//! whether its call may run.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use crate::store::{PendingCall, StoreError};
 /// The prefix of the keys of questions whether a call may run.
 const APPROVAL: &str = "approval-";
 
-/// The maximum number of answers of a stranger's message that are looked at: each costs a read of the store, and the
-/// first that names a waiting call is the one that is reported.
+/// The maximum number of answers that are checked in a message of another tenant's client. Each check reads the store.
+/// The first answer that names a waiting call is reported.
 const MAX_GUESSES: usize = 8;
 
 impl Tasks {
@@ -86,9 +86,9 @@ impl Tasks {
         run_tasks.cancel(&server.0.runner, &call).await.map_err(|error| failed(&error))
     }
 
-    /// Takes answers to the questions of a task. Answers to unknown or closed questions are ignored. Those that are
-    /// recorded although they have no effect cannot fill the store: one is taken from each message, under however many
-    /// keys it comes.
+    /// Handles answers to the questions of a task. Answers to unknown or closed questions are ignored. A late approval
+    /// or denial is recorded, although it has no effect. Only one for each message is recorded, so that a client cannot
+    /// fill the store.
     pub(in crate::mcp::serve) async fn update(
         &self,
         server: &McpServer,
@@ -127,8 +127,8 @@ impl Tasks {
         Ok(())
     }
 
-    /// Reports decisions and settlements of a client of another tenant to operators. The client learns nothing: to it,
-    /// the task does not exist.
+    /// Reports to operators that a client of another tenant tried to decide on a call or to settle its outcome. The
+    /// client only learns that it has no such task.
     pub(in crate::mcp::serve) async fn refuse_of_stranger(
         &self,
         server: &McpServer,
@@ -148,8 +148,8 @@ impl Tasks {
         }
     }
 
-    /// Decides on a call on behalf of its principal. The gate refuses and records the decision of a principal who may
-    /// not decide on their own calls.
+    /// Posts a decision on a call in the name of its principal. The gate refuses and records the decision if the
+    /// principal may not decide on their own calls.
     pub(super) async fn decide(
         &self,
         server: &McpServer,
@@ -198,18 +198,18 @@ impl Tasks {
         may.then(|| format!("{APPROVAL}{}-{}", look.asked + 1, pending.question()))
     }
 
-    /// Whether the server may ask the client about a call that waits. `asks`: whether the client fills in forms.
+    /// Whether the server may ask the client about a waiting call. `asks` is true if the client supports forms.
     pub(super) fn may_ask(&self, run: &Run, pending: &PendingCall, asks: bool) -> bool {
         let own = ServedRun(run).own_decider(pending.decided_tool());
         self.limits.asks && asks && own.is_some_and(|decider| !pending.needs_others_than(&decider))
     }
 
-    /// Finds a task of a party: here, or in the store, where an earlier process may have left it.
+    /// Finds a task of a party in this process, or in the store, where an earlier process may have left it.
     pub(super) async fn find(&self, server: &McpServer, party: RunOptions, id: &str) -> Result<Ticket, ErrorData> {
         self.found(server, party, id).await.map_err(|error| failed(&error))?.ok_or_else(unknown)
     }
 
-    /// As [`find`](Self::find). `None` if the party has no such task.
+    /// Finds a task like [`find`](Self::find), but returns `None` if the party has no such task.
     pub(super) async fn found(
         &self,
         server: &McpServer,
@@ -257,7 +257,7 @@ impl Tasks {
     }
 }
 
-/// Returns the question whether a call may run that a key contains. `None` for the key of another question.
+/// Returns the approval question that is part of a key. `None` for the key of any other question.
 fn question_of(key: &str) -> Option<Question> {
     key.strip_prefix(APPROVAL)?.split_once('-')?.1.parse().ok()
 }

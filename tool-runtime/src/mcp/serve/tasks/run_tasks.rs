@@ -1,6 +1,7 @@
-//! [`RunTasks`]: the tasks of one run. The store has the state of each; a result with its files stays here for a while.
+//! [`RunTasks`]: the tasks of one run. The state of each task is in the store. A result with its files stays in this
+//! process for a while.
 //!
-//! The file is long because each state of a task is here, together with each change of it.
+//! The file is long because it has all states of a task, and all changes between them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -26,7 +27,7 @@ use crate::store::{PendingCall, StoreError};
 /// How long a task can be queried after its call has ended.
 const KEPT: Duration = Duration::from_secs(10 * 60);
 
-/// After how many refused decisions a client is not asked the same question again.
+/// The number of refused decisions after which a client is not asked the same question again.
 pub(super) const MOST_REFUSED: usize = 3;
 
 /// The tasks of one run.
@@ -56,22 +57,23 @@ pub(super) struct Entry {
     /// How many answers to the present question were refused.
     pub(super) refused: usize,
     questions: Arc<Questions>,
-    /// The token that cancels the decisions being carried out here, and their number. One of them runs the call; the
-    /// others find that it runs.
+    /// The token that cancels the decisions being carried out in this process, and their number. One of them runs the
+    /// call; the others find it running.
     running: Option<(CancellationToken, usize)>,
     pub(super) ended: Option<(ToolExecResult, Timestamp)>,
-    /// Whether it ended here, without an effect, because the policy or the definition of its tool has changed.
+    /// Whether this process ended the call, without an effect, because the policy or the definition of its tool has
+    /// changed.
     pub(super) is_changed: bool,
-    /// Its unknown outcome, if it has one.
+    /// The state of the call's unknown outcome, if it has one.
     pub(super) outcome: UnknownOutcome,
-    /// The requests that are held until the call ends, the oldest first, with the capabilities that the client of each
-    /// offers to the tool.
+    /// The requests that are held until the call ends, oldest first. The values are the capabilities that the client of
+    /// each request offers to the tool.
     pub(super) attending: BTreeMap<u64, Capabilities>,
-    /// Whether a request was answered with the end of the call.
+    /// Whether a request was answered with the result of the call.
     pub(super) reported: DeliveryState,
 }
 
-/// Whether the end of a call reached a client that does not support tasks.
+/// Whether the result of a call reached a client that does not support tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeliveryState {
     No,
@@ -80,11 +82,11 @@ pub(super) enum DeliveryState {
     Yes,
 }
 
-/// The state of a task at a moment.
+/// A snapshot of a task.
 pub(super) struct Look {
     pub(super) saved: SavedTask,
     pub(super) updated: Timestamp,
-    /// The time from which it may be removed.
+    /// The time from which the task may be removed.
     pub(super) until: Timestamp,
     pub(super) asked: u32,
     pub(super) questions: Arc<Questions>,
@@ -96,9 +98,9 @@ pub(super) enum State {
     Waits(Box<PendingCall>),
     Works,
     Ended(ToolExecResult),
-    /// It ended with an unknown outcome, and its client is asked about it.
+    /// It ended with an unknown outcome, and the server asks its client about the outcome.
     Unsettled(ToolExecResult, Box<UnsettledCall>),
-    /// It ended with an unknown outcome, which was settled.
+    /// It ended with an unknown outcome, which has been settled.
     Settled(ToolExecResult),
 }
 
@@ -116,7 +118,7 @@ impl RunTasks {
         self.calls().len()
     }
 
-    /// Adds a call that is suspended, or that runs here until it is cancelled.
+    /// Adds a suspended call, or with `running` a call that runs in this process. `running` cancels it.
     pub(super) fn add(
         &self,
         id: CallId,
@@ -143,7 +145,7 @@ impl RunTasks {
         entry.map(|entry| (entry.saved.expires, entry.running) = (saved.expires, None)).is_some()
     }
 
-    /// Whether a call has an unknown outcome that nobody can settle.
+    /// Whether a call has an unknown outcome that cannot be settled.
     fn is_final(&self, id: &CallId) -> bool {
         self.calls().get(id).is_some_and(|entry| entry.outcome.is_final)
     }
@@ -153,8 +155,8 @@ impl RunTasks {
         Rules { runner, run: &self.run, began: &self.began }
     }
 
-    /// Whether this server ended a call because its rules have changed, and the call had no effect: the same call is a
-    /// new one.
+    /// Whether this server ended a call without an effect because its rules have changed. An identical call is then a
+    /// new call.
     pub(super) fn is_made_anew(&self, id: &CallId) -> bool {
         self.calls().get(id).is_some_and(|entry| entry.is_changed)
     }
@@ -178,7 +180,7 @@ impl RunTasks {
         self.news.subscribe()
     }
 
-    /// Returns the task with its call in this state; `None` if there is no such task.
+    /// Returns a snapshot of the task with this state of its call. `None` if there is no such task.
     pub(super) fn shown(&self, id: &CallId, state: State) -> Option<Look> {
         let calls = self.calls();
         let entry = calls.get(id)?;
@@ -186,7 +188,7 @@ impl RunTasks {
         Some(Look { saved, updated: entry.updated, until: entry.until(), asked: entry.asked, questions, state })
     }
 
-    /// Reads the state of a task. `None` if there is none, or it is over.
+    /// Reads the state of a task. `None` if there is no such task, or its time is over.
     pub(super) async fn look(&self, runner: &ToolRunner, id: &CallId) -> Result<Option<Look>, StoreError> {
         match self.look_first(runner, id).await? {
             Some(Look { state: State::Ended(result), .. })
@@ -198,7 +200,7 @@ impl RunTasks {
         }
     }
 
-    /// As [`look`](Self::look), but reads nothing more about an unknown outcome.
+    /// Reads the state of a task like [`look`](Self::look), but not the settlement of an unknown outcome.
     async fn look_first(&self, runner: &ToolRunner, id: &CallId) -> Result<Option<Look>, StoreError> {
         let now = ServedRuns(runner).now();
         let look = |state| self.shown(id, state);
@@ -216,7 +218,7 @@ impl RunTasks {
             return Ok(look(state));
         }
         if let Some(pending) = self.run.pending(id).await? {
-            // The read has corrected the clock, if it was set.
+            // Read the clock again: reading the store has corrected it, if the system time was changed.
             let now = ServedRuns(runner).now();
             let ended = if pending.is_expired(now) {
                 self.run.expire(&pending.question()).await
@@ -230,7 +232,7 @@ impl RunTasks {
                 return Ok(look(State::Waits(Box::new(pending))));
             };
             match ended {
-                // It asks another question since, and still waits.
+                // The call has a newer question, and still waits.
                 Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
                     if let Some(pending) = self.run.pending(id).await? {
                         return Ok(look(State::Waits(Box::new(pending))));
@@ -249,8 +251,8 @@ impl RunTasks {
         })
     }
 
-    /// Keeps the end of a call as the store has it. If a decision was carried out here meanwhile, its result stays: it
-    /// has the files of the call, which the store does not have.
+    /// Stores the result of a call that the store returned. A result of a decision carried out in this process takes
+    /// precedence, because it has the files of the call, which the store does not have.
     fn ended_elsewhere(&self, id: &CallId, result: ToolExecResult, now: Timestamp) -> State {
         let mut calls = self.calls();
         match calls.get_mut(id) {
@@ -309,8 +311,8 @@ impl RunTasks {
             }
         };
         let (result, now) = (result?, ServedRuns(runner).now());
-        // The decision was refused, or a graph is suspended with its next call: the next question has a new key, which
-        // a program may answer at once and be refused again.
+        // The decision was refused, or a graph is suspended with its next call. The next question gets a new key.
+        // Refusals are counted, because a program may answer at once and be refused again.
         let is_refused = result.outcome() == Outcome::ApprovalMismatch;
         if is_refused || result.outcome().is_suspension() {
             if let Some(entry) = self.calls().get_mut(id) {
@@ -326,7 +328,7 @@ impl RunTasks {
         Ok(())
     }
 
-    /// Ends a suspended call, or cancels one that runs here.
+    /// Ends a suspended call, or cancels a call that runs in this process.
     pub(super) async fn cancel(&self, runner: &ToolRunner, id: &CallId) -> Result<(), StoreError> {
         let (running, ended) = match self.calls().get(id) {
             Some(entry) => (entry.running.clone(), entry.ended.as_ref().map(|(result, _)| result.outcome())),
@@ -346,7 +348,7 @@ impl RunTasks {
         match self.run.abandon(id.as_str()).await {
             Ok(result) => self.ended(id, &result, ServedRuns(runner).now()),
             Err(ResumeError::Store(error)) => return Err(error),
-            // It has ended, or runs in another process.
+            // The call has ended, or runs in another process.
             Err(_) => {}
         }
         Ok(())
@@ -411,7 +413,7 @@ impl Entry {
     }
 }
 
-/// A guard that clears the mark of a decision being carried out here when it is dropped.
+/// A guard that, when dropped, clears the mark of a decision that is being carried out.
 struct Stopped<'a> {
     run_tasks: &'a RunTasks,
     id: &'a CallId,

@@ -1,6 +1,6 @@
-//! Calls whose tool has questions while it runs, in a revision without requests of the server. With its first question
-//! such a call becomes a task, which `tasks/update` answers. For other clients, its request is answered with the
-//! question, and the next request brings the answer.
+//! Calls whose tool asks questions while it runs, in protocol revisions without server requests. The first question
+//! turns such a call into a task, and the client answers with `tasks/update`. A client that does not support tasks gets
+//! the question as the answer to its request, and answers with its next request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use crate::mcp::serve::tasks::{Tasks, Ticket, task_id, task_runner};
 use crate::runner::ServedRuns;
 use crate::runner::{Run, RunOptions};
 
-/// How long the task of a running call can be queried at most; the call has other limits.
+/// The maximum time for which the task of a running call can be queried. The call itself has other limits.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A call that runs in a separate task, so that it outlives its request.
+/// A call that runs in a separate tokio task, so that it can outlive its request.
 pub(in crate::mcp::serve) struct Running {
     pub(in crate::mcp::serve) run: Run,
     pub(in crate::mcp::serve) party: RunOptions,
@@ -33,7 +33,7 @@ pub(in crate::mcp::serve) struct Running {
     pub(in crate::mcp::serve) name: String,
     pub(in crate::mcp::serve) questions: Arc<Questions>,
     pub(in crate::mcp::serve) cancellation: CancellationToken,
-    /// Ends the messages of the call.
+    /// Stops the messages of the call.
     pub(in crate::mcp::serve) quiet: Quiet,
     pub(in crate::mcp::serve) ended: JoinHandle<ToolExecResult>,
 }
@@ -44,7 +44,7 @@ pub(in crate::mcp::serve) enum Answered {
     Asks(Ticket),
 }
 
-/// Returns the questions of a call whose client can fill in forms. `None` for any other client.
+/// Returns an empty set of questions for a client that can fill in forms. `None` for any other client.
 pub(in crate::mcp::serve) fn questions(declared: &ClientCapabilities) -> Option<Arc<Questions>> {
     fills_in_forms(declared).then(Arc::default)
 }
@@ -114,7 +114,7 @@ async fn settle(server: McpServer, run_tasks: Arc<RunTasks>, call: CallId, ended
     run_tasks.changed.notify_one();
 }
 
-/// Lets the tool of a call ask questions.
+/// Adds the capability to ask the client questions.
 pub(in crate::mcp::serve) fn asking(offers: Capabilities, questions: &Arc<Questions>, run: &Run) -> Capabilities {
     offers.with::<dyn Elicit>(Arc::new(Asks { questions: Arc::clone(questions), run: run.clone() }))
 }

@@ -9,13 +9,13 @@ use crate::mcp::serve::error::{SERVER_ERROR, broken};
 use crate::mcp::serve::tasks::run_tasks::{Look, State};
 use crate::store::StoreError;
 
-/// The longest id of a task, in bytes.
+/// The maximum length of a task's id, in bytes.
 pub(super) const MAX_ID_BYTES: usize = 256;
 
 /// How often a client should poll, in milliseconds.
 const POLL_MILLIS: u64 = 1000;
 
-/// Returns the protocol's description of a task in each state.
+/// Returns the protocol's description of a task.
 pub(super) fn described(id: String, look: &Look) -> Task {
     let (status, said) = match &look.state {
         State::Waits(_) => (TaskStatus::InputRequired, "The call waits for the approval of a person."),
@@ -24,7 +24,7 @@ pub(super) fn described(id: String, look: &Look) -> Task {
         State::Unsettled(..) => {
             (TaskStatus::InputRequired, "It is unknown whether the call took effect. The client may settle it.")
         }
-        State::Settled(_) => (TaskStatus::Completed, "The outcome of the call was unknown, and is settled."),
+        State::Settled(_) => (TaskStatus::Completed, "The outcome of the call was unknown, and has been settled."),
         State::Ended(result) if result.outcome() == Outcome::Cancelled => {
             (TaskStatus::Cancelled, "The call was cancelled.")
         }
@@ -63,7 +63,8 @@ pub(super) fn no_decider(is_twin: bool) -> ErrorData {
     ErrorData::new(SERVER_ERROR, message, Some(json!({"code": "no_decider"})))
 }
 
-/// Returns the error for a task that does not exist, is over, or belongs to another party: the three look the same.
+/// Returns the error for a task that does not exist, is over, or belongs to another party. All three get the same
+/// error.
 pub(super) fn unknown() -> ErrorData {
     ErrorData::invalid_params("There is no such task.", None)
 }

@@ -1,4 +1,4 @@
-//! The task runner of a run: it carries out posted decisions, and expires calls.
+//! The task runner of a run: it carries out decisions that were posted to the store, and expires calls.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
@@ -19,13 +19,13 @@ use crate::store::{Key, Post, StoreError};
 /// How long to wait before a failed attempt is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Starts the task runner, which ends with the tasks of the run, and with the server.
+/// Starts the task runner. It ends when the run has no more tasks, or with the server.
 pub(super) fn start(server: &McpServer, run_tasks: &Arc<RunTasks>) {
     tokio::spawn(keep(Arc::downgrade(&server.0), Arc::clone(run_tasks)));
 }
 
 async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
-    // A message stays in the post until it has had its effect. A separate task carries it out meanwhile.
+    // A posted message stays in the store until it has had its effect. A separate tokio task carries it out.
     let (mut deciding, mut taken) = (JoinSet::new(), HashSet::new());
     let (mut owner, mut failed_posts, mut failed_calls) = (None, LastFailure::default(), LastFailure::default());
     loop {
@@ -34,7 +34,7 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
         if served.calls.closing().is_cancelled() {
             break;
         }
-        // The run stays while it has posts: each decision gets a record, even if its call is over.
+        // The run stays while it has posted messages: each decision gets a record, even if its call is over.
         let mut has_posts = true;
         match ServedRuns(&served.runner).posted_to(&run_tasks.run).await {
             Ok(posts) => {
@@ -45,7 +45,7 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
                         continue;
                     }
                     let (now, left) = now_and_left(&served, &run_tasks, &post, &mut failed_calls).await;
-                    // An unreadable message has neither, and is dropped.
+                    // An unreadable message has no decisions, and is dropped.
                     if (left.is_empty() || !now.is_empty()) && taken.insert(key.id().clone()) {
                         let (served, owner) = (Arc::clone(&served), Arc::clone(owner));
                         let message = Message { key, posted: post, now, left };
@@ -77,12 +77,13 @@ async fn keep(server: Weak<Served>, run_tasks: Arc<RunTasks>) {
     while deciding.join_next().await.is_some() {}
 }
 
-/// The last failure of a read that each round repeats. A post that a newer server wrote can stay unreadable.
+/// The last failure of a read that each round repeats, to log it only once. For example, a message of a newer server
+/// stays unreadable.
 #[derive(Default)]
 struct LastFailure(Option<&'static str>);
 
 impl LastFailure {
-    /// Logs a failure, unless the round before failed in the same way.
+    /// Logs a failure, unless the previous round failed in the same way.
     fn report(&mut self, run_tasks: &RunTasks, error: &StoreError, what: &'static str) {
         if self.is_new(error) {
             tracing::warn!(run = run_tasks.run.id(), error = error.code(), "{what}");
@@ -97,7 +98,7 @@ impl LastFailure {
 /// A decision of a message, with its question and its decider.
 type Decision = (Question, ApprovalDecision, Decider);
 
-/// A message with the decisions to carry out now, and those that are left.
+/// A message, with the decisions to carry out now and the decisions to leave in the store.
 struct Message {
     key: Key,
     posted: Post,
@@ -105,7 +106,7 @@ struct Message {
     left: Vec<Decision>,
 }
 
-/// Returns the decisions of a message to carry out now, and those that are left.
+/// Returns the decisions of a message to carry out now, and the decisions to leave in the store.
 async fn now_and_left(
     served: &Served,
     run_tasks: &RunTasks,
@@ -126,8 +127,8 @@ async fn now_and_left(
     (now, left)
 }
 
-/// Whether an approval is of a call whose client has gone away. It is carried out when the client repeats the call, so
-/// that no effect happens without a client that waits for it.
+/// Whether an approval has to stay in the store, because the client of its call has gone away. It is carried out when
+/// the client repeats the call, so that no effect happens without a client that waits for it.
 async fn is_left(served: &Served, run_tasks: &RunTasks, question: &Question, failed_calls: &mut LastFailure) -> bool {
     // The call may have come to another server since this one read the run.
     let id = question.call_id();
@@ -144,8 +145,9 @@ async fn is_left(served: &Served, run_tasks: &RunTasks, question: &Question, fai
     run_tasks.is_left(id) || is_left_to_others(served, run_tasks, question).await
 }
 
-/// Whether a call that the run's document does not name waits with this question. A server that was killed while it
-/// stored two calls can leave such a document. No client waits for the call until one repeats it, which adds it.
+/// Whether a call that is missing from the run's document waits with this question. A server that was killed while it
+/// stored two calls can leave such a document. No client waits for the call until one repeats it, which adds it to the
+/// document.
 async fn asks(served: &Served, run_tasks: &RunTasks, question: &Question) -> bool {
     let now = ServedRuns(&served.runner).now();
     match run_tasks.run.pending(question.call_id()).await {
@@ -171,11 +173,12 @@ async fn is_left_to_others(served: &Served, run_tasks: &RunTasks, question: &Que
     })
 }
 
-/// Carries out a message, and removes it, or what it did of it. Returns the id of the message.
+/// Carries out the decisions of a message that are due now, and removes them from the store. Returns the id of the
+/// message.
 async fn carry_out(served: Arc<Served>, run_tasks: Arc<RunTasks>, owner: Arc<str>, message: Message) -> Arc<str> {
     let (key, id) = (message.key.clone(), Arc::clone(message.key.id()));
     let is_done = match served.calls.begin() {
-        // Another server that has the run may carry it out.
+        // Another server that has the run may carry out the message.
         Ok(_running) => {
             let carried = was_carried_out(&served, &run_tasks, &owner, message);
             ServedRuns(&served.runner).claimed(&key, &owner, Box::pin(carried)).await.unwrap_or(false)
@@ -189,7 +192,8 @@ async fn carry_out(served: Arc<Served>, run_tasks: Arc<RunTasks>, owner: Arc<str
     id
 }
 
-/// Carries out the decisions of a message that are not left. Returns whether it did.
+/// Carries out the decisions of a message that are due now. Returns whether it did, so that the message need not be
+/// tried again.
 async fn was_carried_out(served: &Served, run_tasks: &RunTasks, owner: &Arc<str>, message: Message) -> bool {
     let Message { key, posted, now, left } = message;
     for (at, (question, decision, decider)) in now.into_iter().enumerate() {
@@ -209,7 +213,7 @@ async fn was_carried_out(served: &Served, run_tasks: &RunTasks, owner: &Arc<str>
         if let Err(ResumeError::Store(error)) =
             Box::pin(run_tasks.decide((&served.runner, served.calls.stopped()), &question, decision, &decider)).await
         {
-            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a decision is not carried out yet");
+            tracing::warn!(run = run_tasks.run.id(), error = error.code(), "a decision could not be carried out yet");
             return false;
         }
     }
@@ -224,7 +228,7 @@ async fn was_carried_out(served: &Served, run_tasks: &RunTasks, owner: &Arc<str>
     taken.is_ok()
 }
 
-/// Returns the body of a message with these decisions, and their questions. `None` without a decision.
+/// Returns the body of a message with these decisions, and the questions that they answer. `None` if there are none.
 fn rest(left: &[Decision]) -> serde_json::Result<Option<(Arc<str>, Vec<Question>)>> {
     if left.is_empty() {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! Calls of tasks that ended with an unknown outcome: the result of a settlement of any kind, and the settlement by the
-//! client of the task.
+//! Tasks whose call ended with an unknown outcome. This file reads a later settlement, and settles the outcome in the
+//! name of the client.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use crate::runner::{LaterOutcome, ResumeError, ServedRun, ServedRuns, ToolRunner
 use crate::store::{Key, StoreError};
 
 /// How long a client is asked about an outcome after it became unknown. A client that waits for a terminal status waits
-/// for no longer.
+/// at most this long.
 pub(super) const OPEN: Duration = Duration::from_secs(10 * 60);
 
-/// What this server has read about the unknown outcome of a call.
+/// The state of a call's unknown outcome, as this server last read it.
 #[derive(Default)]
 pub(super) struct UnknownOutcome {
-    /// The document of its effect, if it can be settled.
+    /// The key of the document that records the effect, if the outcome can be settled.
     place: Option<Key>,
-    /// Whether the client was asked about it.
+    /// Whether the client was asked about the outcome.
     pub(super) is_asked: bool,
-    /// It was settled, and the task has the settled result.
+    /// Whether the outcome was settled, and the task has the settled result.
     pub(super) is_settled: bool,
-    /// It cannot be settled, so it is not looked up again.
+    /// Whether the outcome cannot be settled, so that it is not looked up again.
     pub(super) is_final: bool,
 }
 
@@ -51,7 +51,7 @@ pub(super) async fn look_again(
         LaterOutcome::Unsettled(call) => {
             let closes = call.unknown.call.since.saturating_add(OPEN).unwrap_or(Timestamp::MAX);
             let may = run_tasks.asks && now < closes && ServedRun(run).own_decider(&call.unknown.record.name).is_some();
-            // The client may have declined at another server of the store.
+            // The client may have declined through another server that shares the store.
             if may && run_tasks.is_stored() {
                 run_tasks.learn(runner).await?;
             }
@@ -66,8 +66,8 @@ pub(super) async fn look_again(
     })
 }
 
-/// Keeps the settled result of a call for its client. The result of a settlement here has the files of the call, which
-/// the store does not have, so it replaces one from the store.
+/// Keeps the settled result of a call for its client. A result that this process settled replaces one from the store,
+/// because it has the files of the call, which the store does not have.
 fn keep(
     run_tasks: &RunTasks,
     id: &CallId,
@@ -106,7 +106,7 @@ pub(super) async fn settle(
         }
         Ok(result) => drop(keep(run_tasks, id, (result, true), now)),
         Err(ResumeError::Store(error)) => return Err(error),
-        // Another decider was faster, or the principal may not settle it.
+        // Another decider was faster, or the principal may not settle the outcome.
         Err(_) => {}
     }
     Ok(())

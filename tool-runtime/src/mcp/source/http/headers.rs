@@ -16,7 +16,8 @@ pub(in crate::mcp::source) struct ParamHeader {
     name: HeaderName,
 }
 
-/// Returns the arguments that a schema marks, or what is wrong with a mark. The specification excludes such a tool.
+/// Returns the arguments that a schema marks. An invalid mark is an error, because the specification excludes such a
+/// tool.
 pub(in crate::mcp::source) fn read(schema: &Value) -> Result<Vec<ParamHeader>, String> {
     let (mut found, mut names) = (Vec::new(), HashSet::new());
     find(schema, Some(&[]), &mut found)?;
@@ -26,7 +27,7 @@ pub(in crate::mcp::source) fn read(schema: &Value) -> Result<Vec<ParamHeader>, S
         let name = name.and_then(|name| HeaderName::try_from(format!("{PREFIX}{name}")).ok());
         let name = name.ok_or_else(|| format!("`{at}`: the value of `{KEYWORD}` cannot be part of a header's name"))?;
         if !is_primitive(&property["type"]) {
-            return Err(format!("`{at}`: `{KEYWORD}` marks an argument that is no string, integer or boolean"));
+            return Err(format!("`{at}`: `{KEYWORD}` marks an argument that is not a string, integer or boolean"));
         }
         if !names.insert(name.clone()) {
             return Err(format!("`{at}`: another argument has the same `{KEYWORD}`"));
@@ -36,7 +37,7 @@ pub(in crate::mcp::source) fn read(schema: &Value) -> Result<Vec<ParamHeader>, S
     found.into_iter().map(read).collect()
 }
 
-/// Whether each value of a type can be repeated in a header, or is `null`, which has none.
+/// Whether each value of a type can be repeated in a header. A `null` is allowed, and has no header.
 fn is_primitive(types: &Value) -> bool {
     let is_one = |one: &Value| matches!(one.as_str(), Some("string" | "integer" | "boolean"));
     match types {
@@ -70,7 +71,7 @@ pub(in crate::mcp::source) fn of(headers: &[ParamHeader], arguments: &Value) -> 
         let value = header.path.iter().try_fold(arguments, |value, name| value.get(name))?;
         let text = match value {
             Value::String(text) => encode(text),
-            // As the body has it.
+            // The same text as in the body.
             Value::Bool(_) | Value::Number(_) => value.to_string().into(),
             Value::Null | Value::Array(_) | Value::Object(_) => return None,
         };
@@ -94,7 +95,7 @@ mod tests {
     #[test]
     fn marked_arguments_are_sent() {
         let schema = json!({"type": "object", "required": ["x-mcp-header"], "properties": {
-            // An argument of this name, and one of the name of a keyword.
+            // An argument with the name of this keyword, and one with the name of another keyword.
             "x-mcp-header": {"type": "string", "default": {"x-mcp-header": "no mark"}},
             "items": marked("Items"),
             "place": {"properties": {"count": {"type": ["integer", "null"], "x-mcp-header": "count"}}},

@@ -8,8 +8,8 @@ use crate::mcp::source::http::resume::StreamEnd;
 use crate::mcp::source::message::Notification;
 
 impl Http {
-    /// Opens the stream and handles its messages until it ends. `id` is that of the subscription, which the messages of
-    /// the stream do not contain.
+    /// Opens the stream and handles its messages until it ends. `id` is the id of the subscription, which the messages
+    /// of this stream do not contain.
     pub(in crate::mcp::source) async fn listen(&self, id: u64) -> Result<Box<str>, RequestError> {
         let request = self.described(self.0.client.get(self.0.url.clone())).header(ACCEPT, "text/event-stream");
         let mut response = request.send().await.map_err(|_| RequestError::Closed)?;

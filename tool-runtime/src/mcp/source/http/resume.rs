@@ -1,5 +1,5 @@
-//! Resumption of streams that a server ends before the answer (SEP-1699), or that break off: the rest is requested by
-//! the id of the last event. The original request is never repeated.
+//! Resumes a stream that ends before the answer, because the server ended it (SEP-1699) or the connection broke. The
+//! client requests the rest with the id of the last event, and never repeats the original request.
 
 use std::time::Duration;
 
@@ -11,8 +11,7 @@ use crate::mcp::source::error::RequestError;
 use crate::mcp::source::http::Http;
 use crate::wire::EventStream;
 
-/// How many times in a row the rest is requested without a new event. The time limit of the request covers all
-/// attempts.
+/// The maximum number of attempts in a row that bring no new event. The time limit of the request covers all attempts.
 const ATTEMPTS: u32 = 6;
 
 /// How long to wait before each attempt, unless the server sets another time.
@@ -21,7 +20,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The shortest wait, even if the server sets a shorter one.
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// Where a stream ended.
+/// The place at which a stream ended, and the wait that its server wants before a resumption.
 #[derive(Default)]
 pub(super) struct StreamEnd {
     /// The id of the last complete event.
@@ -37,7 +36,7 @@ impl StreamEnd {
         self.retry = events.retry().map(Duration::from_millis).or(self.retry);
     }
 
-    /// Returns how long to wait before the attempt of this number.
+    /// Returns how long to wait before an attempt.
     fn wait(&self, attempt: u32) -> Duration {
         let wait = self.retry.unwrap_or(RETRY).max(SHORTEST);
         wait.saturating_mul(1 << attempt.min(ATTEMPTS))
