@@ -1,4 +1,4 @@
-//! [`RequestSettings`]: the settings of a request beyond its messages and its tools, independent of a provider.
+//! [`RequestSettings`]: the provider-independent settings of a request.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 use crate::wire::ToolChoice;
 
-/// The settings of a request beyond its messages and its tools. A setting that is left out is left to the provider.
+/// The settings of a request beyond its messages and its tools. The provider decides on settings that are absent.
 ///
 /// Each format writes the settings as its provider documents them. A setting that the format lacks, or a value that its
 /// provider does not take, is left out and reported as a [`Loss`](crate::wire::Loss). A value that no provider takes (a
-/// temperature that is negative or not a number) is refused. Each setting of a message wins over that of the agent.
+/// temperature that is negative or not a number) is refused. A message's settings override the agent's.
 ///
 /// ```
 /// use tool_runtime::wire::{Format, ReasoningEffort, RequestSettings};
@@ -35,19 +35,19 @@ pub struct RequestSettings {
     /// The share of the most likely tokens to choose from, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// The maximum number of tokens of one turn, reasoning included. Left out, it is the model's own limit; Anthropic
-    /// requires one, for which the HTTP client sends 16,000, in addition to the tokens of [`ReasoningEffort::Tokens`],
-    /// or 64,000 for the two highest levels of a stream.
+    /// The maximum number of tokens of one turn, reasoning included. `None` means the model's own limit. Anthropic
+    /// requires a limit: without one, the HTTP client sends 16,000 in addition to the tokens of
+    /// [`ReasoningEffort::Tokens`], or 64,000 for the two highest levels of a stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// Whether Chat Completions carries that limit as `max_tokens`, the older name, which Mistral and many compatible
-    /// servers require; `max_completion_tokens` otherwise.
+    /// Whether Chat Completions sends `max_output_tokens` as `max_tokens`, the older name that Mistral and many
+    /// compatible servers require, instead of `max_completion_tokens`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub legacy_max_tokens: bool,
     /// Texts that end the answer when the model writes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Requests the same answer to the same request, if the provider can give it.
+    /// Makes the provider give the same answer to the same request, if it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
     /// The amount of reasoning before the answer.
@@ -68,11 +68,11 @@ pub struct RequestSettings {
     /// An opaque id of the person behind the request, which providers use to detect abuse. Send a hash, not a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Groups requests that begin alike, for providers that route them to the cache by a key (OpenAI).
+    /// A key that requests with the same beginning share, for providers that route requests to a cache by key (OpenAI).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_key: Option<String>,
-    /// Whether the stable beginning of a request is marked for the provider's cache (Anthropic), and whether the HTTP
-    /// client sends a cache key of its own (Responses). Both by default.
+    /// Whether the request marks its stable beginning for the provider's cache (Anthropic), and whether the HTTP client
+    /// sends a cache key of its own (Responses). `None` does both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<bool>,
     /// Fields of the body that no setting names, as the provider documents them.
@@ -80,7 +80,7 @@ pub struct RequestSettings {
     pub extra: Map<String, Value>,
 }
 
-/// The amount of a model's reasoning before it answers. A provider without a level gets the nearest one that it has.
+/// How much a model reasons before it answers. If the provider lacks a level, the nearest one is sent.
 ///
 /// ```
 /// use tool_runtime::wire::{Format, ReasoningEffort, RequestSettings};
@@ -149,7 +149,7 @@ impl RequestSettings {
         self
     }
 
-    /// Sets the seed, which requests the same answer to the same request.
+    /// Sets the seed, which makes the provider give the same answer to the same request, if it can.
     pub const fn seed(mut self, seed: i64) -> Self {
         self.seed = Some(seed);
         self
@@ -185,19 +185,19 @@ impl RequestSettings {
         self
     }
 
-    /// Sets the opaque id of the person behind the request.
+    /// Sets the opaque id of the person who makes the request.
     pub fn user(mut self, id: impl Into<String>) -> Self {
         self.user = Some(id.into());
         self
     }
 
-    /// Sets the key of requests that begin alike.
+    /// Sets the key that requests with the same beginning share.
     pub fn cache_key(mut self, key: impl Into<String>) -> Self {
         self.cache_key = Some(key.into());
         self
     }
 
-    /// Sets whether the stable beginning of a request is marked for the cache.
+    /// Sets whether the request marks its stable beginning for the cache.
     pub const fn cache(mut self, wanted: bool) -> Self {
         self.cache = Some(wanted);
         self
@@ -205,15 +205,15 @@ impl RequestSettings {
 
     /// Adds a field of the body that no setting names. A second value for one name replaces the first.
     ///
-    /// Writing the request fails for a field that carries the conversation, its tools or the kind of stream, or that a
-    /// setting has a name for, also inside an object (`generationConfig`, `options`), and for more than 64 KiB of
-    /// fields.
+    /// Encoding the request fails if a field carries the conversation, its tools or the kind of stream, or sets a value
+    /// that has a setting here, also inside an object (`generationConfig`, `options`). It also fails for more than 64
+    /// KiB of fields.
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
         self
     }
 
-    /// Returns these settings, completed from `other` where they are left out; metadata and extra fields are merged.
+    /// Returns these settings, with absent ones taken from `other`; metadata and extra fields are merged.
     pub fn or(mut self, other: &Self) -> Self {
         macro_rules! fall_back {
             ($($field:ident),+) => { $(if self.$field.is_none() { self.$field.clone_from(&other.$field); })+ };

@@ -18,7 +18,7 @@ pub struct ResultMessage {
     pub id: CallId,
     /// The text that the model reads.
     pub content: String,
-    /// Images, audio and files that the tool returned attached to its output.
+    /// Images, audio and files that the tool attached to its output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<Media>,
     /// Whether the call failed.
