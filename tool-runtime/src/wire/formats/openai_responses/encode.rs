@@ -1,4 +1,4 @@
-//! Tools and messages in the shape of Responses.
+//! Encodes tools and messages for Responses.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::wire::formats::openai_responses::replay::{Replay, is_custom_call};
 use crate::wire::formats::openai_responses::{media, settings};
 use crate::wire::history::{Content, Piece, joined};
 
-/// Responses, as a request is written.
+/// The encoder of Responses.
 pub(crate) struct Responses;
 
 const FEATURES: FormatFeatures = openai::features(&settings::VOCABULARY, settings::settings);
