@@ -166,7 +166,8 @@ impl UiEncoder {
     /// Encodes an event of the runner and returns the bytes to send now.
     ///
     /// A step begins with text, or with a call, that follows results. If the arguments had no deltas, the masked
-    /// arguments of the result are shown. The id of a question is the id of its call.
+    /// arguments of the result are shown. The id of a question is the text of its
+    /// [`Question`](crate::call::Question).
     #[must_use = "the bytes are returned only once"]
     pub fn push_event(&mut self, event: &Event) -> Vec<u8> {
         self.steps.push(event, &mut self.order);

@@ -1,4 +1,4 @@
-//! Valid and invalid JSON, in the manner of the JSON parsing test suite, and the limits.
+//! Valid and invalid JSON, similar to the JSON parsing test suite, and the limits.
 
 use super::{WIDE, read, refusal};
 use crate::call::Outcome;
