@@ -70,7 +70,7 @@ pub struct HydrationResult {
 }
 
 impl HydrationResult {
-    /// Creates the result of a call that is refused before its arguments are read. `message` may replace the outcome's
+    /// Creates the result of a call that is refused before its arguments are read. `message` replaces the outcome's
     /// message.
     pub(crate) fn refused(call: &ToolCall, stage: FailedStage, outcome: Outcome, message: Option<String>) -> Self {
         let error = HydrationError { stage, outcome, message, violations: Vec::new(), masked: None, lists: false };

@@ -20,7 +20,7 @@ fn read(text: &str) -> Tree<'_> {
 #[track_caller]
 fn refusal(text: &str) -> ParseErrorKind {
     match parse_value(text, &WIDE) {
-        Ok(_) => panic!("{text} was taken"),
+        Ok(_) => panic!("{text} was accepted"),
         Err(error) => error.kind,
     }
 }

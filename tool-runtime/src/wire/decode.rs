@@ -91,7 +91,7 @@ pub struct Decoder {
 }
 
 enum Reader {
-    /// Only white space and a part of the byte order mark have come so far.
+    /// So far, the bytes contain only white space and a part of the byte order mark.
     Start {
         mark: usize,
     },
@@ -148,7 +148,8 @@ impl Decoder {
         self
     }
 
-    /// Sets the tool choice that the request sent; calls that it does not allow are marked.
+    /// Sets the tool choice that the request sent. A call that it does not allow has
+    /// [`outside_choice`](crate::ToolCall::outside_choice) set.
     #[must_use]
     pub fn with_choice(mut self, choice: ToolChoice) -> Self {
         self.options.choice = choice;
@@ -172,7 +173,7 @@ impl Decoder {
         self
     }
 
-    /// Sets all limits, and the facts about the request, at once.
+    /// Sets all limits and all properties of the request at once.
     #[cfg(feature = "http")]
     pub(crate) fn with_options(mut self, options: DecodeOptions) -> Self {
         self.turn.limit(&options);
@@ -180,7 +181,7 @@ impl Decoder {
         self
     }
 
-    /// Takes the next bytes and returns the events to show. Failures are reported by [`Decoder::finish`].
+    /// Reads the next bytes and returns the events to show. [`Decoder::finish`] reports failures.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<DisplayEvent<'static>> {
         let mut events = Vec::new();
         self.push_with(bytes, |event| events.push(event.into_owned()));

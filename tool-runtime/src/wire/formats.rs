@@ -67,14 +67,14 @@ impl Format {
     /// written in the form that the model accepts. `None` writes every setting that the format has.
     ///
     /// # Errors
-    /// A setting has a value that no provider takes, or an extra field would override another part of the body.
+    /// A setting has a value that no provider accepts, or an extra field would override another part of the body.
     pub fn encode_settings(self, settings: &RequestSettings, model: Option<&str>) -> Result<Encoded, EncodeError> {
         encode::encode_settings(self.dialect(), settings, model)
     }
 
     /// Returns the parts of a request body that hold the history, such as `messages` and `system`.
     ///
-    /// Provider state of this format goes back unchanged and in its place, unless it came from a model other than
+    /// Provider state of this format is sent back unchanged and in its place, unless it came from a model other than
     /// `model`; `None` keeps the provider state of every model. A call without a result gets the result
     /// `outcome_unknown`; see [`Message::repair`](crate::wire::Message::repair).
     #[must_use]

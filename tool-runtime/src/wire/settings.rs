@@ -7,11 +7,12 @@ use serde_json::{Map, Value};
 
 use crate::wire::ToolChoice;
 
-/// The settings of a request beyond its messages and its tools. The provider decides on settings that are absent.
+/// The settings of a request beyond its messages and its tools. For an absent setting, the provider uses its default.
 ///
 /// Each format writes the settings as its provider documents them. A setting that the format lacks, or a value that its
-/// provider does not take, is left out and reported as a [`Loss`](crate::wire::Loss). A value that no provider takes (a
-/// temperature that is negative or not a number) is refused. A message's settings override the agent's.
+/// provider does not accept, is left out and reported as a [`Loss`](crate::wire::Loss). A value that no provider
+/// accepts (a temperature that is negative or not a number) is refused. In an agent, the settings of one message override
+/// the agent's own.
 ///
 /// ```
 /// use tool_runtime::wire::{Format, ReasoningEffort, RequestSettings};
@@ -29,7 +30,7 @@ use crate::wire::ToolChoice;
 #[non_exhaustive]
 #[must_use]
 pub struct RequestSettings {
-    /// How random the answer is, from 0; most providers take up to 2, Anthropic up to 1.
+    /// How random the answer is, from 0; most providers accept up to 2, Anthropic up to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// The share of the most likely tokens to choose from, from 0 to 1.
@@ -47,7 +48,7 @@ pub struct RequestSettings {
     /// Texts that end the answer when the model writes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Makes the provider give the same answer to the same request, if it can.
+    /// The seed of the sampling. With the same seed, the provider gives the same answer to the same request, if it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
     /// The amount of reasoning before the answer.
@@ -59,13 +60,13 @@ pub struct RequestSettings {
     /// Whether one turn may hold several calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_calls: Option<bool>,
-    /// The service tier, in the provider's own word, such as `flex`.
+    /// The service tier, by the provider's name, such as `flex`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
     /// Keys and values that the provider keeps with the request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// An opaque id of the person behind the request, which providers use to detect abuse. Send a hash, not a name.
+    /// An opaque id of the user who makes the request, with which providers detect abuse. Send a hash, not a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// A key that requests with the same beginning share, for providers that route requests to a cache by key (OpenAI).
@@ -96,30 +97,30 @@ pub struct RequestSettings {
 pub enum ReasoningEffort {
     /// No reasoning.
     Off,
-    /// As little as the model can.
+    /// As little reasoning as possible.
     Minimal,
-    /// Little.
+    /// A little reasoning.
     Low,
-    /// The usual amount.
+    /// The usual amount of reasoning.
     Medium,
-    /// Much.
+    /// Much reasoning.
     High,
     /// More than [`High`](Self::High), for models that have such a level.
     #[serde(rename = "xhigh")]
     XHigh,
-    /// As much as the model can.
+    /// As much reasoning as possible.
     Max,
-    /// Up to this many tokens, for providers that take a number (Anthropic, Gemini).
+    /// Up to this many tokens, for providers that accept a number (Anthropic, Gemini).
     Tokens(u32),
 }
 
 impl RequestSettings {
-    /// Creates settings that leave everything to the provider.
+    /// Creates settings without any value, so that the provider uses its defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how random the answer is, from 0; most providers take up to 2, Anthropic up to 1.
+    /// Sets how random the answer is, from 0; most providers accept up to 2, Anthropic up to 1.
     pub const fn temperature(mut self, temperature: f64) -> Self {
         self.temperature = Some(temperature);
         self
@@ -137,7 +138,7 @@ impl RequestSettings {
         self
     }
 
-    /// Sets whether Chat Completions carries the limit as `max_tokens`.
+    /// Sets whether Chat Completions sends the limit as `max_tokens`.
     pub const fn legacy_max_tokens(mut self, wanted: bool) -> Self {
         self.legacy_max_tokens = wanted;
         self
@@ -149,7 +150,7 @@ impl RequestSettings {
         self
     }
 
-    /// Sets the seed, which makes the provider give the same answer to the same request, if it can.
+    /// Sets the seed. With the same seed, the provider gives the same answer to the same request, if it can.
     pub const fn seed(mut self, seed: i64) -> Self {
         self.seed = Some(seed);
         self
@@ -173,7 +174,7 @@ impl RequestSettings {
         self
     }
 
-    /// Sets the service tier, in the provider's own word.
+    /// Sets the service tier, by the provider's name.
     pub fn service_tier(mut self, tier: impl Into<String>) -> Self {
         self.service_tier = Some(tier.into());
         self
@@ -185,7 +186,7 @@ impl RequestSettings {
         self
     }
 
-    /// Sets the opaque id of the person who makes the request.
+    /// Sets the opaque id of the user who makes the request.
     pub fn user(mut self, id: impl Into<String>) -> Self {
         self.user = Some(id.into());
         self

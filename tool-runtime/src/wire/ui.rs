@@ -9,7 +9,7 @@
 //! | U2 | Encoders never write frames that clients refuse |
 //! | U3 | `ui-message-stream` has frames for approvals, and `ag-ui` ends the run with an interrupt; in the other protocols the call stays open and the turn ends with `tool-calls` |
 //! | U4 | Arguments that did not parse are shown as `{}` with an error |
-//! | U5 | Only `data-stream` and `assistant-transport` have parents and artifacts |
+//! | U5 | Only `data-stream` and `assistant-transport` show the parent of a call and the artifact of a result |
 //! | U6 | `data-stream` finishes the arguments of one call before the next call starts; results come before the end of a step |
 //! | U7 | A key `__proto__` is renamed to `_proto_`, so that it never reaches a stream |
 //! | U8 | `ag-ui` ends every message, call and step before the run; the id of a text is unique in the thread |
@@ -108,7 +108,7 @@ impl UiEncoder {
         Self::continued(protocol, message_id, calls.into_iter().map(|id| (id.into().to_string(), Earlier::Unknown)))
     }
 
-    /// Like [`resuming`](Self::resuming), for calls whose waiting party is known.
+    /// Like [`resuming`](Self::resuming), but each call comes with the party that it waits for and its question.
     pub(crate) fn continuing(
         protocol: Protocol,
         message_id: &str,
@@ -165,9 +165,8 @@ impl UiEncoder {
 
     /// Encodes an event of the runner and returns the bytes to send now.
     ///
-    /// A step begins with text, or with a call, that follows results. If the arguments had no deltas, the masked
-    /// arguments of the result are shown. The id of a question is the text of its
-    /// [`Question`](crate::call::Question).
+    /// Text or a call that follows results begins a new step. If the arguments had no deltas, the masked arguments of
+    /// the result are shown. The id of a question is the text of its [`Question`](crate::call::Question).
     #[must_use = "the bytes are returned only once"]
     pub fn push_event(&mut self, event: &Event) -> Vec<u8> {
         self.steps.push(event, &mut self.order);

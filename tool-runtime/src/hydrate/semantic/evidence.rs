@@ -17,8 +17,8 @@ const LONGEST_ID: usize = 256;
 const MOST_IDS: usize = 100_000;
 const MOST_TEXT: usize = 4 << 20;
 
-/// The maximum number of ids of one call that are reported. Each id is searched in all texts of the run, and one
-/// missing id already refuses the call.
+/// The maximum number of ids of one call that are reported. The check of an id searches all texts of the run, and one
+/// id without evidence already refuses the call.
 const MOST_REFUSED: usize = 100;
 
 /// The ids that a run has seen in tool results and in the user's texts. `Debug` shows only counts.

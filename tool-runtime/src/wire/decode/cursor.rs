@@ -13,7 +13,8 @@ use serde::de::IgnoredAny;
 
 use crate::text::lex::plain_until;
 
-/// Values nested less deeply are skipped here: `serde_json` takes an allocation and 500 more instructions for each.
+/// Less deeply nested values are skipped in this file; `serde_json` takes an allocation and 500 more instructions for
+/// each.
 const SHALLOW: u8 = 4;
 
 /// The text is not JSON, or a member of a known shape occurs twice.

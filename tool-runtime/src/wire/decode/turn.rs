@@ -52,7 +52,7 @@ struct Call {
     part: usize,
     announced: bool,
     shown: usize,
-    /// Whether another model replaced the model that made the call. Such a call must not run.
+    /// Whether the call must not run, because another model replaced its model or because it repeats another call.
     is_void: bool,
 }
 

@@ -1,4 +1,4 @@
-//! [`WireError`]: why a response failed.
+//! [`WireError`]: the reason why a response failed.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -13,13 +13,13 @@ use crate::wire::{Format, Message};
 /// The fields of a request body as JSON text.
 pub(crate) type Fields = BTreeMap<String, Box<RawValue>>;
 
-/// The output of the encoder of a history.
+/// The messages, fields and losses that the encoder of a history has written so far.
 pub(crate) struct Messages<'a> {
     format: Format,
     model: Option<&'a str>,
-    /// The index in the history of the message that is written.
+    /// The index of the current message in the history.
     at: usize,
-    /// The pieces after the message.
+    /// The pieces after the current message. A piece is a message with its results.
     later: &'a [(usize, Piece<'a>)],
     list: Vec<Object<'a>>,
     system: Vec<&'a str>,
@@ -58,7 +58,7 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// The pieces after the message.
+    /// The pieces after the current message.
     pub(crate) fn later(&self) -> impl Iterator<Item = &'a Piece<'a>> + use<'a> {
         self.later.iter().map(|(_, piece)| piece)
     }
@@ -78,8 +78,8 @@ impl<'a> Messages<'a> {
         provider_state.fits(self.format, self.model)
     }
 
-    /// Like [`fits`](Self::fits), but reports provider state that is left out. Use it for a part that is written either
-    /// way.
+    /// Like [`fits`](Self::fits), but reports provider state that is left out. Use it for parts that are also written
+    /// without provider state.
     pub(crate) fn replay(&mut self, provider_state: Option<&'a ProviderState>) -> Option<&'a str> {
         let json = self.fits(provider_state);
         if json.is_none() && provider_state.is_some_and(|provider_state| !provider_state.says_nothing()) {

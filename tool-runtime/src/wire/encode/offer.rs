@@ -30,7 +30,7 @@ fn beginning(text: &str, most: usize) -> Option<&str> {
 }
 
 impl<'o> Offer<'o> {
-    /// Creates the checks of a request. `room` holds the provider's strict-mode limits that are already used.
+    /// Creates the checks of a request. `room` is the usage so far of the provider's limits for strict tools.
     pub(super) fn new(dialect: &dyn Dialect, options: &'o EncodeOptions, room: Room) -> Self {
         Self { options, features: dialect.features(), losses: Vec::new(), room }
     }

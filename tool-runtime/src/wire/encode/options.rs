@@ -130,8 +130,8 @@ pub struct EncodeOptions {
     /// The settings of the request. [`Format::encode_tools`](crate::wire::Format::encode_tools) uses only the tool
     /// choice and the limit to one call.
     pub settings: RequestSettings,
-    /// Whether to send closed copies of the schemas, if the format supports them. The provider then makes the model's
-    /// arguments match the copy.
+    /// Whether to send closed copies of the schemas, if the format supports them. A closed copy allows no other
+    /// properties, and the provider makes the model's arguments match it.
     pub strict: bool,
     /// Whether to leave out a tool that the format cannot carry. `false`, the default, makes the encoding fail with an
     /// [`EncodeError`](crate::wire::EncodeError) that names the tool. With `true`, the other tools are offered and a

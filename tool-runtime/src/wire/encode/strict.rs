@@ -1,4 +1,4 @@
-//! Strict schemas: makes the closed copy that a provider enforces (T1, T2), and removes the nulls that it adds (T3).
+//! Strict schemas: makes the closed copy of a schema (T1, T2), which a provider enforces, and removes its nulls (T3).
 
 mod limits;
 mod node;

@@ -7,7 +7,7 @@ use crate::wire::history::{Content, Message, Part};
 /// A history whose files fit into one request.
 pub(crate) struct Bounded {
     pub(crate) messages: Vec<Message>,
-    /// For each message that lost files, its index and the number of files.
+    /// For each message that lost files, its index and the number of lost files.
     pub(crate) left_out: Vec<(usize, usize)>,
 }
 

@@ -16,8 +16,8 @@ const NOT_AN_OBJECT: ParseError =
 /// A JSON object that only one provider understands and that it wants back in the next request: a signature, encrypted
 /// reasoning, or a block of one of its own tools.
 ///
-/// Encoders of the same format replay it byte for byte; encoders of other formats leave it out. If it names a model, it
-/// is bound to that model: signed reasoning is an example. The calls and results of a provider's own tools, such as a
+/// Encoders of the same format send it back byte for byte; encoders of other formats leave it out. State that names a
+/// model, such as signed reasoning, is bound to that model. The calls and results of a provider's own tools, such as a
 /// web search, name no model, because every model of the format reads them. Provider state is never executed and never
 /// shown; `Debug` prints only its size.
 ///
@@ -40,7 +40,7 @@ pub struct ProviderState {
     json: Arc<str>,
 }
 
-/// Provider state as it was saved, before its check.
+/// Saved provider state before the check.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Saved {

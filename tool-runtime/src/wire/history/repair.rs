@@ -16,8 +16,8 @@ pub(crate) enum Missing {
 }
 
 impl Message {
-    /// Completes a stored history: each call is followed by its one result, in call order. Results without a call, and
-    /// duplicates, are removed.
+    /// Completes a stored history: after each assistant's message, every call has exactly one result, in call order.
+    /// Results without a call, repeated calls and repeated results are removed.
     ///
     /// A missing result becomes `outcome_unknown` if `may_have_begun` returns `true` for the call, so that the model
     /// checks first. Otherwise it becomes `cancelled`.

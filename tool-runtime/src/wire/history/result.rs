@@ -50,7 +50,7 @@ impl ResultMessage {
         Self::missing(id.into(), Missing::OutcomeUnknown)
     }
 
-    /// Creates the result that takes the place of a missing one.
+    /// Creates the result that replaces a missing one.
     pub(crate) fn missing(id: CallId, missing: Missing) -> Self {
         let (outcome, message) = match missing {
             Missing::Cancelled => (Outcome::Cancelled, "The call was cancelled before it had a result."),

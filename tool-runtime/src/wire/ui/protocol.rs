@@ -21,13 +21,13 @@ use crate::wire::ui::{ag_ui, assistant_transport, data_stream, message_stream};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Protocol {
-    /// Lines, for `assistant-stream`.
+    /// Lines for the `assistant-stream` package.
     DataStream,
-    /// Server-sent events, for `assistant-stream`.
+    /// Server-sent events for the `assistant-stream` package.
     AssistantTransport,
-    /// Server-sent events, for the `ai` package.
+    /// Server-sent events for the `ai` package of the AI SDK.
     UiMessageStream,
-    /// Server-sent events of AG-UI, for `@ag-ui/client`.
+    /// Server-sent events of AG-UI for the `@ag-ui/client` package.
     AgUi,
 }
 

@@ -174,7 +174,8 @@ impl Layout {
         self.carried_bytes
     }
 
-    /// Sets the model of the provider state that is bound to one. The model is known only when the turn has ended.
+    /// Sets the model of all provider state that is bound to its model. The model is known only when the turn has
+    /// ended.
     pub(super) fn of_model(mut self, model: Option<&str>) -> Self {
         for (provider_state, bound) in self.parts.iter_mut().filter_map(|(_, provider_state)| provider_state.as_mut()) {
             if *bound == BoundTo::Model {

@@ -135,7 +135,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Shows the calls that were held back, because they had no id or no argument text, at the end of the turn.
+    /// At the end of the turn, shows the calls that were held back because they had no id or no argument text.
     fn announce_all(&mut self) {
         for at in 0..self.turn.calls.len() {
             // The text of an announced call was already shown.

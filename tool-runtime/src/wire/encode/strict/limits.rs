@@ -14,7 +14,7 @@ const STRICT_LIMITS: [(usize, &str); 3] =
 /// The maximum number of bytes of a property's name for Anthropic.
 const MAX_NAME: usize = 64;
 
-/// How much of the provider's limits the strict tools of one request use.
+/// The usage of the provider's limits by the strict tools of one request.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Room([usize; 3]);
 

@@ -1,4 +1,4 @@
-//! Events and whole bodies of Anthropic Messages.
+//! Decodes the events and whole bodies of Anthropic Messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::wire::formats::anthropic::shape::{Event, Message};
 use crate::wire::formats::anthropic::usage::{Counts, Tokens};
 use crate::wire::{FinishReason, Format, WireErrorKind};
 
-/// The blocks of one response.
+/// The decoding state of one response.
 #[derive(Default)]
 pub(crate) struct Messages {
     /// The id of the message, once it has started.

@@ -22,7 +22,7 @@ pub(super) enum Thinking {
     Both,
 }
 
-/// What remains of a model's thinking when a request turns it off.
+/// How much a model still thinks when a request turns thinking off.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Off {
     /// The model always thinks.

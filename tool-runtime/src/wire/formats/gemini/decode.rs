@@ -43,7 +43,7 @@ const FAILED: &[&str] = &[
     "NO_IMAGE",
 ];
 
-/// The state of one response.
+/// The decoding state of one response.
 #[derive(Default)]
 pub(crate) struct Gemini {
     parts: Parts,

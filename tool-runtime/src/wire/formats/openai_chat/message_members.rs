@@ -60,7 +60,8 @@ struct Chunk {
 /// The members of a message other than its text and its calls.
 #[derive(Default)]
 pub(super) struct MessageMembers {
-    /// Whether `reasoning_content` came. `plain` is the same for `reasoning`; `parts` are the parts that they began.
+    /// Whether the response contains `reasoning_content`; `plain` is the same for `reasoning`. `parts` are the parts of
+    /// both.
     content: bool,
     plain: bool,
     parts: Vec<usize>,
