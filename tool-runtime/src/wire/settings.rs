@@ -11,8 +11,8 @@ use crate::wire::ToolChoice;
 ///
 /// Each format writes the settings as its provider documents them. A setting that the format lacks, or a value that its
 /// provider does not accept, is left out and reported as a [`Loss`](crate::wire::Loss). A value that no provider
-/// accepts (a temperature that is negative or not a number) is refused. In an agent, the settings of one message override
-/// the agent's own.
+/// accepts (a temperature that is negative or not a number) is refused. In an agent, the settings of one message
+/// override the agent's own.
 ///
 /// ```
 /// use tool_runtime::wire::{Format, ReasoningEffort, RequestSettings};
