@@ -1,4 +1,4 @@
-//! Encodes a model's turn as items for Responses: the provider's own items unchanged, the rest written anew.
+//! Encodes a model's turn as items for Responses: the provider's own items unchanged, and newly encoded items for the rest.
 //!
 //! The provider refuses reasoning without an item after it. It also refuses an item whose reasoning is missing.
 
@@ -127,7 +127,7 @@ impl<'o, 'a> Replay<'o, 'a> {
         self.out.push(item);
     }
 
-    /// Leaves out reasoning that the provider would refuse, because its next item is missing or written anew.
+    /// Leaves out reasoning that the provider would refuse, because its next item is missing or newly encoded.
     fn drop_held(&mut self) {
         for came in std::mem::take(&mut self.held) {
             self.reasoning.remove(came.item.id.get());
