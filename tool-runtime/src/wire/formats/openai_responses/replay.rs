@@ -1,4 +1,4 @@
-//! Encodes a model's turn as items for Responses: the provider's own items unchanged, and newly encoded items for the rest.
+//! Encodes a model's turn as items for Responses. Items of the provider are sent back unchanged.
 //!
 //! The provider refuses reasoning without an item after it. It also refuses an item whose reasoning is missing.
 
