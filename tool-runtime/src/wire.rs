@@ -20,7 +20,7 @@
 //! | R9 | The legacy `function_call` is one call without an id |
 //! | R10 | Fail closed: if a turn does not end well, none of its calls may run |
 //! | R11 | If several calls share an id or an index, a new call starts where a complete call is named again and new arguments begin; the same name with the same arguments is a repeat |
-//! | S1 | The output index identifies an item of a stream; the id of a call is its `call_id` |
+//! | S1 | In a stream, the `type` inside the data identifies the event, and the output index the item; the id of a call is its `call_id` |
 //! | S2 | A done event replaces the text of its deltas; the deltas or the done event alone are enough |
 //! | S3 | Only `response.completed` ends a turn well |
 //! | A1 | The `type` inside the data decides, not the name of the event; unknown events and deltas are skipped; blocks other than text, thinking and calls are kept as provider state; calls of server tools are not calls for the client |
@@ -31,7 +31,7 @@
 //! | O1 | The server's id is used; without one, an id is generated; each listed call is complete; the lists of several lines add up |
 //! | O2 | Lines end in LF or CRLF; empty lines are skipped; the last line needs no line end |
 //! | G1 | A stream is server-sent events, or one array in which each object is a response; an array without its closing bracket is truncated |
-//! | G2 | `functionCall` is a call, text with `thought` is reasoning, `inlineData` is media, and every other part is kept as provider state; a part with a signature is not joined with other parts, and goes back in its place |
+//! | G2 | `functionCall` is a call, text with `thought` is reasoning, `inlineData` is media, and every other part is kept as provider state; a part with a signature is not joined with other parts, and is sent back in its place |
 //! | G3 | A call with `willContinue` continues until a part without it; each piece of its arguments has a path; a second value for a path, or a call without its end, breaks the protocol |
 //! | G4 | A finish reason ends a turn; a blocked prompt is a content filter; a call after the finish reason needs another finish reason |
 //! | E1 | Requests have exactly the keys of the format; an empty description is left out; fields of this crate are never sent |

@@ -56,7 +56,8 @@ pub(crate) trait Dialect: Send {
 pub(crate) enum Framing {
     /// Server-sent events; a response that begins with `{` or `[` is one document instead.
     Events,
-    /// Like [`Framing::Events`], but a response that begins with `[` is an array with one frame in each object (G1).
+    /// Like [`Framing::Events`], but a response that begins with `[` is an array with one frame in each object (rule G1
+    /// of `wire`).
     EventsOrArray,
     /// One JSON document per line; a response that is not streamed is a single line.
     Lines,

@@ -1,4 +1,4 @@
-//! [`Piece`]: the arguments of a call, or a piece of them, in one frame (R7).
+//! [`Piece`]: the arguments of a call, or a piece of them, in one frame (rule R7 of `wire`).
 
 use std::borrow::Cow;
 

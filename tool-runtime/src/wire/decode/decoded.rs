@@ -269,8 +269,8 @@ pub(crate) enum CallStatus {
 }
 
 impl CallStatus {
-    /// The status of argument text (R8): it must be empty or one JSON object that the runner can parse. The runner
-    /// checks length, depth and the size of numbers, because its error messages help the model more.
+    /// The status of argument text (rule R8 of `wire`): it must be empty or one JSON object that the runner can parse.
+    /// The runner checks length, depth and the size of numbers, because its error messages help the model more.
     pub(crate) fn of_arguments(text: &str, clean: bool) -> Self {
         let text = object_text(text);
         let kind = match json::parse(text, &Limits::UNBOUNDED) {

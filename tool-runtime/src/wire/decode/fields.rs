@@ -12,8 +12,8 @@ pub(crate) trait Field<'a>: Default {
     fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid>;
 }
 
-/// Defines the known members of a provider's object: for each key, the field and its type. Other keys are skipped (R6).
-/// A frame that repeats one of the known keys is ambiguous and refused.
+/// Defines the known members of a provider's object: for each key, the field and its type. Other keys are skipped (rule
+/// R6 of `wire`). A frame that repeats one of the known keys is ambiguous and refused.
 macro_rules! shape {
     ($(#[$about:meta])* $sight:vis struct $name:ident<$life:lifetime> { $($fields:tt)* }) => {
         shape!(@ [$(#[$about])* $sight struct $name<$life>] [impl<$life> $crate::wire::decode::fields::Field<$life> for $name<$life>] $life $($fields)*);

@@ -40,7 +40,7 @@ pub(crate) fn provider_error(raw: &str, code_in: CodeIn) -> Option<WireError> {
     }
 }
 
-/// Reads an error event (R10) in any shape: `{"error": ..}`, the error object itself, or text.
+/// Reads an error event (rule R10 of `wire`) in any shape: `{"error": ..}`, the error object itself, or text.
 pub(crate) fn event_error(data: &str, code_in: CodeIn) -> WireError {
     let Ok(value) = serde_json::from_str::<Value>(data) else { return WireError::provider(data.trim(), None) };
     let nested = value.get("error").filter(|error| !error.is_null()).unwrap_or(&value);

@@ -136,8 +136,8 @@ impl Turn {
         }
     }
 
-    /// Returns the result. Calls are complete only if the turn ended well (R10). An answer over the size limit is cut
-    /// to its beginning. `unkept` is the number of bytes that could not be read.
+    /// Returns the result. Calls are complete only if the turn ended well (rule R10 of `wire`). An answer over the size
+    /// limit is cut to its beginning. `unkept` is the number of bytes that could not be read.
     pub(crate) fn finish(mut self, options: &DecodeOptions, mut unkept: usize) -> Decoded {
         if self.error.is_none() && self.ending == Ending::Open {
             self.error = Some(WireError::new(WireErrorKind::TruncatedStream));

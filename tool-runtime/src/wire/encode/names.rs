@@ -44,8 +44,8 @@ pub(crate) fn short_id(call: &CallMessage) -> Cow<'_, str> {
     if call.id.as_str().len() <= MAX_ID_BYTES { call.id.as_str().into() } else { hashed(call) }
 }
 
-/// The id of a call, for servers of Chat Completions. An id that such a server made goes back unchanged at any length:
-/// `LiteLLM` keeps a signature in it. An id from another format is shortened for OpenAI.
+/// The id of a call, for servers of Chat Completions. An id that such a server made is sent back unchanged at any
+/// length: `LiteLLM` keeps a signature in it. An id from another format is shortened for OpenAI.
 pub(crate) fn chat_id(call: &CallMessage) -> Cow<'_, str> {
     let is_foreign = call.provider_state().is_some_and(|provider_state| provider_state.format() != Format::OpenAiChat);
     if is_foreign && call.id.as_str().len() > MAX_CHAT_ID_BYTES { hashed(call) } else { call.id.as_str().into() }

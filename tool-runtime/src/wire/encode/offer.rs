@@ -50,7 +50,7 @@ impl<'o> Offer<'o> {
         out
     }
 
-    /// Checks the name (E4) and the schema (E5).
+    /// Checks the name (rule E4 of `wire`) and the schema (E5).
     pub(super) fn check<'a>(&mut self, tool: WireTool<'a>, is_taken: bool) -> Result<CheckedTool<'a>, EncodeError> {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         if tool.name.is_empty() || tool.name.len() > 64 || !tool.name.bytes().all(legal) {

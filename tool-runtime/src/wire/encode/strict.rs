@@ -1,4 +1,5 @@
-//! Strict schemas: makes the closed copy of a schema (T1, T2), which a provider enforces, and removes its nulls (T3).
+//! Strict schemas: makes the closed copy of a schema (rules T1 and T2 of `wire`), which a provider enforces, and
+//! removes its nulls (T3).
 
 mod limits;
 mod node;

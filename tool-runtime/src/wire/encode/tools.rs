@@ -89,7 +89,7 @@ pub(crate) enum AnswerMode {
     Tool,
 }
 
-/// The parts of a request body that offer the tools; empty without tools (E2).
+/// The parts of a request body that offer the tools; empty without tools (rule E2 of `wire`).
 pub(crate) fn encode_tools<'a, T: Into<WireTool<'a>>>(
     dialect: &dyn Dialect,
     tools: impl IntoIterator<Item = T>,

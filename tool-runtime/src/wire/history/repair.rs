@@ -65,7 +65,7 @@ pub(crate) enum Piece<'a> {
 }
 
 /// The pieces of a history, each with the index of its message. A result belongs to the assistant's message before it
-/// (M1).
+/// (rule M1 of `wire`).
 pub(crate) fn pieces<'a>(
     history: &'a [Message],
     mut missing: impl FnMut(&CallId) -> Missing,

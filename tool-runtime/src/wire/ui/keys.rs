@@ -1,4 +1,4 @@
-//! Renames the keys that clients refuse in JSON text, whole or in pieces (U7).
+//! Renames the keys that clients refuse in JSON text, whole or in pieces (rule U7 of `wire::ui`).
 //!
 //! Clients drop a frame, or end the stream, if it contains a key `__proto__`, or `prototype` directly below
 //! `constructor`. These keys are renamed to `_proto_` and `_prototype_`. Leaving them out would hide arguments from the

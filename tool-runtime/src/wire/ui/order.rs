@@ -1,4 +1,4 @@
-//! [`Order`]: takes events in any order and writes frames in valid order (U1 to U6).
+//! [`Order`]: takes events in any order and writes frames in valid order (rules U1 to U6 of `wire::ui`).
 //!
 //! A call is forgotten when it ends, except for eight bytes of its id: clients refuse a message that repeats an id.
 

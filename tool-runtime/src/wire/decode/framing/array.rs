@@ -1,4 +1,4 @@
-//! [`ObjectArray`]: cuts one JSON array into its objects, each as soon as it is complete (G1).
+//! [`ObjectArray`]: cuts one JSON array into its objects, each as soon as it is complete (rule G1 of `wire`).
 
 use memchr::{memchr2, memchr3};
 

@@ -41,7 +41,7 @@ impl Writer<'_> {
         part
     }
 
-    /// Replaces the text of a part by that of a done event (S2). Text that was shown stays shown.
+    /// Replaces the text of a part by that of a done event (rule S2 of `wire`). Text that was shown stays shown.
     pub(crate) fn replace_text_at(&mut self, part: usize, text: &str) {
         self.turn.moved += self.turn.layout.replace_text(part, text, &mut self.turn.text);
         if self.turn.moved > MAX_MOVED {

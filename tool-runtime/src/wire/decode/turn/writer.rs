@@ -59,7 +59,7 @@ impl Writer<'_> {
         Some(call)
     }
 
-    /// Sets the id of a call that has none yet (R2). An id that another call has is ignored (R4).
+    /// Sets the id of a call that has none yet (rule R2 of `wire`). An id that another call has is ignored (R4).
     pub(crate) fn offer_id(&mut self, at: usize, id: &str) {
         let Some(call) = self.turn.calls.get_mut(at) else { return };
         if id.is_empty() || call.wire_id.is_some() {
@@ -156,7 +156,7 @@ impl Writer<'_> {
         self.turn.provider_finish = Some(word.to_owned());
     }
 
-    /// Marks the turn as ended well, unless it was cut before (R5).
+    /// Marks the turn as ended well, unless it was cut off before (R5).
     pub(crate) fn end_well(&mut self) {
         if self.turn.ending == Ending::Open {
             self.turn.ending = Ending::Well;
@@ -164,7 +164,7 @@ impl Writer<'_> {
         self.announce_all();
     }
 
-    /// Marks the turn as cut; a later end does not change that (R10).
+    /// Marks the turn as cut off; a later end does not change that (R10).
     pub(crate) fn end_cut(&mut self, finish: FinishReason) {
         if !matches!(self.turn.ending, Ending::Cut(_)) {
             self.turn.ending = Ending::Cut(finish);

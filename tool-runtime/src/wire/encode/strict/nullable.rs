@@ -1,4 +1,4 @@
-//! Makes optional properties of a closed copy nullable (T1).
+//! Makes optional properties of a closed copy nullable (rule T1 of `wire`).
 
 use crate::wire::encode::strict::node::Node;
 use crate::wire::encode::strict::nulls;

@@ -1,4 +1,4 @@
-//! Decides which schemas allow null, and removes the nulls that only a closed copy allows (T3).
+//! Decides which schemas allow null, and removes the nulls that only a closed copy allows (rule T3 of `wire`).
 
 use crate::wire::encode::strict::node::Node;
 

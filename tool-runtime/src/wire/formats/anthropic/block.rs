@@ -19,13 +19,13 @@ pub(super) struct Block {
 
 enum Kind {
     /// The index of a call, and the input of its start block. The deltas or the end of the block decide whether this
-    /// input counts (A2).
+    /// input counts (rule A2 of `wire`).
     Call(usize, Option<String>),
     /// Text: the index of its part, the members of its start block except the text, and the citations of its deltas.
     Text { part: usize, rest: Option<String>, citations: String },
     /// Thinking: the index of its part, its start block and its signature.
     Thinking { part: usize, start: String, signature: String },
-    /// A block that goes back unchanged: the index of its part, its start block and the additions of its deltas.
+    /// A block that is sent back unchanged: the index of its part, its start block and the additions of its deltas.
     ProviderState { part: usize, start: String, added: Box<Added> },
 }
 
@@ -111,7 +111,7 @@ impl Block {
     }
 
     /// Ends the block: decides on the input of a call (A2) and keeps the provider state. Thinking without its end or
-    /// its signature cannot go back, nor can another block that has no end (A5).
+    /// its signature cannot be sent back, nor can any other block without an end (A5).
     pub(super) fn settle(&mut self, ended: bool, turn: &mut Writer<'_>) {
         if !std::mem::take(&mut self.open) {
             return;

@@ -71,7 +71,7 @@ impl Messages {
             "error" => turn.fail(event_error(data, CodeIn::CodeOrType)),
             _ if event.error.0.is_some() => turn.fail(event_error(data, CodeIn::CodeOrType)),
             "content_block_delta" => match self.blocks.get_mut(&index) {
-                // A delta for a block that never started (A4).
+                // A delta for a block that never started (rule A4 of `wire`).
                 None => turn.fail_with(WireErrorKind::ProtocolViolation),
                 Some(block) => {
                     if let Some(delta) = &event.delta.0 {

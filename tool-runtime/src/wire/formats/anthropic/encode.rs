@@ -87,8 +87,8 @@ impl Dialect for Anthropic {
         Some(("system", texts.join("\n\n").into()))
     }
 
-    // All results of a turn are in one user message, before any other block (M1). The provider refuses blank text
-    // blocks.
+    // All results of a turn are in one user message, before any other block (rule M1 of `wire`). The provider refuses
+    // blank text blocks.
     fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
         match piece {
             Piece::System(text) => out.system(text),

@@ -93,9 +93,9 @@ impl<'a> Turn<'_, 'a> {
         open
     }
 
-    /// Writes a part of a model that declined. Only its text and the calls of server tools with their results go back;
-    /// the provider refuses the rest ("Refusals and fallback", continuing the conversation). Its calls for the client
-    /// are void.
+    /// Writes a part of a model that declined. Only its text and the calls of server tools with their results are sent
+    /// back; the provider refuses the rest ("Refusals and fallback", continuing the conversation). Its calls for the
+    /// client are void.
     fn declined_part(&mut self, part: &'a Part, without_results: &[String]) {
         let block =
             part.provider_state().and_then(|provider_state| self.out.fits(Some(provider_state))).and_then(block);
@@ -123,8 +123,9 @@ impl<'a> Turn<'_, 'a> {
         }
     }
 
-    // Thinking goes back unmodified to the model that signed it (A5). The documentation requires it within a turn with
-    // calls and recommends it across turns ("Thinking", preserving thinking blocks). Other models ignore it.
+    // Thinking is sent back unmodified to the model that signed it (rule A5 of `wire`). The documentation requires it
+    // within a turn with calls and recommends it across turns ("Thinking", preserving thinking blocks). Other models
+    // ignore it.
     fn reasoning(&mut self, text: &'a str, part: &'a Part) {
         let sealed = self.out.fits(part.provider_state());
         let kind = sealed.and_then(block);

@@ -64,7 +64,7 @@ impl Dialect for Gemini {
         Some(("systemInstruction", Object::new().with("parts", parts).into()))
     }
 
-    // The results of a turn come first in the next user content (M1).
+    // The results of a turn come first in the next user content (rule M1 of `wire`).
     fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
         match piece {
             Piece::System(text) => out.system(text),

@@ -1,4 +1,5 @@
-//! Decodes the parts of a turn: text, thoughts, calls and parts that only Gemini understands (G2, G3).
+//! Decodes the parts of a turn: text, thoughts, calls and parts that only Gemini understands (rules G2 and G3 of
+//! `wire`).
 
 use crate::media::Media;
 use crate::wire::WireErrorKind;
@@ -57,7 +58,7 @@ impl Parts {
                     // The provider state that follows a file, even if it is empty, marks the file as made by Gemini.
                     turn.provider_state(part.rest(&["inlineData"]), BoundTo::Model);
                 }
-                // A file that cannot be stored as media goes back unchanged.
+                // A file that cannot be stored as media is sent back unchanged.
                 None => turn.provider_state(part.whole().unwrap_or("{}").to_owned(), BoundTo::Model),
             }
         } else if part.has_more {

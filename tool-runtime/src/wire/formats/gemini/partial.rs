@@ -1,4 +1,4 @@
-//! [`PartialArguments`]: collects arguments that arrive value by value, each with its path (G3).
+//! [`PartialArguments`]: collects arguments that arrive value by value, each with its path (rule G3 of `wire`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

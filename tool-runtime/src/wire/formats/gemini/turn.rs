@@ -78,8 +78,8 @@ pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
     }
 }
 
-/// The id and the name of a call. Generated ids are left out, so that the call goes back as Gemini sent it; Gemini then
-/// matches results by name and order.
+/// The id and the name of a call. Generated ids are left out, so that the request contains the call as Gemini sent it;
+/// Gemini then matches results by name and order.
 pub(super) fn named(call: &CallMessage) -> Object<'_> {
     let object = if call.id.is_generated() { Object::new() } else { Object::new().with("id", call.id.as_str()) };
     object.with("name", gemini_name(call))

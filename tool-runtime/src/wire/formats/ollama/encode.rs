@@ -7,7 +7,7 @@ use crate::wire::encode::{CheckedTool, Dialect, FormatFeatures, Messages, Node, 
 use crate::wire::formats::ollama::{media, settings};
 use crate::wire::history::{CallMessage, Part, Piece, joined};
 
-/// The encoder of Ollama's chat. The format has no tool choice (E3).
+/// The encoder of Ollama's chat. The format has no tool choice (rule E3 of `wire`).
 pub(crate) struct Ollama;
 
 const FEATURES: FormatFeatures = FormatFeatures {

@@ -92,7 +92,8 @@ impl<'a> Function<'a> {
         (self.name.get(), &self.arguments)
     }
 
-    /// Some servers send an empty legacy field in every message: `"function_call": {"name": "", "arguments": ""}` (R2).
+    /// Some servers send an empty legacy field in every message: `"function_call": {"name": "", "arguments": ""}` (rule
+    /// R2 of `wire`).
     pub(super) fn is_empty(&self) -> bool {
         self.name.get().is_empty() && self.arguments.is_empty()
     }

@@ -15,7 +15,7 @@ use crate::wire::{FinishReason, Format, WireError, WireErrorKind};
 #[derive(Default)]
 pub(crate) struct Chat {
     selector: Selector,
-    /// The call of the legacy `function_call` deltas (R9).
+    /// The call of the legacy `function_call` deltas (rule R9 of `wire`).
     legacy: Option<usize>,
     members: MessageMembers,
     /// The lists of sources and of their URLs that some servers send outside the message. Every chunk repeats them.

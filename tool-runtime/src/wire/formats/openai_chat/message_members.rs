@@ -1,5 +1,5 @@
 //! [`MessageMembers`]: collects the members of a message other than its text and its calls, and keeps those that must
-//! go back to the provider.
+//! be sent back to the provider.
 
 use std::collections::{BTreeMap, BTreeSet};
 

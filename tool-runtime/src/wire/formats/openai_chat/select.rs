@@ -1,4 +1,4 @@
-//! [`Selector`]: finds the call that a delta of Chat Completions belongs to (R1 to R3, R11).
+//! [`Selector`]: finds the call that a delta of Chat Completions belongs to (rules R1 to R3 and R11 of `wire`).
 
 use std::collections::{HashMap, HashSet};
 

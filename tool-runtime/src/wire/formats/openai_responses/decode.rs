@@ -102,7 +102,7 @@ impl Dialect for Responses {
 }
 
 impl Responses {
-    // The type inside the data decides, not the event line (S1).
+    // The `type` inside the data decides, not the `event` line (rule S1 of `wire`).
     fn event(&mut self, event: &Event<'_>, data: &str, turn: &mut Writer<'_>) {
         let id = event.item.0.as_ref().map_or(event.item_id.get(), |item| item.value.id.get());
         let key = Key { index: event.output_index.0, id };

@@ -55,7 +55,7 @@ impl Dialect for Responses {
         "input"
     }
 
-    // The results of a turn follow its calls, in their order (M1).
+    // The results of a turn follow its calls, in their order (rule M1 of `wire`).
     fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
         let written = |role: &'static str, content: Vec<Object<'a>>| {
             Object::of_type("message").with("role", role).with("content", content)

@@ -1,4 +1,4 @@
-//! [`Items`]: collects the items of a response, whichever of their events arrive (S1, S2).
+//! [`Items`]: collects the items of a response, whichever of their events arrive (rules S1 and S2 of `wire`).
 
 use std::collections::{HashMap, HashSet};
 
@@ -108,7 +108,7 @@ impl Items {
             // The image is stored once, as media.
             "image_generation_call" if !item.result.get().is_empty() => {
                 let format = Some(item.output_format.get()).filter(|format| !format.is_empty()).unwrap_or("png");
-                // A file that cannot be stored as media goes back unchanged.
+                // A file that cannot be stored as media is sent back unchanged.
                 if let Ok(media) = Media::base64(&format!("image/{format}"), item.result.get()) {
                     if is_new {
                         turn.media(media);

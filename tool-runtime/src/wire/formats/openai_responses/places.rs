@@ -1,4 +1,4 @@
-//! [`Places`]: finds the place of each item in the turn (S1).
+//! [`Places`]: finds the place of each item in the turn (rule S1 of `wire`).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
