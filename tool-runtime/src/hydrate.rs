@@ -1,7 +1,8 @@
-//! Hydration: parse, validate, instantiate. A provider's call becomes a [`Hydrated`] tool or located errors.
+//! Hydration: parses and validates a provider's call and builds its tool. The result is a [`Hydrated`] tool or located
+//! errors.
 //!
-//! The argument text is parsed once into a borrowed tree; the validator and the typed value both read that tree,
-//! so the tool is built from exactly the value that the schema accepted.
+//! The argument text is parsed once into a borrowed tree. The validator and the typed value both read this tree, so the
+//! tool is built from exactly the value that the schema accepted.
 
 mod frozen;
 mod mistakes;
@@ -41,11 +42,11 @@ use crate::tool::ToolEffect;
 pub(crate) struct Unhydrated {
     pub(crate) call: ToolCall,
     pub(crate) error: HydrationError,
-    /// The changes to it before it failed.
+    /// The changes to the call before it failed.
     pub(crate) treatment: Treatment,
 }
 
-/// Takes one call through all stages.
+/// Hydrates one call.
 #[inline]
 pub(crate) fn hydrate(call: ToolCall, entry: Arc<Entry>, settings: &Settings<'_>) -> Result<Hydrated, Box<Unhydrated>> {
     let mut treatment = Treatment::default();
@@ -60,7 +61,7 @@ pub(crate) fn hydrate(call: ToolCall, entry: Arc<Entry>, settings: &Settings<'_>
     }
 }
 
-/// As [`hydrate`], for a caller that requests the provenance.
+/// Like [`hydrate`], but also returns the provenance.
 pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settings: &Settings<'_>) -> HydrationResult {
     let hydrated = hydrate(call.clone(), Arc::clone(entry), settings);
     let treatment = match &hydrated {
@@ -84,9 +85,9 @@ pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settin
 }
 
 impl HydrationResult {
-    /// Hydrates a call as the gate of a runner with this catalog and policy would, for a caller that runs no tool: the
-    /// arguments of an edited approval before it is sent, or those that a policy is to explain. The policy makes no
-    /// decision on the call, every id in the arguments counts as seen, and only the built-in repairers are available.
+    /// Hydrates a call as a runner with this catalog and policy would, without running the tool. Use it to check the
+    /// edited arguments of an approval before sending them, or to explain a policy. The policy makes no decision on the
+    /// call, every id in the arguments counts as seen, and only the built-in repairers are available.
     ///
     /// ```
     /// use tool_runtime::hydrate::HydrationResult;
@@ -164,8 +165,8 @@ fn stages(
         }
     };
     let trimmed = entry.identifiers.trim(&mut tree);
-    // The text is kept as the model wrote it, unless the arguments were changed or line breaks in it would split the
-    // lines of logs and streams.
+    // The model's text is kept, unless the arguments were changed, or the text contains line breaks, which would split
+    // the lines of logs and streams.
     let is_kept = is_line && !trimmed;
     let canonical = || Arc::<str>::from(canonical::to_text(&tree));
     if trimmed {
@@ -177,7 +178,7 @@ fn stages(
     });
     let shown = || JsonText::known(if is_kept { Arc::clone(text) } else { canonical() });
     let instance = built.map_err(|error| without_secrets(error, sensitive, shown))?;
-    // The ledger will need the key of a call with effects.
+    // The ledger needs the canonical text of a call with effects for its key.
     let asked = settings.provenance || entry.spec.effect != ToolEffect::ReadOnly;
     let (read, forms) = if is_kept && !asked {
         (treatment.repaired.clone(), OnceLock::new())
@@ -190,7 +191,7 @@ fn stages(
     Ok(Built { instance, masked, read, fingerprint: entry.effective.fingerprint(&tree), forms })
 }
 
-/// Returns the repaired text, or the error of the original one.
+/// Returns the repaired text; if no repairer succeeds, returns the error of the original text.
 fn repair(
     text: &str,
     error: &json::ParseError,
@@ -205,20 +206,21 @@ fn repair(
     Ok(repaired)
 }
 
-/// Returns the mistakes in arguments, with the arguments if these may be shown.
+/// Returns the error with its arguments, if they may be shown, and without secret names.
 fn without_secrets(
     mut error: HydrationError,
     sensitive: &[String],
     shown: impl FnOnce() -> JsonText,
 ) -> HydrationError {
-    // Below a sensitive argument a member's name may be a secret too.
+    // Member names in a sensitive argument may be secret too.
     error.violations.iter_mut().for_each(|violation| cut_at_sensitive(&mut violation.pointer, sensitive));
-    // Arguments that break the schema may hold a sensitive value under another name.
+    // Arguments that break the schema may contain a sensitive value under another name.
     error.masked = sensitive.is_empty().then(shown);
     error
 }
 
-/// Schema, semantic rules and evidence, all violations together. `None` if there are none.
+/// Checks the schema, the semantic rules and the evidence, and returns all violations in one error. `None` if there are
+/// none.
 fn validate(
     tree: &Tree<'_>,
     entry: &Entry,
@@ -229,7 +231,7 @@ fn validate(
     entry.identifiers.check(tree, &mut violations);
     let blank = violations.len();
     if entry.spec.no_schema.is_none() {
-        // The time is measured only for a caller that requests the provenance.
+        // The time is measured only if the caller requests the provenance.
         let started = settings.provenance.then(Instant::now);
         let mode = settings
             .compiled
@@ -242,7 +244,7 @@ fn validate(
     if !entry.spec.require_any.is_empty()
         && let Some(nothing) = semantic::check_require_any(tree, &entry.spec.require_any)
     {
-        // The schema states this rule as `minProperties`.
+        // In the schema, this rule is `minProperties`, so its violation would repeat the next one.
         violations.retain(|one| !(one.pointer.is_empty() && one.keyword == "minProperties"));
         violations.push(nothing);
     }
@@ -258,7 +260,8 @@ fn validate(
     Ok(Some(together(violations, blank, without_evidence, &entry.spec.evidence, settings.lists)))
 }
 
-/// Builds the typed value and asks the author's hook. Both are the author's code, so a panic in them is contained.
+/// Builds the typed value and calls the author's `validate` hook. Both are the author's code, so a panic in them is
+/// caught.
 fn instantiate(tree: &Tree<'_>, entry: &Entry) -> Result<Box<dyn Instance>, HydrationError> {
     caught(|| {
         let has_schema = entry.spec.no_schema.is_none();
@@ -270,8 +273,8 @@ fn instantiate(tree: &Tree<'_>, entry: &Entry) -> Result<Box<dyn Instance>, Hydr
     .unwrap_or_else(|| Err(HydrationError::instantiate("The tool's arguments could not be built.")))
 }
 
-/// Moves a violation to the whole call if the author's hook names an argument that the tool does not have: the name
-/// would send the model to a missing place.
+/// Moves a violation to the whole call if the author's hook names an argument that the tool does not have. Otherwise
+/// the pointer would mislead the model.
 fn located(mut violation: Violation, entry: &Entry) -> Violation {
     let known = schema::names_at(&entry.spec.input_schema, &[]);
     let first = pointer::split(&violation.pointer).map(|mut segments| segments.next());
@@ -283,7 +286,7 @@ fn located(mut violation: Violation, entry: &Entry) -> Violation {
     violation
 }
 
-/// Ends a pointer at the name of a sensitive argument.
+/// Cuts a pointer after the name of a sensitive argument.
 fn cut_at_sensitive(pointer: &mut String, sensitive: &[String]) {
     let first = pointer::split(pointer).and_then(|mut segments| segments.next());
     let cut = first.filter(|first| sensitive.iter().any(|name| name == first)).map(|first| pointer::segment(&first));

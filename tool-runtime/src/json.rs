@@ -1,6 +1,6 @@
-//! Strict JSON in a borrowed tree: read once, checked, validated and deserialised from there.
+//! Strict JSON. Text is parsed once into a borrowed tree, which is then checked, validated and deserialised.
 //!
-//! The meaning of a number does not depend on cargo features of `serde_json` that other crates enable.
+//! The values of numbers do not depend on the cargo features of `serde_json` that other crates enable.
 
 pub(crate) mod canonical;
 pub(crate) mod de;

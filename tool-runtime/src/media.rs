@@ -1,7 +1,7 @@
 //! Images, audio and files that users send and tools return.
 //!
-//! [`Media`] is checked when it is made and when it is read back: invalid media types, content that does not match its
-//! type, URLs other than `http` and `https`, and more than 20 MiB are refused.
+//! [`Media`] is checked when it is created and when it is deserialised. It refuses invalid media types, content that
+//! does not match its type, URLs other than `http` and `https`, and more than 20 MiB.
 
 pub(crate) mod attachments;
 mod checked;
@@ -16,8 +16,8 @@ pub use checked::Media;
 pub(crate) use checked::MediaLocation;
 pub(crate) use error::MediaError;
 
-/// The maximum number of bytes of one file, and of all media in one history: 20 MiB. In Base64 they fit into a request
-/// of 32 MB, the smallest limit that a provider documents.
+/// The maximum number of bytes of one file, and of all media in one history: 20 MiB. In Base64, this fits into a
+/// request of 32 MB, the smallest limit that a provider documents.
 pub(crate) const MAX_BYTES: usize = 20 * 1024 * 1024;
 
 /// `1 file`, `2 files`.

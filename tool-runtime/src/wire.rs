@@ -1,47 +1,48 @@
-//! Wire formats: definitions into provider requests, provider bytes into calls, results into messages.
+//! Wire formats: encoders write tools and conversations as provider requests, and decoders read provider responses.
 //!
-//! Sans-IO: decoders take bytes and return [`Decoded`]. This module calls no tool, reads no catalog, opens no
-//! connection, and runs no call from a delta. [`Format`] is the way to every encoder and decoder; [`history`] holds
-//! conversations independent of a provider, [`ui`] the streams of chat UIs.
+//! This module does no I/O: decoders take bytes and return [`Decoded`]. It calls no tool, reads no catalog and opens no
+//! connection, and a call may run only once its response is complete. [`Format`] creates every encoder and decoder.
+//! [`history`] holds provider-independent conversations, and [`ui`] the streams of chat UIs.
 //!
-//! Comments refer to these rules by their letters:
+//! Comments refer to these rules (R: all formats, S: Responses, A: Anthropic, O: Ollama, G: Gemini, E, T and M:
+//! requests):
 //!
 //! | rule | meaning |
 //! | --- | --- |
-//! | R1 | The call of a delta, first match wins: a known id (unless the name differs); a new id with a name starts a call; a known index; an unknown index with an id or a name starts a call; an unknown index alone is the call touched last; without an index a name starts a call |
-//! | R2 | An empty or null id or name is absent; the first id of a call stays |
-//! | R3 | The same name again is a repeat; another name is appended before argument text, and starts a new call after it |
-//! | R4 | Without a usable id one is generated and kept; two calls never share an id |
-//! | R5 | A turn with calls ended with calls, whatever its finish reason; bytes after the end mark are ignored |
-//! | R6 | Values that are unknown, empty or for other readers are skipped without error |
-//! | R7 | Arguments as an object are taken as they are; null is absent; a string is JSON text |
-//! | R8 | Arguments are one JSON object after trimming white space; empty text means `{}`; arguments are not repaired |
+//! | R1 | The call that a delta belongs to; the first match wins: (a) a known id, unless the name differs; (b) a new id with a name: a new call; (c) a known index; (d) an unknown index with an id or a name: a new call; (e) an unknown index alone: the call that changed last; (f) no index: a name starts a new call, otherwise the call that changed last |
+//! | R2 | An empty or null id or name counts as absent; a call keeps its first id |
+//! | R3 | A name that equals the call's name is a repeat; a different name is appended before argument text, and starts a new call after it |
+//! | R4 | A call without a usable id gets a generated one; two calls never share an id |
+//! | R5 | A turn that ends well and has calls finishes with `ToolCalls`, whatever finish reason the provider sent; bytes after the end mark are ignored |
+//! | R6 | Unknown and empty values are skipped without error |
+//! | R7 | An arguments object is kept as written; a null is absent; a string is parsed as JSON text |
+//! | R8 | Argument text is one JSON object after trimming white space; empty text means `{}`; invalid text is not repaired |
 //! | R9 | The legacy `function_call` is one call without an id |
-//! | R10 | Fail closed: after an unclean end no call of the turn may run |
-//! | R11 | Calls that share an id or an index are distinguished by their name, which is repeated, and by arguments that begin again; the same call once more is a repeat |
-//! | S1 | In item streams the output index identifies an item; the call's own id is the id |
-//! | S2 | Done events are authoritative over deltas; either alone is enough |
-//! | S3 | Only the completed event ends well |
-//! | A1 | The type inside the data decides; unknown events and deltas are skipped; blocks other than text, thinking and calls are kept as provider state; the server's own tools are not calls |
-//! | A2 | The joined partial JSON is the input; without any, it is the input of the start block |
-//! | A3 | A stop reason ends the turn; the closing event may be missing |
-//! | A4 | A block before the start, a delta for a block that never started, a block that is not an object, or a second call under the index of an open one breaks the protocol |
-//! | A5 | Thinking without its end or its signature does not go back; the call of a server tool without its result goes back until the user writes |
-//! | O1 | A server's id is used, otherwise one is generated; each listed call is complete; lists add up |
-//! | O2 | Lines end in LF or CRLF, empty ones are skipped, the last needs no end |
-//! | G1 | A stream is server-sent events, or one array with a response in each object; an array without its closing bracket broke off |
-//! | G2 | `functionCall` is a call, text of a thought is reasoning, `inlineData` is media, and every other part is kept as provider state; a part with a signature is joined with no other and goes back in its place |
-//! | G3 | A call with `willContinue` continues until a part without it; each piece of its arguments has a path; a path that has its value, or a call without its end, breaks the protocol |
-//! | G4 | The finish reason ends a turn, and a blocked prompt is a content filter; each later call needs another reason |
-//! | E1 | Exact key sets; an empty description is left out; fields of this crate never reach the wire |
-//! | E2 | No tools: no tools key, no choice |
-//! | E3 | A choice that the format cannot express is refused |
-//! | E4 | Names match `[a-zA-Z0-9_-]{1,64}` to the last byte and are unique |
-//! | E5 | A root other than an object, and a part that a provider refuses, is reported with tool and pointer |
-//! | T1 | Strict: a closed copy is sent; the authoritative schema is not touched |
+//! | R10 | Fail closed: if a turn does not end well, none of its calls may run |
+//! | R11 | If several calls share an id or an index, a new call starts where a complete call is named again and new arguments begin; the same name with the same arguments is a repeat |
+//! | S1 | In a stream, the `type` inside the data identifies the event, and the output index the item; the id of a call is its `call_id` |
+//! | S2 | A done event replaces the text of its deltas; the deltas or the done event alone are enough |
+//! | S3 | Only `response.completed` ends a turn well |
+//! | A1 | The `type` inside the data decides, not the name of the event; unknown events and deltas are skipped; blocks other than text, thinking and calls are kept as provider state; calls of server tools are not calls for the client |
+//! | A2 | The joined `partial_json` is the input of a call; without any, the input is that of the start block |
+//! | A3 | A stop reason ends the turn; `message_stop` may be missing |
+//! | A4 | These break the protocol: a block before `message_start`, a delta for a block that never started, a block that is not an object, and a second call under the index of an open one |
+//! | A5 | Requests omit thinking that lacks its end or its signature; they repeat a server tool's call that has no result until the user writes |
+//! | O1 | The server's id is used; without one, an id is generated; each listed call is complete; the lists of several lines add up |
+//! | O2 | Lines end in LF or CRLF; empty lines are skipped; the last line needs no line end |
+//! | G1 | A stream is server-sent events, or one array in which each object is a response; an array without its closing bracket is truncated |
+//! | G2 | `functionCall` is a call, text with `thought` is reasoning, `inlineData` is media, and every other part is kept as provider state; a part with a signature is not joined with other parts, and is sent back in its place |
+//! | G3 | A call with `willContinue` continues until a part without it; each piece of its arguments has a path; a second value for a path, or a call without its end, breaks the protocol |
+//! | G4 | A finish reason ends a turn; a blocked prompt is a content filter; a call after the finish reason needs another finish reason |
+//! | E1 | Requests have exactly the keys of the format; an empty description is left out; fields of this crate are never sent |
+//! | E2 | Without tools, a request has neither a tools key nor a tool choice |
+//! | E3 | A tool choice that the format cannot express is refused |
+//! | E4 | All of a tool's name matches `[a-zA-Z0-9_-]{1,64}`, and names are unique |
+//! | E5 | A schema whose root is not an object, or that has a part that the provider refuses, is reported with the tool and a JSON pointer |
+//! | T1 | Strict mode sends a closed copy of the schema: every property is required, and no others are allowed; the authoritative schema is not changed |
 //! | T2 | A schema that cannot be closed is refused |
 //! | T3 | Nulls that only the closed copy allows are removed before validation |
-//! | M1 | Every call gets exactly one result, in call order, directly after the assistant's message |
+//! | M1 | Every call gets exactly one result; the results follow the assistant's message directly, in call order |
 //!
 //! ```
 //! use tool_runtime::wire::{FinishReason, Format};

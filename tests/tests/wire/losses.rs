@@ -129,8 +129,8 @@ fn what_the_repair_of_a_history_removes_is_reported() {
     for &format in Format::ALL {
         let mut lost: Vec<_> = format.encode_messages(&history, None).losses.iter().map(ToString::to_string).collect();
         lost.sort();
-        let orphan = |at: usize| format!("a result that answers no call at /{at}");
-        let twice = "a second call of one id at /2".to_owned();
+        let orphan = |at: usize| format!("a result without a call at /{at}");
+        let twice = "a second call with the same id at /2".to_owned();
         let unread = "arguments that are not readable JSON at /6".to_owned();
         assert_eq!(lost, [orphan(1), orphan(4), orphan(5), twice.clone(), twice, unread], "{format}");
     }

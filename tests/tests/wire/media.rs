@@ -174,7 +174,7 @@ fn files_of_the_model_count_and_give_way_too() {
     let got = encoded(Format::Gemini, &history, None);
     let body = got["body"].to_string();
     assert!(body.len() < 32_000_000, "{}", body.len());
-    assert_eq!(got["losses"], json!(["1 file for which one request has no room at /1"]));
+    assert_eq!(got["losses"], json!(["1 file over the size limit of one request at /1"]));
     assert_eq!(got["body"]["contents"][1]["parts"], json!([{"text": "Picture 0."}]), "no mark without its file");
     assert_eq!(body.matches("sig-").count(), 4);
 }
@@ -198,7 +198,7 @@ fn the_oldest_files_give_way_to_those_for_which_a_request_has_room() {
             user(vec![Content::Media(image(2)), Content::Text("And this?".to_owned())]),
         ]
     };
-    let losses = |at: usize, files: &str| json!([format!("{files} for which one request has no room at /{at}")]);
+    let losses = |at: usize, files: &str| json!([format!("{files} over the size limit of one request at /{at}")]);
     let full = encoded(Format::Gemini, &history(8, 8, 2), Some("gemini-3-pro"));
     assert_eq!(full["losses"], json!([]));
     for (first, second, said) in [(9, 8, "1 file"), (2, 19, "2 files")] {
@@ -218,8 +218,8 @@ fn the_oldest_files_give_way_to_those_for_which_a_request_has_room() {
         let body = got["body"].to_string();
         assert!(body.contains("[2 files were left out: ") && body.contains("[1 file was left out: "), "{format}");
         let lost = got["losses"].to_string();
-        assert!(lost.contains("2 files for which one request has no room at /0"), "{format}: {lost}");
-        assert!(lost.contains("1 file for which one request has no room at /2"), "{format}: {lost}");
+        assert!(lost.contains("2 files over the size limit of one request at /0"), "{format}: {lost}");
+        assert!(lost.contains("1 file over the size limit of one request at /2"), "{format}: {lost}");
         assert_eq!(body.matches("iVBORw0KGgo").count(), 2, "{format}");
         assert!(body.len() < 32_000_000, "{format}: {}", body.len());
     }

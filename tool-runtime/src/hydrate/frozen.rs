@@ -1,4 +1,4 @@
-//! [`Frozen`]: a call whose arguments passed every check, with the forms of them that few calls need.
+//! [`Frozen`]: a call whose arguments passed every check, and forms of the arguments that few calls need.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ use crate::tool::{Digested, Hash, ToolName};
 ///
 /// [`HydrationResult`](crate::hydrate::HydrationResult) has an example.
 pub struct Hydrated {
-    /// Behind a pointer, because every stage of the gate moves it.
+    /// Behind a pointer, because every stage of the runner moves it.
     pub(crate) frozen: Arc<Frozen>,
     pub(super) instance: Ready,
 }
@@ -35,7 +35,7 @@ impl Hydrated {
         self.frozen.argument_digest()
     }
 
-    /// Whether the arguments had to be repaired to be read.
+    /// Returns whether the arguments were repaired before they could be parsed.
     #[must_use]
     pub fn repaired(&self) -> bool {
         self.frozen.treatment.repair.is_some()
@@ -47,7 +47,7 @@ impl Hydrated {
         self.frozen.masked_text()
     }
 
-    /// Returns the call, and on first use the typed value.
+    /// Returns the call. The first call of this method also returns the typed value.
     pub(crate) fn parts(&mut self) -> (&Arc<Frozen>, Option<Box<dyn Instance>>) {
         (&self.frozen, self.instance.0.take())
     }
@@ -59,63 +59,63 @@ impl fmt::Debug for Hydrated {
     }
 }
 
-/// A hydrated call. Shared by the stages of the gate, the tool's context and the loop guard.
+/// A hydrated call, which the stages of the runner, the tool's context and the loop guard share.
 pub(crate) struct Frozen {
     pub(crate) call: ToolCall,
     pub(crate) entry: Arc<Entry>,
-    /// The run that hydrated it: no other run may execute it. Two runs never share this.
+    /// The run that hydrated the call. No other run may execute it, and no two runs share this value.
     pub(crate) run: Arc<RunFields>,
-    /// Its limits under the policy at the time of hydration.
+    /// The limits of the call under the policy at the time of hydration.
     pub(crate) limits: ToolLimits,
-    /// The arguments with the sensitive ones masked. `None` if none is sensitive.
+    /// The arguments with the sensitive ones masked; `None` if none are sensitive.
     pub(super) masked: Option<JsonText>,
-    /// The changes to it, for its record.
+    /// The changes to the call, for its record.
     pub(crate) treatment: Treatment,
-    /// The text with the arguments where it is not the call's own: a repaired one, or canonical text.
+    /// The argument text, if it is not the call's own text: repaired or canonical text.
     pub(super) read: Option<Arc<str>>,
     pub(super) fingerprint: u64,
-    /// Few calls need any, so they are behind a pointer.
+    /// Boxed, because few calls need these forms.
     pub(super) forms: OnceLock<Box<Forms>>,
     pub(crate) ends: Ends,
 }
 
-/// The changes to a call on its way. Repairs are rare and few callers request the details, so both are behind pointers.
+/// The changes to a call during hydration. Repairs and details are boxed, because few calls have them.
 #[derive(Default)]
 pub(crate) struct Treatment {
     pub(super) repaired: Option<Arc<str>>,
-    /// The differences between the arguments and the model's text.
+    /// The differences between the arguments and the model's text, for the record.
     pub(crate) changes: Vec<ArgumentChange>,
     /// Whether the validator ran.
     pub(crate) is_validated: bool,
-    /// The validator and how long it took, for a caller that requests it.
+    /// The validator and its duration; `None` unless the caller requests them.
     pub(super) used: Option<Box<ValidatorUse>>,
     pub(crate) repair: Option<Box<RepairUse>>,
 }
 
-/// A typed value that was not run yet. Its destructor is the author's code, so a panic in it is contained.
+/// A typed value that has not run yet. Its destructor is the author's code, so a panic in it is caught.
 pub(super) struct Ready(pub(super) Option<Box<dyn Instance>>);
 
 impl Drop for Ready {
     fn drop(&mut self) {
-        // The value was nearly always taken; only one that is left needs the guard against panics.
+        // Nearly always the value was taken; only a remaining value needs the guard against panics.
         if self.0.is_some() {
             discard(self.0.take());
         }
     }
 }
 
-/// The forms of arguments that are made on demand.
+/// The forms of arguments that are computed on demand.
 #[derive(Default)]
 pub(super) struct Forms {
     canonical: OnceLock<Arc<str>>,
     digest: OnceLock<Hash>,
-    /// `None` if it is the canonical text.
+    /// `None` if it equals the canonical text.
     effective: OnceLock<Option<Arc<str>>>,
     effective_digest: OnceLock<Hash>,
 }
 
 impl Forms {
-    /// Takes the texts while the arguments are read, for a caller or a call that will need them.
+    /// Computes the texts while the tree exists, for a call that will need them.
     pub(super) fn of(tree: &Tree<'_>, canonical: Arc<str>, entry: &Entry) -> Self {
         let effective = entry.effective.of_arguments(tree).map(Into::into);
         Self { canonical: canonical.into(), effective: effective.into(), ..Self::default() }
@@ -123,17 +123,17 @@ impl Forms {
 }
 
 impl Frozen {
-    /// The arguments as canonical text, every digit kept.
+    /// The arguments as canonical text with every digit.
     pub(crate) fn canonical(&self) -> &Arc<str> {
         self.forms().canonical.get_or_init(|| canonical::to_text(&self.tree()).into())
     }
 
-    /// SHA-256 of the canonical text.
+    /// The SHA-256 of the canonical text.
     pub(crate) fn argument_digest(&self) -> Hash {
         *self.forms().digest.get_or_init(|| Hash::sha256(&**self.canonical()))
     }
 
-    /// The arguments as a person decides on them: as they are compared, with the sensitive ones masked.
+    /// The arguments that a person decides on: the canonical text, or the masked arguments if some are sensitive.
     pub(crate) fn decided_on(&self) -> JsonText {
         if self.entry.spec.sensitive.is_empty() {
             return JsonText::known(Arc::clone(self.canonical()));
@@ -146,7 +146,7 @@ impl Frozen {
         self.masked.clone().unwrap_or_else(|| JsonText::known(Arc::clone(self.text())))
     }
 
-    /// As [`masked`](Self::masked), borrowed.
+    /// Like [`masked`](Self::masked), but borrowed.
     pub(super) fn masked_text(&self) -> &str {
         self.masked.as_ref().map_or(self.text(), JsonText::get)
     }
@@ -155,14 +155,14 @@ impl Frozen {
         self.forms.get_or_init(Box::default)
     }
 
-    /// The text with the arguments.
+    /// The argument text.
     fn text(&self) -> &Arc<str> {
         self.read.as_ref().unwrap_or_else(|| self.call.arguments.text())
     }
 
-    /// The arguments, read again.
+    /// The arguments, parsed again.
     fn tree(&self) -> Tree<'_> {
-        // They were read before, within narrower limits.
+        // The text was parsed before, within narrower limits, so this does not fail.
         json::parse(self.text(), &Limits::UNBOUNDED).unwrap_or_default()
     }
 }
@@ -198,7 +198,7 @@ impl Digested for Frozen {
         self.fingerprint
     }
 
-    /// An explicit default and an absent one give the same text, because they are the same call.
+    /// An explicit default and an absent argument give the same text, because they mean the same call.
     fn effective(&self) -> &str {
         let other =
             self.forms().effective.get_or_init(|| self.entry.effective.of_arguments(&self.tree()).map(Into::into));

@@ -1,4 +1,4 @@
-//! All mistakes in the arguments of a call, in one error, each once.
+//! Collects all mistakes in the arguments of a call in one error, each once.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use crate::hydrate::semantic::{ASK, WithoutEvidence, list_with};
 use crate::json::Tree;
 use crate::schema::{TAKE, TAKE_OR_ASK};
 
-/// Collects all known mistakes, each once, with hints for the model. The first `blank` violations are ids that are
-/// blank or placeholders. `rules` holds the rules about evidence, and `lists` returns whether the model can call a
-/// tool.
+/// Returns the error with all mistakes, each once, with hints for the model. The first `blank` violations are about
+/// blank or placeholder ids. `rules` maps each argument that needs evidence to the tool that lists its ids. `lists`
+/// returns whether the model can call a tool.
 #[cold]
 pub(super) fn together(
     mut violations: Vec<Violation>,
@@ -30,7 +30,7 @@ pub(super) fn together(
     for one in without_evidence {
         let is_same = |said: &&mut Violation| said.pointer == one.pointer && !is_of_text(&said.keyword);
         match violations.iter_mut().find(is_same) {
-            // The mistake is already listed, but without the tool that lists such ids.
+            // The mistake is already in the list, but without the name of the listing tool.
             Some(said) if listable.contains(&one.pointer) => said.hint = one.hint,
             Some(_) => continue,
             None => {
@@ -57,7 +57,7 @@ pub(super) fn together(
     HydrationError { lists: listed, ..HydrationError::invalid(violations) }
 }
 
-/// Whether a violation of the schema repeats one about a blank id: two blank ids are equal, and have no valid form.
+/// Whether a schema violation repeats a violation about a blank id: blank ids are equal and have no valid form.
 fn is_repeat(one: &Violation, blank: &[Violation]) -> bool {
     blank.iter().any(|other| match other.pointer.strip_prefix(&*one.pointer) {
         Some("") => true,
@@ -66,12 +66,12 @@ fn is_repeat(one: &Violation, blank: &[Violation]) -> bool {
     })
 }
 
-/// Whether a keyword is about the form of a string.
+/// Whether a keyword restricts the form of a string.
 fn is_of_text(keyword: &str) -> bool {
     matches!(keyword, "minLength" | "maxLength" | "pattern" | "format")
 }
 
-/// Removes the advice to ask the user, because the model can call a tool that lists the missing values.
+/// Removes the advice to ask the user, because the model can call a tool that lists the ids.
 fn without_the_user(violation: &mut Violation) {
     match violation.hint.as_deref() {
         Some(TAKE_OR_ASK) => violation.hint = Some(TAKE.to_owned()),
@@ -80,8 +80,8 @@ fn without_the_user(violation: &mut Violation) {
     }
 }
 
-/// Adds the violations of the author's `validate`, if the arguments can be built although they break other rules. The
-/// author's code expects valid arguments, so only its violations count, and only at pointers without another one.
+/// Adds the violations of the author's `validate`, if the invalid arguments can still be built. The author's code
+/// expects valid arguments, so other errors are ignored, and violations at a pointer that already has one are left out.
 #[cold]
 pub(super) fn with_the_authors(mut invalid: HydrationError, tree: &Tree<'_>, entry: &Entry) -> HydrationError {
     match instantiate(tree, entry) {

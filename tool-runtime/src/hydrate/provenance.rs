@@ -1,4 +1,4 @@
-//! The origin of a hydrated call and the changes to it: for the caller that requests them, never for records.
+//! The origin of a hydrated call and its changes. They are for the caller that requests them, never for records.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::hydrate::frozen::Hydrated;
 use crate::json::{self, Limits};
 use crate::tool::{Hash, ToolName};
 
-/// The result of hydrating one call: the call with its arguments parsed, validated and built into the tool's type, or
-/// the reason why not. [`Run::hydrate`](crate::Run::hydrate) returns it.
+/// The result of hydrating one call: the call with its typed arguments, or the error.
+/// [`Run::hydrate`](crate::Run::hydrate) returns it.
 ///
 /// It does not implement `Serialize`, because raw text must not reach records, logs or decisions.
 ///
@@ -45,32 +45,33 @@ use crate::tool::{Hash, ToolName};
 /// ```
 #[non_exhaustive]
 pub struct HydrationResult {
-    /// The hydrated tool, or why there is none, as a model may read it: with every violation, located, and without
-    /// values.
+    /// The hydrated call; or an error that a model may read, with the place of every violation and without values.
     pub hydrated: Result<Hydrated, SafeError>,
     pub(super) stage: Option<FailedStage>,
-    /// The call as it arrived: its id, the text of its arguments, and where it comes from.
+    /// The call as it arrived: its id, its argument text and its origin.
     pub call: ToolCall,
     /// The tool that was called; `None` if no tool of the run has the name.
     pub tool: Option<ToolName>,
-    /// The definition of the tool.
+    /// The hash of the tool's definition; `None` if no tool of the run has the name.
     pub definition_hash: Option<Hash>,
-    /// The provider's own JSON for the call: the item of Responses, or the members of another format's block other than
-    /// id, name and arguments, such as a signature or the caller. `None` if there is nothing more, or if no decoder of
-    /// this process produced the call. For observation only: no stage reads it, and no record, document or log contains
-    /// it. [`Decoder::with_max_provider_state_bytes`](crate::wire::Decoder::with_max_provider_state_bytes) bounds it.
+    /// The provider's JSON for the call: the item of Responses, or in other formats the members of the block other than
+    /// id, name and arguments, such as a signature or the caller. `None` if there are no more members, or if no decoder
+    /// of this process read the call. It is for observation only: no stage reads it, and no record, document or log
+    /// contains it. Its maximum size is
+    /// [`Decoder::with_max_provider_state_bytes`](crate::wire::Decoder::with_max_provider_state_bytes).
     pub raw: Option<Arc<str>>,
-    /// The text that was parsed instead, if the arguments were repaired.
+    /// The repaired argument text; `None` if the arguments were not repaired.
     pub(super) repaired: Option<Arc<str>>,
-    /// The arguments as they were validated: canonical text, every digit kept.
+    /// The validated arguments as canonical text with every digit; `None` if the call was not hydrated.
     pub validated: Option<Arc<str>>,
     pub(super) validator: Option<ValidatorUse>,
-    /// The repair that changed them. Its digests are plain hashes, without a key.
+    /// The repair of the arguments. Its digests are plain hashes, without a key.
     pub(super) repair: Option<RecordedRepair>,
 }
 
 impl HydrationResult {
-    /// A call that is refused before its arguments are read. `message` conceals the exact reason.
+    /// Creates the result of a call that is refused before its arguments are read. `message` replaces the outcome's
+    /// message.
     pub(crate) fn refused(call: &ToolCall, stage: FailedStage, outcome: Outcome, message: Option<String>) -> Self {
         let error = HydrationError { stage, outcome, message, violations: Vec::new(), masked: None, lists: false };
         Self::of(call.clone(), Err(error))
@@ -103,15 +104,15 @@ impl HydrationResult {
         })
     }
 
-    /// Returns the arguments as they were parsed, after a repair if there was one; `None` if they could not be parsed.
+    /// Returns the parsed arguments, after a repair if there was one; `None` if they could not be parsed.
     #[must_use]
     pub fn parsed(&self) -> Option<serde_json::Value> {
         let text = self.repaired.as_deref().unwrap_or(self.call.arguments());
         json::parse(text, &Limits::UNBOUNDED).ok().map(|tree| tree.to_value())
     }
 
-    /// Returns the name and the version of the validator that checked the arguments, as records have them; `None` if
-    /// they were not validated.
+    /// Returns the name and the version of the validator that checked the arguments, in the form that records use;
+    /// `None` if they were not validated.
     #[must_use]
     pub fn validator(&self) -> Option<String> {
         self.validator.as_ref().map(|used| format!("{} {}", used.name, used.version))
@@ -124,21 +125,20 @@ impl HydrationResult {
         self.validator.as_ref().map(|used| used.took)
     }
 
-    /// Whether this call compiled the schema, or an earlier one, because [`warm`](crate::ToolRunner::warm) had not done
-    /// so ahead of any call.
+    /// Returns whether the schema was compiled during a call, this one or an earlier one.
+    /// [`warm`](crate::ToolRunner::warm) compiles it before the first call.
     #[must_use]
     pub fn is_compiled_lazily(&self) -> bool {
         self.validator.as_ref().is_some_and(|used| used.is_lazy)
     }
 
-    /// Returns the repairer that rewrote the arguments; `None` if they were not repaired.
+    /// Returns the name of the repairer that rewrote the arguments; `None` if they were not repaired.
     #[must_use]
     pub fn repairer(&self) -> Option<&str> {
         self.repair.as_ref().map(|repair| &*repair.repairer)
     }
 
-    /// Returns the plain hashes, without a key, of the text before and after a repair; `None` if the arguments were not
-    /// repaired.
+    /// Returns the plain hashes, without a key, of the text before and after the repair; `None` if there was no repair.
     #[must_use]
     pub fn repair_digests(&self) -> Option<[ArgumentDigest; 2]> {
         self.repair.as_ref().map(|repair| [repair.before, repair.after])
@@ -154,37 +154,37 @@ impl fmt::Debug for HydrationResult {
     }
 }
 
-/// The stage at which hydration stopped.
+/// The stage at which hydration failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailedStage {
-    /// No tool of this name, or not in this run.
+    /// No tool of the run has this name.
     Resolve,
-    /// Not one JSON object within the limits.
+    /// The arguments are not one JSON object within the limits.
     Parse,
-    /// Schema and semantic rules.
+    /// The arguments break the schema or a semantic rule.
     Validate,
-    /// The typed value.
+    /// The typed value could not be built.
     Instantiate,
 }
 
-/// Why a call could not be hydrated. Safe for a model: its text holds no values.
+/// The reason why a call could not be hydrated. It is safe for a model, because it contains no values.
 #[derive(Debug, Clone)]
 pub(crate) struct HydrationError {
     pub(crate) stage: FailedStage,
-    /// The outcome that the call will have.
+    /// The outcome of the call.
     pub(crate) outcome: Outcome,
-    /// A sentence, where the outcome's own is not enough.
+    /// A message that replaces that of the outcome; `None` if the outcome's message is enough.
     pub(crate) message: Option<String>,
-    /// Every violation, located.
+    /// All violations, with their places.
     pub(crate) violations: Vec<Violation>,
-    /// The arguments for the record, when they could be read and the tool has no sensitive ones.
+    /// The arguments for the record; `None` if they could not be parsed or the tool has sensitive arguments.
     pub(crate) masked: Option<JsonText>,
-    /// Whether a violation names a tool that lists the missing ids.
+    /// Whether a hint names a tool that lists the ids.
     pub(crate) lists: bool,
 }
 
 impl HydrationError {
-    /// Returns the sentence for a model.
+    /// Returns the message for the model.
     pub(crate) fn text(&self) -> &str {
         self.message.as_deref().unwrap_or(self.outcome.safe_message())
     }
@@ -204,7 +204,7 @@ impl HydrationError {
     #[cold]
     pub(super) fn unparsed(error: &json::ParseError) -> Self {
         let mut unparsed = Self::parse(error.outcome(), format!("The arguments could not be read: {error}."));
-        // JSON of another type is read well enough to say which rule of the schema it breaks.
+        // Other JSON types are valid JSON, so the error can name the broken rule.
         if error.kind == json::ParseErrorKind::NotAnObject {
             unparsed.violations.push(Violation::new("", "type", "one JSON object"));
         }
@@ -223,8 +223,8 @@ impl HydrationError {
         }
     }
 
-    /// A type that is narrower than any schema refuses like a schema, and so does the type of a tool without one; any
-    /// other refusal is a defect of the tool.
+    /// The error of a type that refused a value. If the type accepts less than a schema can express, or the tool has no
+    /// schema, the arguments are at fault. Otherwise the tool is.
     #[cold]
     pub(super) fn unbuilt(error: &json::DeError, has_schema: bool) -> Self {
         if error.is_narrower() || !has_schema {

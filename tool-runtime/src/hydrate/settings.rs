@@ -11,20 +11,20 @@ use crate::policy::ToolLimits;
 
 /// The limits and helpers of a hydration.
 pub(crate) struct Settings<'a> {
-    /// The deepest nesting of arguments that is read.
+    /// The maximum depth of arguments.
     pub(crate) depth: usize,
     /// The limits of one call of the tool.
     pub(crate) of_tool: ToolLimits,
-    /// The run that hydrates.
+    /// The run that hydrates the call.
     pub(crate) run: &'a Arc<RunFields>,
     pub(crate) compiled: &'a CompiledCatalog,
-    /// Whether the model of this run can call a tool, so that a hint may name it.
+    /// Returns whether the model of this run can call a tool, so that hints may name it.
     pub(crate) lists: &'a dyn Fn(&str) -> bool,
-    /// The longest call id that is taken, in bytes.
+    /// The maximum number of bytes of a call id.
     pub(crate) call_id_bytes: usize,
-    /// The repairers of the application by name, in addition to the built-in ones.
+    /// The application's repairers by name, in addition to the built-in ones.
     pub(crate) repairers: &'a [(String, Arc<repair::Repair>)],
-    /// Whether the policy allows one of them, by name. There is one attempt at most.
+    /// Returns whether the policy allows a repairer, by its name.
     pub(crate) repairs: &'a dyn Fn(&str) -> bool,
     /// The ids that this run has seen.
     pub(crate) evidence: Option<&'a Mutex<EvidenceSet>>,
@@ -33,7 +33,7 @@ pub(crate) struct Settings<'a> {
 }
 
 impl Settings<'_> {
-    /// Makes the one attempt: the first allowed repairer that has a result.
+    /// Makes the only attempt at a repair, with the repairers that the policy allows.
     pub(super) fn repair(&self, text: &str, error: &json::ParseError) -> Option<repair::Repaired> {
         if error.kind.is_limit() {
             return None;

@@ -1,4 +1,4 @@
-//! Canonical JSON: the text of definitions and the bytes that digests are made of.
+//! Canonical JSON: the text of definitions, and the input of digests.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -10,7 +10,7 @@ use crate::json::Tree;
 use crate::json::quote;
 use crate::tool::Hash;
 
-/// Room for most arguments, so that the text does not grow byte by byte.
+/// The initial capacity, which fits most arguments.
 const ROOM: usize = 256;
 
 /// A value that can be written canonically: [`Tree`] and [`serde_json::Value`].
@@ -31,7 +31,7 @@ impl Canonical for Value {
     }
 }
 
-/// JSON without white space, member names sorted by UTF-16 code units, integers digit for digit.
+/// Writes JSON without white space, with member names sorted by UTF-16 code units, and integers with every digit.
 #[must_use]
 pub(crate) fn to_text<T: Canonical + ?Sized>(value: &T) -> String {
     let mut out = String::with_capacity(ROOM);
@@ -39,7 +39,7 @@ pub(crate) fn to_text<T: Canonical + ?Sized>(value: &T) -> String {
     out
 }
 
-/// As [`to_text`], by RFC 8785, where every number is a double: integers past 2^53 are rounded.
+/// Like [`to_text`], but by RFC 8785, in which every number is a double: integers beyond 2^53 are rounded.
 #[must_use]
 pub(crate) fn rfc8785<T: Canonical + ?Sized>(value: &T) -> String {
     let mut out = String::with_capacity(ROOM);
@@ -95,23 +95,24 @@ fn write_integer(number: impl itoa::Integer, out: &mut String) {
     out.push_str(itoa::Buffer::new().format(number));
 }
 
-/// The order of UTF-16 code units; for ASCII it is that of bytes.
+/// Compares by UTF-16 code units; for ASCII, this is the order of bytes.
 fn by_units(one: &str, two: &str) -> Ordering {
     if one.is_ascii() && two.is_ascii() { one.cmp(two) } else { one.encode_utf16().cmp(two.encode_utf16()) }
 }
 
-/// The shortest digits that read back as the number, the even ones of two equally near, laid out as ECMAScript does.
+/// Writes the shortest digits that parse to the number, in ECMAScript's layout. Of two equally near candidates, the
+/// even one is written.
 fn write_float(number: f64, out: &mut String) {
     if number == 0.0 {
         return out.push('0');
     }
-    // No text reads as one, but a tree can be made by hand.
+    // No text parses to such a number, but code can build a tree with one.
     if !number.is_finite() {
         return out.push_str("null");
     }
     let text = serde_json::Number::from_f64(number).map(|number| number.to_string()).unwrap_or_default();
-    // Digits without an exponent are laid out identically, except for a trailing `.0`; ECMAScript keeps this form up to
-    // 10^21 and down to 10^-6.
+    // Without an exponent, both layouts are the same except for a trailing `.0`. ECMAScript uses this form up to 10^21
+    // and down to 10^-6.
     if text.len() <= 20 && !text.contains('e') && !text.trim_start_matches('-').starts_with("0.000000") {
         return out.push_str(text.strip_suffix(".0").unwrap_or(&text));
     }
@@ -144,7 +145,7 @@ fn write_float(number: f64, out: &mut String) {
     }
 }
 
-/// Digits without zeros at either end, and the number of them before the decimal point.
+/// The digits without zeros at either end, and the number of digits before the decimal point.
 // `serde_json` breaks ties to even as ECMAScript requires; the standard library's formatting does not.
 fn shortest(number: f64) -> (String, i32) {
     let text = serde_json::Number::from_f64(number).map(|number| number.to_string()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! [`Tree`] to any type. Values that a schema refuses are refused here too: an array is not a struct, and `null` is not
-//! a unit variant.
+//! Deserialises a [`Tree`] into any type. It refuses values that a schema refuses: an array is not a struct, and `null`
+//! is not a unit variant.
 
 mod access;
 mod error;
@@ -14,7 +14,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, IntoDeserializer as _, Un
 use crate::json::Tree;
 use access::{Elements, Members, Variant};
 
-/// Builds a value out of a tree. Strings may be borrowed from it.
+/// Builds a value from a tree. Its strings may be borrowed from the tree.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ impl<'de> Deserializer<'de> for &'de Tree<'_> {
         visitor.visit_newtype_struct(self)
     }
 
-    // A derived struct would take an array as well; its schema requires an object.
+    // A derived struct would also accept an array, but its schema requires an object.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -105,7 +105,7 @@ impl<'de> Deserializer<'de> for &'de Tree<'_> {
         }
     }
 
-    // Integers that no 64 bits hold come as text.
+    // Integers beyond 64 bits arrive as strings.
     fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         match self {
             Tree::String(digits) => match digits.parse() {

@@ -1,49 +1,49 @@
-//! [`ParseError`]: why a string was refused, and where, without quoting it.
+//! [`ParseError`]: the reason and the place of a parse error, without the text.
 
 use std::fmt;
 
 use crate::call::{Outcome, Violation};
 use crate::text;
 
-/// Why a string was refused, and where. It never quotes the text.
+/// The reason why text was refused, and the place. It never quotes the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParseError {
-    /// The kind of the mistake.
+    /// The kind of error.
     pub kind: ParseErrorKind,
-    /// In bytes from the start of the text.
+    /// The offset in bytes from the start of the text.
     pub offset: usize,
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
 }
 
-/// The kind of a mistake in a string.
+/// The kind of a parse error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseErrorKind {
-    /// Longer than this many bytes.
+    /// The text has more bytes than the limit.
     Bytes {
         /// The limit.
         limit: usize,
     },
-    /// Arrays and objects nested deeper than this.
+    /// Arrays and objects are nested deeper than the limit.
     Depth {
         /// The limit.
         limit: usize,
     },
-    /// The syntax is wrong; the text names what was expected.
+    /// The syntax is wrong; the string names the expected syntax.
     Syntax(&'static str),
     /// The text ends in the middle of a value.
     Incomplete,
-    /// Something follows the value.
+    /// There is text after the value.
     Trailing,
-    /// Valid JSON, but not an object.
+    /// The text is valid JSON, but not an object.
     NotAnObject,
     /// A property name occurs twice in one object.
     DuplicateKey,
-    /// An escape that encodes half a character.
+    /// A `\u` escape encodes half of a surrogate pair.
     LoneSurrogate,
     /// An integer below `i64::MIN` or above `u64::MAX`.
     IntegerRange,
@@ -52,7 +52,7 @@ pub enum ParseErrorKind {
 }
 
 impl ParseErrorKind {
-    /// A limit was passed; the text itself may be fine.
+    /// Returns whether a limit was exceeded; the text itself may be valid.
     #[must_use]
     pub const fn is_limit(self) -> bool {
         matches!(self, Self::Bytes { .. } | Self::Depth { .. })
@@ -77,7 +77,7 @@ impl ParseError {
         }
     }
 
-    /// The broken rule, when the text is JSON and only its type is wrong.
+    /// Returns the violation if the text is valid JSON of the wrong type; `None` for other errors.
     #[must_use]
     pub fn violation(&self) -> Option<Violation> {
         (self.kind == ParseErrorKind::NotAnObject).then(|| Violation::new("", "type", "an object"))

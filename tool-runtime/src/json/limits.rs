@@ -1,22 +1,22 @@
-//! [`Limits`]: how long and how deep a string may be.
+//! [`Limits`]: the maximum length and depth of JSON text.
 
-/// No limit goes beyond this depth, so that reading, validating and dropping a tree never exhausts a stack.
+/// The maximum of every depth limit, so that parsing, validating and dropping a tree never exhausts the stack.
 pub(crate) const MAX_DEPTH: usize = 128;
 
-/// How large a string may be.
+/// The maximum length and depth of JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of text, white space included.
+    /// The maximum number of bytes, including white space.
     pub bytes: usize,
-    /// Nested arrays and objects; 128 at most.
+    /// The maximum depth of nested arrays and objects, 128 at most.
     pub depth: usize,
 }
 
 impl Limits {
-    /// For JSON that this crate wrote: any length, nested to 128 levels.
+    /// The limits for JSON that this crate wrote: any length, and 128 levels.
     pub const UNBOUNDED: Self = Self { bytes: usize::MAX, depth: MAX_DEPTH };
 
-    /// As [`UNBOUNDED`](Self::UNBOUNDED), with the levels of a record around its values.
+    /// Like [`UNBOUNDED`](Self::UNBOUNDED), plus the levels that a record adds around its values.
     pub(super) const RECORD: Self = Self { bytes: usize::MAX, depth: MAX_DEPTH + 8 };
 
     pub(super) fn at_most(self) -> Self {
@@ -25,7 +25,7 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// 8 KiB and 64 levels.
+    /// The default is 8 KiB and 64 levels.
     fn default() -> Self {
         Self { bytes: 8192, depth: 64 }
     }

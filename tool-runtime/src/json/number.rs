@@ -4,11 +4,11 @@ use serde_json::Number;
 
 use crate::json::{ParseErrorKind, Tree};
 
-/// Up to here every integer is a float and every float with a fraction of zero is that integer.
+/// Up to this number, every integer is exactly a float, and a float without a fraction is exactly an integer.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Reads the integer that starts at `at`, and where it ends. `None` unless the number is an integer without a leading
-/// zero and with at most 18 digits.
+/// Parses the integer that starts at `at`, and returns it with its end. `None` unless it is an integer without a
+/// leading zero and with at most 18 digits.
 #[inline]
 pub(super) fn plain(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
     let negative = bytes.get(at) == Some(&b'-');
@@ -27,7 +27,7 @@ pub(super) fn plain(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
     (is_plain && is_whole).then(|| (if negative { -value } else { value }, end))
 }
 
-/// Returns the number that starts at `at` and its end, or the mistake and its place.
+/// Parses the number that starts at `at`, and returns it with its end. The error has its place.
 pub(super) fn scan(text: &str, at: usize) -> Result<(Tree<'static>, usize), (ParseErrorKind, usize)> {
     let bytes = text.as_bytes();
     let negative = bytes.get(at) == Some(&b'-');
@@ -46,7 +46,7 @@ pub(super) fn scan(text: &str, at: usize) -> Result<(Tree<'static>, usize), (Par
     }
 }
 
-/// A number of another representation. One that is not finite cannot come from JSON and becomes `null`.
+/// Converts a `serde_json` number. JSON has no infinite numbers, so such a number becomes `null`.
 pub(super) fn from_number(number: &Number) -> Tree<'static> {
     if let Some(number) = number.as_i64() {
         return Tree::Int(number);
@@ -60,13 +60,13 @@ pub(super) fn from_number(number: &Number) -> Tree<'static> {
     }
 }
 
-/// An integral float up to 2^53 is that integer, `-0.0` included.
+/// Converts a float. A float without a fraction, up to 2^53, becomes an integer; `-0.0` does too.
 #[expect(clippy::cast_possible_truncation, reason = "integral and at most 2^53")]
 pub(super) fn from_float(number: f64) -> Tree<'static> {
     if number.abs() <= EXACT && number.fract() == 0.0 { Tree::Int(number as i64) } else { Tree::Float(number) }
 }
 
-/// Digits without a leading zero. The value is right for up to 19 of them.
+/// Parses digits without a leading zero. The value is exact for up to 19 digits.
 fn integer(bytes: &[u8], first: usize) -> Result<(u64, usize), (ParseErrorKind, usize)> {
     match bytes.get(first) {
         Some(b'0') if matches!(bytes.get(first + 1), Some(b'0'..=b'9')) => {
@@ -106,7 +106,7 @@ fn exponent(bytes: &[u8], at: usize) -> Result<usize, (ParseErrorKind, usize)> {
     }
 }
 
-/// One digit or more.
+/// Parses one or more digits.
 fn digits(bytes: &[u8], at: usize) -> Result<usize, (ParseErrorKind, usize)> {
     let count = bytes.get(at..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit()).count();
     match (count, bytes.get(at)) {

@@ -1,24 +1,24 @@
-//! The parser: text to [`Tree`] in one pass, within limits.
+//! The parser: reads text into a [`Tree`] in one pass, within limits.
 
 use std::borrow::Cow;
 
 use crate::json::{Limits, ParseError, ParseErrorKind, Tree, duplicates, number, string};
 
-/// The initial room for members and items: growing in steps took five allocations for ordinary arguments.
+/// The initial capacity for members and items: without it, ordinary arguments need five allocations as the lists grow.
 const ROOM: usize = 16;
 
-/// Reads the arguments of a call: one JSON object with white space around it; empty text means `{}`.
+/// Parses the arguments of a call: one JSON object, optionally with white space around it. Empty text means `{}`.
 ///
-/// Also refused: a byte-order mark, a property name that occurs twice, half a surrogate pair,
-/// an integer that neither `i64` nor `u64` holds, a number that is not finite.
+/// It also refuses a byte-order mark, a repeated property name, half a surrogate pair, an integer that fits neither
+/// `i64` nor `u64`, and a number that is not finite.
 ///
 /// # Errors
-/// The text is not such an object, or is longer or deeper than the limits.
+/// The text is not such an object, or exceeds the limits.
 pub fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError> {
     parse_line(text, limits).map(|(tree, _)| tree)
 }
 
-/// As [`parse`], and whether the text is the object and nothing else, on one line.
+/// Like [`parse`]. Also returns whether the text is only the object, on one line.
 pub(crate) fn parse_line<'t>(text: &'t str, limits: &Limits) -> Result<(Tree<'t>, bool), ParseError> {
     if text.len() <= limits.bytes && text.bytes().all(is_space) {
         return Ok((Tree::Object(Vec::new()), false));
@@ -29,15 +29,15 @@ pub(crate) fn parse_line<'t>(text: &'t str, limits: &Limits) -> Result<(Tree<'t>
     }
 }
 
-/// Reads one JSON value of any kind by the same rules.
+/// Parses one JSON value of any type by the rules of [`parse`].
 ///
 /// # Errors
-/// The text is not JSON by these rules, or is longer or deeper than the limits.
+/// The text is not JSON by these rules, or exceeds the limits.
 pub fn parse_value<'t>(text: &'t str, limits: &Limits) -> Result<Tree<'t>, ParseError> {
     Parser::read(text, &limits.at_most()).map(|(tree, _)| tree)
 }
 
-/// Reads a record that this crate wrote: it holds values of 128 levels within a few further levels.
+/// Parses a record that this crate wrote. A record nests values of up to 128 levels within a few more levels.
 ///
 /// # Errors
 /// The text is not JSON by these rules.
@@ -49,16 +49,16 @@ const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// On an error, `at` is its place.
+/// The parser of one text. After an error, `at` is the place of the error.
 struct Parser<'t> {
     text: &'t str,
     at: usize,
     limit: usize,
     depth: usize,
-    /// White space other than blanks was read.
+    /// Whether white space other than blanks was read.
     breaks: bool,
-    // Children of all open arrays and objects; a container takes its own once their number is known, so that it
-    // is allocated once and at its size.
+    // The children of all open arrays and objects. A container takes its children when it ends, because their number is
+    // then known and one allocation is enough.
     items: Vec<Tree<'t>>,
     members: Vec<(Cow<'t, str>, Tree<'t>)>,
 }
@@ -168,7 +168,7 @@ impl<'t> Parser<'t> {
                 self.members.push((name, value));
             }
             if self.closed(b'}', "`,` or `}`")? {
-                // No container encloses the outermost object, so all collected members are its own.
+                // The outermost object is closed, so all collected members belong to it.
                 let members = match self.depth {
                     1 => std::mem::take(&mut self.members),
                     _ => take_from(&mut self.members, start),
@@ -195,7 +195,7 @@ impl<'t> Parser<'t> {
         Ok(name)
     }
 
-    /// After an item: the container ends, or a comma and the next item follow.
+    /// Reads the end of a container (`true`), or a comma before the next item (`false`).
     fn closed(&mut self, bracket: u8, expected: &'static str) -> Read<bool> {
         self.space();
         if self.take(b',') {
@@ -205,10 +205,11 @@ impl<'t> Parser<'t> {
         if self.take(bracket) { Ok(true) } else { Err(self.expected(expected)) }
     }
 
-    /// A string without escapes, which nearly every one is; `None` if the next value is another one.
+    /// Reads a string without escapes, the most common kind; `None` if the next value is something else.
     ///
-    /// It is returned in registers. A `Result<Cow<str>, _>` would be written to memory in pieces and copied as a whole,
-    /// which has to wait for the pieces: 2,100 instructions and a seventh of the time of a call with 40 strings.
+    /// The result is returned in registers. A `Result<Cow<str>, _>` would be written to memory in pieces and then
+    /// copied as a whole, which waits for the pieces. This cost 2,100 instructions and a seventh of the time of a call
+    /// with 40 strings.
     #[inline]
     fn plain(&mut self) -> Option<&'t str> {
         if self.peek() != Some(b'"') {
@@ -219,7 +220,7 @@ impl<'t> Parser<'t> {
         Some(plain)
     }
 
-    /// An integer, as nearly every number is, in a register; `None` if the next value is another one.
+    /// Reads a common integer and returns it in a register; `None` if the next value is something else.
     #[inline]
     fn integer(&mut self) -> Option<i64> {
         let (integer, end) = number::plain(self.text.as_bytes(), self.at)?;
@@ -282,12 +283,12 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Moves the items from `start` on into a vector of their size.
+/// Moves the items from `start` on into a vector of the exact size.
 fn take_from<T>(open: &mut Vec<T>, start: usize) -> Vec<T> {
     if start > 0 {
         return open.split_off(start);
     }
-    // `split_off` would give the spare room away.
+    // `split_off` would give away the spare capacity.
     let mut all = Vec::with_capacity(open.len());
     all.append(open);
     all

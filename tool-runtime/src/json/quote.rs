@@ -1,4 +1,4 @@
-//! Writing JSON strings: the shortest escapes, as RFC 8785 (3.2.2.2) has them.
+//! Writes JSON strings with the shortest escapes (RFC 8785, section 3.2.2.2).
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::text::lex::{is_plain, plain_until};
 
 /// Writes the text as a JSON string.
 pub(crate) fn quote(out: &mut String, text: &str) {
-    // Room for all of it, so that no piece has to grow the text.
+    // Reserves space for the whole string, so that it does not grow in steps.
     out.reserve(text.len() + 2);
     out.push('"');
     if is_plain(text.as_bytes()) {
@@ -17,12 +17,12 @@ pub(crate) fn quote(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Writes the text between the quotes. Few texts need an escape, so the code for escapes is kept apart.
+/// Writes the text between the quotes. It is a separate function, because few texts need an escape.
 #[cold]
 fn escape(out: &mut String, text: &str) {
     let (bytes, mut from) = (text.as_bytes(), 0);
     loop {
-        // Escaped characters are one byte long, so all cuts are between characters.
+        // Escaped characters have one byte, so the text is always split between characters.
         let at = plain_until(bytes, from);
         out.push_str(text.get(from..at).unwrap_or_default());
         match bytes.get(at) {

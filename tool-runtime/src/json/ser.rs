@@ -1,4 +1,4 @@
-//! [`Tree`] to any serialiser.
+//! Serialises a [`Tree`].
 
 use serde::{Serialize, Serializer};
 

@@ -1,4 +1,4 @@
-//! JSON strings: borrowed from the text unless an escape has to be resolved.
+//! JSON strings, borrowed from the text unless they contain escapes.
 
 use std::borrow::Cow;
 
@@ -7,15 +7,14 @@ use crate::text::lex::plain_until;
 
 type Fault = (ParseErrorKind, usize);
 
-/// Returns the string whose first character is at `start`, and which ends at the first quote. `None` if it holds an
-/// escape or a mistake.
+/// Returns the string from `start` to the first quote; `None` if it contains an escape or is invalid.
 #[inline]
 pub(super) fn plain(text: &str, start: usize) -> Option<&str> {
     let end = plain_until(text.as_bytes(), start);
     text.get(start..end).filter(|_| text.as_bytes().get(end) == Some(&b'"'))
 }
 
-/// Reads a string that is not [`plain`]; returns it and the place of its closing quote.
+/// Parses a string that is not [`plain`]. Returns it and the offset of its closing quote.
 #[cold]
 pub(super) fn resolve(text: &str, start: usize) -> Result<(Cow<'_, str>, usize), Fault> {
     let bytes = text.as_bytes();
@@ -36,7 +35,7 @@ pub(super) fn resolve(text: &str, start: usize) -> Result<(Cow<'_, str>, usize),
     }
 }
 
-/// Reads the characters after a backslash.
+/// Parses the characters after a backslash.
 fn escape(bytes: &[u8], at: usize) -> Result<(char, usize), Fault> {
     let plain = match bytes.get(at) {
         Some(b'u') => return unicode(bytes, at + 1),
@@ -52,7 +51,7 @@ fn escape(bytes: &[u8], at: usize) -> Result<(char, usize), Fault> {
     Ok((plain, at + 1))
 }
 
-/// Four digits, and four more where they are the first half of a pair.
+/// Parses four digits, and the second escape if they are the first half of a surrogate pair.
 fn unicode(bytes: &[u8], at: usize) -> Result<(char, usize), Fault> {
     let lone = (ParseErrorKind::LoneSurrogate, at);
     let unit = hexadecimal(bytes, at)?;

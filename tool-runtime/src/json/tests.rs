@@ -1,4 +1,4 @@
-//! Cases of the parser, the tree, deserialising and canonical text.
+//! Tests of the parser, the tree, deserialising and canonical text.
 
 mod canonical;
 mod de;
@@ -11,7 +11,7 @@ use crate::json::{Limits, ParseErrorKind, Tree, parse_value};
 
 const WIDE: Limits = Limits { bytes: usize::MAX, depth: usize::MAX };
 
-/// Reads any value within the widest limits.
+/// Parses any value within the widest limits.
 #[track_caller]
 fn read(text: &str) -> Tree<'_> {
     parse_value(text, &WIDE).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -20,7 +20,7 @@ fn read(text: &str) -> Tree<'_> {
 #[track_caller]
 fn refusal(text: &str) -> ParseErrorKind {
     match parse_value(text, &WIDE) {
-        Ok(_) => panic!("{text} was taken"),
+        Ok(_) => panic!("{text} was accepted"),
         Err(error) => error.kind,
     }
 }

@@ -1,4 +1,4 @@
-//! [`Tree`]: a JSON value that borrows its strings from the text it was read from.
+//! [`Tree`]: a JSON value that borrows its strings from the parsed text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,9 +8,9 @@ use serde_json::{Map, Number, Value};
 use crate::json::{MAX_DEPTH, ParseErrorKind, number};
 use crate::text::pointer;
 
-/// A JSON value. Strings without escapes are borrowed; objects keep the order in which they were written.
+/// A JSON value. Strings without escapes are borrowed; objects keep the order of their members.
 ///
-/// Equality is that of JSON: the order of members does not matter. `Debug` never shows the value.
+/// Two objects are equal if their members are, in any order. `Debug` never shows the value.
 ///
 /// ```
 /// use tool_runtime::schema::validator::Tree;
@@ -25,11 +25,11 @@ pub enum Tree<'a> {
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// An integer, or a number up to 2^53 that is integral however it was written.
+    /// An integer, or a number without a fraction up to 2^53, in any notation.
     Int(i64),
     /// An integer above `i64::MAX`.
     UInt(u64),
-    /// Any other number. Finite.
+    /// Any other number; always finite.
     Float(f64),
     /// A string.
     String(Cow<'a, str>),
@@ -40,7 +40,7 @@ pub enum Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Borrows a value that is known not to be nested deeply: a schema, or one that was read from text.
+    /// Borrows a value that is known not to be nested deeply: a schema, or a value that was parsed from text.
     pub(crate) fn from_value(value: &'a Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -54,7 +54,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns a copy as a `serde_json` value.
+    /// Returns a copy as a [`serde_json::Value`].
     #[must_use]
     pub fn to_value(&self) -> Value {
         match self {
@@ -88,13 +88,13 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns the member of this name; `None` if there is none or this is not an object.
+    /// Returns the member with this name; `None` if there is none or this is not an object.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         self.as_object()?.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// As [`get`](Self::get), for changes.
+    /// Like [`get`](Self::get), but mutable.
     #[must_use]
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
         match self {
@@ -103,7 +103,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns the value at a JSON Pointer (RFC 6901); `None` if there is none.
+    /// Returns the value at a JSON Pointer (RFC 6901); `None` if there is no such value.
     #[must_use]
     pub fn pointer(&self, pointer: &str) -> Option<&Self> {
         pointer::split(pointer)?.try_fold(self, |tree, segment| match tree {
@@ -112,7 +112,7 @@ impl<'a> Tree<'a> {
         })
     }
 
-    /// Returns the text, if this is a string.
+    /// Returns the string; `None` for other values.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -121,7 +121,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns the items, if this is an array.
+    /// Returns the items of an array; `None` for other values.
     #[must_use]
     pub fn as_array(&self) -> Option<&[Self]> {
         match self {
@@ -130,7 +130,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns the members, if this is an object.
+    /// Returns the members of an object; `None` for other values.
     #[must_use]
     pub fn as_object(&self) -> Option<&[(Cow<'a, str>, Self)]> {
         match self {
@@ -139,14 +139,14 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Whether this is `null`.
+    /// Returns whether this is `null`.
     #[must_use]
     pub const fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
 }
 
-/// Borrows a value. Numbers are read by the same rules as text.
+/// Borrows a value. Its numbers follow the same rules as those in text.
 impl<'a> TryFrom<&'a Value> for Tree<'a> {
     /// The value is nested deeper than 128 levels.
     type Error = ParseErrorKind;
@@ -159,7 +159,7 @@ impl<'a> TryFrom<&'a Value> for Tree<'a> {
     }
 }
 
-/// Whether arrays and objects are nested deeper than so many levels; looks no further than that.
+/// Whether arrays and objects are nested deeper than `levels`. It stops at that depth.
 pub(crate) fn is_deeper(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(items) => levels == 0 || items.iter().any(|item| is_deeper(item, levels - 1)),

@@ -1,11 +1,10 @@
-//! [`Attachments`]: the files attached to a value on its way to the model, and the counts of its omitted items and
-//! bytes.
+//! [`Attachments`]: the files attached to a tool's result for the model, and the number of its omitted items and bytes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::media::{Media, files};
 
-/// The amount of a value that was omitted to keep it within the limit of its tool.
+/// The parts of a value that were omitted, to keep it within its tool's limit.
 ///
 /// ```
 /// use tool_runtime::call::LeftOut;
@@ -18,27 +17,27 @@ use crate::media::{Media, files};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LeftOut {
-    /// Items of arrays and entries of maps, whole.
+    /// The number of omitted items of arrays and entries of maps.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub items: usize,
-    /// Bytes at the ends of texts.
+    /// The number of omitted bytes at the ends of texts.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bytes: usize,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
 impl LeftOut {
-    /// Whether the value is whole.
+    /// Returns whether nothing was omitted.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.items == 0 && self.bytes == 0
     }
 
-    /// Returns the note on omitted items and bytes for a reader of the value; empty if the value is whole.
+    /// Returns a note about the omitted items and bytes, for a reader of the value; empty if nothing was omitted.
     #[must_use]
     pub fn note(self) -> String {
         let counted = |count: usize, one: &str| match count {
@@ -51,29 +50,29 @@ impl LeftOut {
     }
 }
 
-/// The attachments of a value. It is boxed wherever a value is, because few values have any.
+/// The attachments of a value. Values box them, because few values have any.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Attachments {
     /// The files for the model.
     pub(crate) media: Vec<Media>,
-    /// Whether everyone may see them.
+    /// Whether everyone may see the files.
     pub(crate) is_shown: bool,
-    /// Files that the allowlist does not name.
+    /// The number of files that the allowlist does not name.
     pub(crate) withheld: usize,
-    /// Files beyond the limits of a call.
+    /// The number of files beyond the limits of a call.
     pub(crate) unavailable: usize,
-    /// The counts of items and bytes that are missing from the value itself.
+    /// The parts of the value that were omitted.
     pub(crate) left_out: LeftOut,
 }
 
 impl Attachments {
-    /// Restores the attachments of a recorded result, whose files are gone. `None` if there were none.
+    /// Restores the attachments of a recorded result, whose files are no longer available. `None` if there were none.
     pub(crate) fn recorded(files: usize, left_out: LeftOut) -> Option<Box<Self>> {
         let attachments = Self { unavailable: files, left_out, ..Self::default() };
         (files > 0 || !left_out.is_none()).then(|| Box::new(attachments))
     }
 
-    /// Returns the note on files that the model does not get; empty if it gets all.
+    /// Returns a note about files that the model does not get; empty if it gets all of them.
     pub(crate) fn note(&self) -> String {
         let mut note = String::new();
         let missing = match self.unavailable {

@@ -14,18 +14,18 @@ use crate::media::{MAX_BYTES, MediaError, content, types};
 use crate::text::{cut, strip_invisible};
 use crate::tool::Hash;
 
-/// The longest URL, in bytes.
+/// The maximum number of bytes of a URL.
 const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// The longest id of a provider, in bytes.
+/// The maximum number of bytes of a provider's id.
 const MAX_ID_BYTES: usize = 512;
 
-/// The longest name of a file, in bytes.
+/// The maximum number of bytes of a file name.
 const MAX_NAME_BYTES: usize = 255;
 
-/// An image, audio or a file, with its media type. Cheap to clone: clones share the bytes.
+/// An image, audio or a file, with its media type. Clones share the bytes, so cloning is cheap.
 ///
-/// The content must match its media type: a PDF that is declared as `image/png` is refused. It has at most 20 MiB.
+/// The content must match the media type: a PDF that is declared as `image/png` is refused. The maximum size is 20 MiB.
 ///
 /// ```
 /// use tool_runtime::error::ParseError;
@@ -53,23 +53,23 @@ pub struct Media {
     uri: Option<Arc<str>>,
 }
 
-/// Where the bytes of media are.
+/// The place of the content.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MediaLocation {
-    /// Here, in Base64 (RFC 4648, section 4).
+    /// In this value, as Base64 (RFC 4648, section 4).
     Base64(#[serde(deserialize_with = "saved::bounded")] Arc<str>),
-    /// Behind a URL that the provider fetches.
+    /// At a URL, from which the provider fetches it.
     Url(Arc<str>),
-    /// At a provider that stored it under an id; `format` is the name of its format.
+    /// At a provider that stored it under an id. `format` is the name of the provider's format.
     Id { format: Arc<str>, id: Arc<str> },
 }
 
 impl Media {
-    /// Creates media from its bytes. They are copied after they passed the checks.
+    /// Creates media from bytes, which are copied after the checks.
     ///
     /// # Errors
-    /// The media type is not valid or not that of the content, or there are no bytes or too many.
+    /// The media type is invalid or does not match the content, or the content is empty or too large.
     pub fn bytes(media_type: &str, bytes: &[u8]) -> Result<Self, ParseError> {
         let media_type = types::parse(media_type)?;
         check_size(bytes.len())?;
@@ -77,21 +77,21 @@ impl Media {
         Ok(Self::of(media_type, MediaLocation::Base64(STANDARD.encode(bytes).into())))
     }
 
-    /// Creates media from the bytes of a file. Its media type is that of the content: images, audio, video, PDFs and
-    /// other formats with a signature are recognised, other text is `text/plain`.
+    /// Creates media from the bytes of a file. The media type is detected: images, audio, video, PDFs and other formats
+    /// with a signature are recognised, and other text is `text/plain`.
     ///
     /// # Errors
-    /// The content is not recognised, or there are no bytes or too many.
+    /// The content is not recognised, is empty or is too large.
     pub fn file(name: &str, bytes: &[u8]) -> Result<Self, ParseError> {
         check_size(bytes.len())?;
         let media_type = content::media_type(bytes).ok_or(MediaError::Mismatch { found: None })?;
         Ok(Self::bytes(media_type, bytes)?.with_name(name))
     }
 
-    /// Creates media from bytes in Base64 with padding (RFC 4648, section 4).
+    /// Creates media from Base64 with padding (RFC 4648, section 4).
     ///
     /// # Errors
-    /// The text is not Base64; see [`bytes`](Self::bytes) for the rest.
+    /// The text is not Base64. The other errors are those of [`bytes`](Self::bytes).
     pub fn base64(media_type: &str, data: impl Into<Arc<str>>) -> Result<Self, ParseError> {
         let data = data.into();
         let media_type = types::parse(media_type)?;
@@ -101,7 +101,7 @@ impl Media {
         Ok(Self::of(media_type, MediaLocation::Base64(data)))
     }
 
-    /// Creates media from bytes in Base64 without a stated type: it is that of the content, if it is recognised.
+    /// Creates media from Base64 without a declared type. The type is detected, or `application/octet-stream`.
     pub(crate) fn unlabelled(data: &str) -> Result<Self, MediaError> {
         check_size(decoded_len(data))?;
         let bytes = STANDARD.decode(data).map_err(|_| MediaError::Base64)?;
@@ -109,10 +109,10 @@ impl Media {
         Ok(Self::of(media_type.to_owned(), MediaLocation::Base64(data.into())))
     }
 
-    /// Creates media behind an `http` or `https` URL, which the provider fetches; nothing is fetched here.
+    /// Creates media at an `http` or `https` URL. The provider fetches it; this library does not.
     ///
     /// # Errors
-    /// The media type or the URL is not valid.
+    /// The media type or the URL is invalid.
     pub fn url(media_type: &str, url: impl Into<Arc<str>>) -> Result<Self, ParseError> {
         let url = url.into();
         let media_type = types::parse(media_type)?;
@@ -139,8 +139,8 @@ impl Media {
         Self { media_type: media_type.into(), source, name: None, uri: None }
     }
 
-    /// Sets the name of the file: the part after the last separator of a path, without invisible characters, at most
-    /// 255 bytes long. An empty name removes it.
+    /// Sets the name of the file. Only the part after the last path separator is kept, without invisible characters,
+    /// and at most 255 bytes of it. An empty name removes the name.
     #[must_use]
     pub fn with_name(mut self, name: &str) -> Self {
         let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -150,12 +150,12 @@ impl Media {
         self
     }
 
-    /// Sets the URI under which a client may know the content as a resource, such as `notes://2026/plan`. It is not
-    /// fetched, and a model's provider does not see it.
+    /// Sets a URI under which a client may know the content as a resource, such as `notes://2026/plan`. Nothing fetches
+    /// the URI, and model providers do not get it.
     ///
     /// # Errors
-    /// The text has no scheme (RFC 3986, section 3.1), is longer than 8 KiB, or holds characters other than printable
-    /// ASCII.
+    /// The text has no scheme (RFC 3986, section 3.1), is longer than 8 KiB, or contains characters that are not
+    /// printable ASCII.
     pub fn with_uri(mut self, uri: impl Into<Arc<str>>) -> Result<Self, ParseError> {
         let uri = uri.into();
         if !types::is_uri(&uri) || uri.len() > MAX_URL_BYTES {
@@ -165,13 +165,13 @@ impl Media {
         Ok(self)
     }
 
-    /// Returns the URI of the content as a resource; `None` if it has none.
+    /// Returns the URI of the content as a resource; `None` if there is none.
     #[must_use]
     pub fn uri(&self) -> Option<&str> {
         self.uri.as_deref()
     }
 
-    /// Returns the media type (RFC 6838), in lower case and by its registered name, with its parameters.
+    /// Returns the media type (RFC 6838), in lower case and with its registered name and its parameters.
     #[must_use]
     pub fn media_type(&self) -> &str {
         &self.media_type
@@ -183,19 +183,19 @@ impl Media {
         self.name.as_deref()
     }
 
-    /// Returns the content in Base64; `None` if it is behind a URL or stored by a provider.
+    /// Returns the content in Base64; `None` if it is at a URL or stored by a provider.
     #[must_use]
     pub fn data(&self) -> Option<&str> {
         if let MediaLocation::Base64(data) = &self.source { Some(data) } else { None }
     }
 
-    /// Returns the URL; `None` if the content is here or stored by a provider.
+    /// Returns the URL of the content; `None` if this value contains the content or a provider stored it.
     #[must_use]
     pub fn link(&self) -> Option<&str> {
         if let MediaLocation::Url(url) = &self.source { Some(url) } else { None }
     }
 
-    /// Returns how many bytes the content has; 0 if it is not here.
+    /// Returns the number of bytes of the content; 0 if this value does not contain it.
     #[must_use]
     pub fn size(&self) -> usize {
         self.data().map_or(0, decoded_len)
@@ -210,22 +210,22 @@ impl Media {
         types::essence(&self.media_type)
     }
 
-    /// The content of a text file; `None` for anything else.
+    /// The content of a text file; `None` for other files.
     pub(crate) fn text(&self) -> Option<String> {
         let data = self.data().filter(|_| content::is_text(self.essence()))?;
         String::from_utf8(STANDARD.decode(data).ok()?).ok()
     }
 
-    /// SHA-256 of the content, or of the URL or id that leads to it.
+    /// The SHA-256 of the content, or of its URL or id.
     pub(crate) fn sha256(&self) -> Hash {
         match &self.source {
-            // It was decoded when it was checked, so this does not fail.
+            // The content was decoded during the checks, so this does not fail.
             MediaLocation::Base64(data) => Hash::sha256(STANDARD.decode(&**data).unwrap_or_default()),
             MediaLocation::Url(text) | MediaLocation::Id { id: text, .. } => Hash::sha256(&**text),
         }
     }
 
-    /// A description for people and models: the media type, and the size of the content.
+    /// A description for people and models: the media type and the size.
     pub(crate) fn label(&self) -> String {
         match self.size() {
             0 => self.essence().to_owned(),
@@ -242,13 +242,13 @@ const fn check_size(size: usize) -> Result<(), MediaError> {
     }
 }
 
-/// How many bytes the text decodes to.
+/// The number of bytes that the Base64 text decodes to.
 pub(crate) fn decoded_len(data: &str) -> usize {
     let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
     (data.len() / 4 * 3).saturating_sub(padding)
 }
 
-// Content stays out of logs, and so do names and URLs, which can hold a signature.
+// Content stays out of logs. So do names, and URLs, which can contain a signature.
 impl fmt::Debug for Media {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Media")

@@ -1,14 +1,14 @@
-//! The type of bytes, found by their content.
+//! Detects the type of content from its bytes.
 
 use crate::media::MediaError;
 use crate::media::types::{canonical, essence};
 
 const PDF: &str = "application/pdf";
 
-/// Readers accept a PDF whose header begins within this many bytes.
+/// A PDF header must begin within this many bytes, as in PDF readers.
 const PDF_HEADER_WITHIN: usize = 1024;
 
-/// The media type of content that has a signature; `None` for text and unrecognised content.
+/// The media type of content with a signature; `None` for text and unrecognised content.
 pub(super) fn recognised(bytes: &[u8]) -> Option<&'static str> {
     let head = bytes.get(..PDF_HEADER_WITHIN).unwrap_or(bytes);
     if head.windows(5).any(|window| window == b"%PDF-") && !is_image(infer::get(bytes)) {
@@ -21,10 +21,10 @@ fn is_image(found: Option<infer::Type>) -> bool {
     found.is_some_and(|found| found.mime_type().starts_with("image/"))
 }
 
-/// Checks that the content may be of the media type.
+/// Checks that content can have the declared media type.
 ///
-/// Images, PDFs and text must match. Signatures of audio and video are not reliable enough for that: such content must
-/// only not be an image, a document or a program. Unrecognised content may be of any other type.
+/// Images, PDFs and text must match. The signatures of audio and video are not reliable enough for that, so such
+/// content must only not be an image, a document or a program. Unrecognised content can have any other type.
 pub(super) fn check(media_type: &str, bytes: &[u8]) -> Result<(), MediaError> {
     let declared = essence(media_type);
     let found = recognised(bytes);
@@ -41,7 +41,7 @@ pub(super) fn check(media_type: &str, bytes: &[u8]) -> Result<(), MediaError> {
     if fits { Ok(()) } else { Err(MediaError::Mismatch { found }) }
 }
 
-/// Types whose content is text.
+/// Whether content of this type is text.
 pub(super) fn is_text(essence: &str) -> bool {
     essence.starts_with("text/")
         || essence.ends_with("+json")
@@ -49,7 +49,7 @@ pub(super) fn is_text(essence: &str) -> bool {
         || matches!(essence, "application/json" | "application/xml" | "application/x-ndjson")
 }
 
-/// The media type of a file from its content; text is `text/plain`.
+/// The media type of a file, detected from its content; `text/plain` for text.
 pub(super) fn media_type(bytes: &[u8]) -> Option<&'static str> {
     recognised(bytes).or_else(|| is_utf8_text(bytes).then_some("text/plain"))
 }

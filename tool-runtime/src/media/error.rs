@@ -1,31 +1,31 @@
-//! [`MediaError`]: why something is refused as [`Media`](crate::media::Media).
+//! [`MediaError`]: the reasons to refuse content as [`Media`](crate::media::Media).
 
 use std::fmt;
 
 use crate::error::ParseError;
 
-/// Why bytes, a URL or an id are refused as [`Media`](crate::media::Media). It holds no part of them.
+/// The reason to refuse bytes, a URL or an id as [`Media`](crate::media::Media). It contains no part of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MediaError {
-    /// The media type is not one that RFC 6838 allows, such as `image/png`.
+    /// The media type is not valid (RFC 6838). A valid type is `image/png`.
     Type,
     /// The content does not match the media type.
     Mismatch {
-        /// The media type of the content. `None` if it is not recognised.
+        /// The detected media type of the content; `None` if it is not recognised.
         found: Option<&'static str>,
     },
-    /// It has no bytes.
+    /// The content is empty.
     Empty,
-    /// It has more bytes than allowed.
+    /// The content is too large.
     TooLarge {
-        /// The maximum number of bytes allowed.
+        /// The maximum number of bytes.
         limit: usize,
     },
     /// The text is not Base64 with padding (RFC 4648, section 4).
     Base64,
     /// The URL is not an absolute `http` or `https` URL of at most 8 KiB.
     Url,
-    /// The URI is not an absolute one of at most 8 KiB.
+    /// The URI has no scheme, is longer than 8 KiB or is not printable ASCII.
     Uri,
     /// The provider's id is empty, longer than 512 bytes, or not printable ASCII.
     Id,

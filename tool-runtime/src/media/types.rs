@@ -1,11 +1,11 @@
-//! Media types: their syntax, and one name for types that have several.
+//! Media types: their syntax, and the registered names of types with several names.
 
 use crate::media::MediaError;
 
-/// The longest media type, parameters included, in bytes.
+/// The maximum number of bytes of a media type, including its parameters.
 const MAX_TYPE_BYTES: usize = 255;
 
-/// Names that are in use for one type, and the registered one, which providers take.
+/// Names in use, each with the registered name of the same type, which providers accept.
 const ALIASES: &[(&str, &str)] = &[
     ("application/x-pdf", "application/pdf"),
     ("audio/m4a", "audio/mp4"),
@@ -21,16 +21,16 @@ const ALIASES: &[(&str, &str)] = &[
     ("image/x-png", "image/png"),
 ];
 
-/// The registered name of a type without parameters.
+/// The registered name of a type, which must have no parameters.
 pub(super) fn canonical(essence: &str) -> &str {
     ALIASES.iter().find(|(alias, _)| *alias == essence).map_or(essence, |(_, name)| name)
 }
 
-/// Checks a media type and returns it with its registered name, in lower case; parameters stay as they are.
+/// Checks a media type. Returns it in lower case with its registered name; its parameters are not changed.
 pub(super) fn parse(written: &str) -> Result<String, MediaError> {
     let (essence, parameters) = written.split_once(';').unwrap_or((written, ""));
     let essence = essence.trim_matches(' ').to_ascii_lowercase();
-    // RFC 6838 also allows marks that have a meaning in URLs; no registered name has one of those.
+    // RFC 6838 also allows characters that have a meaning in URLs, but no registered name contains them.
     let is_name = |name: &str| {
         let mut bytes = name.bytes();
         bytes.next().is_some_and(|first| first.is_ascii_alphanumeric())
@@ -49,12 +49,12 @@ pub(super) fn parse(written: &str) -> Result<String, MediaError> {
     Ok(parsed)
 }
 
-/// The type without its parameters.
+/// The media type without its parameters.
 pub(super) fn essence(media_type: &str) -> &str {
     media_type.split_once(';').map_or(media_type, |(essence, _)| essence)
 }
 
-/// Whether the text is printable ASCII with a scheme (RFC 3986, section 3.1) and something after it.
+/// Whether the text is printable ASCII that begins with a scheme (RFC 3986, section 3.1) and continues after it.
 pub(super) fn is_uri(text: &str) -> bool {
     let is_scheme = |scheme: &str| {
         let known = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);

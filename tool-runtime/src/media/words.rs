@@ -1,9 +1,9 @@
-//! A file in words, for formats and clients whose results are text.
+//! Describes a file in text, for formats and clients whose results are text.
 
 use crate::media::Media;
 
 impl Media {
-    /// The name of the file, or one that fits its type: some providers require a name.
+    /// The name of the file. Some providers require a name, so a file without one gets a name for its type.
     pub(crate) fn file_name(&self) -> String {
         let named = |kind: &str| match kind {
             "application/pdf" => "file.pdf",
@@ -17,13 +17,13 @@ impl Media {
         self.name().map_or_else(|| named(self.essence()).to_owned(), str::to_owned)
     }
 
-    /// A text file as text below its name; `None` for any other file.
+    /// The content of a text file below its name; `None` for other files.
     pub(crate) fn quoted(&self) -> Option<String> {
         let text = self.text()?;
         Some(format!("{}:\n\n{text}", self.file_name()))
     }
 
-    /// A file of a result that cannot be sent as a file: a text file as text, any other file as a sentence.
+    /// A text for a result's file that cannot be sent: the content of a text file, a sentence for other files.
     pub(crate) fn in_words(&self) -> String {
         let unsent =
             || format!("[The tool also returned a file ({}) that cannot be passed on to this model.]", self.label());

@@ -1,4 +1,4 @@
-//! [`Decoder`]: turns the bytes of one response, cut anywhere, into [`Decoded`].
+//! [`Decoder`]: decodes the bytes of one response, split anywhere, into [`Decoded`].
 
 pub(crate) mod arguments;
 pub(crate) mod cursor;
@@ -31,9 +31,9 @@ pub(crate) use options::DecodeOptions;
 pub use wire_error::WireError;
 pub(crate) use wire_error::{ErrorCode, WireErrorKind};
 
-/// The part of reading a response that differs between formats: its frames.
+/// The part of a decoder that is specific to one format.
 pub(crate) trait Dialect: Send {
-    /// The format that it reads.
+    /// The format that this dialect reads.
     fn format(&self) -> Format;
 
     /// How a stream is cut into frames.
@@ -41,13 +41,13 @@ pub(crate) trait Dialect: Send {
         Framing::Events
     }
 
-    /// One frame of a stream: the event's name, if it had one, and its data.
+    /// Reads one frame of a stream. `event` is the name of the event; it is empty if the frame has none.
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>);
 
-    /// A response that is one JSON document.
+    /// Reads a whole response that is one JSON document.
     fn body(&mut self, body: &str, turn: &mut Writer<'_>);
 
-    /// The end of the input: writes the parts that were held back.
+    /// Ends the response: writes the parts that were held back.
     fn end(&mut self, _turn: &mut Writer<'_>) {}
 }
 
@@ -56,9 +56,10 @@ pub(crate) trait Dialect: Send {
 pub(crate) enum Framing {
     /// Server-sent events; a response that begins with `{` or `[` is one document instead.
     Events,
-    /// Like [`Framing::Events`], but a response that begins with `[` is an array with one frame in each object (G1).
+    /// Like [`Framing::Events`], but a response that begins with `[` is an array with one frame in each object (rule G1
+    /// of `wire`).
     EventsOrArray,
-    /// One JSON document a line; a whole response is a single line.
+    /// One JSON document per line; a response that is not streamed is a single line.
     Lines,
 }
 
@@ -75,7 +76,7 @@ pub(crate) enum Framing {
 /// let decoded = decoder.finish();
 /// assert!(decoded.calls[0].is_executable());
 ///
-/// // A response that breaks off runs nothing.
+/// // No call of a response that breaks off may run.
 /// let mut decoder = Format::Ollama.decoder();
 /// decoder.push(br#"{"message":{"tool_calls":[{"function":{"name":"core__add"}}]},"done":false}"#);
 /// assert!(!decoder.finish().ended_well());
@@ -86,12 +87,12 @@ pub struct Decoder {
     turn: Turn,
     reader: Reader,
     taken: usize,
-    /// The bytes that came and could not be read.
+    /// The number of bytes that could not be read.
     unread: usize,
 }
 
 enum Reader {
-    /// Only white space and a part of the byte order mark have come so far.
+    /// So far, the bytes contain only white space and a part of the byte order mark.
     Start {
         mark: usize,
     },
@@ -140,14 +141,16 @@ impl Decoder {
         self
     }
 
-    /// Sets the model that the request named, which provider state keeps; by default the one that the response names.
+    /// Sets the model that the request named. Provider state records it; by default, it records the model that the
+    /// response names.
     #[must_use]
     pub fn with_model(mut self, model: impl Into<String>) -> Self {
         self.options.model = Some(model.into());
         self
     }
 
-    /// Sets the choice that the request sent; a call outside it is flagged.
+    /// Sets the tool choice that the request sent. A call that it does not allow has
+    /// [`outside_choice`](crate::ToolCall::outside_choice) set.
     #[must_use]
     pub fn with_choice(mut self, choice: ToolChoice) -> Self {
         self.options.choice = choice;
@@ -162,7 +165,7 @@ impl Decoder {
     /// let mut decoder = Format::Ollama.decoder().with_offered(["core__add"]);
     /// decoder.push(br#"{"message":{"tool_calls":[{"function":{"name":"core__ad","arguments":{}}}]},"done":true}"#);
     /// let decoded = decoder.finish();
-    /// // The gate refuses the call, as it refuses every unknown name.
+    /// // The runner refuses the call, because no tool has this name.
     /// assert!(!decoded.calls[0].offered);
     /// ```
     #[must_use]
@@ -171,7 +174,7 @@ impl Decoder {
         self
     }
 
-    /// Sets all limits, and the facts about the request, at once.
+    /// Sets all limits and all properties of the request at once.
     #[cfg(feature = "http")]
     pub(crate) fn with_options(mut self, options: DecodeOptions) -> Self {
         self.turn.limit(&options);
@@ -179,7 +182,7 @@ impl Decoder {
         self
     }
 
-    /// Takes the next bytes and returns the events to show. Failures are reported by [`Decoder::finish`].
+    /// Reads the next bytes and returns the events to show. [`Decoder::finish`] reports failures.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<DisplayEvent<'static>> {
         let mut events = Vec::new();
         self.push_with(bytes, |event| events.push(event.into_owned()));
@@ -191,13 +194,13 @@ impl Decoder {
         self.take(bytes, &mut show);
     }
 
-    /// Whether the result is final: the turn ended or failed, and further bytes are ignored.
+    /// Returns whether the result is final: the turn ended or failed, and the decoder ignores further bytes.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         self.turn.is_closed()
     }
 
-    /// Ends the response and returns its calls and how the turn ended.
+    /// Ends the response and returns the decoded turn.
     #[must_use]
     pub fn finish(mut self) -> Decoded {
         let mut ignore = |_: DisplayEvent<'_>| {};
@@ -219,7 +222,7 @@ impl Decoder {
                     Some(line) => read_frame(dialect, turn, &mut ignore, &Frame { event: b"", data: line }),
                     None => {}
                 },
-                // The array is one document, and it broke off.
+                // An array without its closing bracket was cut off (G1).
                 Reader::Array(array) if !array.is_closed() => {
                     turn.fail(WireError::new(WireErrorKind::TruncatedStream));
                 }
@@ -235,7 +238,8 @@ impl Decoder {
         if self.turn.is_closed() {
             return;
         }
-        // Bytes within the limit are read before the limit is reported, so that the result does not depend on the cut.
+        // Bytes within the limit are read before the limit is reported: the result must not depend on how they are
+        // split.
         let room = self.options.max_bytes.saturating_sub(self.taken);
         let fits = bytes.get(..room).unwrap_or(bytes);
         self.taken += fits.len();
@@ -297,13 +301,13 @@ impl Decoder {
     }
 }
 
-/// Whether JSON text breaks off: that is an early end rather than a malformed document.
+/// Whether JSON text ends too early; other malformed text returns `false`.
 fn is_cut(json: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(json).is_err_and(|error| error.is_eof())
 }
 
-/// Reads the data of a frame into an object. `false` if the frame ends the turn: it is the mark that ends a stream, it
-/// is an error event, or it cannot be read.
+/// Reads the data of a frame into an object. Returns `false` if the frame ends the turn: it is the end mark or an error
+/// event, or it cannot be read.
 pub(crate) fn fill_frame<'a, T: Field<'a>>(
     object: &mut T,
     (event, data): (&[u8], &'a str),
@@ -322,12 +326,12 @@ pub(crate) fn fill_frame<'a, T: Field<'a>>(
     false
 }
 
-/// Whether a frame is the mark that ends a stream. Nearly all frames begin with a brace, and need not be trimmed.
+/// Whether a frame is the end mark `[DONE]`. Nearly all frames begin with a brace, and are not trimmed.
 pub(crate) fn is_done(data: &str) -> bool {
     !data.starts_with('{') && data.trim() == "[DONE]"
 }
 
-/// The kind of failure for a whole response that cannot be read.
+/// The error kind of a whole response that cannot be read.
 pub(crate) fn unreadable(body: &str) -> WireErrorKind {
     if is_cut(body.as_bytes()) { WireErrorKind::TruncatedStream } else { WireErrorKind::MalformedFrame }
 }

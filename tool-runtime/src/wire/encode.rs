@@ -1,5 +1,5 @@
-//! The parts of a request: the offered tools ([`tools`]), closed copies of their schemas ([`strict`]), the settings
-//! ([`settings`]) and the history ([`messages`]).
+//! The encoders of the parts of a request: the offered tools ([`tools`]), closed copies of their schemas ([`strict`]),
+//! the settings ([`settings`]) and the history ([`messages`]).
 
 mod extra;
 mod media;
@@ -33,20 +33,20 @@ use serde_json::{Map, Value};
 
 use crate::wire::history::Piece;
 
-/// The part of writing a request that differs between formats.
+/// The part of an encoder that is specific to one format.
 pub(crate) trait Dialect {
-    /// The abilities of the format.
+    /// The features that the format supports.
     fn features(&self) -> &'static FormatFeatures;
 
-    /// One tool of the list.
+    /// Writes one entry of the list of tools.
     fn tool(&self, tool: CheckedTool<'_>) -> Value;
 
-    /// The list of tools, under the key `tools`.
+    /// Writes the list of tools, the value of the key `tools`.
     fn tools(&self, tools: Vec<Value>) -> Value {
         tools.into()
     }
 
-    /// The key and the value of a choice; `None` if the format has none.
+    /// The key and the value of a tool choice; `None` if the format cannot express it.
     fn choice(&self, _choice: &ToolChoice) -> Option<(&'static str, Value)> {
         None
     }
@@ -59,17 +59,17 @@ pub(crate) trait Dialect {
         "messages"
     }
 
-    /// The key and the value of instructions that are not part of the list of messages.
+    /// The key and the value of the instructions; `None` if the format keeps them in the list of messages.
     fn system<'a>(&self, _texts: &[&'a str]) -> Option<(&'static str, Node<'a>)> {
         None
     }
 
-    /// Writes the provider's mode for a schema. Returns `None` if the format has none for such a request: it then
-    /// offers a tool in its place.
+    /// The key and the value that make the provider answer in a JSON schema. `None` if the format cannot do so in this
+    /// request; the encoder then offers a tool that takes the answer.
     fn answer(&self, name: &str, schema: Value, with_tools: bool) -> Option<(&'static str, Value)>;
 
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
-    /// The member of the last tool that marks it for the provider's cache; `None` if the format has no marks.
+    /// The member that marks the last tool for the provider's cache; `None` if the format has no marks.
     fn tool_mark(&self) -> Option<(&'static str, Value)> {
         None
     }

@@ -1,4 +1,4 @@
-//! [`Format`]: the names of the wire formats.
+//! [`Format`]: the supported wire formats.
 
 use std::fmt;
 use std::str::FromStr;

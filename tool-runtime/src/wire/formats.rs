@@ -60,22 +60,22 @@ impl Format {
         encode::encode_tools(self.dialect(), tools, options)
     }
 
-    /// Returns the parts of a request body that carry the settings, extra fields included; see [`RequestSettings`]. The
-    /// choice of tools and the limit to one call are written with the tools.
+    /// Returns the parts of a request body that carry the settings, extra fields included; see [`RequestSettings`].
+    /// [`encode_tools`](Self::encode_tools) writes the tool choice and the limit to one call.
     ///
-    /// Settings that `model` is documented to refuse are left out and reported, or sent in the form that it takes.
-    /// `None` writes every setting that the format has.
+    /// Some models refuse settings that their format has. Such a setting of `model` is left out and reported, or
+    /// written in the form that the model accepts. `None` writes every setting that the format has.
     ///
     /// # Errors
-    /// A setting has a value that no provider takes, or an extra field would override another part of the body.
+    /// A setting has a value that no provider accepts, or an extra field would override another part of the body.
     pub fn encode_settings(self, settings: &RequestSettings, model: Option<&str>) -> Result<Encoded, EncodeError> {
         encode::encode_settings(self.dialect(), settings, model)
     }
 
     /// Returns the parts of a request body that hold the history, such as `messages` and `system`.
     ///
-    /// Provider state of a turn in this format goes back unchanged and in its place, unless it came from
-    /// another model than `model`; `None` keeps the data of every model. A call without a result is answered with
+    /// Provider state of this format is sent back unchanged and in its place, unless it came from a model other than
+    /// `model`; `None` keeps the provider state of every model. A call without a result gets the result
     /// `outcome_unknown`; see [`Message::repair`](crate::wire::Message::repair).
     #[must_use]
     pub fn encode_messages(self, history: &[Message], model: Option<&str>) -> Encoded<BTreeMap<String, Box<RawValue>>> {
@@ -83,7 +83,7 @@ impl Format {
     }
 
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
-    /// A whole request body except the fields of the endpoint.
+    /// Returns a whole request body, except the fields that belong to the endpoint.
     pub(crate) fn encode_request<'p>(
         self,
         tools: &'p OfferedTools,
@@ -93,7 +93,7 @@ impl Format {
     }
 
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
-    /// The limit of tokens that a request has to name; `None` if the format requires none.
+    /// The token limit that a request of this format must contain; `None` if the format requires none.
     pub(crate) fn limit(self, settings: &RequestSettings, model: &str, is_streamed: bool) -> Option<u32> {
         (self == Self::Anthropic).then(|| anthropic::limit(settings, model, is_streamed))
     }

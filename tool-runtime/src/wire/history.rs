@@ -1,10 +1,9 @@
-//! Conversations independent of a provider: messages and their parts, and the repair of a history that this side
-//! kept.
+//! Provider-independent conversations: messages, their parts, and the repair of a stored history.
 //!
-//! A turn of a model is kept in order and without loss: data that only its provider understands, such as a signature or
-//! encrypted reasoning, is [`ProviderState`] with its part. The encoder of the same format writes it back unchanged,
-//! because providers refuse a request in which signed or encrypted reasoning is missing or altered; any other format
-//! leaves it out and reports the loss.
+//! A model's turn is kept in order and without loss. Data that only its provider understands, such as a signature or
+//! encrypted reasoning, is [`ProviderState`] of its part. The encoder of the same format writes it back unchanged,
+//! because providers refuse a request in which signed or encrypted reasoning is missing or altered. Other formats leave
+//! it out and report the loss.
 
 mod bounded;
 mod call;

@@ -1,4 +1,4 @@
-//! [`RequestSettings`]: the settings of a request beyond its messages and its tools, independent of a provider.
+//! [`RequestSettings`]: the provider-independent settings of a request.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,12 @@ use serde_json::{Map, Value};
 
 use crate::wire::ToolChoice;
 
-/// The settings of a request beyond its messages and its tools. A setting that is left out is left to the provider.
+/// The settings of a request beyond its messages and its tools. For an absent setting, the provider uses its default.
 ///
 /// Each format writes the settings as its provider documents them. A setting that the format lacks, or a value that its
-/// provider does not take, is left out and reported as a [`Loss`](crate::wire::Loss). A value that no provider takes (a
-/// temperature that is negative or not a number) is refused. Each setting of a message wins over that of the agent.
+/// provider does not accept, is left out and reported as a [`Loss`](crate::wire::Loss). A value that no provider
+/// accepts (a temperature that is negative or not a number) is refused. In an agent, the settings of one message
+/// override the agent's own.
 ///
 /// ```
 /// use tool_runtime::wire::{Format, ReasoningEffort, RequestSettings};
@@ -29,25 +30,25 @@ use crate::wire::ToolChoice;
 #[non_exhaustive]
 #[must_use]
 pub struct RequestSettings {
-    /// How random the answer is, from 0; most providers take up to 2, Anthropic up to 1.
+    /// How random the answer is, from 0; most providers accept up to 2, Anthropic up to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// The share of the most likely tokens to choose from, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// The maximum number of tokens of one turn, reasoning included. Left out, it is the model's own limit; Anthropic
-    /// requires one, for which the HTTP client sends 16,000, in addition to the tokens of [`ReasoningEffort::Tokens`],
-    /// or 64,000 for the two highest levels of a stream.
+    /// The maximum number of tokens of one turn, reasoning included. `None` means the model's own limit. Anthropic
+    /// requires a limit: without one, the HTTP client sends 16,000 in addition to the tokens of
+    /// [`ReasoningEffort::Tokens`], or 64,000 for the two highest levels of a stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// Whether Chat Completions carries that limit as `max_tokens`, the older name, which Mistral and many compatible
-    /// servers require; `max_completion_tokens` otherwise.
+    /// Whether Chat Completions sends `max_output_tokens` as `max_tokens`, the older name that Mistral and many
+    /// compatible servers require, instead of `max_completion_tokens`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub legacy_max_tokens: bool,
     /// Texts that end the answer when the model writes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Requests the same answer to the same request, if the provider can give it.
+    /// The seed of the sampling. With the same seed, the provider gives the same answer to the same request, if it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
     /// The amount of reasoning before the answer.
@@ -59,20 +60,20 @@ pub struct RequestSettings {
     /// Whether one turn may hold several calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_calls: Option<bool>,
-    /// The service tier, in the provider's own word, such as `flex`.
+    /// The service tier, by the provider's name, such as `flex`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
     /// Keys and values that the provider keeps with the request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// An opaque id of the person behind the request, which providers use to detect abuse. Send a hash, not a name.
+    /// An opaque id of the user who makes the request, with which providers detect abuse. Send a hash, not a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Groups requests that begin alike, for providers that route them to the cache by a key (OpenAI).
+    /// A key that requests with the same beginning share, for providers that route requests to a cache by key (OpenAI).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_key: Option<String>,
-    /// Whether the stable beginning of a request is marked for the provider's cache (Anthropic), and whether the HTTP
-    /// client sends a cache key of its own (Responses). Both by default.
+    /// Whether the request marks its stable beginning for the provider's cache (Anthropic), and whether the HTTP client
+    /// sends a cache key of its own (Responses). `None` does both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<bool>,
     /// Fields of the body that no setting names, as the provider documents them.
@@ -80,7 +81,7 @@ pub struct RequestSettings {
     pub extra: Map<String, Value>,
 }
 
-/// The amount of a model's reasoning before it answers. A provider without a level gets the nearest one that it has.
+/// How much a model reasons before it answers. If the provider lacks a level, the nearest one is sent.
 ///
 /// ```
 /// use tool_runtime::wire::{Format, ReasoningEffort, RequestSettings};
@@ -96,30 +97,30 @@ pub struct RequestSettings {
 pub enum ReasoningEffort {
     /// No reasoning.
     Off,
-    /// As little as the model can.
+    /// As little reasoning as possible.
     Minimal,
-    /// Little.
+    /// A little reasoning.
     Low,
-    /// The usual amount.
+    /// The usual amount of reasoning.
     Medium,
-    /// Much.
+    /// Much reasoning.
     High,
     /// More than [`High`](Self::High), for models that have such a level.
     #[serde(rename = "xhigh")]
     XHigh,
-    /// As much as the model can.
+    /// As much reasoning as possible.
     Max,
-    /// Up to this many tokens, for providers that take a number (Anthropic, Gemini).
+    /// Up to this many tokens, for providers that accept a number (Anthropic, Gemini).
     Tokens(u32),
 }
 
 impl RequestSettings {
-    /// Creates settings that leave everything to the provider.
+    /// Creates settings without any value, so that the provider uses its defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how random the answer is, from 0; most providers take up to 2, Anthropic up to 1.
+    /// Sets how random the answer is, from 0; most providers accept up to 2, Anthropic up to 1.
     pub const fn temperature(mut self, temperature: f64) -> Self {
         self.temperature = Some(temperature);
         self
@@ -137,7 +138,7 @@ impl RequestSettings {
         self
     }
 
-    /// Sets whether Chat Completions carries the limit as `max_tokens`.
+    /// Sets whether Chat Completions sends the limit as `max_tokens`.
     pub const fn legacy_max_tokens(mut self, wanted: bool) -> Self {
         self.legacy_max_tokens = wanted;
         self
@@ -149,7 +150,7 @@ impl RequestSettings {
         self
     }
 
-    /// Sets the seed, which requests the same answer to the same request.
+    /// Sets the seed. With the same seed, the provider gives the same answer to the same request, if it can.
     pub const fn seed(mut self, seed: i64) -> Self {
         self.seed = Some(seed);
         self
@@ -173,7 +174,7 @@ impl RequestSettings {
         self
     }
 
-    /// Sets the service tier, in the provider's own word.
+    /// Sets the service tier, by the provider's name.
     pub fn service_tier(mut self, tier: impl Into<String>) -> Self {
         self.service_tier = Some(tier.into());
         self
@@ -185,19 +186,19 @@ impl RequestSettings {
         self
     }
 
-    /// Sets the opaque id of the person behind the request.
+    /// Sets the opaque id of the user who makes the request.
     pub fn user(mut self, id: impl Into<String>) -> Self {
         self.user = Some(id.into());
         self
     }
 
-    /// Sets the key of requests that begin alike.
+    /// Sets the key that requests with the same beginning share.
     pub fn cache_key(mut self, key: impl Into<String>) -> Self {
         self.cache_key = Some(key.into());
         self
     }
 
-    /// Sets whether the stable beginning of a request is marked for the cache.
+    /// Sets whether the request marks its stable beginning for the cache.
     pub const fn cache(mut self, wanted: bool) -> Self {
         self.cache = Some(wanted);
         self
@@ -205,15 +206,15 @@ impl RequestSettings {
 
     /// Adds a field of the body that no setting names. A second value for one name replaces the first.
     ///
-    /// Writing the request fails for a field that carries the conversation, its tools or the kind of stream, or that a
-    /// setting has a name for, also inside an object (`generationConfig`, `options`), and for more than 64 KiB of
-    /// fields.
+    /// Encoding the request fails if a field carries the conversation, its tools or the kind of stream, or sets a value
+    /// that has a setting here, also inside an object (`generationConfig`, `options`). It also fails for more than 64
+    /// KiB of fields.
     pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(name.into(), value.into());
         self
     }
 
-    /// Returns these settings, completed from `other` where they are left out; metadata and extra fields are merged.
+    /// Returns these settings, with absent ones taken from `other`; metadata and extra fields are merged.
     pub fn or(mut self, other: &Self) -> Self {
         macro_rules! fall_back {
             ($($field:ident),+) => { $(if self.$field.is_none() { self.$field.clone_from(&other.$field); })+ };

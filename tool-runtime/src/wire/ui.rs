@@ -1,18 +1,18 @@
-//! UI streams: the events of a run as bytes for chat UIs, in four protocols, and [`ChatReader`] for the bodies that
-//! they post.
+//! UI streams: [`UiEncoder`] writes the events of a run as bytes for chat UIs, in four protocols. [`ChatReader`] reads
+//! the bodies that the UIs post.
 //!
-//! The rules that the code names:
+//! Comments refer to these rules. "Clients" are the official packages that read the streams.
 //!
 //! | rule | meaning |
 //! | --- | --- |
-//! | U1 | Start, arguments, end of arguments, result: each once and in this order per call; every stream ends with its end frame |
-//! | U2 | Frames that the packages refuse are never written |
-//! | U3 | Approvals have frames in `ui-message-stream`, and are interrupts at the end of a run in `ag-ui`; elsewhere the call stays open and the turn ends with `tool-calls` |
-//! | U4 | Arguments that did not parse are shown as `{}` and an error |
-//! | U5 | Parents and artifacts exist in `data-stream` and `assistant-transport` only |
-//! | U6 | `data-stream` finishes the arguments of one call before the next one starts; results come before the end of a step |
-//! | U7 | No key `__proto__` reaches a stream; it is renamed to `_proto_` |
-//! | U8 | `ag-ui` ends every message, call and step before the run; a text has one id in the whole thread |
+//! | U1 | A call has a start, arguments, an end of the arguments and a result, each once and in this order; every stream ends with the end frame of its protocol |
+//! | U2 | Encoders never write frames that clients refuse |
+//! | U3 | `ui-message-stream` has frames for approvals, and `ag-ui` ends the run with an interrupt; in the other protocols the call stays open and the turn ends with `tool-calls` |
+//! | U4 | Arguments that did not parse are shown as `{}` with an error |
+//! | U5 | Only `data-stream` and `assistant-transport` show the parent of a call and the artifact of a result |
+//! | U6 | `data-stream` finishes the arguments of one call before the next call starts; results come before the end of a step |
+//! | U7 | A key `__proto__` is renamed to `_proto_`, so that it never reaches a stream |
+//! | U8 | `ag-ui` ends every message, call and step before the run; the id of a text is unique in the thread |
 //!
 //! ```
 //! use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
@@ -50,8 +50,8 @@ use steps::Steps;
 
 /// Writes the events of a run as the stream of one message for a chat UI.
 ///
-/// It takes events in any order, and the official packages accept each stream that it writes. Its memory grows with the
-/// open calls, and by eight bytes for each call of the message.
+/// It accepts events in any order, and the official client packages accept each stream that it writes. Its memory grows
+/// with the open calls, and by eight bytes for each call of the message.
 ///
 /// ```
 /// use tool_runtime::Event;
@@ -73,7 +73,7 @@ pub struct UiEncoder {
 }
 
 impl UiEncoder {
-    /// Creates an encoder for a message that begins with this response.
+    /// Creates an encoder for a response that begins a new message.
     #[must_use]
     pub fn new(protocol: Protocol) -> Self {
         Self { order: Order::new(protocol), steps: Steps::default(), finished: false }
@@ -81,13 +81,14 @@ impl UiEncoder {
 
     /// Creates an encoder for a response that continues a message, such as the one after an approval.
     ///
-    /// `message_id` is the id of the message that the client shows; `calls` are its calls that were suspended, such as
-    /// those of [`Conversation::waiting`](crate::agent::Conversation::waiting). With
-    /// [`Protocol::UiMessageStream`] and [`Protocol::AgUi`] these calls are updated in place: they get their output,
-    /// refusal or failure before the next step begins. The other protocols start them again.
+    /// `message_id` is the id of the message that the client shows. `calls` are its suspended calls, such as those of
+    /// [`Conversation::waiting`](crate::agent::Conversation::waiting). [`Protocol::UiMessageStream`] and
+    /// [`Protocol::AgUi`] update these calls in place: each gets its output, refusal or failure before the next step
+    /// begins. The other protocols start them again.
     ///
-    /// A call of AG-UI that still waits at the end of the response is an interrupt that only a conversation's own
-    /// [`ui_stream`](crate::agent::Conversation::ui_stream) can name by its question.
+    /// In AG-UI, a call that still waits at the end of the response becomes an interrupt. Only the
+    /// [`ui_stream`](crate::agent::Conversation::ui_stream) of a conversation can give this interrupt the id of its
+    /// question.
     ///
     /// ```
     /// use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
@@ -107,7 +108,7 @@ impl UiEncoder {
         Self::continued(protocol, message_id, calls.into_iter().map(|id| (id.into().to_string(), Earlier::Unknown)))
     }
 
-    /// Creates an encoder for a response that continues a message, if the party that each call waits for is known.
+    /// Like [`resuming`](Self::resuming), but each call comes with the party that it waits for and its question.
     pub(crate) fn continuing(
         protocol: Protocol,
         message_id: &str,
@@ -119,8 +120,8 @@ impl UiEncoder {
         Self::continued(protocol, message_id, calls.map(asked))
     }
 
-    /// An earlier response asked about this call, and its client does not know the decision: it is written before the
-    /// result.
+    /// Records that another client answered the question about this call. The stream then writes the decision before
+    /// the result.
     pub(crate) fn decided_elsewhere(&mut self, id: &CallId) {
         if let Some(call) = self.order.call(id.as_str()) {
             call.decided_elsewhere();
@@ -133,9 +134,9 @@ impl UiEncoder {
         encoder
     }
 
-    /// Sets the ids of an AG-UI run: those of the request, [`ChatRequest::chat_id`] and [`ChatRequest::run_id`].
-    /// Without them the thread and the run are named like the message. The other protocols have no such ids, and after
-    /// the first event of the run they no longer change.
+    /// Sets the ids of an AG-UI run to those of the request: [`ChatRequest::chat_id`] and [`ChatRequest::run_id`]. By
+    /// default, the id of the message is used for both. The ids cannot change after the first event of the run. The
+    /// other protocols have no such ids.
     ///
     /// ```
     /// use tool_runtime::wire::ui::{Protocol, UiEncoder, UiEvent};
@@ -155,25 +156,25 @@ impl UiEncoder {
         self.order.for_run(thread_id, run_id);
     }
 
-    /// Takes an event and returns the bytes to send now.
-    #[must_use = "the bytes are given once"]
+    /// Encodes an event and returns the bytes to send now.
+    #[must_use = "the bytes are returned only once"]
     pub fn push(&mut self, event: &UiEvent) -> Vec<u8> {
         self.order.push(event);
         self.order.take()
     }
 
-    /// Takes an event of the runner and returns the bytes to send now.
+    /// Encodes an event of the runner and returns the bytes to send now.
     ///
-    /// A step begins with text or a call that comes after results. Arguments without deltas are the masked ones of
-    /// the result. The id of a question is the id of its call.
-    #[must_use = "the bytes are given once"]
+    /// Text or a call that follows results begins a new step. If the arguments had no deltas, the masked arguments of
+    /// the result are shown. The id of a question is the text of its [`Question`](crate::call::Question).
+    #[must_use = "the bytes are returned only once"]
     pub fn push_event(&mut self, event: &Event) -> Vec<u8> {
         self.steps.push(event, &mut self.order);
         self.order.take()
     }
 
-    /// Ends the stream: settles open parts and writes the end frame. Returns no bytes the second time.
-    #[must_use = "the bytes are given once"]
+    /// Ends the stream: ends open parts and writes the end frame. A second call returns no bytes.
+    #[must_use = "the bytes are returned only once"]
     pub fn finish(&mut self) -> Vec<u8> {
         if !std::mem::replace(&mut self.finished, true) {
             self.order.finish("other", self.steps.total());

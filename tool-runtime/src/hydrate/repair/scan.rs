@@ -1,8 +1,8 @@
-//! Scans text that is almost JSON, only to distinguish strings from the rest.
+//! Scans text that is almost JSON. It only distinguishes strings from other text.
 
 use crate::text::lex::{closing_quote, outside_strings};
 
-/// The object that the text begins with, up to its closing bracket.
+/// The object at the beginning of the text, up to its closing bracket; `None` if there is none.
 pub(super) fn first_object(text: &str) -> Option<&str> {
     if !text.starts_with('{') {
         return None;
@@ -21,7 +21,7 @@ pub(super) fn first_object(text: &str) -> Option<&str> {
     None
 }
 
-/// The text without the commas before a closing bracket.
+/// The text without commas before closing brackets.
 pub(super) fn without_trailing_commas(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
@@ -42,8 +42,9 @@ pub(super) fn without_trailing_commas(text: &str) -> String {
     out
 }
 
-/// The text with its single-quoted strings in double quotes. `None` if it has none, if a quote of either kind is inside
-/// one, or if a string ends where none can: its end is then unknown.
+/// The text with double quotes in place of single quotes around strings. `None` if it has no such string, if one
+/// contains a quote or a backslash, or if the character after a string is not valid JSON: the end of the string is then
+/// uncertain.
 pub(super) fn double_quoted(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let (mut at, mut found) = (0, false);

@@ -1,4 +1,4 @@
-//! [`EvidenceSet`]: the ids that a run has seen, so that made-up ones can be refused.
+//! [`EvidenceSet`]: the ids that a run has seen, so that invented ids can be refused.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -9,37 +9,38 @@ use crate::call::Violation;
 use crate::json::Tree;
 use crate::text::pointer;
 
-/// Longer strings are texts that may mention ids, not ids.
+/// The maximum number of bytes of an id; longer strings are texts that may mention ids.
 const LONGEST_ID: usize = 256;
 
-/// The maximum that one run keeps, in ids and in bytes of text. Later ids and texts are not evidence.
+/// The maximum number of ids that one run keeps, and below the maximum number of bytes of text. Later ids and texts are
+/// not evidence.
 const MOST_IDS: usize = 100_000;
 const MOST_TEXT: usize = 4 << 20;
 
-/// The maximum number of ids of one call that are refused. Each is looked for in all texts that the run has seen, and
-/// the call does not run in any case.
+/// The maximum number of ids of one call that are reported. The check of an id searches all texts of the run, and one
+/// id without evidence already refuses the call.
 const MOST_REFUSED: usize = 100;
 
-/// The ids that a run has seen in results of tools and in the user's texts. `Debug` shows only counts.
+/// The ids that a run has seen in tool results and in the user's texts. `Debug` shows only counts.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EvidenceSet {
     ids: HashSet<Box<str>>,
-    /// One by one: an id is never made of the end of one text and the beginning of the next.
+    /// Kept apart, so that the end of one text and the beginning of the next never form an id.
     texts: Vec<Box<str>>,
-    /// The length of all texts.
+    /// The number of bytes of all texts.
     bytes: usize,
 }
 
 impl EvidenceSet {
-    /// Creates a set without ids.
+    /// Creates an empty set.
     #[must_use]
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the strings and integers of a result, at any depth. Member names are not among them: they are the
-    /// author's words, and a field called `note` shows no id `note`.
+    /// Adds the strings and integers of a result, at any depth. Member names are not evidence, because the tool's
+    /// author chose them: a member `note` does not show an id `note`.
     pub(crate) fn insert_result(&mut self, result: &Tree<'_>) {
         match result {
             Tree::Null | Tree::Bool(_) | Tree::Float(_) => {}
@@ -51,7 +52,7 @@ impl EvidenceSet {
         }
     }
 
-    /// Adds text that the user wrote, or a result that is prose: an id counts where it is a whole word.
+    /// Adds text of the user, or a result that is prose. An id in it counts if it is a whole word.
     pub(crate) fn insert_text(&mut self, text: &str) {
         let bytes = self.bytes.saturating_add(text.len());
         if !text.trim().is_empty() && bytes < MOST_TEXT {
@@ -60,13 +61,13 @@ impl EvidenceSet {
         }
     }
 
-    /// Adds everything that another set has seen.
+    /// Adds the ids and texts of another set.
     pub(crate) fn merge(&mut self, other: &Self) {
         other.texts.iter().for_each(|text| self.insert_text(text));
         other.ids.iter().for_each(|id| self.insert_id(id));
     }
 
-    /// Whether an argument was seen: a string or an integer. Other values are never evidence.
+    /// Whether an argument was seen. Only strings and integers can be evidence.
     #[must_use]
     pub(crate) fn contains(&self, argument: &Tree<'_>) -> bool {
         match argument {
@@ -77,7 +78,7 @@ impl EvidenceSet {
         }
     }
 
-    /// Whether exactly this text was seen: white space around it makes another one.
+    /// Whether exactly this id was seen. An id with surrounding white space never counts as seen.
     #[must_use]
     pub(crate) fn contains_id(&self, id: &str) -> bool {
         let is_id = !id.is_empty() && id.trim() == id;
@@ -103,8 +104,8 @@ impl fmt::Debug for EvidenceSet {
     }
 }
 
-/// Whether the id is a word of the text and not a part of a longer one: `task-1` is not seen in `task-12`, nor
-/// `ada@example.org` in `ada@example.org.attacker.net`, nor `a/b` in `/a/b`.
+/// Whether the text contains the id as a word of its own: `task-12` does not mention `task-1`,
+/// `ada@example.org.attacker.net` does not mention `ada@example.org`, and `/a/b` does not mention `a/b`.
 fn mentions(text: &str, id: &str) -> bool {
     let joins = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-');
     let links =
@@ -113,11 +114,11 @@ fn mentions(text: &str, id: &str) -> bool {
         let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + id.len()..).unwrap_or_default());
         let before = before.chars().next_back();
         let mut after = after.chars();
-        // `id:T-1` and `#T-1` name the id; a path or an address is longer than the id.
+        // `id:T-1` and `#T-1` mention the id, but an id within a longer path or address is not mentioned.
         let longer_before = before.is_some_and(|one| joins(one) || (links(one) && !matches!(one, ':' | '=' | '#')));
         let longer_after = match after.next() {
             Some(one) if joins(one) => true,
-            // A full stop ends a sentence unless something follows it directly.
+            // Punctuation ends the id unless more characters follow it directly.
             Some(one) if links(one) => after.next().is_some_and(|next| joins(next) || links(next)),
             _ => false,
         };
@@ -125,24 +126,24 @@ fn mentions(text: &str, id: &str) -> bool {
     })
 }
 
-/// Arguments that must have been seen and were not.
+/// The arguments that need evidence and have none.
 #[derive(Default)]
 pub(in crate::hydrate) struct WithoutEvidence {
     pub(in crate::hydrate) violations: Vec<Violation>,
-    /// The pointers of those for which the hint names a tool that the model can call to list such ids.
+    /// The pointers of the violations whose hint names a tool that lists the ids.
     pub(in crate::hydrate) lists: Vec<String>,
 }
 
-/// Advice for an id that a tool lists.
+/// The hint for an id that a tool lists.
 pub(in crate::hydrate) fn list_with(lister: &str) -> String {
     format!("call `{lister}` to see the ids there are")
 }
 
-/// Advice for an id that no tool lists.
+/// The hint for an id that no tool lists.
 pub(in crate::hydrate) const ASK: &str = "ask the user for it";
 
-/// Refuses arguments that must have been seen and were not. Each rule names an argument, or an array of them, and the
-/// tool that lists such ids; the hint names that tool if `lists` reports that the model can call it.
+/// Refuses arguments that need evidence and have none. Each rule maps an argument, or an array of ids, to the tool that
+/// lists such ids. The hint names this tool if `lists` returns that the model can call it.
 #[must_use]
 pub(in crate::hydrate) fn check_evidence(
     arguments: &Tree<'_>,

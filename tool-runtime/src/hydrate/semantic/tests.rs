@@ -243,7 +243,7 @@ fn what_a_run_keeps_as_evidence_is_bounded() {
     seen.insert_text(&text("T-3", 99));
     assert!(seen.contains_id("T-1") && !seen.contains_id("T-2") && seen.contains_id("T-3"));
 
-    // A result of 256 bytes is an id, a longer one is text that mentions ids.
+    // A string of 256 bytes is an id; a longer string is text that mentions ids.
     let mut seen = EvidenceSet::new();
     seen.insert_result(&Tree::String(text("T-4", 256).into()));
     seen.insert_result(&Tree::String(text("T-5", 257).into()));

@@ -1,4 +1,4 @@
-//! Items, members and variants of a [`Tree`], one at a time. Each level adds its name to the pointer of an error.
+//! Gives `serde` the items, members and variants of a [`Tree`]. Each level adds its name to the pointer of an error.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ impl<'de, 't> Elements<'de, 't> {
     pub(super) fn visit<V: Visitor<'de>>(items: &'de [Tree<'t>], visitor: V) -> Result<V::Value, DeError> {
         let mut elements = Elements { items: items.iter(), at: 0 };
         let value = visitor.visit_seq(&mut elements)?;
-        // A tuple stops reading after its own length.
+        // A tuple stops reading after its length, so remaining items are an error.
         if elements.items.len() > 0 { Err(DeError::invalid_length(items.len(), &"fewer items")) } else { Ok(value) }
     }
 }
@@ -54,7 +54,7 @@ impl<'de, 't> Members<'de, 't> {
         Ok(value)
     }
 
-    // Not part of the function above, which is compiled for each type.
+    // Not part of the function above, because that one is compiled for each type.
     fn is_read(&self, members: usize) -> Result<(), DeError> {
         if self.members.len() > 0 { Err(DeError::invalid_length(members, &"fewer properties")) } else { Ok(()) }
     }
@@ -71,7 +71,7 @@ impl<'de> MapAccess<'de> for &mut Members<'de, '_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DeError> {
         let Some((name, value)) = self.value.take() else {
-            return Err(DeError::custom("a value was asked for before its name"));
+            return Err(DeError::custom("a value was requested before its name"));
         };
         seed.deserialize(value).map_err(|error| error.within(name))
     }
@@ -81,7 +81,7 @@ impl<'de> MapAccess<'de> for &mut Members<'de, '_> {
     }
 }
 
-/// A variant with data: an object with the one member that names it.
+/// A variant with data: an object whose only member is the name of the variant.
 pub(super) struct Variant<'de, 't> {
     pub(super) name: &'de str,
     pub(super) value: &'de Tree<'t>,
@@ -99,7 +99,7 @@ impl<'de> EnumAccess<'de> for Variant<'de, '_> {
 impl<'de> VariantAccess<'de> for Variant<'de, '_> {
     type Error = DeError;
 
-    // Other formats would take `{"name": null}`; the schema of a unit variant is a string.
+    // Other formats accept `{"name": null}`, but the schema of a unit variant is a string.
     fn unit_variant(self) -> Result<(), DeError> {
         Err(DeError::invalid_type(Unexpected::Map, &"a string"))
     }

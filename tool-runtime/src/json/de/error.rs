@@ -1,4 +1,4 @@
-//! [`DeError`]: where a tree does not fit a type, without the value.
+//! [`DeError`]: the error of a value that does not fit its type. It does not contain the value.
 
 use std::fmt;
 
@@ -7,29 +7,29 @@ use serde::de::{Error, Expected, Unexpected};
 use crate::call::Violation;
 use crate::text::{nearest, pointer};
 
-/// A type refused a value. `Display` names the place and the expected value, never the value itself.
+/// The error of a value that a type refused. `Display` names the place and the expected value, never the value itself.
 pub struct DeError(Box<Inner>);
 
 struct Inner {
-    /// Innermost first.
+    /// The names on the path to the value, innermost first.
     segments: Vec<String>,
     expected: String,
     detail: Option<String>,
     kind: DeErrorKind,
 }
 
-/// The kind of a refused value.
+/// The reason why a value was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeErrorKind {
-    /// A value of another type.
+    /// The value has another JSON type.
     Type,
-    /// A value of the right type.
+    /// The value has the right JSON type, but is not allowed.
     Value,
-    /// A property that the type does not have; the nearest that it has.
+    /// The type has no such property. Contains the property with the nearest name.
     Property(Option<&'static str>),
-    /// A word that the type does not have; the nearest that it has.
+    /// The type has no such variant. Contains the variant with the nearest name.
     Word(Option<&'static str>),
-    /// Too few or too many elements, or a property that is missing or repeated.
+    /// Too few or too many elements, or a missing or repeated property.
     Count,
 }
 
@@ -44,7 +44,7 @@ impl DeError {
         self
     }
 
-    /// JSON Pointer to the value that does not fit, or to the object that lacks one.
+    /// Returns the JSON Pointer to the value that does not fit, or to the object that lacks a property.
     #[must_use]
     pub fn pointer(&self) -> String {
         let mut pointer = String::new();
@@ -58,14 +58,14 @@ impl DeError {
         &self.0.expected
     }
 
-    /// Returns the type's own message, for operators. It can quote the value.
+    /// Returns the type's own message, for operators. It can contain the value.
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         self.0.detail.as_deref()
     }
 
-    /// Returns whether the type accepts less than a schema can express (a date that its library refuses), so that the
-    /// arguments are at fault. Otherwise the schema and the type disagree, and the tool is at fault.
+    /// Returns whether the type accepts less than a schema can express, such as a date that its library refuses. In
+    /// that case the arguments are at fault. Otherwise the schema and the type disagree, and the tool is at fault.
     #[must_use]
     pub fn is_narrower(&self) -> bool {
         self.0.kind == DeErrorKind::Value
@@ -75,7 +75,7 @@ impl DeError {
         self.0.kind
     }
 
-    /// Converts into a violation, for the model.
+    /// Converts the error to a violation, for the model.
     #[must_use]
     pub fn violation(&self) -> Violation {
         let keyword = match self.0.kind {
@@ -90,7 +90,7 @@ impl DeError {
 }
 
 impl Error for DeError {
-    // Only the type itself writes such a string, and it may hold the value.
+    // The type itself wrote this message, so it may contain the value.
     fn custom<T: fmt::Display>(message: T) -> Self {
         let mut error = Self::expecting(DeErrorKind::Value, "a value that the tool's type accepts".to_owned());
         error.0.detail = Some(message.to_string());

@@ -1,11 +1,11 @@
-//! Which names the derives of `serde` state while they parse: a test compares them with the schema.
+//! Records the names that derived `serde` types use while they parse. A test compares these names with the schema.
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
 
 use crate::json::Tree;
 
-/// The names of one struct or enum, and the address of the value that it was parsed from.
+/// The names of one struct or enum, and the address of the value that it parsed.
 pub(crate) struct Stated {
     pub(crate) value: usize,
     pub(crate) names: &'static [&'static str],
@@ -16,7 +16,7 @@ thread_local! {
     static STATED: Cell<Option<Vec<Stated>>> = const { Cell::new(None) };
 }
 
-/// Runs `parse` and collects what is stated on this thread meanwhile.
+/// Runs `parse`, and collects the names that are used on this thread during the call.
 pub(crate) fn during<T>(into: &RefCell<Vec<Stated>>, parse: impl FnOnce() -> T) -> T {
     STATED.set(Some(Vec::new()));
     let parsed = parse();

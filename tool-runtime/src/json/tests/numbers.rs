@@ -1,4 +1,4 @@
-//! Numbers, in every way of writing them.
+//! Numbers in every notation.
 
 use super::{WIDE, read, refusal};
 use crate::json::{ParseErrorKind, Tree, parse_value};
@@ -58,7 +58,7 @@ fn what_no_type_holds_is_refused() {
     assert_eq!(refusal("1.8e308"), ParseErrorKind::NotFinite);
 }
 
-/// Items and members have a separate code path for integers.
+/// The parser has a separate code path for integers in containers.
 #[test]
 fn a_number_is_the_same_in_a_container() {
     let digits = |count: usize| ["1", "9", "0"].map(|digit| digit.repeat(count)).to_vec();
@@ -70,7 +70,7 @@ fn a_number_is_the_same_in_a_container() {
         let alone = parse_value(&text, &WIDE).ok();
         for (before, after) in [("[", "]"), ("[ ", " ]"), ("{\"a\":", "}"), ("{\"a\": ", ",\"b\":1}"), ("[7,", ",7]")] {
             let all = format!("{before}{text}{after}");
-            // Without a number this is the empty array, or not JSON at all.
+            // Empty text gives an empty array or invalid JSON.
             let whole = parse_value(&all, &WIDE).ok().filter(|_| !text.is_empty());
             let at = if before.starts_with('{') {
                 "/a"

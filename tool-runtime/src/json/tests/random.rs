@@ -3,7 +3,7 @@
 use super::{WIDE, read};
 use crate::json::{Tree, canonical, parse_value};
 
-/// A small generator, so that every run sees the same values.
+/// A small random number generator with a fixed seed, so that every run uses the same values.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Valid and invalid JSON, in the manner of the JSON parsing test suite, and the limits.
+//! Valid and invalid JSON, similar to the JSON parsing test suite, and the limits.
 
 use super::{WIDE, read, refusal};
 use crate::call::Outcome;
@@ -59,7 +59,7 @@ fn what_is_json_is_taken() {
 #[test]
 fn what_is_not_json_is_refused() {
     for text in REFUSED {
-        let error = parse_value(text, &WIDE).err().unwrap_or_else(|| panic!("{text} was taken"));
+        let error = parse_value(text, &WIDE).err().unwrap_or_else(|| panic!("{text} was accepted"));
         assert!(serde_json::from_str::<serde_json::Value>(text).is_err(), "{text} is JSON");
         assert!(error.offset <= text.len() && text.is_char_boundary(error.offset), "{text}");
     }

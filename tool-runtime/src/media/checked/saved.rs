@@ -1,4 +1,4 @@
-//! Media as they were saved, before they are checked again.
+//! Deserialises saved media, which are checked again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::{MediaLocation, decoded_len};
 use crate::error::ParseError;
 use crate::media::{MAX_BYTES, Media, MediaError};
 
-/// A document as it was saved, before it is checked.
+/// Saved media before the checks.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Saved {
@@ -22,7 +22,7 @@ pub(super) struct Saved {
     uri: Option<String>,
 }
 
-/// Reads a string, and refuses one that is too long for any media before it is copied.
+/// Deserialises a string, and refuses it before the copy if it is too long for any media.
 pub(super) fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
     struct Bounded;
 

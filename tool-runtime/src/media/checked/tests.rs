@@ -160,7 +160,7 @@ fn nothing_of_the_content_is_printed() {
     assert!(!printed.contains("secret") && !printed.contains("c2Vj"), "{printed}");
 }
 
-/// A name that a person reads must be the one that is saved.
+/// The name that a person reads must be the saved name.
 #[test]
 fn a_name_has_no_invisible_characters() {
     let name = |name: &str| Media::bytes("image/png", PNG).unwrap().with_name(name).name().map(str::to_owned);

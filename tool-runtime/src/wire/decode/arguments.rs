@@ -1,4 +1,4 @@
-//! [`Piece`]: arguments, or a piece of them, as a frame carries them (R7).
+//! [`Piece`]: the arguments of a call, or a piece of them, in one frame (rule R7 of `wire`).
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ impl<'a> Field<'a> for Piece<'a> {
             b'"' => {
                 let start = json.clone();
                 json.string().map(Self::Text).or_else(|_| {
-                    // Half a surrogate pair: no string can hold it, so the text is kept as written and does not parse.
+                    // Half a surrogate pair: no Rust string can hold it, so the JSON text is kept; it will not parse.
                     *json = start;
                     json.raw().map(|raw| Self::Text(Cow::Borrowed(raw)))
                 })?
@@ -31,7 +31,7 @@ impl<'a> Field<'a> for Piece<'a> {
                 json.skip()?;
                 Self::Nothing
             }
-            // Another JSON type is kept as its text, so that the status can name it.
+            // Other JSON types are kept as their text, so that the status can name them.
             _ => Self::Text(Cow::Borrowed(json.raw()?)),
         };
         Ok(())
@@ -47,7 +47,7 @@ impl Piece<'_> {
         }
     }
 
-    /// Whether arguments begin with it.
+    /// Whether this piece begins an object.
     pub(crate) fn begins(&self) -> bool {
         match self {
             Self::Nothing => false,
@@ -56,11 +56,11 @@ impl Piece<'_> {
         }
     }
 
-    /// Like [`Piece::add`], but replaces what came before (S2).
+    /// Like [`Piece::add`], but replaces the earlier pieces (S2).
     pub(crate) fn replace(&self, call: usize, turn: &mut Writer<'_>) {
         match self {
             Self::Text(text) => turn.replace_text(call, text),
-            // Text of deltas stays when an object follows it: both are the same arguments.
+            // If deltas sent the arguments as text, the object that follows repeats them.
             Self::Object(object) if !turn.has_arguments(call) => turn.object(call, object),
             Self::Nothing | Self::Object(_) => {}
         }

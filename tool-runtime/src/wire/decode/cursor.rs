@@ -1,8 +1,7 @@
-//! [`Json`]: a cursor over one JSON document, for frames whose shape is known and whose sender is not trusted.
+//! [`Json`]: a cursor over one JSON document, for frames of a known shape from an untrusted sender.
 //!
-//! Frames are small and come by the hundred thousand, so the common values are read here: short strings, small numbers,
-//! words, and shallow values to skip. Rare values go to `serde_json`: deeply nested ones, and escapes of characters by
-//! number.
+//! A stream has very many small frames, so this file reads the common values itself: short strings, small numbers,
+//! words and shallow nested values. `serde_json` reads the rare ones: deeply nested values and `\u` escapes.
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +13,8 @@ use serde::de::IgnoredAny;
 
 use crate::text::lex::plain_until;
 
-/// Values that nest less are skipped here: `serde_json` takes an allocation and 500 instructions more for each.
+/// Less deeply nested values are skipped in this file; `serde_json` takes an allocation and 500 more instructions for
+/// each.
 const SHALLOW: u8 = 4;
 
 /// The text is not JSON, or a member of a known shape occurs twice.
@@ -33,7 +33,7 @@ impl<'a> Json<'a> {
         Self { text, at: 0 }
     }
 
-    /// The next byte after white space; zero at the end, where no JSON begins.
+    /// The next byte after white space; a zero byte at the end of the text.
     #[inline]
     pub(crate) fn peek(&mut self) -> u8 {
         match self.text.as_bytes().get(self.at) {
@@ -42,7 +42,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    // Inlined, it would take registers of each function that reads a byte.
+    // Inlining it would take registers from each function that reads a byte.
     #[cold]
     #[inline(never)]
     fn after_space(&mut self) -> u8 {
@@ -59,7 +59,7 @@ impl<'a> Json<'a> {
         if self.at == self.text.len() { Ok(()) } else { Err(Invalid) }
     }
 
-    /// An object: `member` reads or skips the value of each key.
+    /// Reads an object: `member` reads or skips the value of each key.
     pub(crate) fn object(
         &mut self,
         mut member: impl FnMut(&mut Self, &str) -> Result<(), Invalid>,
@@ -84,7 +84,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// An array: `item` reads or skips each value.
+    /// Reads an array: `item` reads or skips each value.
     pub(crate) fn array(&mut self, mut item: impl FnMut(&mut Self) -> Result<(), Invalid>) -> Result<(), Invalid> {
         self.expect(b'[')?;
         if self.take(b']') {
@@ -98,7 +98,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// A string, borrowed where it holds no escape.
+    /// Reads a string; it is borrowed if it contains no escape.
     #[inline]
     pub(crate) fn string(&mut self) -> Result<Cow<'a, str>, Invalid> {
         self.expect(b'"')?;
@@ -108,7 +108,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The rest of a string after its first quote; `None` if it holds an escape or a fault.
+    /// The rest of a string after its first quote; `None` if it contains an escape or is invalid.
     #[inline]
     fn plain(&mut self) -> Option<&'a str> {
         let end = self.plain_end()?;
@@ -117,7 +117,7 @@ impl<'a> Json<'a> {
         Some(text)
     }
 
-    /// The offset of the quote that ends such a string.
+    /// The offset of the closing quote of a string without escapes.
     #[inline]
     fn plain_end(&self) -> Option<usize> {
         let bytes = self.text.as_bytes();
@@ -150,10 +150,10 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// An integer; `None` for another number.
+    /// Reads a number; `None` if it is not an integer.
     pub(crate) fn integer(&mut self) -> Result<Option<i64>, Invalid> {
         let start = self.at;
-        // Most are indices of one digit, which is found without parsing a string.
+        // Most integers are indices of one digit, which need no parsing.
         if let Some([digit @ b'0'..=b'9', next, ..]) = self.text.as_bytes().get(start..)
             && !matches!(next, b'0'..=b'9' | b'.' | b'e' | b'E')
         {
@@ -188,7 +188,7 @@ impl<'a> Json<'a> {
         found
     }
 
-    /// Any value, as it was written.
+    /// Reads any value and returns its JSON text.
     pub(crate) fn raw(&mut self) -> Result<&'a str, Invalid> {
         self.peek();
         let start = self.at;
@@ -201,7 +201,7 @@ impl<'a> Json<'a> {
         self.text.get(start.at..self.at).unwrap_or_default()
     }
 
-    /// Any value.
+    /// Skips any value.
     pub(crate) fn skip(&mut self) -> Result<(), Invalid> {
         self.skip_within(SHALLOW)
     }
@@ -219,23 +219,23 @@ impl<'a> Json<'a> {
                 json.skip_within(levels - 1)
             }),
             b'[' if levels > 0 => self.skip_items(b']', |json| json.skip_within(levels - 1)),
-            // However deep: serde_json skips without recursion.
+            // At any depth, `serde_json` skips without recursion.
             b'{' | b'[' => self.by_serde::<IgnoredAny>(self.at).map(drop),
             _ => Err(Invalid),
         }
     }
 
-    /// The string that comes next.
+    /// Skips the next string.
     fn skip_string(&mut self) -> Result<(), Invalid> {
         self.expect(b'"')?;
         let start = self.at - 1;
-        // Escapes are checked, but those of halves of surrogate pairs may be skipped.
+        // Escapes are checked, except that half a surrogate pair is allowed.
         let Some(end) = self.plain_end() else { return self.by_serde::<IgnoredAny>(start).map(drop) };
         self.at = end + 1;
         Ok(())
     }
 
-    /// Members or items up to a closing bracket, after an opening one.
+    /// Reads members or items after an opening bracket, up to the closing one.
     fn skip_items(&mut self, close: u8, mut item: impl FnMut(&mut Self) -> Result<(), Invalid>) -> Result<(), Invalid> {
         self.at += 1;
         if self.take(close) {
@@ -249,7 +249,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The value at `start`, read by `serde_json`.
+    /// Lets `serde_json` read the value at `start`.
     fn by_serde<T: Deserialize<'a>>(&mut self, start: usize) -> Result<T, Invalid> {
         let rest = self.text.get(start..).ok_or(Invalid)?;
         let mut values = serde_json::Deserializer::from_str(rest).into_iter();
@@ -271,7 +271,7 @@ impl<'a> Json<'a> {
 
     #[inline]
     fn take(&mut self, byte: u8) -> bool {
-        // Providers write no white space, so that most bytes are found without looking for it.
+        // Providers write no white space, so the first comparison finds most bytes.
         let found = self.text.as_bytes().get(self.at) == Some(&byte) || self.peek() == byte;
         self.at += usize::from(found);
         found

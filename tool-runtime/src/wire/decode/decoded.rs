@@ -43,19 +43,19 @@ pub struct Decoded {
     pub error: Option<WireError>,
     /// The text with which the model refused; `None` if it did not refuse.
     pub refusal: Option<String>,
-    /// The tokens; `None` if the provider did not count them.
+    /// The counted tokens; `None` if the provider did not count them.
     pub usage: Option<Usage>,
-    /// The provider's id of the response; `None` if it sent none.
+    /// The id that the provider gave the response; `None` if it gave none.
     pub response_id: Option<String>,
-    /// The model that the provider names; `None` if it names none.
+    /// The model that the response names; `None` if it names none.
     pub model: Option<String>,
     pub(super) layout: Layout,
-    /// The bytes of the answer that are in none of its parts.
+    /// The number of bytes of the response that are in none of its parts.
     pub(super) unkept: usize,
 }
 
 impl Decoded {
-    /// Creates a turn of these parts, for models that are not read by a decoder. Its calls may run if it ended well.
+    /// Creates a turn of these parts, for models that need no decoder. Its calls may run if it ended well.
     ///
     /// ```
     /// use tool_runtime::wire::history::{CallMessage, Part};
@@ -100,19 +100,19 @@ impl Decoded {
         }
     }
 
-    /// Returns the parts of the turn in order, for the history, with the data that the provider wants back.
+    /// Returns the parts of the turn in order, for the history, including provider state.
     #[must_use]
     pub fn parts(&self) -> Vec<Part> {
         let call = |at: usize| self.calls.get(at).map(CallMessage::from);
         self.layout.parts(&self.text, call, self.refusal.as_deref().unwrap_or_default())
     }
 
-    /// The bytes of the answer that came and are in none of its parts.
+    /// The number of bytes of the response that are in none of its parts.
     pub(crate) const fn unkept(&self) -> usize {
         self.unkept
     }
 
-    /// Whether the turn ended well: its executable calls may run.
+    /// Returns whether the turn ended well, so that its executable calls may run.
     #[must_use]
     pub fn ended_well(&self) -> bool {
         self.error.is_none() && matches!(self.finish, FinishReason::ToolCalls | FinishReason::Stop)
@@ -158,7 +158,7 @@ impl Serialize for Decoded {
     }
 }
 
-/// One assembled call. Serialises to `{id, id_source, name, arguments_raw?, arguments?, status, executable}`.
+/// One decoded call. Serialises to `{id, id_source, name, arguments_raw?, arguments?, status, executable}`.
 ///
 /// ```
 /// use tool_runtime::wire::Format;
@@ -174,23 +174,23 @@ impl Serialize for Decoded {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DecodedCall {
-    /// The call, as it goes to the runner.
+    /// The call, in the form that the runner takes.
     pub call: ToolCall,
     pub(crate) status: CallStatus,
-    /// Whether the request offered a tool of this name; `true` if the decoder does not know the names.
+    /// Whether the request offered a tool of this name; `true` if the decoder does not know the offered names.
     pub offered: bool,
 }
 
 impl DecodedCall {
-    /// Whether the call may run: its name and arguments can be read, and its turn ended well.
+    /// Returns whether the call may run: its name and arguments can be read, and its turn ended well.
     #[must_use]
     pub fn is_executable(&self) -> bool {
         self.status == CallStatus::Ok && self.call.is_complete()
     }
 
-    /// Returns whether the name and the arguments can be read: `ok`; `invalid_json` for text that is not JSON as the
-    /// gate reads it, for example because a property occurs twice in one object; `arguments_not_object` for JSON of
-    /// another type; `truncated_arguments` if they are not JSON and the turn broke off; or `missing_name`.
+    /// Returns whether the name and the arguments can be read: `ok`; `invalid_json` for text that the runner cannot
+    /// parse, for example because an object repeats a property; `arguments_not_object` for other JSON types;
+    /// `truncated_arguments` if the text is not JSON and the turn broke off; or `missing_name`.
     #[must_use]
     pub const fn status(&self) -> &'static str {
         match self.status {
@@ -202,8 +202,8 @@ impl DecodedCall {
         }
     }
 
-    /// Replaces the arguments by a string as it arrived, for models that are not read by a decoder. The
-    /// [status](Self::status) is that of the text.
+    /// Replaces the arguments by a string, for models that need no decoder. The [status](Self::status) becomes that of
+    /// the string.
     ///
     /// ```
     /// use tool_runtime::wire::history::{CallMessage, Part};
@@ -257,20 +257,20 @@ impl Serialize for DecodedCall {
 pub(crate) enum CallStatus {
     /// A name and one JSON object.
     Ok,
-    /// The arguments are not JSON as the gate reads it: text that is not JSON, a property name that occurs twice in one
-    /// object, half a surrogate pair.
+    /// The runner cannot parse the arguments: the text is not JSON, an object repeats a property, or a string contains
+    /// half a surrogate pair.
     InvalidJson,
-    /// The arguments are JSON of another type.
+    /// The arguments are JSON, but not an object.
     ArgumentsNotObject,
     /// The arguments are not JSON and the turn broke off.
     TruncatedArguments,
-    /// No name came.
+    /// The call has no name.
     MissingName,
 }
 
 impl CallStatus {
-    /// Whether a string is one JSON object, by the rules of the gate, or no text at all; no repair (R8). The gate
-    /// checks length, depth and the size of numbers, because its error messages are better for the model.
+    /// The status of argument text (rule R8 of `wire`): it must be empty or one JSON object that the runner can parse.
+    /// The runner checks length, depth and the size of numbers, because its error messages help the model more.
     pub(crate) fn of_arguments(text: &str, clean: bool) -> Self {
         let text = object_text(text);
         let kind = match json::parse(text, &Limits::UNBOUNDED) {
@@ -278,7 +278,7 @@ impl CallStatus {
             Err(error) => error.kind,
         };
         let beyond = matches!(kind, ParseErrorKind::IntegerRange | ParseErrorKind::NotFinite) || kind.is_limit();
-        // The syntax alone, without recursion.
+        // Checks only the syntax, without recursion.
         let reads = || serde_json::from_str::<IgnoredAny>(text).is_ok();
         match kind {
             ParseErrorKind::NotAnObject => Self::ArgumentsNotObject,
@@ -297,17 +297,17 @@ impl CallStatus {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FinishReason {
-    /// Well, with calls.
+    /// The turn ended well, with calls.
     ToolCalls,
-    /// Well, without calls.
+    /// The turn ended well, without calls.
     Stop,
-    /// The output limit cut it.
+    /// The turn reached its output limit.
     Length,
-    /// A filter of the provider cut it.
+    /// A filter of the provider ended the turn.
     ContentFilter,
-    /// The model refused.
+    /// The model refused to answer.
     Refusal,
-    /// The provider paused the turn and expects it back in the next request.
+    /// The provider paused the turn; the next request must contain it.
     Pause,
     /// The response failed; [`Decoded::error`] has the reason.
     Error,

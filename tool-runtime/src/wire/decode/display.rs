@@ -1,4 +1,4 @@
-//! [`DisplayEvent`]: the parts of an arriving response to show. For display only; no call runs from it.
+//! [`DisplayEvent`]: the parts of an arriving response to show. No call runs from a display event.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -27,16 +27,16 @@ pub enum DisplayEvent<'a> {
     Text(Cow<'a, str>),
     /// Reasoning of the model that its provider marks as showable.
     Reasoning(Cow<'a, str>),
-    /// A call began: its id and name are final. Comes once for each call, before its argument text.
+    /// The id and the name of a call are final. Sent once for each call, before its argument text.
     CallStarted {
-        /// The id that the call keeps to its result.
+        /// The id of the call and of its result.
         id: CallId,
         /// The name as the model wrote it.
         name: Cow<'a, str>,
     },
-    /// More argument text of a call. It can hold sensitive values.
+    /// More argument text of a call. It can contain sensitive values.
     ArgumentsDelta {
-        /// The call.
+        /// The id of the call.
         id: CallId,
         /// The text.
         text: Cow<'a, str>,
@@ -44,7 +44,7 @@ pub enum DisplayEvent<'a> {
 }
 
 impl DisplayEvent<'_> {
-    /// The same event without a borrow.
+    /// Returns the same event without a borrow.
     #[must_use]
     pub fn into_owned(self) -> DisplayEvent<'static> {
         match self {

@@ -1,4 +1,4 @@
-//! Field types that read fitting values and skip all others: a provider's odd field never loses a frame.
+//! Field types that ignore values of an unexpected type, so that one odd field does not make a frame unreadable.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ use crate::wire::decode::cursor::{Invalid, Json};
 /// The maximum number of entries of one list of a frame; no model writes more.
 pub(crate) const MAX_LIST: usize = 1 << 16;
 
-/// A value that is read in place: moving the fields of many small frames would cost more than reading them.
+/// A value that is read in place, because moving the fields of many small frames would cost more than reading them.
 pub(crate) trait Field<'a>: Default {
     fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid>;
 }
 
-/// Defines a shape of a provider's object: for each key the field and its type. Other keys are skipped (R6). A frame
-/// in which one of these keys occurs twice is ambiguous and refused.
+/// Defines the known members of a provider's object: for each key, the field and its type. Other keys are skipped (rule
+/// R6 of `wire`). A frame that repeats one of the known keys is ambiguous and refused.
 macro_rules! shape {
     ($(#[$about:meta])* $sight:vis struct $name:ident<$life:lifetime> { $($fields:tt)* }) => {
         shape!(@ [$(#[$about])* $sight struct $name<$life>] [impl<$life> $crate::wire::decode::fields::Field<$life> for $name<$life>] $life $($fields)*);
@@ -46,7 +46,7 @@ macro_rules! shape {
                     $key => $crate::wire::decode::fields::Field::read(&mut self.$field, json),)*
                     $($($name => self.$rare.read($name, json),)*)?
                     $($($($but => json.skip(),)* other => self.$rare.read_other(other, json),)?)?
-                    #[allow(unreachable_patterns, reason = "some shapes keep what they do not know")]
+                    #[allow(unreachable_patterns, reason = "some shapes keep unknown members")]
                     _ => json.skip(),
                 })
             }
@@ -55,21 +55,21 @@ macro_rules! shape {
 }
 pub(crate) use shape;
 
-/// A document that is one object of a known shape.
+/// Reads a document that is one object of a known shape.
 pub(crate) fn read<'a, T: Field<'a>>(text: &'a str) -> Result<T, Invalid> {
     let mut object = T::default();
     fill(&mut object, text)?;
     Ok(object)
 }
 
-/// Like [`read`], in place: moving a line of Ollama out of [`read`] takes 130 instructions.
+/// Like [`read`], but in place: returning a line of Ollama by value takes 130 instructions.
 pub(crate) fn fill<'a, T: Field<'a>>(object: &mut T, text: &'a str) -> Result<(), Invalid> {
     let mut json = Json::new(text);
     object.read(&mut json)?;
     json.end()
 }
 
-/// A string; everything else, and the empty string, is absent (R2).
+/// A string. Values of other types, and the empty string, are absent (R2).
 #[derive(Default)]
 pub(crate) struct Text<'a>(Option<Cow<'a, str>>);
 
@@ -79,7 +79,7 @@ impl Text<'_> {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// Whether a string came, even an empty one.
+    /// Whether the frame has a string for this field, even an empty one.
     pub(crate) const fn came(&self) -> bool {
         self.0.is_some()
     }
@@ -95,17 +95,17 @@ impl<'a> Field<'a> for Text<'a> {
     }
 }
 
-/// An integer; everything else is absent.
+/// An integer; values of other types are absent.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Integer(pub(crate) Option<i64>);
 
-/// A count of tokens: a whole number, or one written as `12.0` or as text, as some servers do. A negative number, one
-/// larger than `i64::MAX` and a value that is not a number are absent.
+/// A count of tokens: an integer, or a whole number written as `12.0` or as a string, as some servers do. Negative
+/// numbers, numbers above `i64::MAX` and all other values are absent.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Count(Option<u64>);
 
 impl Count {
-    /// The count; `None` without one.
+    /// The count; `None` if it is absent.
     pub(crate) const fn count(self) -> Option<u64> {
         self.0
     }
@@ -128,11 +128,11 @@ impl<'a> Field<'a> for Count {
     }
 }
 
-/// A whole number that is written as something else than an integer.
+/// The value of a whole number that is not written as an integer.
 #[cold]
 fn whole(text: &str) -> Option<u64> {
     let number: f64 = text.trim().parse().ok()?;
-    // A whole number without its fraction parses as an integer, unless it is too large, infinite or not a number.
+    // Rounded text parses as an integer, unless the number is too large, infinite or not a number.
     let whole: i64 = format!("{number:.0}").parse().ok().filter(|_| number.fract() == 0.0)?;
     u64::try_from(whole).ok()
 }
@@ -147,29 +147,29 @@ impl<'a> Field<'a> for Integer {
     }
 }
 
-/// Whether the value is `true`; everything else is not.
+/// Whether the value is `true`; every other value counts as `false`.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Flag(pub(crate) bool);
 
 impl<'a> Field<'a> for Flag {
     fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
-        // The word is checked where it is skipped.
+        // Skipping the word also checks it.
         self.0 = json.peek() == b't';
         json.skip()
     }
 }
 
-/// Any value except null, as it was written; to be read later, or never.
+/// The JSON text of any value except null, to be parsed later or never.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Raw<'a>(pub(crate) Option<&'a str>);
 
 impl<'a> Raw<'a> {
-    /// The value as an object; `None` for other JSON.
+    /// Reads the value as an object; `None` for other JSON types.
     pub(crate) fn object<T: Field<'a>>(self) -> Option<T> {
         self.0.and_then(|text| read(text).ok())
     }
 
-    /// The value as an object of a known shape, like a field of type [`Object`].
+    /// Reads the value as an object of a known shape, like a field of type [`Object`].
     pub(crate) fn known<T: Field<'a>>(self) -> Result<Object<T>, Invalid> {
         self.0.filter(|text| text.starts_with('{')).map_or_else(|| Ok(Object::default()), read)
     }
@@ -182,7 +182,7 @@ impl<'a> Field<'a> for Raw<'a> {
     }
 }
 
-/// An object of a known shape; everything else is absent.
+/// An object of a known shape; values of other types are absent.
 pub(crate) struct Object<T>(pub(crate) Option<T>);
 
 impl<T> Default for Object<T> {
@@ -200,14 +200,14 @@ impl<'a, T: Field<'a>> Field<'a> for Object<T> {
     }
 }
 
-/// A large field that few frames have: the others do not pay for its size.
+/// A large field that few frames have, boxed so that the other frames do not pay for its size.
 impl<'a, T: Field<'a>> Field<'a> for Box<T> {
     fn read(&mut self, json: &mut Json<'a>) -> Result<(), Invalid> {
         (**self).read(json)
     }
 }
 
-/// An object of a known shape, and how it was written.
+/// An object of a known shape, with its JSON text.
 #[derive(Default)]
 pub(crate) struct Whole<'a, T> {
     pub(crate) value: T,
@@ -224,7 +224,7 @@ impl<'a, T: Field<'a>> Field<'a> for Whole<'a, T> {
     }
 }
 
-/// A list of objects; other entries are left out. One entry needs no allocation, and most lists have one.
+/// A list of objects; other entries are left out. Most lists have one entry, which needs no allocation.
 pub(crate) struct List<T> {
     first: Option<T>,
     rest: Vec<T>,
@@ -269,11 +269,11 @@ impl<'a, T: Field<'a>> Field<'a> for List<T> {
     }
 }
 
-/// Text that comes as a string, or as a list of pieces.
+/// Text that is either a string or a list of pieces.
 #[derive(Default)]
 pub(crate) struct Content<'a> {
     pub(crate) text: Text<'a>,
-    /// The list as it was written; `None` for a string.
+    /// The JSON text of the list; `None` for a string.
     pub(crate) list: Option<&'a str>,
 }
 

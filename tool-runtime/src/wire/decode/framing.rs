@@ -1,5 +1,5 @@
-//! Framing of streams: server-sent events, JSON lines and arrays of objects, linear in the bytes for any cut, frames
-//! bounded.
+//! Framing of streams: server-sent events, JSON lines and arrays of objects. Frames have a maximum size, and the time
+//! is linear in the bytes however they are split.
 
 mod array;
 
@@ -12,32 +12,32 @@ pub(crate) use array::ObjectArray;
 /// A line or a frame is longer than allowed.
 const TOO_LONG: WireErrorKind = WireErrorKind::LimitExceeded;
 
-/// One frame, borrowed from the pushed bytes where it lies in them whole.
+/// One frame, borrowed from the pushed bytes if they contain all of it.
 pub(crate) struct Frame<'a> {
     pub(crate) event: &'a [u8],
     pub(crate) data: &'a [u8],
 }
 
-/// Takes a frame; `false` ends the reading.
+/// A callback for each frame; it returns `false` to stop reading.
 type Each<'e> = &'e mut dyn FnMut(&Frame<'_>) -> bool;
 
 /// No format has longer event names; the rest of a name is dropped.
 const MAX_EVENT_NAME: usize = 64;
 
-/// The longest id of an event that is kept, in bytes.
+/// The maximum number of bytes of an event's id; longer ids are ignored.
 const MAX_EVENT_ID: usize = 1024;
 
 /// Server-sent events. Lines end in LF, CR or CRLF; comments and unknown fields are skipped.
 pub(crate) struct EventStream {
     max: usize,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line that has not ended.
     line: Vec<u8>,
-    /// Data lines that cannot be borrowed.
+    /// The copied data lines of the current event.
     data: Vec<u8>,
     has_data: bool,
     event: Vec<u8>,
     skip_line_feed: bool,
-    /// The id of the event that is being read, and of the last one that came whole.
+    /// The id of the current event. `last_id` is the id of the last complete event.
     id: Option<Vec<u8>>,
     last_id: Option<Vec<u8>>,
     retry: Option<u64>,
@@ -58,13 +58,13 @@ impl EventStream {
         }
     }
 
-    /// The id of the last event that came whole. `None` if events have none, or one that cannot be kept.
+    /// The id of the last complete event; `None` if the stream has no ids, or its id is empty.
     #[cfg(feature = "mcp-client")]
     pub(crate) fn last_id(&self) -> Option<&[u8]> {
         self.last_id.as_deref()
     }
 
-    /// The server's `retry` field: how many milliseconds to wait before a stream that ended is requested again.
+    /// The server's `retry` field: the milliseconds to wait before the client requests the stream again.
     #[cfg(feature = "mcp-client")]
     pub(crate) const fn retry(&self) -> Option<u64> {
         self.retry
@@ -77,7 +77,7 @@ impl EventStream {
                 self.skip_line_feed = false;
                 bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
             }
-            // Every third line is empty, and found without a search.
+            // Every third line is empty; no search is needed for its end.
             let end = if bytes.starts_with(b"\n") { Some(0) } else { memchr2(b'\n', b'\r', bytes) };
             let Some(end) = end else { break };
             let (line, rest) = bytes.split_at(end);
@@ -110,7 +110,7 @@ impl EventStream {
         Ok(())
     }
 
-    /// One line; `held` is the only data line so far, not copied because the bytes still live.
+    /// Reads one line. `held` is the event's only data line so far; it is borrowed from the pushed bytes, not copied.
     fn line<'b>(
         &mut self,
         line: &'b [u8],
@@ -169,7 +169,7 @@ impl EventStream {
 
 /// The name of a line's field and its value.
 fn field(line: &[u8]) -> (&[u8], &[u8]) {
-    // Nearly every line is one of these two, which cost less than a search for the colon.
+    // Nearly every line has one of these two fields, and the prefix checks cost less than a search for the colon.
     let (name, value) = if let Some(value) = line.strip_prefix(b"data:") {
         (&b"data"[..], value)
     } else if let Some(value) = line.strip_prefix(b"event:") {
@@ -183,7 +183,7 @@ fn field(line: &[u8]) -> (&[u8], &[u8]) {
     (name, value.strip_prefix(b" ").unwrap_or(value))
 }
 
-/// JSON lines. Lines end in LF or CRLF; empty ones are left to the caller.
+/// JSON lines, which end in LF or CRLF. Empty lines are passed on to the caller.
 pub(crate) struct JsonLines {
     max: usize,
     line: Vec<u8>,
@@ -220,7 +220,7 @@ impl JsonLines {
         Ok(())
     }
 
-    /// The last line, when no line end closed it.
+    /// The last line, if it has no line end.
     pub(crate) fn rest(&self) -> Option<&[u8]> {
         (!self.line.is_empty()).then_some(&self.line)
     }

@@ -1,28 +1,28 @@
-//! The members of a provider's object that are neither read nor known by name.
+//! Selecting members of a provider's object, and collecting members that no shape names.
 
 use std::collections::BTreeMap;
 
 use crate::json::quote;
 use crate::wire::decode::cursor::Json;
 
-/// An object without some of its members; the others are as they were written. `{}` for text that is not an object.
+/// The object without the named members; the others keep their JSON text. `{}` for text that is not an object.
 pub(crate) fn without(object: &str, names: &[&str]) -> String {
     select(object, |name| !names.contains(&name))
 }
 
-/// An object with only some of its members, as they were written. `{}` for text that is not an object.
+/// The object with only the named members, which keep their JSON text. `{}` for text that is not an object.
 pub(crate) fn only(object: &str, names: &[&str]) -> String {
     select(object, |name| names.contains(&name))
 }
 
-/// The members of an object that comes in pieces.
+/// The members of an object that arrives in pieces.
 #[derive(Default)]
 pub(crate) struct Members(BTreeMap<String, Member>);
 
 enum Member {
-    /// A value as it was written.
+    /// The JSON text of a value.
     Json(String),
-    /// The text of several pieces; it is quoted once, at the end.
+    /// The joined pieces of a string; they are quoted once, at the end.
     Text(String),
 }
 
@@ -32,8 +32,8 @@ impl Members {
         self.0.insert(name.to_owned(), Member::Json(json));
     }
 
-    /// Adds a member of a frame to those of the frames before. Text that a model writes comes in pieces, which are
-    /// joined; any other value replaces the earlier one.
+    /// Adds a member of a frame. Strings whose names suggest text of the model are joined with the earlier pieces; any
+    /// other value replaces the earlier one.
     pub(crate) fn add(&mut self, name: &str, value: &str) {
         const WRITTEN: [&str; 8] =
             ["reasoning", "thinking", "thought", "text", "content", "summary", "signature", "encrypted"];
@@ -58,7 +58,7 @@ impl Members {
         self.0.is_empty()
     }
 
-    /// The object.
+    /// The JSON text of the object.
     pub(crate) fn object(&self) -> String {
         let mut out = String::from("{");
         for (name, member) in &self.0 {
@@ -73,7 +73,7 @@ impl Members {
     }
 }
 
-/// Writes the key of the next member of an object. Its text begins with its brace.
+/// Writes the key of the next member of an object. `object` already contains the opening brace.
 pub(crate) fn write_key(object: &mut String, key: &str) {
     if object.len() > 1 {
         object.push(',');
@@ -103,7 +103,7 @@ fn select(object: &str, wanted: impl Fn(&str) -> bool) -> String {
 mod tests {
     use super::{Member, Members, only, without};
 
-    /// A text of many pieces is parsed and quoted once: with each piece, a megabyte would take milliseconds.
+    /// Text in pieces is parsed and quoted once: doing so for each piece would take milliseconds for a megabyte.
     #[test]
     fn text_in_pieces_is_kept_unquoted() {
         let mut members = Members::default();
@@ -115,7 +115,7 @@ mod tests {
         }
         assert!(matches!(&members.0["reasoning_text"], Member::Text(text) if text == "ab\n\"c\"c\"c"));
         assert_eq!(members.object(), r#"{"index":1.0,"reasoning_text":"ab\n\"c\"c\"c"}"#);
-        // A value that is not text replaces text, and text replaces it.
+        // Another type replaces text, and text replaces another type.
         members.add("reasoning_text", "[1]");
         assert_eq!(members.object(), r#"{"index":1.0,"reasoning_text":[1]}"#);
         members.add("reasoning_text", r#""d""#);

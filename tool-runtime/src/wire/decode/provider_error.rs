@@ -1,4 +1,4 @@
-//! A provider's error object, in the shapes that providers and gateways write.
+//! Reads a provider's error object, in the shapes that providers and gateways write.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::wire::decode::ErrorCode;
 pub(crate) enum CodeIn {
     /// `code`.
     Code,
-    /// `code`, or `type` without one.
+    /// `code`; if it is absent, `type`.
     CodeOrType,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn provider_error(raw: &str, code_in: CodeIn) -> Option<WireError> {
     }
 }
 
-/// Reads an error event (R10) in any shape: `{"error": ..}`, the error itself, or text.
+/// Reads an error event (rule R10 of `wire`) in any shape: `{"error": ..}`, the error object itself, or text.
 pub(crate) fn event_error(data: &str, code_in: CodeIn) -> WireError {
     let Ok(value) = serde_json::from_str::<Value>(data) else { return WireError::provider(data.trim(), None) };
     let nested = value.get("error").filter(|error| !error.is_null()).unwrap_or(&value);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::wire::decode::cursor::{Invalid, Json};
 use crate::wire::decode::fields::{Field as _, Raw};
 
-/// Members that few frames have: frames without them pay nothing for them. A null is absent.
+/// Members that few frames have; frames without them pay no cost. A null is absent.
 #[derive(Default)]
 pub(crate) struct Rare<'a>(Vec<(Cow<'static, str>, Raw<'a>)>);
 
@@ -17,7 +17,7 @@ impl<'a> Rare<'a> {
         self.keep(Cow::Borrowed(name), json)
     }
 
-    /// A member that the shape does not name.
+    /// Keeps a member that the shape does not name.
     pub(crate) fn read_other(&mut self, name: &str, json: &mut Json<'a>) -> Result<(), Invalid> {
         if json.peek() == b'n' || self.0.len() >= MAX_OTHERS {
             return json.skip();
@@ -25,7 +25,7 @@ impl<'a> Rare<'a> {
         self.keep(Cow::Owned(name.to_owned()), json)
     }
 
-    /// Each unknown member that was read, and its value as it was written.
+    /// The unknown members, each with its JSON text.
     pub(crate) fn others(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.0.iter().filter_map(|(name, value)| match name {
             Cow::Owned(name) => Some((name.as_str(), value.0?)),
@@ -48,7 +48,7 @@ impl<'a> Rare<'a> {
         self.0.is_empty()
     }
 
-    /// The value of a member as it was written.
+    /// The JSON text of a member.
     pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
         self.0.iter().find(|(known, _)| *known == name).and_then(|(_, value)| value.0)
     }

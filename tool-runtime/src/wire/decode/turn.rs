@@ -1,4 +1,4 @@
-//! [`Turn`]: the decoding state of one response, and [`Writer`], which changes it by the rules of all formats.
+//! [`Turn`]: the decoding state of one response. [`Writer`] changes it by the rules that all formats share.
 
 mod beginning;
 mod compose;
@@ -17,7 +17,7 @@ pub(crate) use parts::{BoundTo, Layout};
 use parts::{MAX_PARTS, Slot};
 pub(crate) use writer::Writer;
 
-/// The state of one response. Append only; each byte of a delta is copied once.
+/// The state of one response. It only grows, and each byte of a delta is copied once.
 pub(crate) struct Turn {
     format: Format,
     calls: Vec<Call>,
@@ -25,7 +25,7 @@ pub(crate) struct Turn {
     text: String,
     refusal: String,
     layout: Layout,
-    /// The bytes and parts that replacements of texts have moved so far.
+    /// The number of bytes and parts that replacements of texts have moved so far.
     moved: usize,
     ending: Ending,
     provider_finish: Option<String>,
@@ -48,15 +48,15 @@ struct Call {
     text: String,
     object: Option<Arc<str>>,
     frame: usize,
-    /// Its part of the layout.
+    /// The index of its part in the layout.
     part: usize,
     announced: bool,
     shown: usize,
-    /// Whether the model that made the call was replaced by another one, which does not know the call.
+    /// Whether the call must not run, because another model replaced its model or because it repeats another call.
     is_void: bool,
 }
 
-/// The end of the turn, if it is known.
+/// How the turn ended, if it has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Open,
@@ -92,12 +92,12 @@ impl Turn {
         (self.max_calls, self.max_provider_state_bytes) = (options.max_calls, options.max_provider_state_bytes);
     }
 
-    /// Whether the rest is ignored: the end mark was seen, or the turn failed.
+    /// Whether further input is ignored: the end mark was seen, or the turn failed.
     pub(crate) const fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Whether it failed before any part of it could be read.
+    /// Whether the turn failed before any part of it could be read.
     pub(crate) fn is_unreadable(&self) -> bool {
         self.error.is_some() && self.layout.is_empty() && self.usage.is_none()
     }
@@ -108,7 +108,7 @@ impl Turn {
         self.closed = true;
     }
 
-    /// Adds a part and returns its index. A turn with too many parts fails, so that nothing else grows with them.
+    /// Adds a part and returns its index. Too many parts fail the turn, which bounds all state that grows with them.
     fn add(&mut self, slot: Slot) -> usize {
         let part = self.layout.add(slot);
         if part >= MAX_PARTS {
@@ -117,7 +117,7 @@ impl Turn {
         part
     }
 
-    /// Leaves out the calls that are void.
+    /// Removes the void calls.
     fn drop_void(&mut self) {
         let mut kept = 0;
         let places: Vec<_> = self
@@ -136,8 +136,8 @@ impl Turn {
         }
     }
 
-    /// The result. Calls are complete only if the turn ended well (R10). An answer that is larger than allowed is cut
-    /// to its beginning. `unkept` counts its bytes that could not be read.
+    /// Returns the result. Calls are complete only if the turn ended well (rule R10 of `wire`). An answer over the size
+    /// limit is cut to its beginning. `unkept` is the number of bytes that could not be read.
     pub(crate) fn finish(mut self, options: &DecodeOptions, mut unkept: usize) -> Decoded {
         if self.error.is_none() && self.ending == Ending::Open {
             self.error = Some(WireError::new(WireErrorKind::TruncatedStream));
@@ -147,13 +147,14 @@ impl Turn {
             unkept += self.keep_beginning();
         }
         let clean = self.error.is_none() && self.ending == Ending::Well;
-        // An item that waits for the client does not change how the turn ended; the error reports the required action.
+        // An unsupported item does not change how the turn ended; the error reports the action that the provider waits
+        // for.
         let broken = self.error.as_ref().filter(|error| error.kind != WireErrorKind::UnsupportedItem);
         let finish = match (broken, self.ending) {
             (Some(error), _) if error.kind == WireErrorKind::TruncatedStream => FinishReason::Truncated,
             (Some(_), _) | (None, Ending::Open) => FinishReason::Error,
             (None, Ending::Cut(finish)) => finish,
-            // Calls decide, not the provider's word (R5).
+            // If there are calls, they decide, not the provider's finish reason (R5).
             (None, Ending::Well) if !self.calls.is_empty() => FinishReason::ToolCalls,
             (None, Ending::Well) if !self.refusal.is_empty() => FinishReason::Refusal,
             (None, Ending::Well) => FinishReason::Stop,
@@ -192,7 +193,7 @@ impl Call {
         let status = self.status(clean);
         let id_source = if self.wire_id_is_used() { IdSource::Provider } else { IdSource::Generated };
         let arguments = match self.object {
-            // Text that cannot be read is not an object.
+            // An object that cannot be parsed is kept as text.
             Some(text) if matches!(status, CallStatus::InvalidJson | CallStatus::TruncatedArguments) => {
                 Arguments::Text(text)
             }
@@ -218,7 +219,7 @@ impl Call {
         }
     }
 
-    /// One JSON object, or no text at all; no repair (R8).
+    /// The status of the name and the arguments (R8).
     fn status(&self, clean: bool) -> CallStatus {
         if self.name.is_empty() {
             return CallStatus::MissingName;

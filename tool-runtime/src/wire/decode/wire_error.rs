@@ -1,4 +1,4 @@
-//! [`WireError`]: why a response failed.
+//! [`WireError`]: the reason why a response failed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -30,7 +30,7 @@ pub struct WireError {
     pub(crate) provider_code: Option<ErrorCode>,
 }
 
-/// The maximum number of bytes of a provider's message that are kept.
+/// The maximum number of bytes to keep of a provider's message.
 const MESSAGE: usize = 16 << 10;
 
 impl WireError {
@@ -38,7 +38,7 @@ impl WireError {
         Self { kind, message: None, provider_code: None }
     }
 
-    /// The provider waits for the client to act on an item that this decoder has no call for.
+    /// The provider waits for the client to act on an item that is not a tool call.
     pub(crate) fn unsupported_item(kind: &'static str) -> Self {
         Self { kind: WireErrorKind::UnsupportedItem, message: Some(kind.to_owned()), provider_code: None }
     }
@@ -63,7 +63,7 @@ impl WireError {
         }
     }
 
-    /// Returns the provider's own code, a word or a number; `None` if it sent none.
+    /// Returns the error code that the provider sent, a word or a number; `None` if it sent none.
     #[must_use]
     pub fn provider_code(&self) -> Option<Cow<'_, str>> {
         Some(match self.provider_code.as_ref()? {
@@ -81,7 +81,7 @@ impl fmt::Display for WireError {
             WireErrorKind::MalformedFrame => "the response holds a frame that is not JSON",
             WireErrorKind::ProtocolViolation => "the response breaks the rules of its format",
             WireErrorKind::LimitExceeded => "the response is larger than the decoder's limits",
-            // The message is one of the words that the decoder knows, not text of the provider.
+            // The message is a word that the decoder knows, not text of the provider.
             WireErrorKind::UnsupportedItem => {
                 let item = self.message.as_deref().unwrap_or_default();
                 return write!(f, "the response waits for an action that is not supported: `{item}`");
@@ -106,12 +106,11 @@ pub(crate) enum WireErrorKind {
     ProtocolViolation,
     /// More bytes, a longer frame or more calls than the decoder allows.
     LimitExceeded,
-    /// The response holds an item that the client has to act on and that is not a tool call, such as
-    /// `mcp_approval_request`; the message names it.
+    /// The client has to act on an item that is not a tool call, such as `mcp_approval_request`; the message names it.
     UnsupportedItem,
 }
 
-/// A provider's error code: some write text, some a number.
+/// A provider's error code: some providers write text, some a number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum ErrorCode {

@@ -1,4 +1,4 @@
-//! Fields of a body that no setting names: merged into the body, and refused where they would override it.
+//! Extra fields: merges fields that no setting names into the body, and refuses those that would override it.
 
 use serde_json::{Map, Value};
 
@@ -6,16 +6,16 @@ use crate::wire::encode::EncodeError;
 use crate::wire::encode::report::EncodeErrorKind;
 use crate::wire::encode::settings::Vocabulary;
 
-/// Fields that carry the conversation, its tools or the kind of stream in one format or another, or that would change
-/// the response.
+/// Fields that a request of some format writes itself (the conversation, its tools, the kind of stream), or that would
+/// change the response.
 const OWN: [&str; 23] = [
     "background",
-    // Contents, instructions and tools that Gemini puts before those of the request.
+    // Gemini puts cached contents, instructions and tools before those of the request.
     "cachedContent",
     "candidateCount",
     "contents",
     "conversation",
-    // Some servers let its fields override those of the body.
+    // Some servers let the fields in it override those of the body.
     "extra_body",
     "function_call",
     "functions",
@@ -42,8 +42,8 @@ const MOST_BYTES: usize = 64 << 10;
 /// Adds the fields to the body.
 ///
 /// # Errors
-/// A field that the body has, or that a setting or the request itself would write, under any spelling that servers
-/// read alike; or more than 64 KiB.
+/// A field has the name of a field that the body contains, or that a setting or the request can write, in any spelling
+/// that servers treat as the same. Or the fields have more than 64 KiB.
 pub(super) fn merge(
     words: &Vocabulary,
     extra: &Map<String, Value>,
@@ -73,7 +73,7 @@ fn merge_at(
         let refuse = || Err(EncodeError::new(EncodeErrorKind::ReservedField, None, Some(path.clone())));
         let same = named.iter().filter(|steps| steps.first().is_some_and(|step| fold(step) == fold(name)));
         let below: Vec<&[String]> = same.clone().filter_map(|steps| steps.get(1..)).collect();
-        // Another spelling of an object that is written would override it whole.
+        // In another spelling, the field could replace the whole object that the request writes.
         if below.iter().any(|rest| rest.is_empty()) || same.clone().any(|steps| steps.first() != Some(name)) {
             return refuse();
         }
@@ -93,8 +93,8 @@ fn merge_at(
     Ok(())
 }
 
-/// How servers compare names: some ignore case, some read `snake_case` and `camelCase` alike. Those written in Go take
-/// `\u{17f}` for `s`, as its upper case is `S`.
+/// Normalizes a name, so that names are equal if some server treats them as the same: some servers ignore case, some do
+/// not distinguish `snake_case` and `camelCase`. Servers in Go accept `\u{17f}` for `s`, because its upper case is `S`.
 pub(super) fn fold(name: &str) -> String {
     let letters = name.chars().filter(|letter| *letter != '_');
     letters.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()

@@ -1,4 +1,4 @@
-//! Media in requests: the code that formats share, and the sentences in place of files that a format cannot carry.
+//! Media in requests: code that the formats share, and sentences that replace files that a format cannot carry.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::wire::history::{Content, ResultMessage};
 pub(crate) type Block = for<'a> fn(&'a Media) -> Option<Object<'a>>;
 
 impl<'a> Messages<'a> {
-    /// The blocks of a user's message without blank text; `text` writes a block of text.
+    /// The blocks of a user's message, without blank text. `text` writes a text block.
     pub(crate) fn blocks_of(
         &mut self,
         content: &'a [Content],
@@ -31,14 +31,14 @@ impl<'a> Messages<'a> {
         blocks
     }
 
-    /// Reports a file of the user that the format cannot carry, and returns the sentence in its place.
+    /// Reports a user's file that the format cannot carry, and returns the sentence that replaces it.
     pub(crate) fn unsent_of_user(&mut self, media: &Media) -> String {
         self.lose(&format!("media of the user ({})", media.essence()));
         format!("[The user sent a file ({}) that cannot be passed on to this model.]", media.label())
     }
 
-    /// The text of a result and the blocks of its files. Files that the format cannot carry are in the text: a string
-    /// file as it is, any other as a sentence.
+    /// The text of a result and the blocks of its files. The text includes files that the format cannot carry: text
+    /// files as they are, other files as a sentence.
     pub(crate) fn result_of(&mut self, result: &Cow<'a, ResultMessage>, block: Block) -> (String, Vec<Object<'a>>) {
         let (mut text, mut blocks) = (result.content.clone(), Vec::new());
         // The substitute for a missing result has no files.
@@ -59,7 +59,7 @@ impl<'a> Messages<'a> {
     }
 }
 
-/// The content as a `data` URL (RFC 2397), or the URL that leads to it; `None` for a provider's id.
+/// The content as a `data` URL (RFC 2397), or the URL of the content; `None` for a provider's id.
 pub(crate) fn data_url(media: &Media) -> Option<String> {
     let inline = media.data().map(|data| format!("data:{};base64,{data}", media.essence()));
     inline.or_else(|| media.link().map(str::to_owned))

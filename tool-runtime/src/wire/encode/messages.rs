@@ -1,4 +1,4 @@
-//! The skeleton of encoding a history: complete turns in, the messages of one format out.
+//! Encodes a history: takes complete turns and writes the messages of one format.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -13,13 +13,13 @@ use crate::wire::{Format, Message};
 /// The fields of a request body as JSON text.
 pub(crate) type Fields = BTreeMap<String, Box<RawValue>>;
 
-/// The messages written.
+/// The messages, fields and losses that the encoder of a history has written so far.
 pub(crate) struct Messages<'a> {
     format: Format,
     model: Option<&'a str>,
-    /// The index of the message in the history.
+    /// The index of the current message in the history.
     at: usize,
-    /// The pieces that come after the message.
+    /// The pieces after the current message. A piece is a message with its results.
     later: &'a [(usize, Piece<'a>)],
     list: Vec<Object<'a>>,
     system: Vec<&'a str>,
@@ -58,7 +58,7 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// The pieces that come after the message.
+    /// The pieces after the current message.
     pub(crate) fn later(&self) -> impl Iterator<Item = &'a Piece<'a>> + use<'a> {
         self.later.iter().map(|(_, piece)| piece)
     }
@@ -68,17 +68,18 @@ impl<'a> Messages<'a> {
         self.model
     }
 
-    /// The provider state of a part, if this request's format and model take it back.
+    /// The provider state of a part, if a request of this format to this model may contain it.
     pub(crate) fn fits<'c>(&self, provider_state: Option<&'c ProviderState>) -> Option<&'c str> {
         provider_state.filter(|provider_state| self.takes(provider_state)).map(ProviderState::json)
     }
 
-    /// Whether this request's format and model take back the provider state.
+    /// Whether a request of this format to this model may contain the provider state.
     pub(crate) fn takes(&self, provider_state: &ProviderState) -> bool {
         provider_state.fits(self.format, self.model)
     }
 
-    /// Like [`fits`](Self::fits) for a part that is written in any case: JSON that is left out is reported.
+    /// Like [`fits`](Self::fits), but reports provider state that is left out. Use it for parts that are also written
+    /// without provider state.
     pub(crate) fn replay(&mut self, provider_state: Option<&'a ProviderState>) -> Option<&'a str> {
         let json = self.fits(provider_state);
         if json.is_none() && provider_state.is_some_and(|provider_state| !provider_state.says_nothing()) {
@@ -92,7 +93,7 @@ impl<'a> Messages<'a> {
         self.losses.push(Loss { tool: None, path: format!("/{}", self.at), what: what.to_owned() });
     }
 
-    /// The arguments of a call as JSON text. Those that could not be read are `{}`, and reported.
+    /// The arguments of a call as JSON text. Unreadable arguments become `{}` and are reported.
     pub(crate) fn arguments_of<'c>(&mut self, call: &'c CallMessage) -> &'c str {
         if !call.is_readable() {
             self.lose("arguments that are not readable JSON");
@@ -100,7 +101,8 @@ impl<'a> Messages<'a> {
         call.arguments()
     }
 
-    /// Reports the removals by the repair of a history: results that answer no call, and second calls of one id.
+    /// Reports the parts that the repair of a history removed: results without a call, and second calls with the same
+    /// id.
     fn lose_orphans(&mut self, history: &[Message], pieces: &[(usize, Piece<'a>)]) {
         let mut answers = HashSet::new();
         for (at, piece) in pieces {
@@ -111,14 +113,14 @@ impl<'a> Messages<'a> {
             }));
             self.at = *at;
             let came = if let Some(Message::Assistant(came)) = history.get(*at) { came.len() } else { 0 };
-            (parts.len()..came).for_each(|_| self.lose("a second call of one id"));
+            (parts.len()..came).for_each(|_| self.lose("a second call with the same id"));
         }
         for (at, message) in history.iter().enumerate() {
             if let Message::Result(result) = message
                 && !answers.contains(&std::ptr::from_ref(result))
             {
                 self.at = at;
-                self.lose("a result that answers no call");
+                self.lose("a result without a call");
             }
         }
     }
@@ -137,8 +139,8 @@ impl<'a> Messages<'a> {
     }
 }
 
-/// The parts of a request body that hold the history. A call without a result gets `outcome_unknown`: an encoder
-/// cannot know whether it began.
+/// The parts of a request body that hold the history. A call without a result gets `outcome_unknown`, because an
+/// encoder cannot know whether it began.
 pub(crate) fn encode_messages(
     format: Format,
     dialect: &dyn Dialect,
@@ -148,7 +150,7 @@ pub(crate) fn encode_messages(
     encode_marked(format, dialect, history, model, false)
 }
 
-/// As [`encode_messages`], and marked for the provider's cache if requested.
+/// Like [`encode_messages`], but also marks blocks for the provider's cache if `marks` is `true`.
 pub(super) fn encode_marked(
     format: Format,
     dialect: &dyn Dialect,
@@ -169,7 +171,7 @@ pub(super) fn encode_marked(
     messages.lose_orphans(history, &pieces);
     for (at, count) in bounded.iter().flat_map(|bounded| &bounded.left_out) {
         messages.at = *at;
-        messages.lose(&format!("{} for which one request has no room", files(*count)));
+        messages.lose(&format!("{} over the size limit of one request", files(*count)));
     }
     let Messages { mut list, system, mut fields, losses, .. } = messages;
     let mut system = dialect.system(&system).filter(|_| !system.is_empty());

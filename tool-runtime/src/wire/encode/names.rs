@@ -1,7 +1,7 @@
-//! Ids and names of calls, as providers take them in a history.
+//! Ids and names of calls, changed where a provider would refuse them.
 //!
-//! Models invent names, and ids of one server break the rules of another. A provider that finds either refuses the
-//! whole conversation, in every request that follows.
+//! Models invent names, and the ids of one server break the rules of another. A provider that finds such an id or name
+//! in a history refuses the whole conversation, in every later request.
 
 use std::borrow::Cow;
 
@@ -11,19 +11,19 @@ use crate::wire::Format;
 use crate::wire::encode::Messages;
 use crate::wire::history::CallMessage;
 
-/// The longest name of a tool, in bytes: `^[a-zA-Z0-9_-]{1,64}$` for Anthropic ("Define tools"), the same letters and
-/// length for OpenAI (`FunctionDefinition.name` in its SDKs).
+/// The maximum number of bytes of a tool's name: `^[a-zA-Z0-9_-]{1,64}$` for Anthropic ("Define tools"); OpenAI has the
+/// same rule (`FunctionDefinition.name` in its SDKs).
 pub(crate) const MAX_NAME_BYTES: usize = 64;
 
-/// The longest id that Responses takes, in bytes. Undocumented: the provider answers 400 `string_above_max_length` for
-/// `call_id`, "Expected a string with maximum length 64".
+/// The maximum number of bytes of an id in Responses. Undocumented: the provider answers 400 `string_above_max_length`
+/// for `call_id`, "Expected a string with maximum length 64".
 const MAX_ID_BYTES: usize = 64;
 
-/// The longest id that Chat Completions of OpenAI takes from every model, in bytes. Undocumented: the provider answers
-/// 400 `string_above_max_length` for `tool_calls[].id`, "Expected a string with maximum length 40".
+/// The maximum number of bytes of an id that every model of OpenAI's Chat Completions accepts. Undocumented: the
+/// provider answers 400 `string_above_max_length` for `tool_calls[].id`, "Expected a string with maximum length 40".
 const MAX_CHAT_ID_BYTES: usize = 40;
 
-/// The name of a call, for providers that check it. Offered tools always have a plain name, so theirs is never changed.
+/// The name of a call, for providers that check it. The name of an offered tool always passes, so it is never changed.
 pub(crate) fn plain_name(call: &CallMessage) -> Cow<'_, str> {
     if is_plain(&call.name) && call.name.len() <= MAX_NAME_BYTES {
         return Cow::Borrowed(&call.name);
@@ -33,19 +33,19 @@ pub(crate) fn plain_name(call: &CallMessage) -> Cow<'_, str> {
     if name.is_empty() { "unnamed".into() } else { name.into() }
 }
 
-/// The id of a call, for providers that take letters, digits, `_` and `-`. Undocumented: Anthropic answers 400 for
-/// `tool_use.id`, "String should match pattern '^[a-zA-Z0-9_-]+$'", and bounds no length.
+/// The id of a call, for providers that accept only letters, digits, `_` and `-`. Undocumented: Anthropic answers 400
+/// for `tool_use.id`, "String should match pattern '^[a-zA-Z0-9_-]+$'", and has no maximum length.
 pub(crate) fn plain_id(call: &CallMessage) -> Cow<'_, str> {
     if is_plain(call.id.as_str()) { call.id.as_str().into() } else { hashed(call) }
 }
 
-/// The id of a call, for providers that bound its length.
+/// The id of a call, for providers that limit its length.
 pub(crate) fn short_id(call: &CallMessage) -> Cow<'_, str> {
     if call.id.as_str().len() <= MAX_ID_BYTES { call.id.as_str().into() } else { hashed(call) }
 }
 
-/// The id of a call, for servers of Chat Completions. An id that such a server made goes back unchanged, however long
-/// it is: `LiteLLM` keeps a signature in it. An id that another format made is shortened for OpenAI.
+/// The id of a call, for servers of Chat Completions. An id that such a server made is sent back unchanged at any
+/// length: `LiteLLM` keeps a signature in it. An id from another format is shortened for OpenAI.
 pub(crate) fn chat_id(call: &CallMessage) -> Cow<'_, str> {
     let is_foreign = call.provider_state().is_some_and(|provider_state| provider_state.format() != Format::OpenAiChat);
     if is_foreign && call.id.as_str().len() > MAX_CHAT_ID_BYTES { hashed(call) } else { call.id.as_str().into() }
@@ -62,7 +62,7 @@ fn is_plain(text: &str) -> bool {
 }
 
 impl Messages<'_> {
-    /// Like [`plain_name`], where the call is written: a name that is replaced is reported.
+    /// Like [`plain_name`], but reports a name that it replaces.
     pub(crate) fn name_of<'c>(&mut self, call: &'c CallMessage) -> Cow<'c, str> {
         let name = plain_name(call);
         if name != call.name {

@@ -1,21 +1,21 @@
-//! [`Node`]: JSON to be written, in which text of a provider is passed on unchanged.
+//! [`Node`]: JSON to write, which can contain a provider's text unchanged.
 
 use std::borrow::Cow;
 
 use crate::json::quote;
 
-/// JSON to be written.
+/// JSON to write.
 pub(crate) enum Node<'a> {
     Null,
     Bool(bool),
     Text(Cow<'a, str>),
-    /// Valid JSON text, written as it is.
+    /// Valid JSON text, written unchanged.
     Raw(Cow<'a, str>),
     List(Vec<Node<'a>>),
     Object(Object<'a>),
 }
 
-/// A JSON object to be written: fields of ours, followed by those that a provider wants back.
+/// A JSON object to write: the encoder's own fields, followed by those of provider state.
 #[derive(Default)]
 pub(crate) struct Object<'a> {
     fields: Vec<(&'static str, Node<'a>)>,
@@ -27,7 +27,7 @@ impl<'a> Object<'a> {
         Self::default()
     }
 
-    /// An object of a type, as most blocks and items are.
+    /// Creates an object with the field `type`, as in most blocks and items.
     pub(crate) fn of_type(kind: &'a str) -> Self {
         Self::new().with("type", kind)
     }
@@ -38,12 +38,12 @@ impl<'a> Object<'a> {
         self
     }
 
-    /// Adds the fields of a provider state. Their keys must differ from those already added.
+    /// Adds the fields of provider state. Their keys must differ from those already added.
     pub(crate) fn with_provider_state(self, object: Option<&'a str>) -> Self {
         self.with_members(object.map(Cow::Borrowed))
     }
 
-    /// Like [`with_provider_state`](Self::with_provider_state) for an object that may be built for the purpose.
+    /// Like [`with_provider_state`](Self::with_provider_state), but also accepts an owned object.
     pub(crate) fn with_members(mut self, object: Option<Cow<'a, str>>) -> Self {
         self.provider_state = object;
         self
@@ -58,7 +58,7 @@ impl<'a> Object<'a> {
         self.fields.push((key, value.into()));
     }
 
-    /// The last block of a message of this role, if it is one of ours.
+    /// The last block of a message, if the message has this role and the encoder built the block.
     pub(crate) fn last_block(&mut self, role: &str, key: &str) -> Option<&mut Self> {
         let same = matches!(self.get_mut("role"), Some(Node::Text(own)) if *own == role);
         match self.get_mut(key).filter(|_| same)? {

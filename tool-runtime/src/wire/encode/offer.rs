@@ -1,5 +1,5 @@
-//! [`Offer`]: checks the tools of a request against the rules of its format. Letters such as `E4` name the rules of the
-//! wire cases (`tests/fixtures/wire`).
+//! [`Offer`]: checks the tools of a request against the rules of its format. Names such as `E4` are the rules in the
+//! documentation of [`wire`](crate::wire).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::wire::encode::strict::{self, Closing, Room};
 use crate::wire::encode::tools::{CheckedTool, FormatFeatures, PropertyNames};
 use crate::wire::encode::{Dialect, EncodeError, EncodeOptions, Loss, SentSchema, ToolChoice, WireTool};
 
-/// The checks of one request.
+/// The checks of the tools of one request.
 pub(super) struct Offer<'o> {
     options: &'o EncodeOptions,
     pub(super) features: &'static FormatFeatures,
@@ -19,8 +19,8 @@ pub(super) struct Offer<'o> {
     pub(super) room: Room,
 }
 
-/// The first `most` characters of a longer text, up to the end of a sentence or of a word if one is near. `None` if all
-/// of it fits.
+/// The first `most` characters of a text, up to the end of a sentence or a word if one is near. `None` if the whole
+/// text fits.
 fn beginning(text: &str, most: usize) -> Option<&str> {
     let (end, _) = text.char_indices().nth(most)?;
     let cut = text.get(..end)?;
@@ -30,12 +30,12 @@ fn beginning(text: &str, most: usize) -> Option<&str> {
 }
 
 impl<'o> Offer<'o> {
-    /// Creates the checks of a request. `room` is the rest of the provider's limits for strict tools.
+    /// Creates the checks of a request. `room` is the usage so far of the provider's limits for strict tools.
     pub(super) fn new(dialect: &dyn Dialect, options: &'o EncodeOptions, room: Room) -> Self {
         Self { options, features: dialect.features(), losses: Vec::new(), room }
     }
 
-    /// Whether the choice is a subset that the format cannot name, and the tool is not in it.
+    /// Whether a tool is not offered, because it is outside a choice that the format cannot express.
     pub(super) fn leaves_out(&mut self, name: &str) -> bool {
         let out = match &self.options.settings.tool_choice {
             // The format cannot forbid calls, so no tool is offered.
@@ -50,7 +50,7 @@ impl<'o> Offer<'o> {
         out
     }
 
-    /// Checks the name (E4) and the schema (E5).
+    /// Checks the name (rule E4 of `wire`) and the schema (E5).
     pub(super) fn check<'a>(&mut self, tool: WireTool<'a>, is_taken: bool) -> Result<CheckedTool<'a>, EncodeError> {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         if tool.name.is_empty() || tool.name.len() > 64 || !tool.name.bytes().all(legal) {
@@ -64,7 +64,7 @@ impl<'o> Offer<'o> {
         Ok(CheckedTool { name: tool.name, description, schema, sent })
     }
 
-    /// The description, cut between words where the provider takes less.
+    /// The description, cut between words if it exceeds the provider's maximum.
     fn description<'a>(&mut self, tool: WireTool<'a>) -> Result<&'a str, EncodeError> {
         let limit = self.features.description.filter(|_| self.options.provider_limits);
         let Some((limit, cut)) = limit.and_then(|limit| Some((limit, beginning(tool.description, limit)?))) else {
@@ -78,7 +78,7 @@ impl<'o> Offer<'o> {
         Ok(cut)
     }
 
-    /// Refuses more tools than the provider takes: it is unknown which of them the model needs.
+    /// Refuses more tools than the provider accepts; the encoder cannot know which of them the model needs.
     pub(super) fn check_count(&self, tools: usize) -> Result<(), EncodeError> {
         match self.features.tools.filter(|_| self.options.provider_limits) {
             Some(most) if tools > most => Err(EncodeError::new(EncodeErrorKind::TooManyTools, None, None)),
@@ -108,7 +108,7 @@ impl<'o> Offer<'o> {
         Ok((schema, SentSchema::Authoritative))
     }
 
-    /// The closed copy (T1, T2); `None` if the schema is sent as it is.
+    /// The closed copy (T1, T2); `None` if the schema is sent unchanged.
     fn close(&mut self, tool: WireTool<'_>, closing: Closing) -> Result<Option<(Value, SentSchema)>, EncodeError> {
         let lose = |path: String, what: String| Loss { tool: Some(tool.name.to_owned()), path, what };
         let closed = match strict::close(tool.input_schema, closing) {
@@ -145,7 +145,8 @@ impl<'o> Offer<'o> {
     /// Returns the tool choice that lets the model answer by calling a tool.
     pub(super) fn answering(&self, choice: Option<ToolChoice>, name: &str, alone: bool) -> Option<ToolChoice> {
         let named = || Some(ToolChoice::Named(name.to_owned()));
-        // A provider may refuse a forced call together with reasoning; the tool's description then asks for the call.
+        // A provider may refuse a forced call together with reasoning. In that case only the tool's description asks
+        // for the call.
         let reasons = self.options.settings.reasoning.is_some_and(|effort| effort != ReasoningEffort::Off);
         match choice {
             Some(ToolChoice::None) if self.features.choice => named(),
@@ -158,15 +159,15 @@ impl<'o> Offer<'o> {
         }
     }
 
-    /// Refuses a choice that names no offered tool, and a choice that the format cannot express (E3), unless
-    /// inexpressible parts are left out.
+    /// Refuses a choice that names no offered tool, and a choice that the format cannot express (E3). With
+    /// `leave_out_unsupported`, the latter is reported instead.
     pub(super) fn check_choice(&mut self, tools: &BTreeMap<String, SentSchema>) -> Result<(), EncodeError> {
         let unknown = |names: &[String]| names.iter().find(|name| !tools.contains_key(*name)).cloned();
         match &self.options.settings.tool_choice {
             Some(ToolChoice::Allowed { names, .. }) if unknown(names).is_some() => {
                 Err(EncodeError::new(EncodeErrorKind::UnknownToolChoice, unknown(names).as_deref(), None))
             }
-            // Limiting the offered tools can express these choices.
+            // These choices need no key: the list of offered tools can express them.
             Some(ToolChoice::None | ToolChoice::Auto | ToolChoice::Allowed { required: false, .. }) => Ok(()),
             Some(ToolChoice::Named(name)) if !tools.contains_key(name) => {
                 Err(EncodeError::new(EncodeErrorKind::UnknownToolChoice, Some(name), None))

@@ -1,5 +1,5 @@
 //! [`OfferedTools`]: the JSON text of a set of tools, encoded once and shared by all requests that offer this set. A
-//! request adds its choice, its limit to one call, the tool of its answer and its cache mark.
+//! request adds its tool choice, its limit to one call, the tool that takes its answer, and its cache mark.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::wire::encode::tools::{CheckedTools, check};
 use crate::wire::encode::{Dialect, EncodeError, EncodeOptions, Loss, SentSchema, WireTool};
 
-/// The tools of requests, written for one format.
+/// Encoded tools of one format.
 pub(crate) struct OfferedTools {
     pub(super) checked: CheckedTools,
     names: Arc<BTreeSet<String>>,
@@ -20,18 +20,18 @@ pub(crate) struct OfferedTools {
     prefix: String,
     /// The text after the list.
     suffix: String,
-    /// The tools, with a comma between each two.
+    /// The JSON of the tools, separated by commas.
     list: String,
-    /// Where the last one begins in the list.
+    /// The offset in `list` at which the last tool begins.
     last: usize,
-    /// The last one with the mark of the provider's cache; `None` if the format has no marks.
+    /// The last tool with the mark for the provider's cache; `None` if the format has no marks.
     marked: Option<String>,
     size: usize,
 }
 
 impl OfferedTools {
-    /// Encodes the tools. Uses `strict`, `leave_out_unsupported` and `provider_limits` of the options, and the choice
-    /// only if it [narrows](crate::wire::encode::FormatFeatures::narrows) the tools.
+    /// Encodes the tools. It reads `strict`, `leave_out_unsupported` and `provider_limits` of the options. It reads the
+    /// tool choice only if the choice [narrows](crate::wire::encode::FormatFeatures::narrows) the tools.
     pub(crate) fn new<'a, T: Into<WireTool<'a>>>(
         dialect: &dyn Dialect,
         tools: impl IntoIterator<Item = T>,
@@ -52,7 +52,7 @@ impl OfferedTools {
         let is_left_out =
             |name: &&str| !checked.tools.contains_key(*name) && choice.is_none_or(|choice| choice.allows(name));
         let left_out = given.into_iter().filter(is_left_out).map(str::to_owned).collect();
-        // The empty list marks the place of the tools.
+        // The position of the empty list is that of the tools.
         let empty = dialect.tools(Vec::new()).to_string();
         let (prefix, suffix) = empty.split_at(empty.find("[]").map_or(empty.len(), |list| list + 1));
         let name_bytes = checked.tools.keys().map(|name| 2 * name.len() + 128).sum::<usize>();
@@ -70,7 +70,7 @@ impl OfferedTools {
         })
     }
 
-    /// Which schema of a tool is sent; `None` for one that is not offered.
+    /// Which schema of a tool is sent; `None` if the tool is not offered.
     pub(crate) fn sent(&self, name: &str) -> Option<SentSchema> {
         self.checked.tools.get(name).copied()
     }
@@ -85,12 +85,12 @@ impl OfferedTools {
         &self.checked.losses
     }
 
-    /// The approximate number of bytes of memory that it takes.
+    /// The approximate memory that this value takes, in bytes.
     pub(crate) const fn size(&self) -> usize {
         self.size
     }
 
-    /// The names that a request offers, the answer's tool included.
+    /// The names that a request offers, including the tool that takes the answer.
     pub(super) fn names(&self, answer: Option<&str>) -> Arc<BTreeSet<String>> {
         let mut names = Arc::clone(&self.names);
         if let Some(answer) = answer {
@@ -99,7 +99,8 @@ impl OfferedTools {
         names
     }
 
-    /// The value of the field, in pieces; empty if there is no tool. With marks, the last tool has one.
+    /// The value of the `tools` field, in pieces; empty if there is no tool. If `marks` is `true`, the last tool is
+    /// marked.
     pub(super) fn pieces(&self, dialect: &dyn Dialect, answer: Option<Value>, marks: bool) -> Vec<Cow<'_, str>> {
         let (prefix, suffix) = (self.prefix.as_str(), self.suffix.as_str());
         let Some(answer) = answer else {
@@ -117,7 +118,7 @@ impl OfferedTools {
     }
 }
 
-/// The tool with the mark up to which the provider keeps the request in its cache.
+/// The tool with the mark that makes the provider cache the request up to it.
 fn marked(dialect: &dyn Dialect, mut tool: Value) -> Option<String> {
     let (key, mark) = dialect.tool_mark()?;
     tool.as_object_mut()?.insert(key.to_owned(), mark);

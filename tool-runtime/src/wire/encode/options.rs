@@ -8,13 +8,13 @@ use crate::tool::ToolSpec;
 use crate::wire::RequestSettings;
 use crate::wire::encode::strict::remove_nulls;
 
-/// The parts of a definition that a provider receives.
+/// The parts of a tool definition that a provider receives.
 ///
 /// [`Encoded`](crate::wire::Encoded) has an example.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct WireTool<'a> {
-    /// The name, sent as it is.
+    /// The name, sent unchanged.
     pub name: &'a str,
     /// The description; an empty one is left out.
     pub description: &'a str,
@@ -31,7 +31,7 @@ impl<'a> WireTool<'a> {
 
     /// Returns the arguments of a call without the nulls that only a closed copy of the schema allows
     /// (`closed_with_nulls` in [`Encoded::tools`](crate::wire::Encoded::tools)). Arguments that do not parse are
-    /// returned as they are.
+    /// returned unchanged.
     ///
     /// ```
     /// use tool_runtime::wire::WireTool;
@@ -70,13 +70,13 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// No call.
+    /// The model must not call a tool.
     None,
-    /// At least one call of any tool.
+    /// The model must call at least one tool.
     Required,
-    /// A call of this tool.
+    /// The model must call this tool.
     Named(String),
-    /// Calls of these tools only.
+    /// The model may call only these tools.
     Allowed {
         /// The tools, at least one.
         names: Vec<String>,
@@ -86,7 +86,7 @@ pub enum ToolChoice {
 }
 
 impl ToolChoice {
-    /// Whether a call of this name is within the choice.
+    /// Whether the choice allows a call of this name.
     pub(crate) fn allows(&self, name: &str) -> bool {
         match self {
             Self::Auto | Self::Required => true,
@@ -106,7 +106,7 @@ impl ToolChoice {
         names.iter().map(String::as_str)
     }
 
-    /// Whether the model has to call a tool.
+    /// Whether the model must call a tool.
     pub(crate) const fn forces(&self) -> bool {
         matches!(self, Self::Required | Self::Named(_) | Self::Allowed { required: true, .. })
     }
@@ -127,18 +127,20 @@ impl ToolChoice {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct EncodeOptions {
-    /// The settings of the request; the choice and the limit to one call are written with the tools.
+    /// The settings of the request. [`Format::encode_tools`](crate::wire::Format::encode_tools) uses only the tool
+    /// choice and the limit to one call.
     pub settings: RequestSettings,
-    /// Sends closed copies of the schemas that bind the model, if the format supports them.
+    /// Whether to send closed copies of the schemas, if the format supports them. A closed copy allows no other
+    /// properties, and the provider makes the model's arguments match it.
     pub strict: bool,
-    /// Whether a tool that the format cannot carry is left out. `false` by default: the encoding fails with an
-    /// [`EncodeError`](crate::wire::EncodeError) that names the tool. `true` offers the other tools, and a
-    /// [`Loss`](crate::wire::Loss) names the tool; a schema that cannot be closed is sent as it is, and a description
+    /// Whether to leave out a tool that the format cannot carry. `false`, the default, makes the encoding fail with an
+    /// [`EncodeError`](crate::wire::EncodeError) that names the tool. With `true`, the other tools are offered and a
+    /// [`Loss`](crate::wire::Loss) names the tool; a schema that cannot be closed is sent unchanged, and a description
     /// that is too long is cut.
     pub leave_out_unsupported: bool,
-    /// Whether the limits of the provider's own API apply: 1,024 characters of a description (OpenAI), and 128 tools of
-    /// one request (OpenAI, Gemini); more are the error `too_many_tools`. `true` by default; compatible servers may
-    /// take more.
+    /// Whether the limits of the provider's own API apply: 1,024 characters in a description (OpenAI) and 128 tools in
+    /// one request (OpenAI, Gemini). More tools are the error `too_many_tools`. `true` by default; compatible servers
+    /// may accept more.
     pub provider_limits: bool,
 }
 
@@ -161,7 +163,7 @@ impl EncodeOptions {
         self
     }
 
-    /// Sets whether closed copies are sent.
+    /// Sets whether closed copies of the schemas are sent.
     #[must_use]
     pub const fn with_strict(mut self, strict: bool) -> Self {
         self.strict = strict;
@@ -175,7 +177,7 @@ impl EncodeOptions {
         self
     }
 
-    /// Sets the handling of a tool that the format cannot carry.
+    /// Sets whether a tool that the format cannot carry is left out.
     #[must_use]
     pub const fn with_leave_out_unsupported(mut self, leave_out: bool) -> Self {
         self.leave_out_unsupported = leave_out;

@@ -6,8 +6,8 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-/// A part of a request body: the offered tools, the settings, or a history. A history is JSON text, so that data which
-/// a provider wants back is in it byte for byte.
+/// A part of a request body: the offered tools, the settings, or a history. A history is JSON text, which keeps
+/// provider state byte for byte.
 ///
 /// ```
 /// use tool_runtime::wire::{EncodeOptions, Format, WireTool};
@@ -31,10 +31,11 @@ pub struct Encoded<Body = Map<String, Value>> {
 }
 
 impl<Body> Encoded<Body> {
-    /// Returns the offered tools by name, and which schema of each was sent: `authoritative`; `closed` for a closed
-    /// copy in which optional properties stay optional; or `closed_with_nulls` for one in which they are required and
-    /// nullable, so that arguments go through [`WireTool::remove_nulls`](crate::wire::WireTool::remove_nulls) before
-    /// they are validated. [`Decoder::with_offered`](crate::wire::Decoder::with_offered) takes the names.
+    /// Returns the names of the offered tools, each with the schema that was sent: `authoritative`; `closed` for a
+    /// closed copy in which optional properties stay optional; or `closed_with_nulls` for a closed copy in which they
+    /// are required and nullable. Arguments for the last kind need
+    /// [`WireTool::remove_nulls`](crate::wire::WireTool::remove_nulls) before they are validated.
+    /// [`Decoder::with_offered`](crate::wire::Decoder::with_offered) takes the names.
     #[must_use]
     pub fn tools(&self) -> impl ExactSizeIterator<Item = (&str, &'static str)> {
         self.tools.iter().map(|(name, sent)| {
@@ -48,7 +49,7 @@ impl<Body> Encoded<Body> {
     }
 }
 
-// The contents of messages stay out of logs.
+// Message contents stay out of logs.
 impl<Body> fmt::Debug for Encoded<Body> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Encoded").field("tools", &self.tools).field("losses", &self.losses).finish_non_exhaustive()
@@ -58,16 +59,16 @@ impl<Body> fmt::Debug for Encoded<Body> {
 /// Which schema of a tool was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SentSchema {
-    /// The authoritative one.
+    /// The tool's own schema.
     Authoritative,
     /// A closed copy in which optional properties stay optional.
     Closed,
-    /// A closed copy in which optional properties are required and nullable. Arguments written against it go through
+    /// A closed copy in which optional properties are required and nullable. Its arguments need
     /// [`WireTool::remove_nulls`](crate::wire::WireTool::remove_nulls) before they are validated.
     ClosedWithNulls,
 }
 
-/// A part that a format cannot carry and that was left out of the copy.
+/// A part that was left out, because the format cannot carry it.
 ///
 /// ```
 /// use tool_runtime::wire::{EncodeOptions, Format, WireTool};
@@ -81,12 +82,12 @@ pub(crate) enum SentSchema {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Loss {
-    /// The tool; `None` if it concerns the request.
+    /// The name of the tool; `None` if the loss concerns the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// A JSON pointer into the input schema or to the message (`/1`), or the name of the setting.
     pub path: String,
-    /// The part that was left out.
+    /// The part that was left out, in words.
     pub what: String,
 }
 
@@ -100,7 +101,7 @@ impl fmt::Display for Loss {
     }
 }
 
-/// The reason why a request cannot be written in a format.
+/// The reason why a request cannot be encoded in a format.
 ///
 /// ```
 /// use tool_runtime::wire::{EncodeOptions, Format, WireTool};
@@ -113,11 +114,11 @@ impl fmt::Display for Loss {
 #[non_exhaustive]
 pub struct EncodeError {
     kind: EncodeErrorKind,
-    /// The tool it concerns.
+    /// The name of the tool; `None` if the error concerns the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// A JSON pointer into its input schema, or the name of a setting; `None` if it concerns the whole schema or the
-    /// name of the tool.
+    /// A JSON pointer into the tool's input schema, or the name of a setting. `None` if the error concerns the whole
+    /// schema or the name of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
@@ -127,8 +128,8 @@ impl EncodeError {
         Self { kind, tool: tool.map(str::to_owned), path }
     }
 
-    /// Creates the error `unsupported_schema` of a tool, for encoders in other crates: a client's own types may not be
-    /// able to hold a definition.
+    /// Creates the error `unsupported_schema` for a tool. Encoders in other crates use it if their client's types
+    /// cannot hold a definition.
     ///
     /// ```
     /// use tool_runtime::wire::EncodeError;
@@ -141,13 +142,13 @@ impl EncodeError {
         Self::new(EncodeErrorKind::UnsupportedSchema, Some(tool), None)
     }
 
-    /// Returns a stable word for each case, such as `invalid_tool_name` or `unsupported_schema`.
+    /// Returns the stable code of the error, such as `invalid_tool_name` or `unsupported_schema`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         self.kind.code()
     }
 
-    /// The error as `{"error": {kind, tool?, path?}}`.
+    /// Returns the error as `{"error": {kind, tool?, path?}}`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({ "error": self })
@@ -161,19 +162,19 @@ pub(super) enum EncodeErrorKind {
     InvalidToolName,
     /// Two tools have the same name.
     DuplicateToolName,
-    /// The description is longer than the provider takes.
+    /// The description is longer than the provider accepts.
     DescriptionTooLong,
-    /// There are more tools than the provider takes.
+    /// There are more tools than the provider accepts.
     TooManyTools,
-    /// The provider refuses such a schema.
+    /// The provider refuses the schema.
     UnsupportedSchema,
     /// The schema cannot be closed.
     StrictUnsupported,
     /// The choice names a tool that is not offered.
     UnknownToolChoice,
-    /// The format has no such choice.
+    /// The format cannot express the choice.
     UnsupportedToolChoice,
-    /// A setting has a value that no provider takes; the path names the setting.
+    /// A setting has a value that no provider accepts; the path names the setting.
     InvalidSetting,
     /// An extra field of the body would override a field that the request or a setting writes; the path names it.
     ReservedField,
@@ -202,16 +203,16 @@ impl EncodeErrorKind {
         match self {
             Self::InvalidToolName => "a tool name must match [a-zA-Z0-9_-]{1,64}",
             Self::DuplicateToolName => "two tools have the same name",
-            Self::DescriptionTooLong => "the provider takes 1,024 characters of a description; shorten it",
+            Self::DescriptionTooLong => "the provider accepts at most 1,024 characters in a description; shorten it",
             Self::TooManyTools => {
-                "the provider takes 128 tools in one request; let the agent pick those that fit (`Agent::pick`, `--pick`), or offer fewer"
+                "the provider accepts at most 128 tools in one request; let the agent pick (`Agent::pick`, `--pick`), or offer fewer"
             }
             Self::UnsupportedSchema => "the provider does not take this input schema",
             Self::StrictUnsupported => "the input schema cannot be made strict",
-            Self::UnknownToolChoice => "the choice names a tool that is not offered",
-            Self::UnsupportedToolChoice => "the format has no such choice",
-            Self::InvalidSetting => "a setting has a value that no provider takes",
-            Self::ReservedField => "this field of the body is written by the request or by a setting; leave it out",
+            Self::UnknownToolChoice => "the tool choice names a tool that is not offered",
+            Self::UnsupportedToolChoice => "the format cannot express this tool choice",
+            Self::InvalidSetting => "a setting has a value that no provider accepts",
+            Self::ReservedField => "the request or a setting writes this field of the body; remove the extra field",
             Self::ExtraTooLarge => "the extra fields of the body are larger than 64 KiB",
         }
     }

@@ -1,4 +1,4 @@
-//! A whole request body, in an order whose beginning stays the same from turn to turn.
+//! A whole request body. Fields that stay the same from turn to turn come first, for the provider's prompt cache.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use crate::wire::encode::{
 };
 use crate::wire::{Format, Message};
 
-/// The mark of a block up to which the provider keeps the request in its cache.
+/// The value that marks a block: the provider caches the request up to this block.
 pub(crate) const MARK: &str = r#"{"type":"ephemeral"}"#;
 
 /// The input of a request, in addition to the tools.
@@ -28,17 +28,17 @@ pub(crate) struct RequestInput<'a> {
     pub(crate) answer: Option<(WireTool<'a>, AnswerMode)>,
 }
 
-/// A request body, with the tools that it offers and its losses.
+/// A request body, the names of the tools that it offers, and its losses.
 pub(crate) struct Request<'p> {
-    /// Tools, instructions and messages come first: nothing in front of the last message changes from turn to turn.
+    /// Tools, instructions and messages come first, so that nothing before the last message changes from turn to turn.
     fields: Vec<(String, Text<'p>)>,
-    /// The names of the tools that it offers.
+    /// The names of the tools that the request offers.
     pub(crate) offered: Arc<BTreeSet<String>>,
-    /// The losses of the request itself; the tools have their own.
+    /// The losses of the request, without those of its tools ([`OfferedTools::losses`]).
     pub(crate) losses: Vec<Loss>,
 }
 
-/// JSON text of the request's own, or in pieces, some of which are shared with other requests.
+/// JSON text: owned by this request, or in pieces that other requests may share.
 enum Text<'p> {
     Own(Box<RawValue>),
     Pieces(Vec<Cow<'p, str>>),
@@ -92,7 +92,7 @@ impl Request<'_> {
     }
 }
 
-/// Writes tools, history, settings and the format of the answer.
+/// Writes the tools, the history, the settings and the format of the answer.
 pub(crate) fn encode_request<'p>(
     format: Format,
     dialect: &dyn Dialect,
@@ -133,9 +133,9 @@ fn raw(value: &Value) -> Box<RawValue> {
     to_raw_value(value).unwrap_or_default()
 }
 
-/// Adds a value to the settings, inside objects too. A value that an extra field wrote in its place is refused.
+/// Adds a value to the settings, merging objects. Refuses a value whose place an extra field already takes.
 fn merge(into: &mut Map<String, Value>, name: &str, value: Value, path: &str) -> Result<(), EncodeError> {
-    // A server could take another spelling for the field.
+    // A server may read another spelling of the name as the same field.
     if into.keys().any(|known| known != name && fold(known) == fold(name)) {
         return Err(EncodeError::new(EncodeErrorKind::ReservedField, None, Some(path.to_owned())));
     }

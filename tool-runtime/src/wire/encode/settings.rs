@@ -1,5 +1,4 @@
-//! The skeleton of writing settings: values that no provider takes are refused, settings that a format lacks are
-//! reported, the rest is written where the format has it.
+//! Encodes the settings. Values that no provider accepts are refused; settings that a format lacks are reported.
 
 use serde_json::{Map, Value};
 
@@ -8,33 +7,33 @@ use crate::wire::encode::report::EncodeErrorKind;
 use crate::wire::encode::{Dialect, EncodeError, Encoded, Loss};
 use crate::wire::{RequestSettings, ToolChoice};
 
-/// Where a format has its settings, and which values its provider takes.
+/// The names that a format uses for its settings, and the values that its provider accepts.
 pub(crate) struct Vocabulary {
-    /// The object that holds sampling and limits; empty for the body itself.
+    /// The name of the object that holds the settings for sampling and limits; empty if the body itself holds them.
     pub(crate) under: &'static str,
     /// The highest temperature.
     pub(crate) temperature: f64,
     /// The name of `top_p`.
     pub(crate) top_p: &'static str,
-    /// The name of the limit of tokens.
+    /// The name of the token limit.
     pub(crate) limit: &'static str,
-    /// The older name of it.
+    /// The older name of the token limit.
     pub(crate) legacy_limit: Option<&'static str>,
-    /// The name of the stop sequences, and the most of them.
+    /// The name of the stop sequences, and their maximum number.
     pub(crate) stop: Option<(&'static str, usize)>,
     /// The largest seed; `None` if the format has no seed.
     pub(crate) seed: Option<i64>,
-    /// The name of the service tier, and its values; with an empty list, every value is sent.
+    /// The name of the service tier, and its values. If the list is empty, every value is sent.
     pub(crate) tier: Option<(&'static str, &'static [&'static str])>,
-    /// The name of the metadata.
+    /// The name of the metadata field.
     pub(crate) metadata: Option<&'static str>,
-    /// The name of the key of the cache.
+    /// The name of the cache key.
     pub(crate) cache_key: Option<&'static str>,
-    /// The paths of the other settings and of typed answers, with a dot between steps.
+    /// The paths of the other settings and of typed answers, with a dot between the steps.
     pub(crate) named: &'static [&'static str],
 }
 
-/// The settings written, and the losses.
+/// The settings that were written, and the losses.
 #[derive(Default)]
 pub(crate) struct Fields {
     pub(crate) body: Map<String, Value>,
@@ -42,7 +41,7 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// Writes a value at a path of one or more steps with a dot between them.
+    /// Writes a value at a path, whose steps are separated by dots.
     pub(crate) fn set(&mut self, path: &str, value: impl Into<Value>) {
         let mut at = &mut self.body;
         let mut steps = path.split('.').peekable();
@@ -57,14 +56,14 @@ impl Fields {
         }
     }
 
-    /// Reports a setting that was left out, or sent as another value.
+    /// Reports a setting that was left out or replaced by another value.
     pub(crate) fn lose(&mut self, setting: &str, what: &str) {
         self.losses.push(Loss { tool: None, path: setting.to_owned(), what: what.to_owned() });
     }
 }
 
 impl Vocabulary {
-    /// The path of a setting that is in the object for sampling and limits.
+    /// The path of a setting in the object for sampling and limits.
     pub(crate) fn path(&self, name: &str) -> String {
         if self.under.is_empty() { name.to_owned() } else { format!("{}.{name}", self.under) }
     }
@@ -80,7 +79,8 @@ impl Vocabulary {
     }
 }
 
-/// The parts of a request body that carry the settings, except the choice of tools, which is written with the tools.
+/// The parts of a request body that carry the settings. [`tool_fields`](super::tools::tool_fields) writes the tool
+/// choice.
 pub(crate) fn encode_settings(
     dialect: &dyn Dialect,
     settings: &RequestSettings,
@@ -93,16 +93,16 @@ pub(crate) fn encode_settings(
     (dialect.features().settings)(settings, model, &mut out);
     if let Some(tier) = &settings.service_tier {
         match words.tier {
-            None => out.lose("service_tier", "the format has no classes of service"),
+            None => out.lose("service_tier", "the format has no service tiers"),
             Some((_, known)) if !known.is_empty() && !known.contains(&tier.as_str()) => {
-                out.lose("service_tier", "the provider has no such class of service");
+                out.lose("service_tier", "the provider has no such service tier");
             }
             Some((name, _)) => out.set(name, tier.as_str()),
         }
     }
     match (&settings.cache_key, words.cache_key) {
         (None, _) => {}
-        (Some(_), None) => out.lose("cache_key", "the format has no key for its cache"),
+        (Some(_), None) => out.lose("cache_key", "the format has no cache key"),
         (Some(key), Some(name)) => out.set(name, key.as_str()),
     }
     extra::merge(words, &settings.extra, &mut out.body)?;
@@ -148,10 +148,10 @@ fn sampling(words: &Vocabulary, settings: &RequestSettings, out: &mut Fields) {
     }
 }
 
-/// Refuses values that no provider takes.
+/// Refuses values that no provider accepts.
 fn check(settings: &RequestSettings) -> Result<(), EncodeError> {
     let wrong = |setting: &str| Err(EncodeError::new(EncodeErrorKind::InvalidSetting, None, Some(setting.to_owned())));
-    // Written so that a value which is not a number is refused.
+    // The condition is negated so that it also refuses NaN.
     if settings.temperature.is_some_and(|temperature| !(0.0..=f64::from(u16::MAX)).contains(&temperature)) {
         return wrong("temperature");
     }

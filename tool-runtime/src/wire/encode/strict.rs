@@ -1,4 +1,5 @@
-//! Strict schemas: the closed copy that binds a model (T1, T2), and the removal of its nulls (T3).
+//! Strict schemas: makes the closed copy of a schema (rules T1 and T2 of `wire`), which a provider enforces, and
+//! removes its nulls (T3).
 
 mod limits;
 mod node;
@@ -13,10 +14,10 @@ use serde_json::Value;
 
 use node::{Node, step};
 
-/// Formats that strict modes know; others are dropped from the copy.
+/// The values of `format` that strict modes know; the copy drops others.
 const FORMATS: &[&str] = &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
-/// Keywords whose meaning a closed copy cannot keep.
+/// Keywords whose meaning a closed copy cannot preserve.
 const REFUSED: &[&str] = &[
     "oneOf",
     "allOf",
@@ -41,8 +42,8 @@ const REFUSED: &[&str] = &[
     "$recursiveRef",
 ];
 
-/// Keywords that [`Closing::Optional`] cannot keep: the provider refuses them in strict schemas. The gate still checks
-/// them against the authoritative schema.
+/// Keywords that [`Closing::Optional`] leaves out, because the provider refuses them in strict schemas. The runner
+/// still checks them against the authoritative schema.
 const BOUNDS: &[&str] = &[
     "minimum",
     "maximum",
@@ -56,15 +57,15 @@ const BOUNDS: &[&str] = &[
     "uniqueItems",
 ];
 
-/// Objects may be nested this deep in a copy that is closed as [`Closing::Nullable`]; the root is the first level.
+/// The maximum depth of nested objects in a copy closed as [`Closing::Nullable`]; the root is the first level.
 const MAX_LEVELS: usize = 10;
 
-/// A provider's meaning of strict.
+/// How a provider's strict mode treats optional properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closing {
-    /// Every property is required; optional ones become nullable. OpenAI.
+    /// OpenAI: every property is required, and optional ones become nullable.
     Nullable,
-    /// Optional properties stay optional; bounds are left out. Anthropic.
+    /// Anthropic: optional properties stay optional, and bounds such as `minimum` are left out.
     Optional,
 }
 
@@ -72,15 +73,16 @@ pub(crate) enum Closing {
 pub(crate) struct Closed {
     /// The copy to send.
     pub(crate) schema: Value,
-    /// The omissions of the copy: a JSON pointer and the keyword.
+    /// The keywords that the copy omits: the JSON pointer and the name of each.
     pub(crate) dropped: Vec<(String, String)>,
-    /// How many properties are optional.
+    /// The number of optional properties.
     optional: usize,
-    /// How many properties have a type that is a union.
+    /// The number of properties whose type is a union.
     unions: usize,
 }
 
-/// A copy in which every object is closed (T1). The error is the JSON pointer of the part that cannot be closed (T2).
+/// Makes a copy in which every object is closed (T1). The error is the JSON pointer of the part that cannot be closed
+/// (T2).
 pub(crate) fn close(schema: &str, closing: Closing) -> Result<Closed, String> {
     let root = Node::parse(schema).ok_or_else(String::new)?;
     let mut copy = root.clone();
@@ -89,7 +91,7 @@ pub(crate) fn close(schema: &str, closing: Closing) -> Result<Closed, String> {
         return Err("/anyOf".to_owned());
     }
     if copy.get("properties").is_none() {
-        // A tool without arguments takes an empty object, not a free map.
+        // A tool without arguments accepts only an empty object.
         copy.set("properties", Node::Object(Vec::new()));
     }
     closer.schema(&mut copy, "")?;
@@ -109,7 +111,7 @@ pub(super) fn remove_nulls<'a>(schema: &str, arguments: &'a str) -> Cow<'a, str>
 struct Closer<'a> {
     root: &'a Node,
     closing: Closing,
-    /// Objects around the schema that is read.
+    /// The number of objects around the schema that is read.
     level: usize,
     dropped: Vec<(String, String)>,
     optional: usize,
@@ -118,7 +120,7 @@ struct Closer<'a> {
 
 impl Closer<'_> {
     fn schema(&mut self, node: &mut Node, path: &str) -> Result<(), String> {
-        // A schema without a type allows everything, and a closed one cannot.
+        // A schema without a type allows every value, which no closed schema can express.
         let says = ["type", "$ref", "anyOf", "enum", "const"].iter().any(|key| node.get(key).is_some());
         if !says {
             let refused = node.entries().iter().find(|(key, _)| REFUSED.contains(&key.as_str()));
@@ -167,7 +169,7 @@ impl Closer<'_> {
         let named: Vec<String> = required.iter().filter_map(Node::as_str).collect();
         if let Some(Node::Object(properties)) = node.get_mut("properties") {
             if let Some(unknown) = named.iter().find(|name| !properties.iter().any(|(key, _)| key == *name)) {
-                // Strict modes take `required` for declared properties only.
+                // Strict modes accept `required` only for declared properties.
                 return Err(format!("{path}/required/{}", named.iter().position(|name| name == unknown).unwrap_or(0)));
             }
             self.unions += properties.iter().filter(|(_, property)| limits::is_union(property)).count();
@@ -194,7 +196,7 @@ impl Closer<'_> {
 
     fn drop_unknown(&mut self, node: &mut Node, path: &str) {
         let known = node.get("format").and_then(Node::as_str).is_none_or(|format| FORMATS.contains(&format.as_str()));
-        // A closed copy always has every property, so the authoritative schema alone can demand a number of them.
+        // A closed copy always has every property, so only the authoritative schema can require a number of them.
         let drops = [("format", !known || !has_type(node, "string")), ("default", true), ("minProperties", true)];
         let bounds = BOUNDS.iter().map(|key| (*key, self.closing == Closing::Optional));
         for (key, drop) in drops.into_iter().chain(bounds) {

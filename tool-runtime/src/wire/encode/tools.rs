@@ -1,4 +1,5 @@
-//! The skeleton of offering tools: check, close, report, and leave the differences to the format.
+//! Encodes the offered tools: checks them, closes their schemas and reports losses. Each format's [`Dialect`] does the
+//! rest.
 
 use std::collections::BTreeMap;
 
@@ -11,48 +12,48 @@ use crate::wire::encode::{
     Dialect, EncodeError, EncodeOptions, Encoded, Fields, Loss, SentSchema, ToolChoice, Vocabulary, WireTool,
 };
 
-/// The abilities of a format.
+/// The features of a format.
 pub(crate) struct FormatFeatures {
     /// Keywords that the provider refuses at the root of a schema.
     pub(crate) refused_at_root: &'static [&'static str],
-    /// Which names of properties the provider takes.
+    /// The property names that the provider accepts.
     pub(crate) property_names: PropertyNames,
-    /// The maximum number of characters of a tool's description. `None` if the provider takes any number.
+    /// The maximum number of characters of a tool's description; `None` if there is no limit.
     pub(crate) description: Option<usize>,
-    /// The maximum number of tools of one request. `None` if the provider takes any number.
+    /// The maximum number of tools in one request; `None` if there is no limit.
     pub(crate) tools: Option<usize>,
-    /// How schemas are closed; `None` if the format has no strict mode.
+    /// How strict mode closes schemas; `None` if the format has no strict mode.
     pub(crate) closing: Option<Closing>,
-    /// Whether it can limit a turn to one call.
+    /// Whether the format can limit a turn to one call.
     pub(crate) parallel: bool,
-    /// Whether it has choices other than `auto`.
+    /// Whether the format has tool choices other than `auto`.
     pub(crate) choice: bool,
-    /// Whether a choice can name several tools; otherwise only those are offered.
+    /// Whether a tool choice can name several tools. If `false`, only the named tools are offered.
     pub(crate) allowed: bool,
-    /// Where it has its settings.
+    /// The names of the format's settings.
     pub(crate) vocabulary: &'static Vocabulary,
-    /// Writes the settings that the vocabulary does not: reasoning, metadata and the user.
+    /// Writes the settings that `vocabulary` does not name: reasoning, metadata and the user.
     pub(crate) settings: fn(&RequestSettings, Option<&str>, &mut Fields),
 }
 
 impl FormatFeatures {
-    /// Whether the choice changes the list of tools, because the format cannot express the choice.
+    /// Whether the choice shortens the list of tools, because the format cannot express it in another way.
     pub(crate) const fn narrows(&self, choice: Option<&ToolChoice>) -> bool {
         matches!(choice, Some(ToolChoice::Allowed { .. })) && !self.allowed
             || matches!(choice, Some(ToolChoice::None)) && !self.choice
     }
 }
 
-/// Which names of properties a provider takes.
+/// The property names that a provider accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PropertyNames {
     /// Every name.
     Any,
-    /// `[a-zA-Z0-9_.-]{1,64}`; another one makes the provider refuse the whole request.
+    /// `[a-zA-Z0-9_.-]{1,64}`; for other names, the provider refuses the whole request.
     Short,
 }
 
-/// A tool that passed the checks: its name, its description unless empty, the schema to send.
+/// A tool that passed the checks. Its description is `None` if it is empty.
 pub(crate) struct CheckedTool<'a> {
     pub(super) name: &'a str,
     pub(super) description: Option<&'a str>,
@@ -79,16 +80,16 @@ impl CheckedTool<'_> {
 }
 
 #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "whole requests are written for the HTTP client"))]
-/// Whether the endpoint has the provider's mode for schemas.
+/// Whether the endpoint can answer in a JSON schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerMode {
-    /// It has the mode, if the format has one.
+    /// It can, if the format can.
     Schema,
-    /// It does not have the mode: a tool takes its place.
+    /// It cannot; a tool takes the answer instead.
     Tool,
 }
 
-/// The parts of a request body that offer the tools; empty without tools (E2).
+/// The parts of a request body that offer the tools; empty without tools (rule E2 of `wire`).
 pub(crate) fn encode_tools<'a, T: Into<WireTool<'a>>>(
     dialect: &dyn Dialect,
     tools: impl IntoIterator<Item = T>,
@@ -106,7 +107,7 @@ pub(crate) fn encode_tools<'a, T: Into<WireTool<'a>>>(
     Ok(Encoded { body, tools: checked.tools, losses: checked.losses })
 }
 
-/// The facts about the tools that passed the checks. They depend on the choice only if it
+/// The tools that passed the checks, and the losses. They depend on the tool choice only if it
 /// [narrows](FormatFeatures::narrows) the tools.
 pub(super) struct CheckedTools {
     pub(super) tools: BTreeMap<String, SentSchema>,
@@ -114,7 +115,7 @@ pub(super) struct CheckedTools {
     room: Room,
 }
 
-/// Checks the tools and hands out each one as the format writes it, in order.
+/// Checks the tools, and passes each valid one to `take` in the shape of the format, in order.
 pub(super) fn check<'a, T: Into<WireTool<'a>>>(
     dialect: &dyn Dialect,
     tools: impl IntoIterator<Item = T>,
@@ -141,16 +142,16 @@ pub(super) fn check<'a, T: Into<WireTool<'a>>>(
     Ok(CheckedTools { tools: sent, losses: offer.losses, room: offer.room })
 }
 
-/// The fields of a request about its tools, without their list: the choice, the limit to one call and the answer.
+/// The fields of a request about its tools except their list: the tool choice, the limit to one call and the answer.
 pub(super) struct ToolFields {
     pub(super) body: Map<String, Value>,
-    /// The tool whose call is the answer: its name, and the tool as the format writes it. It comes last.
+    /// The tool whose call is the answer: its name, and the tool in the shape of the format. It comes last in the list.
     pub(super) answer: Option<(String, Value)>,
     pub(super) losses: Vec<Loss>,
 }
 
-/// Writes the choice, the limit to one call and the format of the answer: in the provider's mode for schemas, or as one
-/// more tool.
+/// Writes the tool choice, the limit to one call and the format of the answer. The answer is either a JSON schema that
+/// the provider enforces, or one more tool.
 pub(super) fn tool_fields(
     dialect: &dyn Dialect,
     checked: &CheckedTools,

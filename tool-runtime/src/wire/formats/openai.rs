@@ -5,7 +5,7 @@ use crate::wire::encode::strict::Closing;
 use crate::wire::encode::{Fields, FormatFeatures, PropertyNames, Vocabulary};
 use crate::wire::{ReasoningEffort, RequestSettings};
 
-/// The abilities of the format, with the settings in its shape.
+/// The features of an OpenAI format with these settings.
 pub(super) const fn features(
     vocabulary: &'static Vocabulary,
     settings: fn(&RequestSettings, Option<&str>, &mut Fields),
@@ -24,13 +24,14 @@ pub(super) const fn features(
     }
 }
 
-/// The maximum number of metadata entries, and of characters of a key, of a value and of the id of the person.
+/// The maximum number of metadata entries. The constants below limit the characters of a key, of a value and of the
+/// user's id.
 const NOTES: usize = 16;
 const KEY: usize = 64;
 const VALUE: usize = 512;
 const USER: usize = 128;
 
-/// Writes the amount of reasoning as one of the provider's levels.
+/// Writes the reasoning effort as one of the provider's levels.
 pub(super) fn effort(settings: &RequestSettings, out: &mut Fields) -> Option<&'static str> {
     match settings.reasoning? {
         ReasoningEffort::Off => Some("none"),
@@ -47,7 +48,7 @@ pub(super) fn effort(settings: &RequestSettings, out: &mut Fields) -> Option<&'s
     }
 }
 
-/// Writes the metadata and the id of the person.
+/// Writes the metadata and the user's id.
 pub(super) fn notes(settings: &RequestSettings, out: &mut Fields) {
     let fits = |(key, value): &(&String, &String)| key.chars().count() <= KEY && value.chars().count() <= VALUE;
     let notes: serde_json::Map<_, _> = settings
@@ -74,7 +75,7 @@ pub(super) fn notes(settings: &RequestSettings, out: &mut Fields) {
 }
 
 shape! {
-    /// The tokens read that came from the cache, or went into it.
+    /// The tokens read that came from the cache, or were written to it.
     pub(super) struct Read {
         "cached_tokens" => pub(super) cached: Count,
         "cache_write_tokens" => pub(super) cache_write: Count,
@@ -82,7 +83,7 @@ shape! {
 }
 
 shape! {
-    /// The tokens written that are reasoning.
+    /// The written tokens that are reasoning.
     pub(super) struct OutputDetails {
         "reasoning_tokens" => pub(super) reasoning: Count,
     }

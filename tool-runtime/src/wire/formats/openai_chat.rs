@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions and the many servers that are compatible with it.
+//! OpenAI Chat Completions and the many servers compatible with it.
 
 mod chunk;
 mod decode;

@@ -7,13 +7,13 @@ use crate::wire::history::{Content, Message, Part};
 /// A history whose files fit into one request.
 pub(crate) struct Bounded {
     pub(crate) messages: Vec<Message>,
-    /// The index of each message that files were left out of, and how many.
+    /// For each message that lost files, its index and the number of lost files.
     pub(crate) left_out: Vec<(usize, usize)>,
 }
 
-/// Leaves out the oldest files, so that the rest has at most 20 MiB together; `None` if all of them fit. A sentence
-/// takes the place of those of users and tools. A turn of the model gets none: the model would read it as its own
-/// words.
+/// Leaves out the oldest files until the others have at most 20 MiB together; `None` if all of them fit. In messages of
+/// users and tools, a sentence replaces the files. A turn of the model gets no sentence, because the model would take
+/// it for its own words.
 pub(crate) fn bounded(history: &[Message]) -> Option<Bounded> {
     let bytes = history.iter().map(bytes_of).fold(0, usize::saturating_add);
     let mut excess = bytes.checked_sub(MAX_BYTES).filter(|excess| *excess > 0)?;
@@ -41,14 +41,14 @@ fn bytes_of(message: &Message) -> usize {
 }
 
 impl Message {
-    /// Whether an image or a file is in it that takes room.
+    /// Whether the message contains an image or a file as bytes.
     pub(crate) fn has_files(&self) -> bool {
         bytes_of(self) > 0
     }
 }
 
-/// The message without its first files, as long as there is an excess, and how many were left out. URLs and ids need no
-/// room, so they stay.
+/// The message without its oldest files, until there is no excess, and the number of files that were left out. URLs and
+/// ids take no space, so they stay.
 fn without_oldest(message: &Message, excess: &mut usize) -> (Message, usize) {
     let mut count = 0;
     let mut leaves = |media: &Media| {
@@ -98,7 +98,7 @@ fn without_oldest(message: &Message, excess: &mut usize) -> (Message, usize) {
     }
 }
 
-/// Whether a part marks the file before it as made by Gemini. On its own the provider would refuse it.
+/// Whether a part is Gemini's state for the file before it. The provider would refuse the state without its file.
 fn is_mark(part: &Part) -> bool {
     matches!(part, Part::ProviderState(provider_state) if provider_state.format() == Format::Gemini)
 }

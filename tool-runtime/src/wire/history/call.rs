@@ -27,9 +27,9 @@ pub struct CallMessage {
 impl CallMessage {
     /// Creates a call with its arguments as JSON text.
     ///
-    /// Arguments that the gate cannot read (not an object, half a surrogate pair, a repeated key, nested more than
-    /// 64 levels deep) are left out: every format sends `{}` in their place, because servers that parse them
-    /// would refuse the whole conversation.
+    /// Arguments that the runner cannot parse (not an object, half a surrogate pair, a repeated key, nested more than
+    /// 64 levels deep) are left out: every format sends `{}` instead, because servers that parse them would refuse the
+    /// whole conversation.
     #[must_use]
     pub fn new(id: impl Into<CallId>, name: impl Into<String>, arguments: &str) -> Self {
         let text = object_text(arguments);
@@ -38,19 +38,19 @@ impl CallMessage {
         Self { id: id.into(), name: name.into(), arguments: is_readable.then(|| text.to_owned()), provider_state: None }
     }
 
-    /// Returns the arguments as the model wrote them, without white space around; `{}` if the gate could not read them.
-    /// The unchanged text keeps a server's prompt cache valid.
+    /// Returns the arguments as the model wrote them, without surrounding white space; `{}` if they could not be
+    /// parsed. The unchanged text keeps a server's prompt cache valid.
     #[must_use]
     pub fn arguments(&self) -> &str {
         self.arguments.as_deref().unwrap_or("{}")
     }
 
-    /// Removes arguments that the gate must not read, such as those of a call that was cut off.
+    /// Removes the arguments, for example those of a call that was cut off.
     pub(crate) fn without_arguments(self) -> Self {
         Self { arguments: None, ..self }
     }
 
-    /// Whether the arguments are JSON that the gate can read.
+    /// Whether the runner can parse the arguments.
     pub(crate) const fn is_readable(&self) -> bool {
         self.arguments.is_some()
     }
@@ -60,13 +60,13 @@ impl CallMessage {
         self
     }
 
-    /// Returns the data that its provider wants back with it, such as a signature; `None` if there is none.
+    /// Returns the data that the provider wants back with this call, such as a signature; `None` if there is none.
     #[must_use]
     pub const fn provider_state(&self) -> Option<&ProviderState> {
         self.provider_state.as_ref()
     }
 
-    /// Whether both are the same call; clients write the keys of arguments in their own order.
+    /// Whether both are the same call. Arguments are compared as JSON values, because clients reorder keys.
     pub(in crate::wire) fn means(&self, other: &Self) -> bool {
         let value = |call: &Self| serde_json::from_str::<serde_json::Value>(call.arguments()).ok();
         let same_text = self.arguments == other.arguments;
@@ -74,7 +74,7 @@ impl CallMessage {
     }
 }
 
-/// The text without white space around it; `{}` if it is empty.
+/// The text without surrounding white space; `{}` if it is empty.
 pub(crate) fn object_text(text: &str) -> &str {
     match text.trim_matches([' ', '\t', '\n', '\r']) {
         "" => "{}",

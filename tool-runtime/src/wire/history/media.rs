@@ -1,12 +1,12 @@
-//! Media that a provider stored, by the provider's format.
+//! Media that a provider stored under an id.
 
 use crate::error::ParseError;
 use crate::media::{Media, MediaLocation};
 use crate::wire::Format;
 
 impl Media {
-    /// Creates media that a provider stored under an id, such as the id of a file; for Gemini the URI of the file.
-    /// Only requests in this format carry it.
+    /// Creates media that a provider stored, from its id, such as a file id; for Gemini, the id is the URI of the file.
+    /// Only requests in this format contain it.
     ///
     /// # Errors
     /// The media type is not valid, or the id is empty, longer than 512 bytes or not printable ASCII.
@@ -14,7 +14,7 @@ impl Media {
         Ok(Self::stored(media_type, format.as_str().into(), id.into())?)
     }
 
-    /// The id under which the provider of this format stored it; `None` if it did not.
+    /// The id under which the provider of this format stored the media; `None` if it did not store them.
     pub(crate) fn id_at(&self, format: Format) -> Option<&str> {
         match self.source() {
             MediaLocation::Id { format: stored, id } if **stored == *format.as_str() => Some(id),

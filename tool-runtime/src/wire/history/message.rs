@@ -27,7 +27,7 @@ use crate::wire::history::{CallMessage, Media, Part, ResultMessage};
 pub enum Message {
     /// Instructions.
     System(String),
-    /// The user's texts and files.
+    /// The user's text and files.
     User(Vec<Content>),
     /// A turn of the model: its parts, in order.
     Assistant(Vec<Part>),
@@ -36,19 +36,19 @@ pub enum Message {
 }
 
 impl Message {
-    /// Creates a message of the user that is text only.
+    /// Creates a user message that contains only text.
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
         Self::User(vec![Content::Text(text.into())])
     }
 
-    /// Creates a turn of the model that is text only.
+    /// Creates a turn of the model that contains only text.
     #[must_use]
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::Assistant(vec![Part::text(text)])
     }
 
-    /// Returns the text of the message; parts of it are separated by an empty line.
+    /// Returns the text of the message; its parts are separated by an empty line.
     #[must_use]
     pub fn text(&self) -> String {
         match self {

@@ -29,16 +29,17 @@ pub enum Part {
     Text {
         /// The text.
         text: String,
-        /// Data that its provider wants back with it, such as an id or a signature; `None` if there is none.
+        /// Data that the provider wants back with this text, such as an id or a signature; `None` if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_state: Option<ProviderState>,
     },
     /// Reasoning. [`Part::reasoning`] creates one without provider state.
     #[non_exhaustive]
     Reasoning {
-        /// The text. It is empty for reasoning that is encrypted only.
+        /// The text. It is empty if the reasoning is only available encrypted.
         text: String,
-        /// Data that its provider wants back with it, such as an id or a signature; `None` if there is none.
+        /// Data that the provider wants back with this reasoning, such as an id or a signature; `None` if there is
+        /// none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_state: Option<ProviderState>,
     },
@@ -46,9 +47,9 @@ pub enum Part {
     Call(CallMessage),
     /// An image, audio or a file that the model made.
     Media(Media),
-    /// A source of the text before it.
+    /// A source for the text before it.
     Citation(Citation),
-    /// The words with which the model refused.
+    /// The text with which the model refused.
     Refusal(String),
     /// A block that only its provider understands.
     ProviderState(ProviderState),
@@ -104,13 +105,13 @@ impl Part {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Citation {
-    /// The title of the source. `None` if the provider names none.
+    /// The title of the source; `None` if the provider names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The address of the source. `None` for a document that has none.
+    /// The URL of the source; `None` for a document without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The words that are cited. `None` if the provider does not quote them.
+    /// The cited words; `None` if the provider does not quote them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quote: Option<String>,
 }

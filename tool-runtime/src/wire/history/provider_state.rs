@@ -11,15 +11,15 @@ use crate::wire::Format;
 use crate::wire::decode::cursor::Json;
 
 const NOT_AN_OBJECT: ParseError =
-    ParseError::new("provider_state_not_an_object", "a provider state has to be one JSON object");
+    ParseError::new("provider_state_not_an_object", "provider state must be one JSON object");
 
-/// JSON that a provider wants back in the next request and that only this provider understands: a signature, encrypted
-/// reasoning, a block of one of its own tools.
+/// A JSON object that only one provider understands and that it wants back in the next request: a signature, encrypted
+/// reasoning, or a block of one of its own tools.
 ///
-/// It is replayed byte for byte to the format that it came from, and left out for any other. If it names a model, it is
-/// bound to that model, as signed reasoning is. The calls of a provider's own tools, such as a web search, and their
-/// results name none: every model of the format reads them. It is never executed and never shown: `Debug` gives its
-/// size only.
+/// Encoders of the same format send it back byte for byte; encoders of other formats leave it out. State that names a
+/// model, such as signed reasoning, is bound to that model. The calls and results of a provider's own tools, such as a
+/// web search, name no model, because every model of the format reads them. Provider state is never executed and never
+/// shown; `Debug` prints only its size.
 ///
 /// ```
 /// use tool_runtime::wire::Format;
@@ -36,11 +36,11 @@ pub struct ProviderState {
     format: Format,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// Saved as a string: a store that reads JSON would be free to write it in another way.
+    /// Saved as a string, because a store that parses JSON could rewrite it.
     json: Arc<str>,
 }
 
-/// A document as it was saved, before it is checked.
+/// Saved provider state before the check.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Saved {
@@ -59,7 +59,7 @@ impl TryFrom<Saved> for ProviderState {
 }
 
 impl ProviderState {
-    /// Creates provider state of a format and, if it is known, a model.
+    /// Creates provider state of a format and, if the model is known, of a model.
     ///
     /// # Errors
     /// The text is not one JSON object.
@@ -75,7 +75,7 @@ impl ProviderState {
         Self { format, model: None, json: json.into() }
     }
 
-    /// The JSON object, to share.
+    /// The JSON object, for sharing without a copy.
     pub(crate) const fn shared(&self) -> &Arc<str> {
         &self.json
     }
@@ -84,7 +84,7 @@ impl ProviderState {
         self.model = model.map(str::to_owned);
     }
 
-    /// Whether no member has a value: some providers write fields that they leave empty.
+    /// Whether every member is empty: some providers write fields without a value.
     pub(crate) fn says_nothing(&self) -> bool {
         let mut nothing = true;
         let read = Json::new(&self.json).object(|json, _| {
@@ -94,25 +94,27 @@ impl ProviderState {
         read.is_ok() && nothing
     }
 
-    /// Returns the format that it came from.
+    /// Returns the format of the response that contained this state.
     #[must_use]
     pub const fn format(&self) -> Format {
         self.format
     }
 
-    /// Returns the model that it is bound to; `None` if it is bound to its format only, or the model is not known.
+    /// Returns the model that the state is bound to; `None` if every model of the format reads it, or the model is
+    /// unknown.
     #[must_use]
     pub fn model(&self) -> Option<&str> {
         self.model.as_deref()
     }
 
-    /// Returns the JSON object as it came.
+    /// Returns the JSON object as the provider sent it.
     #[must_use]
     pub fn json(&self) -> &str {
         &self.json
     }
 
-    /// Returns whether a request in this format to this model takes it back. Data without a model fits every model.
+    /// Returns whether a request in this format to this model may contain the state. State without a model fits every
+    /// model.
     #[must_use]
     pub fn fits(&self, format: Format, model: Option<&str>) -> bool {
         let same_model = self.model().zip(model).is_none_or(|(from, to)| from == to);
@@ -120,7 +122,7 @@ impl ProviderState {
     }
 }
 
-// ProviderState JSON can hold reasoning, which stays out of logs.
+// The JSON can hold reasoning, which stays out of logs.
 impl fmt::Debug for ProviderState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProviderState")

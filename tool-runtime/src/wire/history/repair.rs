@@ -1,4 +1,4 @@
-//! [`Message::repair`]: every call of a history gets its one result.
+//! [`Message::repair`]: gives every call of a history exactly one result.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::call::CallId;
 use crate::wire::history::{CallMessage, Content, Message, Part, ResultMessage};
 
-/// The substitute for the missing result of a call.
+/// The substitute for a call's missing result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// The call did not begin, or had no effect: the model may call again.
@@ -16,11 +16,11 @@ pub(crate) enum Missing {
 }
 
 impl Message {
-    /// Completes a history that this side kept: each call is followed by its one result, in call order. Orphans and
-    /// duplicates are removed.
+    /// Completes a stored history: after each assistant's message, every call has exactly one result, in call order.
+    /// Results without a call, repeated calls and repeated results are removed.
     ///
-    /// A missing result is replaced by `outcome_unknown` if `may_have_begun` is `true` for the call, so that the model
-    /// checks first, and by `cancelled` otherwise.
+    /// A missing result becomes `outcome_unknown` if `may_have_begun` returns `true` for the call, so that the model
+    /// checks first. Otherwise it becomes `cancelled`.
     ///
     /// ```
     /// use tool_runtime::wire::Message;
@@ -37,7 +37,7 @@ impl Message {
     }
 }
 
-/// [`Message::repair`], where `missing` chooses the result of each call without one.
+/// Like [`Message::repair`], but `missing` chooses the substitute for each missing result.
 pub(crate) fn repair(history: &[Message], missing: impl FnMut(&CallId) -> Missing) -> Vec<Message> {
     let mut out = Vec::with_capacity(history.len());
     for (_, piece) in pieces(history, missing) {
@@ -53,7 +53,7 @@ pub(crate) fn repair(history: &[Message], missing: impl FnMut(&CallId) -> Missin
     out
 }
 
-/// A message with the results that belong to it. Encoders read these, so that none can separate a call from its result.
+/// A message with its results. Encoders read pieces, so that none of them can separate a call from its result.
 pub(crate) enum Piece<'a> {
     System(&'a str),
     User(&'a [Content]),
@@ -64,8 +64,8 @@ pub(crate) enum Piece<'a> {
     },
 }
 
-/// The pieces of a history, each with the index of its message. Results belong to the assistant's message before them
-/// (M1).
+/// The pieces of a history, each with the index of its message. A result belongs to the assistant's message before it
+/// (rule M1 of `wire`).
 pub(crate) fn pieces<'a>(
     history: &'a [Message],
     mut missing: impl FnMut(&CallId) -> Missing,

@@ -18,7 +18,7 @@ pub struct ResultMessage {
     pub id: CallId,
     /// The text that the model reads.
     pub content: String,
-    /// Images, audio and files that the tool returned attached to its output.
+    /// Images, audio and files that the tool attached to its output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<Media>,
     /// Whether the call failed.
@@ -50,7 +50,7 @@ impl ResultMessage {
         Self::missing(id.into(), Missing::OutcomeUnknown)
     }
 
-    /// Creates the result that takes the place of a missing one.
+    /// Creates the result that replaces a missing one.
     pub(crate) fn missing(id: CallId, missing: Missing) -> Self {
         let (outcome, message) = match missing {
             Missing::Cancelled => (Outcome::Cancelled, "The call was cancelled before it had a result."),

@@ -1,7 +1,7 @@
-//! `ag-ui`: server-sent events of the AG-UI protocol, version 1.0, as `@ag-ui/client` reads them.
+//! `ag-ui`: server-sent events of the AG-UI protocol, version 1.0, for `@ag-ui/client`.
 //!
-//! A response is one run. A question about a call ends it with an interrupt, which the next request resumes; calls
-//! that the client executes are named at its end.
+//! A response is one run. A question about a call ends the run with an interrupt, which the next request resumes. The
+//! end of the run also lists the calls that the client has to execute.
 
 use crate::wire::Usage;
 use crate::wire::ui::frame::{Frame, Json, Open, Part, Question, RunIds, Words, json, named};
@@ -9,13 +9,13 @@ use crate::wire::ui::frame::{Frame, Json, Open, Part, Question, RunIds, Words, j
 /// The name of the protocol.
 pub(super) const NAME: &str = "ag-ui";
 
-/// The version that is written.
+/// The protocol version that this module writes.
 const VERSION: &str = "1.0";
 
-/// The name of every step: steps do not nest.
+/// The name of every step; one name is enough because steps do not nest.
 const STEP: (&str, Json<'_>) = ("stepName", Json::Text("turn"));
 
-/// The largest integer that every client reads exactly.
+/// The largest integer that JavaScript clients read exactly.
 const MAX_INTEGER: u64 = (1 << 53) - 1;
 
 /// The JSON Schema of the answer to a question.
@@ -50,7 +50,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
             event("TOOL_CALL_START", &[id(call), name, ("parentMessageId", Json::Optional(carrier))]);
         }
         Frame::Arguments { call, text } => event("TOOL_CALL_ARGS", &[id(call), ("delta", Json::Text(text))]),
-        // The arguments of a call cannot be replaced. The client needs those that were prepared for it.
+        // AG-UI cannot replace the arguments of a call, so the client gets its prepared arguments in a custom event.
         Frame::ArgumentsEnd { call, input, again: true, .. } => {
             let value = json(&[id(call), ("input", Json::Raw(input))]);
             event("CUSTOM", &custom("tool-input", &value));
@@ -105,7 +105,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::Error { code, message } => {
             event("RUN_ERROR", &[("message", Json::Text(message)), ("code", Json::Optional(code))]);
         }
-        // Questions come at the end of the run. The stream has no end frame.
+        // Questions are part of the run's end. The stream has no end frame.
         Frame::ApprovalRequest { .. }
         | Frame::ApprovalResponse { .. }
         | Frame::ArgumentsError { again: true, .. }
@@ -130,7 +130,7 @@ fn custom<'a>(name: &'a str, value: &'a str) -> [(&'static str, Json<'a>); 2] {
     [("name", Json::Text(name)), ("value", Json::Raw(value))]
 }
 
-/// `None` if nothing was counted.
+/// The token counts as JSON; `None` if nothing was counted.
 fn tokens(usage: Usage) -> Option<String> {
     let (input, output) = (usage.input_tokens.min(MAX_INTEGER), usage.output_tokens.min(MAX_INTEGER));
     (input > 0 || output > 0).then(|| format!(r#"[{{"inputTokens":{input},"outputTokens":{output}}}]"#))

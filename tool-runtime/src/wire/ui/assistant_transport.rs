@@ -1,4 +1,4 @@
-//! `assistant-transport`: server-sent events that address the parts of the message by path.
+//! `assistant-transport`: server-sent events that address the message's parts by path.
 
 use crate::wire::ui::frame::{DONE, Frame, Json, Part, SOURCE, Words, document, json, sse};
 
@@ -50,7 +50,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         }
         Frame::Error { message, .. } => sse(out, &[kind("error"), ("error", Json::Text(message)), MESSAGE]),
         Frame::End => out.extend_from_slice(DONE),
-        // The protocol has no frames for the start of a message and for approvals.
+        // The protocol has no frames for the start of a message or for approvals.
         Frame::MessageStart { .. } | Frame::ApprovalRequest { .. } | Frame::ApprovalResponse { .. } => {}
     }
 }
@@ -67,7 +67,7 @@ fn start(out: &mut Vec<u8>, part: &[(&str, Json<'_>)]) {
     sse(out, &[kind("part-start"), ("part", Json::Raw(&json(part))), MESSAGE]);
 }
 
-/// A part without deltas.
+/// Writes a part that has no deltas.
 fn whole(out: &mut Vec<u8>, index: usize, part: &[(&str, Json<'_>)]) {
     start(out, part);
     sse(out, &[kind("part-finish"), ("path", Json::Path(Some(index)))]);

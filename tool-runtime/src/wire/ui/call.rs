@@ -1,4 +1,4 @@
-//! [`Call`]: one open call and the parts of it that were written.
+//! [`Call`]: one open call, and what was written about it.
 
 use crate::call::{self, Outcome, Suspension};
 use crate::wire::ui::frame::{Frame, Part, Question};
@@ -9,33 +9,33 @@ pub(super) struct Call {
     pub(super) part: Part,
     pub(super) wait: Wait,
     keys: Keys,
-    /// The argument text as it was written.
+    /// The argument text that was written.
     text: String,
-    /// All of the argument text was written.
+    /// Whether all argument text was written.
     closed: bool,
-    /// The call was announced in an earlier response.
+    /// Whether an earlier response announced the call.
     earlier: bool,
 }
 
-/// The party that has to continue a call.
+/// The party that a call waits for.
 pub(super) enum Wait {
-    /// The tool itself, or none.
+    /// No party: the tool runs, or has not started.
     Nobody,
-    /// An earlier response put a question to a person or a client.
+    /// A person or a client, whom an earlier response asked.
     Earlier(Earlier),
-    /// A person: the id of the question and why it is asked.
+    /// A person: the id of the question, and its reason.
     Asked(String, Option<String>),
-    /// A person who answered: whether they approved the call.
+    /// No party any more: a person answered; `true` if they approved the call.
     Answered(bool),
-    /// A client.
+    /// A client, which executes the call.
     Client,
 }
 
-/// The recipient of a question in an earlier response.
+/// The party that an earlier response asked.
 pub(super) enum Earlier {
-    /// It is not known.
+    /// The party is not known.
     Unknown,
-    /// A person: the id of the question.
+    /// A person, with the id of the question.
     Person(String),
     Client,
 }
@@ -56,7 +56,7 @@ impl Call {
         Self { part, wait: Wait::Nobody, keys: Keys::default(), text: String::new(), closed: false, earlier: false }
     }
 
-    /// A call that an earlier response announced with its arguments. Its name is known there.
+    /// Creates a call that an earlier response announced with its name and arguments.
     pub(super) fn earlier(id: String, asked: Earlier) -> Self {
         let part = Part { index: 0, id, name: String::new(), dynamic: false };
         Self { wait: Wait::Earlier(asked), closed: true, earlier: true, ..Self::new(part) }
@@ -67,12 +67,12 @@ impl Call {
         self.earlier
     }
 
-    /// Whether an earlier response announced the call, and this one has not written to it yet.
+    /// Whether an earlier response announced the call, and this response has written nothing about it.
     pub(super) const fn is_unheard(&self) -> bool {
         matches!(self.wait, Wait::Earlier(_))
     }
 
-    /// A call of an earlier response is suspended again. `in_place` allows its arguments to be written again.
+    /// Suspends a call of an earlier response again. `in_place` allows its arguments to be written again.
     pub(super) fn reopen(&mut self, name: &str, in_place: bool) {
         if matches!(self.wait, Wait::Earlier(_)) {
             name.clone_into(&mut self.part.name);
@@ -82,7 +82,7 @@ impl Call {
         }
     }
 
-    /// A person answered the question of an earlier response, and the client does not know it.
+    /// Records that another client answered the question of an earlier response.
     pub(super) fn decided_elsewhere(&mut self) {
         if let Wait::Earlier(Earlier::Person(question)) = &mut self.wait {
             self.wait = Wait::Asked(std::mem::take(question), None);
@@ -94,17 +94,17 @@ impl Call {
         self.closed
     }
 
-    /// Whether the argument text so far is a whole value.
+    /// Whether the argument text so far is a complete JSON value.
     pub(super) fn is_complete(&self) -> bool {
         self.keys.is_complete()
     }
 
-    /// Whether a person or a client has to continue.
+    /// Whether the call waits for a person or a client.
     pub(super) fn waits(&self) -> bool {
         matches!(self.wait, Wait::Earlier(_) | Wait::Asked(..) | Wait::Client)
     }
 
-    /// Returns the open question. A question of an earlier response with an unknown id gets the id of its call.
+    /// Returns the open question. If the id of an earlier response's question is unknown, the id of the call is used.
     pub(super) fn question(&self) -> Option<Question<'_>> {
         match &self.wait {
             Wait::Asked(id, reason) => Some(Question { id, reason: reason.as_deref() }),
@@ -141,7 +141,7 @@ impl Call {
         }
     }
 
-    /// Ends the arguments with the text that came; no text means `{}`.
+    /// Ends the arguments with the text so far; no text means `{}`.
     pub(super) fn close(&mut self, write: Write<'_>) {
         if self.closed {
             return;
@@ -158,13 +158,13 @@ impl Call {
 
     pub(super) fn hand_over(&mut self, write: Write<'_>) {
         self.close(write);
-        // Its client receives the call because a person approved it.
+        // The client gets the call only after a person approved it.
         self.answer(true, None, write);
         self.wait = Wait::Client;
     }
 
     pub(super) fn ask(&mut self, approval: &str, reason: Option<&str>, write: Write<'_>) {
-        // A graph that continues asks its next question.
+        // A call that waits again asks a new question.
         let asks = match &self.wait {
             Wait::Nobody => true,
             Wait::Asked(before, _) => before != approval,
@@ -186,11 +186,11 @@ impl Call {
 
     pub(super) fn result(&mut self, json: &str, is_error: bool, artifact: Option<&str>, write: Write<'_>) {
         self.close(write);
-        // It has a result, so it was allowed to run: the decision came from elsewhere.
+        // A call with a result was allowed to run, so another client approved it.
         self.answer(true, None, write);
         let result = &*keys::whole(json);
         if is_error && matches!(self.wait, Wait::Answered(false)) {
-            // A failure is that of an approved call.
+            // The protocols allow a failure only for an approved call.
             write(&Frame::Denied { call: &self.part, result });
         } else if is_error {
             write(&Frame::Failure { call: &self.part, result, message: &message(result) });
@@ -201,7 +201,7 @@ impl Call {
 
     pub(super) fn denied(&mut self, json: &str, write: Write<'_>) {
         if matches!(self.wait, Wait::Nobody | Wait::Client | Wait::Answered(true)) {
-            // Without a question that was denied, only a failure shows the refusal.
+            // Only a call with an open or denied question can show a refusal; other calls show a failure.
             self.result(json, true, None, write);
         } else {
             self.answer(false, None, write);
@@ -210,12 +210,12 @@ impl Call {
     }
 }
 
-/// Whether the tool was discovered at run time: a UI has no specific type for it.
+/// Whether the tool was discovered at run time, so that a UI has no specific type for it.
 pub(super) fn is_discovered(name: &str) -> bool {
     name.starts_with("mcp__")
 }
 
-/// The sentence in a failure.
+/// The message in the JSON of a failure.
 fn message(result: &str) -> String {
     #[derive(serde::Deserialize)]
     #[serde(untagged)]
@@ -229,7 +229,7 @@ fn message(result: &str) -> String {
     }
 }
 
-/// A failure as a UI reads it.
+/// The JSON of a failure for a UI.
 pub(super) fn failure(outcome: Outcome, message: &str) -> String {
     serde_json::json!({ "ok": false, "errorCode": outcome.code(), "message": message }).to_string()
 }

@@ -1,4 +1,4 @@
-//! `data-stream`: lines of a letter and a JSON value, as `assistant-stream` reads them.
+//! `data-stream`: lines of a letter and a JSON value, for `assistant-stream`.
 
 use crate::wire::ui::frame::{Frame, Json, SOURCE, Words, document, object, text};
 
@@ -63,7 +63,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
             line(out, b'd', &[("finishReason", Json::Text(reason)), ("usage", Json::Usage(usage))]);
         }
         Frame::Error { message, .. } => value(out, b'3', message),
-        // There are no frames for the start of a message, for parts and for approvals.
+        // The protocol has no frames for the start of a message, for parts or for approvals.
         Frame::MessageStart { .. }
         | Frame::WordsStart(..)
         | Frame::WordsEnd(..)

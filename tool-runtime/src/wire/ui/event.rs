@@ -1,4 +1,4 @@
-//! [`UiEvent`]: the input of an encoder, independent of the protocol.
+//! [`UiEvent`]: the protocol-independent input of an encoder.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::wire::Usage;
 /// An event for a chat UI. It deserialises from JSON with the name in `type`, such as
 /// `{"type":"text_delta","text":"Hi"}`.
 ///
-/// Any order is accepted: events that a protocol would refuse are left out, and missing ones are added.
+/// Events may come in any order: the encoder leaves out events that a protocol would refuse, and adds missing ones.
 ///
 /// ```
 /// use tool_runtime::wire::ui::UiEvent;
@@ -23,7 +23,7 @@ use crate::wire::Usage;
 #[serde(try_from = "Flat")]
 #[non_exhaustive]
 pub enum UiEvent {
-    /// The message begins. Without this event the message gets a fresh id.
+    /// The message begins. Without this event, the encoder generates the id of the message.
     MessageStart {
         /// The id of the message.
         id: String,
@@ -43,28 +43,28 @@ pub enum UiEvent {
         /// The text.
         text: String,
     },
-    /// A source of the text. One whose address is not `http` or `https` is left out.
+    /// A source of the text. Sources whose URL is not `http` or `https` are left out.
     Source {
         /// The id of the source.
         id: String,
-        /// The address of a page; `None` for a document that has none.
+        /// The URL of a page; `None` for a document without one.
         url: Option<String>,
-        /// The title; `None` if it has none.
+        /// The title; `None` if the source has none.
         title: Option<String>,
     },
-    /// A file. One whose address is not a data URL, `http` or `https` is left out.
+    /// A file. Files whose URL is not a data URL, `http` or `https` are left out.
     File {
         /// The media type, such as `image/png`.
         media_type: String,
-        /// A data URL, or the address from which to fetch it.
+        /// A data URL, or the URL from which to fetch the file.
         url: String,
     },
-    /// Data of the application for its own UI.
+    /// Data of the application for its UI.
     Data {
         /// The kind of the data.
         name: String,
-        /// Data with the same name and id replaces what was shown before, where the protocol can; `None` for data that
-        /// replaces nothing.
+        /// The id of the data. In protocols that support it, data with the same name and id replaces the earlier data.
+        /// `None` for data that replaces nothing.
         id: Option<String>,
         /// The data.
         value: JsonText,
@@ -75,9 +75,9 @@ pub enum UiEvent {
         id: String,
         /// The name of the tool.
         name: String,
-        /// The call of the sub-agent that makes this one, where the protocol has a place for it.
+        /// The id of the sub-agent's call that makes this call, for protocols that can show it.
         parent_id: Option<String>,
-        /// The tool was discovered at run time, so that the UI has no specific type for it.
+        /// Whether the tool was discovered at run time, so that the UI has no specific type for it.
         dynamic: bool,
     },
     /// Argument text while the model writes it.
@@ -91,84 +91,84 @@ pub enum UiEvent {
     ToolArgs {
         /// The id of the call.
         id: String,
-        /// All of them.
+        /// All arguments.
         arguments: JsonText,
     },
-    /// The arguments could not be read: they are shown as `{}`.
+    /// The arguments could not be read; the UI shows `{}`.
     ToolArgsError {
         /// The id of the call.
         id: String,
-        /// The mistake, without values.
+        /// The error, without argument values.
         message: String,
     },
-    /// A client has to execute it; the call stays open.
+    /// A client has to execute the call, which stays open.
     ClientRequest {
         /// The id of the call.
         id: String,
     },
-    /// A person has to decide; the call stays open.
+    /// A person has to decide on the call, which stays open.
     ApprovalRequest {
         /// The id of the call.
         id: String,
         /// The id of the question.
         approval_id: String,
-        /// Why a person is asked; `None` if no reason is given.
+        /// Why a person has to decide; `None` if there is no reason.
         reason: Option<String>,
     },
     /// A person decided.
     ApprovalResponse {
         /// The id of the question.
         approval_id: String,
-        /// The answer.
+        /// Whether the person approved the call.
         approved: bool,
-        /// Why the person decided so; `None` if no reason is given.
+        /// The reason of the person; `None` if they gave none.
         reason: Option<String>,
     },
     /// The call ended.
     ToolResult {
         /// The id of the call.
         id: String,
-        /// The output; for a failure an object with `message`, or a string.
+        /// The output. For a failure, it is an object with `message`, or a string.
         result: JsonText,
         /// Whether the call failed.
         is_error: bool,
-        /// Additional data for the UI, where the protocol has a place for it.
+        /// Additional data for the UI, for protocols that can carry it.
         artifact: Option<JsonText>,
     },
     /// The call ended because a person refused it.
     ToolDenied {
         /// The id of the call.
         id: String,
-        /// The refusal, where the protocol has no frame for it.
+        /// The refusal as a failure, for protocols without a frame for refusals.
         result: JsonText,
     },
-    /// A request to the model is over.
+    /// A request to the model ended.
     StepFinish {
-        /// Why, such as `stop` or `tool-calls`.
+        /// The finish reason, such as `stop` or `tool-calls`.
         reason: String,
         /// The tokens of the step.
         usage: Usage,
-        /// The next step continues the same text.
+        /// Whether the next step continues the same text.
         continued: bool,
     },
-    /// The turn is over.
+    /// The turn ended.
     Finish {
-        /// Why, such as `stop` or `tool-calls`.
+        /// The finish reason, such as `stop` or `tool-calls`.
         reason: String,
         /// The tokens of the turn.
         usage: Usage,
     },
-    /// The turn failed. No event follows.
+    /// The turn failed. No event follows it.
     Error {
-        /// A stable word for the case, which only AG-UI writes.
+        /// A stable error code, which only AG-UI writes.
         code: Option<String>,
-        /// A safe sentence.
+        /// A message that is safe to show.
         message: String,
     },
 }
 
 impl UiEvent {
-    /// The call that it is about.
+    /// The id of the call that the event is about; `None` for other events.
     pub(super) fn call(&self) -> Option<&str> {
         match self {
             Self::ToolStart { id, .. }
@@ -191,7 +191,8 @@ impl fmt::Debug for UiEvent {
     }
 }
 
-/// The members of all events. A derived tagged enum would buffer the JSON and lose its exact text.
+/// The members of all events. A derived tagged enum would buffer the JSON, and lose the exact text of numbers and
+/// strings.
 #[derive(Deserialize)]
 struct Flat {
     r#type: String,

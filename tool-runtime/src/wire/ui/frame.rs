@@ -1,28 +1,28 @@
-//! [`Frame`]: one step of a stream that is in order already, and how its JSON is written.
+//! [`Frame`]: one step of a stream in valid order, and the functions that write its JSON.
 
 use crate::wire::Usage;
 
-/// The place of a call or of words in the message.
+/// The place of a call, text or reasoning in the message.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
-    /// Its index among the parts of the message.
+    /// The index among the parts of the message.
     pub(super) index: usize,
-    /// The id of the call or of the words.
+    /// The id of the call, or of the text or reasoning.
     pub(super) id: String,
-    /// The name of the tool.
+    /// The name of the tool; empty for text and reasoning.
     pub(super) name: String,
-    /// The tool was discovered at run time.
+    /// Whether the tool was discovered at run time.
     pub(super) dynamic: bool,
 }
 
-/// The kind of the words of a part.
+/// Whether a part is text or reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Words {
     Text,
     Reasoning,
 }
 
-/// The ids that the client gave to its request.
+/// The ids that the client chose for its request.
 #[derive(Debug, Default)]
 pub(super) struct RunIds {
     pub(super) thread: String,
@@ -33,7 +33,7 @@ pub(super) struct RunIds {
 #[derive(Debug)]
 pub(super) struct Open<'a> {
     pub(super) call: &'a Part,
-    /// The question that a person has to answer.
+    /// The question for a person; `None` if the client executes the call.
     pub(super) question: Option<Question<'a>>,
 }
 
@@ -44,7 +44,8 @@ pub(super) struct Question<'a> {
     pub(super) reason: Option<&'a str>,
 }
 
-/// A frame of a protocol. Comes in a valid order only; JSON texts are in one line and hold no refused key.
+/// A frame of a protocol. Frames come in valid order. Their JSON texts have no line breaks and no key that clients
+/// refuse.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Frame<'a> {
     MessageStart {
@@ -61,14 +62,14 @@ pub(super) enum Frame<'a> {
         text: &'a str,
     },
     WordsEnd(Words, &'a Part),
-    /// The address is `http` or `https`, or there is none.
+    /// `url` is `http` or `https`, or `None`.
     Source {
         index: usize,
         id: &'a str,
         url: Option<&'a str>,
         title: Option<&'a str>,
     },
-    /// The address is a data URL, `http` or `https`.
+    /// `url` is a data URL, `http` or `https`.
     File {
         index: usize,
         media_type: &'a str,
@@ -80,7 +81,7 @@ pub(super) enum Frame<'a> {
         id: Option<&'a str>,
         value: &'a str,
     },
-    /// `carrier` is the message that the call belongs to, where messages of a step have ids.
+    /// `carrier` is the id of the message that the call belongs to, in protocols whose steps have several messages.
     CallStart {
         call: &'a Part,
         parent: Option<&'a str>,
@@ -90,8 +91,8 @@ pub(super) enum Frame<'a> {
         call: &'a Part,
         text: &'a str,
     },
-    /// With `streamed` their text was written before and is not written again. With `again` an earlier response ended
-    /// the arguments of the call, and these take their place.
+    /// If `streamed`, the arguments were written before and are not written again. If `again`, an earlier response
+    /// ended the arguments, and these replace them.
     ArgumentsEnd {
         call: &'a Part,
         input: &'a str,
@@ -131,14 +132,14 @@ pub(super) enum Frame<'a> {
     Status {
         text: &'a str,
     },
-    /// The call stays open after the message.
+    /// A call that stays open after the message.
     Left(&'a Part),
     StepFinish {
         reason: &'a str,
         usage: Usage,
         continued: bool,
     },
-    /// `code` is the original reason, `reason` the protocols' word for it.
+    /// `code` is the original finish reason, `reason` its spelling in the protocols.
     Finish {
         reason: &'a str,
         code: &'a str,
@@ -153,26 +154,26 @@ pub(super) enum Frame<'a> {
     End,
 }
 
-/// A member's value.
+/// The value of a member.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Json<'a> {
     Text(&'a str),
-    /// Left out when there is none.
+    /// Left out if it is `None`.
     Optional(Option<&'a str>),
     /// JSON text.
     Raw(&'a str),
     OptionalRaw(Option<&'a str>),
     Bool(bool),
-    /// `true`; left out if it is not set.
+    /// `true`; left out if it is `false`.
     Flag(bool),
-    /// The path of a part; of the message itself when there is none.
+    /// The path of a part; `None` is the path of the message.
     Path(Option<usize>),
     Usage(Usage),
     /// A list of JSON texts.
     List(&'a [String]),
 }
 
-/// Writes an object in the order of the members.
+/// Writes an object with its members in order.
 pub(super) fn object(out: &mut Vec<u8>, members: &[(&str, Json<'_>)]) {
     let mut before = b'{';
     for (name, value) in members {
@@ -205,11 +206,11 @@ pub(super) fn object(out: &mut Vec<u8>, members: &[(&str, Json<'_>)]) {
     out.push(b'}');
 }
 
-/// Returns an object in the order of the members.
+/// Returns an object with its members in order, as text.
 pub(super) fn json(members: &[(&str, Json<'_>)]) -> String {
     let mut out = Vec::new();
     object(&mut out, members);
-    // Strings and JSON texts are UTF-8.
+    // The strings and JSON texts are UTF-8.
     String::from_utf8(out).unwrap_or_default()
 }
 
@@ -219,10 +220,10 @@ pub(super) fn text(out: &mut Vec<u8>, text: &str) {
     let _ = serde_json::to_writer(out, text);
 }
 
-/// The name of data that describes a source without an address, for protocols whose sources have one.
+/// The data name for sources without a URL, in protocols whose sources require one.
 pub(super) const SOURCE: &str = "source-document";
 
-/// A source without an address, as data.
+/// A source without a URL, as data.
 pub(super) fn document(id: &str, title: Option<&str>) -> String {
     json(&[("id", Json::Text(id)), ("title", Json::Optional(title))])
 }
@@ -247,7 +248,8 @@ pub(super) const DONE: &[u8] = b"data: [DONE]\n\n";
 /// The finish reason of a turn that waits for a person or a client.
 pub(super) const TOOL_CALLS: &str = "tool-calls";
 
-/// Returns the finish reason in the spelling of the protocols, with dashes; all three accept these.
+/// Returns the finish reason in the spelling of the protocols, with dashes. All protocols with finish reasons accept
+/// it.
 pub(super) fn reason_word(reason: &str) -> &'static str {
     match reason {
         "stop" | "answered" => "stop",

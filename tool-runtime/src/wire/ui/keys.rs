@@ -1,21 +1,21 @@
-//! JSON text without the keys that the packages refuse (rule U7), whole or in pieces.
+//! Renames the keys that clients refuse in JSON text, whole or in pieces (rule U7 of `wire::ui`).
 //!
-//! The packages drop a frame, or end the stream, at a key `__proto__` and at `prototype` right below `constructor`.
-//! Such a key is written `_proto_` or `_prototype_`: left out, it would hide a part of the arguments from the
+//! Clients drop a frame, or end the stream, if it contains a key `__proto__`, or `prototype` directly below
+//! `constructor`. These keys are renamed to `_proto_` and `_prototype_`. Leaving them out would hide arguments from the
 //! person who approves them.
 
-/// Passes JSON text through and renames those keys, however they are spelled and cut.
+/// Passes JSON text through and renames refused keys, also if they contain escapes or arrive in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     levels: Vec<Level>,
     place: Expected,
-    /// The last character was a backslash inside a string.
+    /// Whether the last character was a backslash in a string.
     escape: bool,
-    /// A key whose text could still become one of those.
+    /// The beginning of a key that could still become a refused key.
     held: String,
-    /// The next value is that of `constructor`.
+    /// Whether the next value belongs to the key `constructor`.
     constructor: bool,
-    /// White space between tokens is left out.
+    /// Whether to leave out white space between tokens.
     compact: bool,
 }
 
@@ -32,14 +32,14 @@ enum Expected {
     BeforeKey,
     Key,
     Text,
-    /// After the value, where no JSON follows.
+    /// After the end of the value.
     Over,
 }
 
-/// The length of `"constructor"` with every character as an escape.
+/// The length of `"constructor"` if every character is an escape.
 const LONGEST: usize = 68;
 
-/// One JSON value in one line.
+/// Returns one JSON value on one line.
 pub(super) fn whole(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut keys = Keys { compact: true, ..Keys::default() };
@@ -48,12 +48,12 @@ pub(super) fn whole(text: &str) -> String {
 }
 
 impl Keys {
-    /// Takes the next piece, adds the text that is known to be safe to `out`.
+    /// Reads the next piece, and adds the text that needs no renaming to `out`.
     pub(super) fn push(&mut self, text: &str, out: &mut String) {
         text.chars().for_each(|next| self.next(next, out));
     }
 
-    /// An object or array began and ended.
+    /// Whether the object or array has ended.
     pub(super) fn is_complete(&self) -> bool {
         self.place == Expected::Over
     }
@@ -110,7 +110,7 @@ impl Keys {
         out.push(next);
     }
 
-    /// Whether this character ends its string.
+    /// Whether this character ends the current string.
     fn closes(&mut self, next: char) -> bool {
         let escaped = std::mem::take(&mut self.escape);
         self.escape = next == '\\' && !escaped;
@@ -120,7 +120,7 @@ impl Keys {
     fn is_suspect(&self) -> bool {
         let text = self.held.get(1..).unwrap_or_default();
         let begins = |word: &&str| word.starts_with(text);
-        // An escape could spell one of the words, so a key with one is held until it ends or is too long for them.
+        // A key with escapes could spell a refused key, so it is held back until it ends or becomes too long.
         self.held.len() <= LONGEST
             && (text.contains('\\') || ["__proto__", "prototype", "constructor"].iter().any(begins))
     }
@@ -128,7 +128,7 @@ impl Keys {
     fn rename(&mut self, key: &str) -> Option<&'static str> {
         match serde_json::from_str::<String>(key).ok()?.as_str() {
             "__proto__" => Some("\"_proto_\""),
-            // The packages refuse it directly below `constructor` only.
+            // Clients refuse `prototype` only directly below `constructor`.
             "prototype" if self.levels.last().is_some_and(|level| level.constructor) => Some("\"_prototype_\""),
             "constructor" => {
                 self.constructor = true;

@@ -1,4 +1,4 @@
-//! `ui-message-stream`: server-sent events of the `ai` package; the protocol with frames for approvals.
+//! `ui-message-stream`: server-sent events for the `ai` package. It has frames for approvals.
 
 use crate::wire::ui::frame::{DONE, Frame, Json, Part, Words, json, named};
 
@@ -20,7 +20,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
             event("source-url", &[("sourceId", Json::Text(id)), ("url", Json::Text(url)), title]);
         }
         Frame::Source { id, url: None, title, .. } => {
-            // Both are needed there.
+            // The protocol requires a title and a media type for such a source.
             let title = ("title", Json::Text(title.unwrap_or(id)));
             let media_type = ("mediaType", Json::Text("application/octet-stream"));
             event("source-document", &[("sourceId", Json::Text(id)), media_type, title]);
@@ -69,7 +69,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         }
         Frame::Denied { call, .. } => event("tool-output-denied", &[("toolCallId", Json::Text(&call.id))]),
         Frame::Status { text } => {
-            // Transient: it is shown, but it does not become a part of the message.
+            // Transient data is shown but does not become part of the message.
             let data = json(&[("text", Json::Text(text))]);
             event("data-status", &[("data", Json::Raw(&data)), ("transient", Json::Bool(true))]);
         }
@@ -77,7 +77,7 @@ pub(super) fn write(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::Finish { reason, .. } => event("finish", &[("finishReason", Json::Text(reason))]),
         Frame::Error { message, .. } => event("error", &[("errorText", Json::Text(message))]),
         Frame::End => out.extend_from_slice(DONE),
-        // The protocol does not end the part of a call that stays open.
+        // The protocol has no frame for a call that stays open.
         Frame::Left(_) => {}
     }
 }

@@ -1,7 +1,6 @@
-//! [`Order`]: events in any order in, frames in a valid order out (rules U1 to U6).
+//! [`Order`]: takes events in any order and writes frames in valid order (rules U1 to U6 of `wire::ui`).
 //!
-//! It forgets a call when the call ends. Eight bytes of each id are kept until the end of the message, because the
-//! packages refuse an id that comes twice.
+//! A call is forgotten when it ends, except for eight bytes of its id: clients refuse a message that repeats an id.
 
 mod bounds;
 mod words;
@@ -21,21 +20,21 @@ pub(super) struct Order {
     protocol: Protocol,
     message: Option<String>,
     run: RunIds,
-    /// The start of the message was written.
+    /// Whether the start of the message was written.
     begun: bool,
-    /// The text or reasoning that is being written.
+    /// The text or reasoning that is open.
     words: Option<(Words, Part)>,
-    /// How many ids of parts were made.
+    /// The number of ids that were generated for text and reasoning.
     named: usize,
-    /// The message of AG-UI that carries the calls of this step.
+    /// The id of the AG-UI message that the calls of this step belong to.
     carrier: Option<String>,
     parts: usize,
     calls: Vec<Call>,
     used: HashSet<u64>,
     hasher: RandomState,
-    /// Events of calls, held back until the argument text of another call is complete.
+    /// Events of other calls, held back until the argument text of one call is complete.
     held: Vec<UiEvent>,
-    /// Files that came before the step that shows them.
+    /// Files that arrived before the step that shows them.
     files: Vec<(String, String)>,
     in_step: bool,
     over: bool,
@@ -64,7 +63,7 @@ impl Order {
         }
     }
 
-    /// Takes the bytes that were written since the last call.
+    /// Returns the bytes that were written since the last call of this method.
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
@@ -74,21 +73,21 @@ impl Order {
         self.write(&Frame::End);
     }
 
-    /// A call of an earlier response is suspended again: its question is asked again, or its client gets it again.
+    /// Suspends a call of an earlier response again, so that its question or its client request can be written again.
     pub(super) fn reopen(&mut self, id: &str, name: &str) {
-        // Within a step its arguments would become a second part; AG-UI has no parts.
+        // Within a step, the arguments would become a second part. AG-UI has no parts.
         let in_place = !self.in_step || self.protocol == Protocol::AgUi;
         if let Some(call) = self.call(id) {
             call.reopen(name, in_place);
         }
     }
 
-    /// Whether the protocol has a place for the question of an approval.
+    /// Whether the protocol can show the question of an approval.
     pub(super) const fn shows_approvals(&self) -> bool {
         matches!(self.protocol, Protocol::UiMessageStream | Protocol::AgUi)
     }
 
-    /// The call was announced.
+    /// Whether the call was announced.
     pub(super) fn knows(&self, id: &str) -> bool {
         self.used.contains(&self.hash(id))
     }
@@ -97,7 +96,7 @@ impl Order {
         self.hasher.hash_one(id)
     }
 
-    /// The call is open.
+    /// Returns the call if it is open.
     pub(super) fn call(&mut self, id: &str) -> Option<&mut Call> {
         self.calls.iter_mut().find(|call| call.part.id == id)
     }
@@ -116,7 +115,7 @@ impl Order {
         }
     }
 
-    /// Shows a person a status, which is not part of the message.
+    /// Writes a status for the user, which is not part of the message.
     pub(super) fn status(&mut self, text: &str) {
         if !self.over {
             self.begin();
@@ -128,7 +127,7 @@ impl Order {
         self.protocol.write(frame, &mut self.out);
     }
 
-    /// The call whose argument text other ones may not interrupt (U6).
+    /// The call whose argument text other calls must not interrupt (U6).
     fn front(&self) -> Option<&Call> {
         self.calls.iter().find(|call| self.protocol == Protocol::DataStream && !call.is_closed())
     }
@@ -210,9 +209,9 @@ impl Order {
 
     fn with(&mut self, id: &str, act: impl FnOnce(&mut Call, &mut dyn FnMut(&Frame<'_>))) {
         match self.call(id).map(|call| call.is_earlier()) {
-            // The package updates a part of an earlier response in place, before a step begins.
+            // Clients update a part of an earlier response in place, before a step begins.
             Some(true) => self.begin(),
-            // A call of an earlier step continues inside a step (U6).
+            // A call of an earlier step continues within a step (U6).
             Some(false) => self.begin_step(),
             None => {}
         }

@@ -1,4 +1,4 @@
-//! [`Protocol`]: the list of UI protocols, the one place that maps a name to its module.
+//! [`Protocol`]: the supported UI protocols. This file maps each of them to its module.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,13 +21,13 @@ use crate::wire::ui::{ag_ui, assistant_transport, data_stream, message_stream};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Protocol {
-    /// Lines, as `assistant-stream` reads them.
+    /// Lines for the `assistant-stream` package.
     DataStream,
-    /// Server-sent events, as `assistant-stream` reads them.
+    /// Server-sent events for the `assistant-stream` package.
     AssistantTransport,
-    /// Server-sent events, as `ai` reads them.
+    /// Server-sent events for the `ai` package of the AI SDK.
     UiMessageStream,
-    /// Server-sent events of AG-UI, as `@ag-ui/client` reads them.
+    /// Server-sent events of AG-UI for the `@ag-ui/client` package.
     AgUi,
 }
 
@@ -55,8 +55,8 @@ impl Protocol {
         }
     }
 
-    /// Returns the headers of the response in addition to the content type: clients recognise the protocol by them, and
-    /// proxies do not buffer it.
+    /// Returns the headers of the response other than the content type. They identify the protocol to clients, and keep
+    /// proxies from buffering the response.
     #[must_use]
     pub const fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self {
@@ -69,7 +69,7 @@ impl Protocol {
         }
     }
 
-    /// Whether a response can update calls that an earlier one announced.
+    /// Whether a response can update calls that an earlier response announced.
     pub(super) const fn updates_in_place(self) -> bool {
         matches!(self, Self::UiMessageStream | Self::AgUi)
     }

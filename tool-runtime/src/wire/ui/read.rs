@@ -1,8 +1,8 @@
-//! [`ChatReader`]: reads the bodies that `useChat` of the AI SDK and clients of AG-UI post into the answers and the
-//! text to act on.
+//! [`ChatReader`]: reads the bodies that `useChat` of the AI SDK and AG-UI clients post, and returns the answers and
+//! the text in them.
 //!
-//! A client is not trusted. Of its messages only the answers to calls that wait and the last text of the user are
-//! taken; everything else repeats messages of this side, and is refused if it contradicts them.
+//! A client is not trusted. Only two kinds of content count: answers to waiting calls, and the user's last text.
+//! Everything else repeats messages of the server; a body that contradicts them is refused.
 
 mod ag_ui;
 mod check;
@@ -24,7 +24,7 @@ use crate::wire::history::CallMessage;
 use check::ResultSource;
 use message::{Claim, Posted, Role, decision};
 
-/// The maximum number of bytes of the id of a chat or a message.
+/// The maximum number of bytes of a chat's or a message's id.
 const ID_BYTES: usize = 128;
 
 /// Reads the bodies that a chat UI posts to one conversation.
@@ -59,7 +59,7 @@ pub struct ChatReader {
 }
 
 impl ChatReader {
-    /// Creates a reader for a conversation: its history, and its calls that wait.
+    /// Creates a reader for a conversation from its history and its waiting calls.
     #[must_use]
     pub fn new(history: &[Message], waiting: impl IntoIterator<Item = (CallId, Suspension)>) -> Self {
         let waiting: BTreeMap<_, _> = waiting.into_iter().collect();
@@ -71,7 +71,7 @@ impl ChatReader {
                     Some(Suspension::Approval) => ResultSource::Pending,
                     None => ResultSource::Ended,
                 };
-                // The client was shown masked or prepared arguments, so they cannot be compared.
+                // Clients get masked or prepared arguments, so arguments cannot be compared.
                 let shown = CallMessage::new(call.id.clone(), call.name.clone(), "{}");
                 issued.insert(call.id.clone(), (shown, answer));
             }
@@ -90,7 +90,7 @@ impl ChatReader {
     /// use tool_runtime::wire::ui::ChatReader;
     ///
     /// let own = [Message::Assistant(vec![Part::Call(CallMessage::new("call_1", "screen__read", "{}"))])];
-    /// // The client executes the call, so it may bring the result.
+    /// // The client executes the call, so it may send the result.
     /// let waiting = || [(CallId::new("call_1"), Suspension::Client)];
     /// let sent = [own[0].clone(), Message::Result(ResultMessage::new("call_1", "A form."))];
     /// assert!(ChatReader::check(&own, waiting(), &sent).is_ok());
@@ -102,8 +102,8 @@ impl ChatReader {
     /// ```
     ///
     /// # Errors
-    /// The history is too large, holds a result without its call, a call or a result twice, or one that this side did
-    /// not issue. The code begins with `history_`; [`read`](Self::read) lists these codes. The
+    /// The history is too large, or contains a result without its call, a repeated call or result, or a call or result
+    /// that the server did not issue. The code begins with `history_`; [`read`](Self::read) lists these codes. The
     /// [pointer](ParseError::pointer) names the message, such as `/3`. It is empty if the history is too large.
     pub fn check(
         own: &[Message],
@@ -135,12 +135,12 @@ impl ChatReader {
     /// Reads one body that `useChat` posts.
     ///
     /// # Errors
-    /// The body is too large, is not of the form that `useChat` posts, or makes a claim that cannot be true: a call
-    /// that was never issued, a result of a call that this side executes, an answer without a question, two parts of
-    /// one call. Do not act on any part of a refused body. The error has the [place](ParseError::pointer) in the body,
-    /// and the code `chat_too_large`, `chat_malformed`, `chat_role`, `chat_part`, `chat_file`, `chat_trigger`,
-    /// `chat_interrupts` or `chat_empty`; or, for messages that claim calls or results that were not issued here,
-    /// `history_orphan`, `history_duplicate`, `history_forged` or `history_too_large`.
+    /// The body is too large, does not have the form that `useChat` posts, or contains a false claim: a call that the
+    /// server did not issue, a result of a call that the server executes, an answer without a question, or two parts
+    /// for one call. Do not act on any part of a refused body. The error has the [place](ParseError::pointer) in the
+    /// body, and the code `chat_too_large`, `chat_malformed`, `chat_role`, `chat_part`, `chat_file`, `chat_trigger`,
+    /// `chat_interrupts` or `chat_empty`. For false calls and results, the code is `history_orphan`,
+    /// `history_duplicate`, `history_forged` or `history_too_large`.
     pub fn read(&self, body: &[u8]) -> Result<ChatRequest, ParseError> {
         let text = self.text(body)?;
         let body = self.parse(text)?;
@@ -156,14 +156,14 @@ impl ChatReader {
 
     /// Reads one `RunAgentInput` that a client of AG-UI posts.
     ///
-    /// The answers to interrupts are in `resume`, those of the client's tools in messages of the role `tool`. Other
-    /// fields that a client may send (`tools`, `state`, `context`, `forwardedProps`) are not read: the catalog decides
-    /// which tools there are.
+    /// `resume` contains the answers to interrupts; messages of the role `tool` contain the results of the client's
+    /// tools. Other fields (`tools`, `state`, `context`, `forwardedProps`) are ignored: the catalog decides which tools
+    /// there are.
     ///
     /// # Errors
-    /// As [`read`](Self::read); also where approvals wait and `resume` does not answer each of them. The protocol
-    /// requires a failed run as the answer to a refused request, not an HTTP status:
-    /// [`UiEvent::Error`](super::UiEvent::Error) with the [code](ParseError::code) alone in an encoder.
+    /// As for [`read`](Self::read). It also fails if `resume` does not answer every waiting approval. By the protocol,
+    /// the response to a refused request is a failed run, not an HTTP status: encode a single
+    /// [`UiEvent::Error`](super::UiEvent::Error) with the [code](ParseError::code).
     ///
     /// ```
     /// use tool_runtime::wire::ui::ChatReader;
@@ -195,8 +195,8 @@ impl ChatReader {
         json::parse_value(text, &limits).map_err(|_| ChatErrorKind::Malformed.at(""))
     }
 
-    /// Refuses calls that were not issued, and results that a client may not give. Each message has its place among
-    /// those that were posted.
+    /// Refuses calls that the server did not issue, and results that a client may not send. Each message comes with its
+    /// index in the body.
     fn check_posted(&self, posted: &[(usize, Message)]) -> Result<(), ParseError> {
         let refused = |(kind, at): (ChatErrorKind, Option<usize>)| {
             let named = at.and_then(|at| posted.get(at));
@@ -231,7 +231,7 @@ impl ChatReader {
             let id = CallId::new(call.id);
             match (&call.claim, answer) {
                 (Claim::Decided { question, approved, reason }, Some(ResultSource::Pending)) => {
-                    // The gate checks and records whether the call still asks it.
+                    // The runner checks and records whether the call still waits for this answer.
                     let question = question.parse::<Question>().ok().filter(|question| *question.call_id() == id);
                     let question = question.ok_or_else(forged)?;
                     request.decisions.push((question, *approved, reason.map(str::to_owned)));
@@ -252,7 +252,7 @@ impl ChatReader {
     }
 }
 
-/// An id that is neither empty nor implausibly long.
+/// Reads an id, which must not be empty or too long.
 fn id(object: &Tree<'_>, key: &str) -> Option<String> {
     let id = object.get(key)?.as_str()?;
     (!id.is_empty() && id.len() <= ID_BYTES && !id.contains(char::is_control)).then(|| id.to_owned())

@@ -1,4 +1,4 @@
-//! [`Steps`]: the runner's events as events of a UI, with step boundaries that the runner does not emit.
+//! [`Steps`]: converts the runner's events to UI events, and adds the step boundaries, which the runner does not emit.
 
 use serde::Serialize;
 use serde_json::value::to_raw_value;
@@ -14,9 +14,9 @@ use crate::wire::ui::order::Order;
 /// The state of the current step.
 #[derive(Default)]
 pub(super) struct Steps {
-    /// Calls that neither ended nor are suspended.
+    /// The calls that run: they have not ended and are not suspended.
     running: Vec<CallId>,
-    /// A call of this step ended or is suspended: the next words of the model begin the next step.
+    /// Whether a call of this step ended or is suspended. In that case the model's next text begins a new step.
     settled: bool,
     usage: Usage,
     total: Usage,
@@ -61,7 +61,7 @@ impl Steps {
                 suspend(&asked, *outcome, prepared.as_ref().or(arguments.as_ref()), order);
             }
             Event::ToolCallResult { id, name, arguments, outcome, value, error, executed, left_out, earlier_call } => {
-                // A call of an earlier response is known, or starts here.
+                // A call of an earlier response may be unknown here; then it starts here.
                 self.start(id, name, order);
                 self.settle(id);
                 let id = id.to_string();
@@ -106,12 +106,12 @@ impl Steps {
         }
     }
 
-    /// The tokens of the turn so far.
+    /// The token counts of the turn so far.
     pub(super) fn total(&self) -> Usage {
         self.total
     }
 
-    /// The model writes: a new step, unless a call of the last one still runs.
+    /// Begins a step before text of the model, unless a call of the last step still runs.
     fn turn(&mut self, order: &mut Order) {
         if self.running.is_empty() && std::mem::take(&mut self.settled) {
             let usage = std::mem::take(&mut self.usage);
@@ -139,7 +139,7 @@ impl Steps {
     }
 }
 
-/// The omitted parts of a result. They are data of the message, because no protocol has a place for them next to an
+/// The omitted parts of a result. They are written as data of the message, because no protocol can attach them to an
 /// output.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -150,7 +150,7 @@ struct Missing<'a> {
     message: String,
 }
 
-/// The mark of a result that an earlier call had. It is data of the message for the same reason.
+/// The mark of a result that was taken from an earlier call. It is data of the message for the same reason.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EarlierCallData<'a> {
@@ -159,7 +159,7 @@ struct EarlierCallData<'a> {
     message: &'a str,
 }
 
-/// The data about a call that a person reads, in addition to its arguments.
+/// The data that a person reads about a call, in addition to its arguments.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ApprovalData<'a> {
@@ -173,8 +173,8 @@ struct ApprovalData<'a> {
     names: &'a [NamedArgument],
 }
 
-/// A client sees the payload that was prepared for it, a person the masked arguments. Further data for the person is
-/// data of the message, because no protocol has a place for it.
+/// Suspends a call. A client gets its prepared payload, a person the masked arguments. Other data for the person is
+/// data of the message, because no protocol can attach it to the call.
 fn suspend(asked: &ApprovalData<'_>, outcome: Outcome, shown: Option<&JsonText>, order: &mut Order) {
     let id = asked.tool_call_id.to_owned();
     if let Some(shown) = shown {
@@ -184,7 +184,7 @@ fn suspend(asked: &ApprovalData<'_>, outcome: Outcome, shown: Option<&JsonText>,
         order.push(&UiEvent::ClientRequest { id });
         return;
     }
-    // A protocol without frames for approvals shows the question there.
+    // In a protocol without frames for approvals, this data also shows the question.
     let explains = asked.summary.is_some() || !asked.changes.is_empty() || !asked.names.is_empty();
     if explains || !order.shows_approvals() {
         push_data("approval", &id, asked, order);
@@ -193,7 +193,7 @@ fn suspend(asked: &ApprovalData<'_>, outcome: Outcome, shown: Option<&JsonText>,
     order.push(&UiEvent::ApprovalRequest { approval_id: asked.approval_id.to_string(), id, reason });
 }
 
-/// Writes data of a call into the message.
+/// Writes data about a call into the message.
 fn push_data(name: &str, id: &str, value: &impl Serialize, order: &mut Order) {
     if let Ok(value) = to_raw_value(value) {
         order.push(&UiEvent::Data { name: name.to_owned(), id: Some(id.to_owned()), value: value.into() });
@@ -230,14 +230,14 @@ fn ended(
     }
     let message = error.map_or(outcome.code(), |error| &error.safe_message);
     let result = JsonText::known(failure(outcome, message));
-    // A client would take a failure for that of an approved call.
+    // Clients would show a failure as that of an approved call.
     if is_refused || is_denial(outcome) {
         return UiEvent::ToolDenied { id, result };
     }
     UiEvent::ToolResult { id, result, is_error: true, artifact: None }
 }
 
-/// Whether a person did not approve the call.
+/// Whether the outcome is a denied or expired approval.
 const fn is_denial(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::ApprovalDenied | Outcome::ApprovalExpired)
 }

@@ -52,7 +52,7 @@ fn integers_are_those_of_the_grammar() {
     {
         assert_eq!(Json::new(text).integer().ok(), expected, "{text}");
     }
-    // A zero before other digits ends the number, so that the next digit is not JSON.
+    // After a leading zero the number ends, so the next digit is not JSON.
     let mut json = Json::new("01");
     assert!(json.integer().is_ok_and(|number| number == Some(0)) && json.end().is_err());
 }

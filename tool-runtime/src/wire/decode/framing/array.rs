@@ -1,16 +1,16 @@
-//! [`ObjectArray`]: the objects of one JSON array, each cut out when it is complete (G1).
+//! [`ObjectArray`]: cuts one JSON array into its objects, each as soon as it is complete (rule G1 of `wire`).
 
 use memchr::{memchr2, memchr3};
 
 use crate::wire::WireErrorKind;
 use crate::wire::decode::framing::{Each, Frame, TOO_LONG};
 
-/// An array of objects that grows while it is sent. Objects are found by their braces, however deep they nest; the
-/// reader of the frame decides whether one is JSON.
+/// A JSON array of objects that arrives in pieces. Counting braces finds the objects at any depth; the reader of a
+/// frame checks that it is JSON.
 pub(crate) struct ObjectArray {
     max: usize,
     place: Expected,
-    /// The beginning of an object whose end has not come.
+    /// The beginning of an object that has not ended.
     object: Vec<u8>,
 }
 
@@ -22,7 +22,7 @@ enum Expected {
     Next,
     /// After an object: a comma or the end.
     After,
-    /// In an object: how many braces are open, and the state of strings.
+    /// Inside an object: the number of open braces, and whether the position is in a string.
     Inside(usize, Strings),
     Closed,
 }
@@ -39,7 +39,7 @@ impl ObjectArray {
         Self { max, place: Expected::Start, object: Vec::new() }
     }
 
-    /// Whether the closing bracket came.
+    /// Whether the closing bracket was read.
     pub(crate) const fn is_closed(&self) -> bool {
         matches!(self.place, Expected::Closed)
     }
@@ -67,7 +67,7 @@ impl ObjectArray {
                 (Expected::Start, b'[') => Expected::First,
                 (Expected::After, b',') => Expected::Next,
                 (Expected::First | Expected::After, b']') => Expected::Closed,
-                // The brace belongs to the object.
+                // The brace stays in the input, because it belongs to the object.
                 (Expected::First | Expected::Next, b'{') => {
                     self.place = Expected::Inside(0, Strings::Outside);
                     continue;
@@ -78,7 +78,7 @@ impl ObjectArray {
         }
     }
 
-    /// An object ends with these bytes. Returns whether the reading continues.
+    /// Ends an object with these bytes. Returns whether reading continues.
     fn whole(&mut self, bytes: &[u8], each: Each<'_>) -> Result<bool, WireErrorKind> {
         if self.object.is_empty() {
             return if bytes.len() > self.max { Err(TOO_LONG) } else { Ok(each(&Frame { event: b"", data: bytes })) };
@@ -98,7 +98,7 @@ impl ObjectArray {
     }
 }
 
-/// Returns the offset after the brace that closes the object; `None` if it does not come in these bytes.
+/// Returns the offset after the brace that closes the object; `None` if these bytes do not contain it.
 fn end_of_object(bytes: &[u8], depth: &mut usize, strings: &mut Strings) -> Option<usize> {
     let mut at = 0;
     loop {

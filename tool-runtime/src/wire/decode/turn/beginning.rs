@@ -1,18 +1,16 @@
-//! Shortening an answer that is over the size limit to its beginning.
+//! Cuts an answer that is over the size limit to its beginning.
 
 use crate::text::cut;
 use crate::wire::decode::turn::{Call, Turn};
 
-/// The maximum number of bytes of text that are kept: enough to see the runaway text, and small enough for the requests
-/// that follow.
+/// The maximum number of bytes of text to keep: enough to show the runaway text, and few enough for later requests.
 const TEXT: usize = 16 << 10;
 
-/// The maximum number of bytes that are kept of any other text: the arguments of a call, a name, an id.
+/// The maximum number of bytes to keep of any other text: the arguments of a call, a name, an id.
 const PIECE: usize = 1 << 10;
 
 impl Turn {
-    /// Keeps a beginning of the text and of each call, which does not run, and nothing else. Returns how many bytes are
-    /// gone.
+    /// Keeps the beginning of the text and of each call, and nothing else. Returns the number of bytes removed.
     pub(super) fn keep_beginning(&mut self) -> usize {
         let mut gone = shorten(&mut self.text, TEXT) + shorten(&mut self.refusal, TEXT);
         gone += self.layout.keep_beginning(self.text.len());
@@ -35,7 +33,7 @@ impl Call {
     }
 }
 
-/// Cuts a string, and returns how many bytes are gone.
+/// Cuts a string and returns the number of bytes removed.
 fn shorten(text: &mut String, most: usize) -> usize {
     let (before, kept) = (text.len(), cut(text, most).len());
     text.truncate(kept);

@@ -1,4 +1,4 @@
-//! The parts of a turn as decoders write them: text, reasoning, media, sources and provider state.
+//! Adds the parts of a turn: text, reasoning, media, sources and provider state.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use crate::wire::history::{Citation, Media, ProviderState};
 use crate::wire::{DisplayEvent, WireErrorKind};
 
 /// The maximum number of bytes and parts that replacements of texts may move in one turn. A provider replaces each text
-/// once or twice, and the texts after it move.
+/// once or twice, and each replacement moves the texts after it.
 const MAX_MOVED: usize = 256 << 20;
 
 impl Writer<'_> {
-    /// Adds text to the last part if that is text, and starts a part otherwise.
+    /// Adds text to the last part if it is a text, otherwise to a new part.
     pub(crate) fn text(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -28,20 +28,20 @@ impl Writer<'_> {
         (self.show)(DisplayEvent::Text(Cow::Borrowed(text)));
     }
 
-    /// Starts a part of text, to which [`text`](Self::text) adds until another part begins, and returns it.
+    /// Starts a text part and returns its index. [`text`](Self::text) adds to it until another part begins.
     pub(crate) fn start_text(&mut self) -> usize {
         let end = self.turn.text.len();
         self.turn.add(Slot::Text(end))
     }
 
-    /// Adds text to a part of text, or starts another if it is no longer the last. Returns the part.
+    /// Adds text to a text part, or to a new one if the part is no longer the last. Returns the index of the part.
     pub(crate) fn text_at(&mut self, part: Option<usize>, text: &str) -> usize {
         let part = part.filter(|part| self.is_last(*part)).unwrap_or_else(|| self.start_text());
         self.text(text);
         part
     }
 
-    /// Replaces the text of a part by that of an authoritative event (S2). Text that was shown stays shown.
+    /// Replaces the text of a part by that of a done event (rule S2 of `wire`). Text that was shown stays shown.
     pub(crate) fn replace_text_at(&mut self, part: usize, text: &str) {
         self.turn.moved += self.turn.layout.replace_text(part, text, &mut self.turn.text);
         if self.turn.moved > MAX_MOVED {
@@ -49,8 +49,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Adds reasoning that the provider shows to the last part if that is reasoning. Otherwise starts a part and
-    /// returns it.
+    /// Adds shown reasoning to the last part if it is reasoning. Otherwise starts a part and returns its index.
     pub(crate) fn reasoning(&mut self, text: &str) -> Option<usize> {
         if text.is_empty() {
             return None;
@@ -66,12 +65,12 @@ impl Writer<'_> {
         started
     }
 
-    /// Starts a part of reasoning and returns it.
+    /// Starts a reasoning part and returns its index.
     pub(crate) fn start_reasoning(&mut self) -> usize {
         self.turn.add(Slot::Reasoning(String::new()))
     }
 
-    /// Adds reasoning that the provider shows to a part.
+    /// Adds shown reasoning to a part.
     pub(crate) fn reasoning_at(&mut self, part: usize, text: &str) {
         if let Some(Slot::Reasoning(before)) = self.turn.layout.get_mut(part)
             && !text.is_empty()
@@ -81,7 +80,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Adds reasoning to a part that has none yet.
+    /// Adds shown reasoning to a part that has none yet.
     pub(crate) fn reasoning_once(&mut self, part: usize, text: &str) {
         if let Some(Slot::Reasoning(before)) = self.turn.layout.get_mut(part)
             && before.is_empty()
@@ -105,24 +104,23 @@ impl Writer<'_> {
         self.turn.add(Slot::Media(Box::new(media)))
     }
 
-    /// Adds a source of the text before it.
+    /// Adds a source for the text before it.
     pub(crate) fn citation(&mut self, citation: Citation) {
         self.turn.add(Slot::Citation(Box::new(citation)));
     }
 
-    /// Adds a block that only its provider understands, as a JSON object.
+    /// Adds a block that only its provider understands; `json` is one object.
     pub(crate) fn provider_state(&mut self, json: String, bound: BoundTo) {
         let part = self.start_carried();
         self.bind(part, json, bound);
     }
 
-    /// Starts a block that only its provider understands; without JSON it is left out.
+    /// Starts a block that only its provider understands. A block that gets no JSON is left out.
     pub(crate) fn start_carried(&mut self) -> usize {
         self.turn.add(Slot::ProviderState)
     }
 
-    /// Sets the data that the provider wants back with a part, as a JSON object in the shape that the format's encoder
-    /// expects.
+    /// Sets the provider state of a part: one JSON object in the shape that the format's encoder expects.
     pub(crate) fn bind(&mut self, part: usize, json: String, bound: BoundTo) {
         if self.turn.layout.bind(part, ProviderState::read(self.turn.format, json), bound)
             > self.turn.max_provider_state_bytes
@@ -131,7 +129,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Sets the data that the provider wants back with a call.
+    /// Sets the provider state of a call.
     pub(crate) fn bind_call(&mut self, call: usize, json: String, bound: BoundTo) {
         if let Some(part) = self.turn.calls.get(call).map(|call| call.part) {
             self.bind(part, json, bound);

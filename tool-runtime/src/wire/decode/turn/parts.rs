@@ -5,31 +5,31 @@ use crate::wire::history::{CallMessage, Citation, Media, Part, ProviderState};
 /// The maximum number of parts of one turn; no model writes more.
 pub(super) const MAX_PARTS: usize = 8192;
 
-/// The parts of a turn, in the order in which they began. Text, calls and refusal are kept by the turn itself.
+/// The parts of a turn, in the order in which they began. The turn itself holds the texts, calls and refusal.
 #[derive(Clone, Default)]
 pub(crate) struct Layout {
     parts: Vec<(Slot, Option<(ProviderState, BoundTo)>)>,
     carried_bytes: usize,
 }
 
-/// The requests that may return the provider state of a part.
+/// The requests that may contain the provider state of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BoundTo {
-    /// Requests of its format to the model that produced it, such as for signed or encrypted reasoning.
+    /// Requests of the same format to the model that produced it, for example signed or encrypted reasoning.
     Model,
-    /// Requests of its format to any model, such as for the work of a server tool, and citations of it.
+    /// Requests of the same format to any model, for example results of a server tool and their citations.
     Format,
 }
 
 /// One part.
 #[derive(Clone)]
 pub(super) enum Slot {
-    /// Text of the turn up to this byte, from where the text part before ended.
+    /// Text of the turn: from the end of the previous text part up to this byte.
     Text(usize),
     Reasoning(String),
     /// The index of a call.
     Call(usize),
-    // In boxes: few turns have one, and a part is moved when it is added.
+    // Boxed, because few turns have one and adding a part moves it.
     Media(Box<Media>),
     Citation(Box<Citation>),
     Refusal,
@@ -41,7 +41,7 @@ impl Layout {
         self.parts.is_empty()
     }
 
-    /// Keeps texts up to this byte, calls and the refusal. Returns how many bytes of other parts are gone.
+    /// Keeps calls, the refusal, and text up to this byte. Returns the number of bytes of other parts removed.
     pub(super) fn keep_beginning(&mut self, text: usize) -> usize {
         let mut gone = std::mem::take(&mut self.carried_bytes);
         self.parts.retain_mut(|(slot, provider_state)| {
@@ -62,7 +62,7 @@ impl Layout {
         gone
     }
 
-    /// The layout of parts that did not come from a decoder: text, calls and refusals in their order.
+    /// The layout of parts that did not come from a decoder.
     pub(crate) fn given(parts: &[Part]) -> Self {
         let (mut layout, mut text, mut calls) = (Self::default(), 0, 0);
         for part in parts {
@@ -78,7 +78,7 @@ impl Layout {
                 }
                 Part::Media(media) => Slot::Media(Box::new(media.clone())),
                 Part::Citation(citation) => Slot::Citation(Box::new(citation.clone())),
-                // All refusals of a turn are one text.
+                // The turn joins all refusals to one text.
                 Part::Refusal(_) if layout.has_refusal() => continue,
                 Part::Refusal(_) => Slot::Refusal,
                 Part::ProviderState(_) => Slot::ProviderState,
@@ -90,7 +90,7 @@ impl Layout {
         layout
     }
 
-    /// Adds a part and returns its index. An index of [`MAX_PARTS`] means that the part was left out.
+    /// Adds a part and returns its index. The index [`MAX_PARTS`] means that the part was left out.
     pub(super) fn add(&mut self, slot: Slot) -> usize {
         let at = self.parts.len();
         if at < MAX_PARTS {
@@ -107,7 +107,7 @@ impl Layout {
         self.parts.get_mut(part).map(|(slot, _)| slot)
     }
 
-    /// The parts of text.
+    /// The indices of the text parts.
     pub(super) fn texts(&self) -> impl Iterator<Item = usize> {
         let texts = self.parts.iter().enumerate().filter(|(_, (slot, _))| matches!(slot, Slot::Text(_)));
         texts.map(|(at, _)| at)
@@ -118,7 +118,7 @@ impl Layout {
         self.parts.len() > part && self.parts.len() - part == 1
     }
 
-    /// Replaces the text of a part within the text of the turn. Returns how many parts and bytes were passed for it.
+    /// Replaces the text of a part. Returns the work in bytes and parts, which the caller limits.
     pub(super) fn replace_text(&mut self, part: usize, new: &str, text: &mut String) -> usize {
         let ends = |(slot, _): &(Slot, _)| if let Slot::Text(to) = slot { Some(*to) } else { None };
         let Some(to) = self.parts.get(part).and_then(ends) else { return 0 };
@@ -130,7 +130,7 @@ impl Layout {
         }
         let moved = text.len() - to;
         text.replace_range(from..to, new);
-        // The ends of the texts after it move by the difference in length.
+        // The ends of this text and of later ones move by the difference in length.
         for (slot, _) in self.parts.iter_mut().skip(part) {
             if let Slot::Text(end) = slot {
                 *end = *end - (to - from) + new.len();
@@ -157,7 +157,7 @@ impl Layout {
         });
     }
 
-    /// The provider state of calls, by their index.
+    /// The provider state of the calls, each with the index of its call.
     pub(super) fn of_calls(&self) -> impl Iterator<Item = (usize, &ProviderState)> {
         self.parts.iter().filter_map(|(slot, provider_state)| match (slot, provider_state) {
             (Slot::Call(at), Some((provider_state, _))) => Some((*at, provider_state)),
@@ -165,7 +165,7 @@ impl Layout {
         })
     }
 
-    /// Sets the provider state of a part and returns the bytes of all provider state.
+    /// Sets the provider state of a part and returns the total number of bytes of all provider state.
     pub(super) fn bind(&mut self, part: usize, new: ProviderState, bound: BoundTo) -> usize {
         if let Some((_, provider_state)) = self.parts.get_mut(part) {
             self.carried_bytes += new.json().len();
@@ -174,7 +174,8 @@ impl Layout {
         self.carried_bytes
     }
 
-    /// Sets the model once the turn ended and it is known. State that is bound to the format names no model.
+    /// Sets the model of all provider state that is bound to its model. The model is known only when the turn has
+    /// ended.
     pub(super) fn of_model(mut self, model: Option<&str>) -> Self {
         for (provider_state, bound) in self.parts.iter_mut().filter_map(|(_, provider_state)| provider_state.as_mut()) {
             if *bound == BoundTo::Model {
@@ -184,7 +185,7 @@ impl Layout {
         self
     }
 
-    /// The parts, with the text, the calls and the refusal of the turn.
+    /// The parts, built from the text, the calls and the refusal of the turn.
     pub(crate) fn parts(&self, text: &str, calls: impl Fn(usize) -> Option<CallMessage>, refusal: &str) -> Vec<Part> {
         let mut from = 0;
         let mut parts = Vec::with_capacity(self.parts.len());

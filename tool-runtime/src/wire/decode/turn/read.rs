@@ -1,4 +1,4 @@
-//! Queries of decoders about the turn that they write.
+//! Queries that decoders make about the turn that they write.
 
 use crate::wire::decode::turn::Writer;
 
@@ -16,7 +16,7 @@ impl Writer<'_> {
         self.turn.calls.get(call).map_or("", |call| &call.text)
     }
 
-    /// Whether the arguments of a call came as an object, so that nothing can follow them.
+    /// Whether the arguments of a call came as an object, which is always complete.
     pub(crate) fn has_object(&self, call: usize) -> bool {
         self.turn.calls.get(call).is_some_and(|call| call.object.is_some())
     }
@@ -43,7 +43,7 @@ impl Writer<'_> {
         self.turn.layout.is_last(part)
     }
 
-    /// The parts of text after the first.
+    /// The indices of the text parts after the first.
     pub(crate) fn later_texts(&self) -> Vec<usize> {
         self.turn.layout.texts().skip(1).collect()
     }

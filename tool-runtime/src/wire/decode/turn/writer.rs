@@ -7,7 +7,7 @@ use crate::wire::decode::turn::parts::Slot;
 use crate::wire::decode::turn::{Call, Ending, Turn};
 use crate::wire::{DisplayEvent, FinishReason, Usage, WireError, WireErrorKind};
 
-/// A turn and the observer of its display events.
+/// A turn, and a callback that shows its display events.
 pub(crate) struct Writer<'a> {
     pub(crate) turn: &'a mut Turn,
     pub(crate) show: &'a mut dyn FnMut(DisplayEvent<'_>),
@@ -18,7 +18,7 @@ impl Writer<'_> {
         self.turn.usage = Some(usage);
     }
 
-    /// The first id and model that are not empty stay.
+    /// Keeps the first id and the first model that are not empty.
     pub(crate) fn response(&mut self, id: &str, model: &str) {
         for (slot, text) in [(&mut self.turn.response_id, id), (&mut self.turn.model, model)] {
             if slot.is_none() && !text.is_empty() {
@@ -27,7 +27,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Another model serves the rest of the response: the calls so far must not run.
+    /// Records that another model serves the rest of the response. The calls so far must not run.
     pub(crate) fn served_by(&mut self, model: &str) {
         if !model.is_empty() {
             self.turn.model = Some(model.to_owned());
@@ -35,7 +35,7 @@ impl Writer<'_> {
         self.turn.calls.iter_mut().for_each(|call| call.is_void = true);
     }
 
-    /// Drops the second of two calls of one name if both have the same arguments, so that it does not run.
+    /// Voids the second of two calls if both have the same name and arguments.
     pub(crate) fn drop_repeat(&mut self, first: usize, second: usize) {
         let of =
             |at: usize| self.turn.calls.get(at).map(|call| (&call.name, call.object.as_deref().unwrap_or(&call.text)));
@@ -45,7 +45,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Starts a call; `None` if there are too many.
+    /// Starts a call; `None` if the turn has too many.
     pub(crate) fn start(&mut self, id: &str, name: &str) -> Option<usize> {
         let call = self.turn.calls.len();
         if call >= self.turn.max_calls {
@@ -59,7 +59,7 @@ impl Writer<'_> {
         Some(call)
     }
 
-    /// Takes the first id of a call (R2); an id that another call has is ignored (R4).
+    /// Sets the id of a call that has none yet (rule R2 of `wire`). An id that another call has is ignored (R4).
     pub(crate) fn offer_id(&mut self, at: usize, id: &str) {
         let Some(call) = self.turn.calls.get_mut(at) else { return };
         if id.is_empty() || call.wire_id.is_some() {
@@ -74,10 +74,10 @@ impl Writer<'_> {
         self.announce(at);
     }
 
-    /// Generates an id for a call without one, for formats that never send ids.
+    /// Generates an id for a call without one.
     pub(crate) fn settle_id(&mut self, at: usize) {
         let Some(call) = self.turn.calls.get_mut(at) else { return };
-        // It is not added to the look-up, because the server does not know it.
+        // The generated id is not added to `by_id`, because the server does not know it.
         call.id.get_or_insert_with(CallId::generate);
     }
 
@@ -92,7 +92,7 @@ impl Writer<'_> {
         if text.is_empty() {
             return;
         }
-        // Text after an object: joined they do not parse, so the call does not run.
+        // Text after an object: the joined text does not parse, so the call does not run.
         if let Some(object) = call.object.take() {
             object.as_ref().clone_into(&mut call.text);
         }
@@ -100,7 +100,8 @@ impl Writer<'_> {
         self.announce(at);
     }
 
-    /// Takes an object as it came (R7). The same object again is a repeat; another one makes both unreadable.
+    /// Sets the arguments to an object, unchanged (R7). The same object again is a repeat; a second object makes the
+    /// arguments unreadable.
     pub(crate) fn object(&mut self, at: usize, object: &str) {
         let Some(call) = self.turn.calls.get_mut(at) else { return };
         if call.text.is_empty() && call.object.as_deref().is_none_or(|seen| seen == object) {
@@ -111,7 +112,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Replaces the deltas by the whole argument text of an authoritative event (S2); an empty one changes nothing.
+    /// Replaces the argument text by that of a done event (S2); empty text changes nothing.
     pub(crate) fn replace_text(&mut self, at: usize, text: &str) {
         let Some(call) = self.turn.calls.get_mut(at) else { return };
         if text.is_empty() || call.text == text {
@@ -122,7 +123,7 @@ impl Writer<'_> {
         self.announce(at);
     }
 
-    /// Shows the start of a call once its id and name are final, and the argument text that was not shown yet.
+    /// Shows the start of a call once its id and name are final, and argument text that was not shown yet.
     fn announce(&mut self, at: usize) {
         let Some(call) = self.turn.calls.get_mut(at) else { return };
         let text = call.object.as_deref().unwrap_or(&call.text);
@@ -134,10 +135,10 @@ impl Writer<'_> {
         }
     }
 
-    /// Shows the calls that were held back, at the end of the turn: those without id or without argument text.
+    /// At the end of the turn, shows the calls that were held back because they had no id or no argument text.
     fn announce_all(&mut self) {
         for at in 0..self.turn.calls.len() {
-            // The text of a call that was announced was shown when it came.
+            // The text of an announced call was already shown.
             if self.turn.calls.get(at).is_some_and(|call| call.announced) {
                 continue;
             }
@@ -155,7 +156,7 @@ impl Writer<'_> {
         self.turn.provider_finish = Some(word.to_owned());
     }
 
-    /// The turn ended well, unless it was cut before (R5).
+    /// Marks the turn as ended well, unless it was cut off before (R5).
     pub(crate) fn end_well(&mut self) {
         if self.turn.ending == Ending::Open {
             self.turn.ending = Ending::Well;
@@ -163,7 +164,7 @@ impl Writer<'_> {
         self.announce_all();
     }
 
-    /// The turn was cut; no later word changes that (R10).
+    /// Marks the turn as cut off; a later end does not change that (R10).
     pub(crate) fn end_cut(&mut self, finish: FinishReason) {
         if !matches!(self.turn.ending, Ending::Cut(_)) {
             self.turn.ending = Ending::Cut(finish);
@@ -171,7 +172,7 @@ impl Writer<'_> {
         self.announce_all();
     }
 
-    /// A call continues after the end, so the turn needs another end.
+    /// Reopens the turn: a call continues after the end, so the turn needs another end.
     pub(crate) fn reopen(&mut self) {
         if self.turn.ending == Ending::Well {
             self.turn.ending = Ending::Open;

@@ -1,4 +1,4 @@
-//! Limits of providers on schemas: the size of strict requests, the names of properties, and circular references.
+//! Providers' limits on schemas: the size of strict requests, the names of properties, and circular references.
 
 use std::collections::BTreeSet;
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 use crate::wire::encode::strict::node::{Node, step};
 use crate::wire::encode::strict::{Closed, Closing};
 
-/// The maximum number of strict tools, optional properties and properties with a union type of one Anthropic request.
+/// The maximum numbers of strict tools, optional properties and union types in one Anthropic request.
 const STRICT_LIMITS: [(usize, &str); 3] =
     [(20, "20 strict tools"), (24, "24 optional properties"), (16, "16 union types")];
 
-/// The longest name of a property that Anthropic takes.
+/// The maximum number of bytes of a property's name for Anthropic.
 const MAX_NAME: usize = 64;
 
-/// The share of the provider's limits that the strict tools of one request have used.
+/// The usage of the provider's limits by the strict tools of one request.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Room([usize; 3]);
 
 impl Room {
-    /// Counts a closed copy. The error is the limit that it would exceed.
+    /// Adds a closed copy to the counts. The error is the limit that it would exceed.
     pub(crate) fn take(&mut self, closing: Closing, closed: &Closed) -> Result<(), &'static str> {
         if closing == Closing::Nullable {
             return Ok(());
@@ -34,7 +34,7 @@ impl Room {
     }
 }
 
-/// The pointer of the first property whose name is outside `[a-zA-Z0-9_.-]{1,64}`.
+/// The JSON pointer of the first property whose name is outside `[a-zA-Z0-9_.-]{1,64}`.
 pub(crate) fn long_property(schema: &Value) -> Option<String> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     let refused = |name: &str| name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(legal);
@@ -42,7 +42,7 @@ pub(crate) fn long_property(schema: &Value) -> Option<String> {
         Value::Array(items) => {
             items.iter().enumerate().find_map(|(at, item)| Some(format!("/{at}{}", long_property(item)?)))
         }
-        // The pointer is put together on the way back: most schemas have none.
+        // The pointer is built only after such a property was found, because most schemas have none.
         Value::Object(members) => members.iter().find_map(|(key, value)| {
             let below = match key.as_str() {
                 "properties" | "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => {
@@ -52,7 +52,7 @@ pub(crate) fn long_property(schema: &Value) -> Option<String> {
                         Some(step("", name) + below.as_str())
                     })?
                 }
-                // Values are not schemas.
+                // These keywords hold values, not schemas.
                 "default" | "enum" | "const" | "examples" => return None,
                 _ => long_property(value)?,
             };
@@ -62,12 +62,12 @@ pub(crate) fn long_property(schema: &Value) -> Option<String> {
     }
 }
 
-/// Whether a property is one of several types.
+/// Whether a property's type is a union.
 pub(super) fn is_union(property: &Node) -> bool {
     property.get("anyOf").is_some() || property.get("type").is_some_and(|ty| !ty.items().is_empty())
 }
 
-/// Whether a reference leads back to itself. The provider refuses such schemas in strict mode.
+/// Whether a reference leads back to itself; the provider refuses such schemas in strict mode.
 pub(super) fn is_circular(reference: &str, root: &Node) -> bool {
     let (mut seen, mut next) = (BTreeSet::new(), vec![reference.to_owned()]);
     while let Some(target) = next.pop().and_then(|reference| root.resolve(&reference)) {

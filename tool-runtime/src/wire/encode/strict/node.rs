@@ -8,12 +8,12 @@ use serde_json::value::RawValue;
 
 use crate::text::pointer;
 
-/// Deeper documents are left alone; each level reads its text once more.
+/// Deeper documents are not parsed, because each level parses its text again.
 const MAX_DEPTH: usize = 64;
 
 #[derive(Clone)]
 pub(super) enum Node {
-    /// The text of a scalar as it was written.
+    /// The JSON text of a scalar.
     Scalar(String),
     Array(Vec<Node>),
     Object(Vec<(String, Node)>),
@@ -37,7 +37,7 @@ impl Node {
                 let items: Vec<&RawValue> = serde_json::from_str(raw).ok()?;
                 items.into_iter().map(|raw| Self::read(raw.get(), depth)).collect::<Option<_>>().map(Self::Array)
             }
-            // As written: reading `1.0` or a long integer as a number could change its digits.
+            // Kept as text, because parsing `1.0` or a long integer could change its digits.
             _ => Some(Self::Scalar(raw.to_owned())),
         }
     }
@@ -142,7 +142,7 @@ impl fmt::Display for Node {
     }
 }
 
-/// The entries of an object in their order, repeated keys included.
+/// The entries of an object, in order, including repeated keys.
 struct Entries<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
@@ -165,7 +165,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
     }
 }
 
-/// Returns the pointer to a member of the value at `pointer`.
+/// Returns the pointer to the member `name` of the value at `pointer`.
 pub(super) fn step(pointer: &str, name: &str) -> String {
     let mut pointer = pointer.to_owned();
     pointer::push(&mut pointer, name);

@@ -1,15 +1,15 @@
-//! Optional properties of a closed copy become nullable (T1).
+//! Makes optional properties of a closed copy nullable (rule T1 of `wire`).
 
 use crate::wire::encode::strict::node::Node;
 use crate::wire::encode::strict::nulls;
 
-/// Turns a schema into the same schema or null. One that allows null already is left alone.
+/// Replaces a schema by one that also allows null. A schema that already allows null stays unchanged.
 pub(super) fn make_nullable(node: &mut Node, root: &Node) {
     if nulls::allows_null(node, root) {
         return;
     }
     if node.get("$ref").is_some() {
-        // A reference has no siblings, so its description moves out of the branch.
+        // A `$ref` must not have siblings, so the description moves to the outer schema.
         let mut outer = Node::Object(Vec::new());
         for key in ["title", "description"] {
             if let Some(note) = node.remove(key) {

@@ -1,11 +1,11 @@
-//! Which schemas allow null, and the removal of the nulls that only a closed copy allows (T3).
+//! Decides which schemas allow null, and removes the nulls that only a closed copy allows (rule T3 of `wire`).
 
 use crate::wire::encode::strict::node::Node;
 
-/// The maximum number of references that are followed before they count as circular.
+/// The maximum number of references to follow; a longer chain counts as circular.
 const MAX_HOPS: usize = 32;
 
-/// Whether null is valid under the schema. If undecidable, null counts as allowed, so that it is not removed.
+/// Whether null is valid under the schema. If this is undecidable, it returns `true`, so that the null is not removed.
 pub(super) fn allows_null(schema: &Node, root: &Node) -> bool {
     allows(schema, root, MAX_HOPS)
 }
@@ -37,8 +37,8 @@ fn referenced<'a>(schema: &Node, root: &'a Node) -> Option<&'a Node> {
     root.resolve(&schema.get("$ref")?.as_str()?)
 }
 
-/// Removes from `value` each null of an optional property that the schema itself does not allow. Reports
-/// whether there was one.
+/// Removes each null from `value` that belongs to an optional property and that the authoritative schema does not
+/// allow. Returns whether it removed one.
 pub(super) fn remove(value: &mut Node, schema: &Node, root: &Node) -> bool {
     let shapes = shapes(schema, root, MAX_HOPS);
     match value {
@@ -66,7 +66,7 @@ pub(super) fn remove(value: &mut Node, schema: &Node, root: &Node) -> bool {
     }
 }
 
-/// Whether every shape with the property has it optional and not nullable, and there is such a shape.
+/// Whether at least one shape declares the property, and every such shape makes it optional and not nullable.
 fn only_closed_copy_allows(key: &str, shapes: &[&Node], root: &Node) -> bool {
     let mut known = shapes.iter().filter_map(|shape| Some((shape, shape.get("properties")?.get(key)?))).peekable();
     known.peek().is_some()
@@ -78,7 +78,7 @@ fn only_closed_copy_allows(key: &str, shapes: &[&Node], root: &Node) -> bool {
         })
 }
 
-/// The schema itself, the schemas that it refers to, and its branches.
+/// The schema itself, its branches, and the schemas that it refers to.
 fn shapes<'a>(schema: &'a Node, root: &'a Node, hops: usize) -> Vec<&'a Node> {
     let mut found = vec![schema];
     let Some(hops) = hops.checked_sub(1) else { return found };
@@ -86,7 +86,7 @@ fn shapes<'a>(schema: &'a Node, root: &'a Node, hops: usize) -> Vec<&'a Node> {
         found.extend(shapes(target, root, hops));
     }
     for branch in ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema.get(key)).flat_map(Node::items) {
-        // A circle of branches would double at each level.
+        // Circular branches would double the list at each level.
         if found.len() < 256 {
             found.extend(shapes(branch, root, hops));
         }

@@ -10,25 +10,26 @@ use crate::wire::formats::anthropic::shape::{
     ContentBlock, Delta, FALLBACK, Whole, entries, members, quoted, rewritten, sources,
 };
 
-/// A block that began.
+/// A block that has started.
 pub(super) struct Block {
     kind: Kind,
-    /// Its end has not come.
+    /// Whether the block has not ended.
     open: bool,
 }
 
 enum Kind {
-    /// A call, and the input of its start until the deltas or the end decide which one counts (A2).
+    /// The index of a call, and the input of its start block. The deltas or the end of the block decide whether this
+    /// input counts (rule A2 of `wire`).
     Call(usize, Option<String>),
-    /// Text: its part, the members of its start other than the text, and the citations of its deltas.
+    /// Text: the index of its part, the members of its start block except the text, and the citations of its deltas.
     Text { part: usize, rest: Option<String>, citations: String },
-    /// Thinking: its part, its start and its signature.
+    /// Thinking: the index of its part, its start block and its signature.
     Thinking { part: usize, start: String, signature: String },
-    /// A block that goes back as it came: its part, its start and the additions of its deltas.
+    /// A block that is sent back unchanged: the index of its part, its start block and the additions of its deltas.
     ProviderState { part: usize, start: String, added: Box<Added> },
 }
 
-/// The additions of deltas to a kept block.
+/// The additions of deltas to a block of provider state.
 #[derive(Default)]
 struct Added {
     text: String,
@@ -36,12 +37,12 @@ struct Added {
     input: String,
     citations: String,
     signature: Option<String>,
-    /// The delta that holds the final summary of a compaction.
+    /// The delta that contains the final summary of a compaction.
     compaction: Option<String>,
 }
 
 impl Block {
-    /// Starts a block. `None` if it cannot be read, which fails the turn.
+    /// Starts a block. Returns `None` and fails the turn if the block cannot be read.
     pub(super) fn start(raw: &str, is_streamed: bool, turn: &mut Writer<'_>) -> Option<Self> {
         let Ok(block) = read::<ContentBlock<'_>>(raw) else {
             let is_object = raw.starts_with('{');
@@ -61,7 +62,7 @@ impl Block {
                 if let Some(rest) = rewritten(raw, &["type", "id", "name", "input"], Vec::new()) {
                     turn.bind_call(call, rest, BoundTo::Format);
                 }
-                // A stream begins with an empty input, which its deltas replace.
+                // In a stream, the start block has an empty input, which the deltas replace.
                 let input = block.input.0.filter(|input| !is_streamed || !is_empty_object(input));
                 Kind::Call(call, input.map(str::to_owned))
             }
@@ -85,12 +86,12 @@ impl Block {
         Some(Self { kind, open: true })
     }
 
-    /// Whether this is a call that has not ended.
+    /// Whether the block is a call that has not ended.
     pub(super) const fn is_open_call(&self) -> bool {
         self.open && matches!(self.kind, Kind::Call(..))
     }
 
-    /// Adds a delta. One that does not belong to the kind of block is skipped, as the official SDKs do (A1).
+    /// Adds a delta. A delta that does not belong to the kind of block is skipped, as in the official SDKs (A1).
     pub(super) fn delta(&mut self, delta: &Delta<'_>, data: &str, turn: &mut Writer<'_>) {
         match (&mut self.kind, delta.kind.get()) {
             (Kind::Text { part, .. }, "text_delta") => *part = turn.text_at(Some(*part), delta.text.get()),
@@ -99,7 +100,7 @@ impl Block {
                 turn.append_text(*call, delta.partial_json.get());
             }
             (Kind::Call(..), _) => {}
-            // The JSON of the provider state was put together at the end of the block (A4).
+            // The provider state is already complete, so further deltas break the protocol.
             _ if !self.open => turn.fail_with(WireErrorKind::ProtocolViolation),
             (Kind::Thinking { part, .. }, "thinking_delta") => turn.reasoning_at(*part, delta.thinking.get()),
             (Kind::Thinking { signature, .. }, "signature_delta") => delta.signature.get().clone_into(signature),
@@ -109,8 +110,8 @@ impl Block {
         }
     }
 
-    /// Ends the block: decides on the input of a call (A2) and keeps the data that goes back. Thinking without its end
-    /// or its signature cannot go back, nor can another block that broke off (A5).
+    /// Ends the block: decides on the input of a call (A2) and keeps the provider state. Thinking without its end or
+    /// its signature cannot be sent back, nor can any other block without an end (A5).
     pub(super) fn settle(&mut self, ended: bool, turn: &mut Writer<'_>) {
         if !std::mem::take(&mut self.open) {
             return;
@@ -163,7 +164,7 @@ impl Added {
                 let whole = read::<Whole<'_>>(data).ok().and_then(|event| event.delta.0);
                 self.compaction = whole.map(str::to_owned);
             }
-            // A later kind of delta: the block stays as it is.
+            // Unknown kinds of deltas leave the block unchanged.
             _ => {}
         }
     }
@@ -184,7 +185,7 @@ impl Added {
             set.push(("citations", cited(&start, &self.citations)));
         }
         if !self.input.is_empty() {
-            // An input that broke off is kept as text, from which no request is made.
+            // An incomplete input is kept as a string. The encoder does not send such a block.
             let is_json = serde_json::from_str::<IgnoredAny>(&self.input).is_ok();
             set.push(("input", if is_json { self.input.clone() } else { quoted(&self.input) }));
         }
@@ -197,8 +198,8 @@ impl Added {
     }
 }
 
-/// The binding of a block. Any model may read the calls of server tools, their results and files; the model that wrote
-/// a block of another kind may have sealed it, as thinking is.
+/// The requests that may contain a block. Any model may read the calls of server tools, their results and files. Other
+/// blocks may be sealed by the model that wrote them, as thinking is.
 fn bound_to(block: &str) -> BoundTo {
     let block = read::<ContentBlock<'_>>(block).unwrap_or_default();
     match block.kind.get() {
@@ -213,14 +214,14 @@ fn citations_of(block: &str) -> &str {
     read::<ContentBlock<'_>>(block).ok().and_then(|block| block.citations.0).unwrap_or_default()
 }
 
-/// The citations of a block's start and those that were added to them, as a list.
+/// The citations of a block's start and those of its deltas, as a list.
 fn cited(start: &str, added: &str) -> String {
     let before = citations_of(start).strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or_default();
     let comma = if before.trim().is_empty() { "" } else { "," };
     format!("[{before}{comma}{added}]")
 }
 
-/// Citations as the provider takes them back: the file that it names in each is refused.
+/// The citations without their `file_id`, which the provider refuses in requests.
 fn without_files(list: &str) -> String {
     let mut blocks = String::new();
     for entry in entries(list) {

@@ -1,4 +1,4 @@
-//! Events and whole bodies of Anthropic Messages.
+//! Decodes the events and whole bodies of Anthropic Messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use crate::wire::formats::anthropic::shape::{Event, Message};
 use crate::wire::formats::anthropic::usage::{Counts, Tokens};
 use crate::wire::{FinishReason, Format, WireErrorKind};
 
-/// The blocks of one response.
+/// The decoding state of one response.
 #[derive(Default)]
 pub(crate) struct Messages {
-    /// The id of the message, once it began.
+    /// The id of the message, once it has started.
     message: Option<String>,
-    /// The message was announced again, so that its blocks may come again.
+    /// Whether the message started twice, in which case its blocks may be repeated.
     repeated: bool,
     blocks: BTreeMap<i64, Block>,
-    /// The blocks whose end has not come.
+    /// The indices of the blocks that have not ended.
     open: BTreeSet<i64>,
-    /// The container in which code of the turn ran, as JSON. The next request names it.
+    /// The container that ran code of the turn, as JSON. The next request names it.
     container: Option<String>,
     counts: Counts,
 }
@@ -71,7 +71,7 @@ impl Messages {
             "error" => turn.fail(event_error(data, CodeIn::CodeOrType)),
             _ if event.error.0.is_some() => turn.fail(event_error(data, CodeIn::CodeOrType)),
             "content_block_delta" => match self.blocks.get_mut(&index) {
-                // A delta for a block that never started (A4).
+                // A delta for a block that never started (rule A4 of `wire`).
                 None => turn.fail_with(WireErrorKind::ProtocolViolation),
                 Some(block) => {
                     if let Some(delta) = &event.delta.0 {
@@ -109,7 +109,7 @@ impl Messages {
     fn begin(&mut self, message: Raw<'_>, turn: &mut Writer<'_>) {
         let Ok(message) = message.known::<Message<'_>>() else { return turn.fail_with(WireErrorKind::MalformedFrame) };
         let id = message.0.as_ref().map_or("", |message| message.id.get());
-        // A gateway that tries again in the middle sends a second message: no call of either may run.
+        // A gateway that retries within a response sends a second message. No call of either message may run.
         self.repeated = match &self.message {
             Some(open) if open != id => return turn.fail_with(WireErrorKind::ProtocolViolation),
             open => open.is_some(),
@@ -125,18 +125,18 @@ impl Messages {
 
     fn start(&mut self, index: i64, block: Raw<'_>, turn: &mut Writer<'_>) {
         let before = self.blocks.get_mut(&index);
-        // A message that is announced again repeats its blocks: a call would run twice.
+        // A message that starts twice repeats its blocks, so a call would run twice.
         if self.repeated && before.is_some() {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
         }
-        // An index that is used again begins another block and ends the one before.
+        // A second block under one index ends the first.
         let is_open_call = before.is_some_and(|before| {
             let is_open_call = before.is_open_call();
             before.settle(true, turn);
             is_open_call
         });
         let Some(block) = Block::start(block.0.unwrap_or_default(), true, turn) else { return };
-        // It would be unclear to which of the two calls the deltas belong, or whether the second repeats the first.
+        // The deltas could belong to either call, and the second call could repeat the first.
         if is_open_call && block.is_open_call() {
             return turn.fail_with(WireErrorKind::ProtocolViolation);
         }

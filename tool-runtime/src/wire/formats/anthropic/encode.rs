@@ -1,4 +1,4 @@
-//! Tools and messages in the shape of Anthropic Messages.
+//! Encodes tools and messages for Anthropic Messages.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::wire::encode::{
 use crate::wire::formats::anthropic::{media, settings, turn};
 use crate::wire::history::Piece;
 
-/// Messages, as a request is written.
+/// The encoder of Anthropic Messages.
 pub(crate) struct Anthropic;
 
 const FEATURES: FormatFeatures = FormatFeatures {
@@ -39,8 +39,9 @@ impl Dialect for Anthropic {
         Some(("cache_control", json!({ "type": "ephemeral" })))
     }
 
-    // Four blocks may be marked: the last tool, the instructions, and the last blocks of the last two messages of the
-    // user. The provider looks back 20 blocks from a mark, so the second one finds the cache entry of the turn before.
+    // The provider allows four marks: on the last tool, on the instructions, and on the last blocks of the user's last
+    // two messages. It looks back 20 blocks from a mark, so the second-to-last mark finds the cache entry of the
+    // previous turn.
     fn mark<'a>(&self, system: Option<&mut Node<'a>>, list: &mut [Object<'a>]) {
         if let Some(system) = system {
             let text = std::mem::replace(system, Node::Null);
@@ -63,7 +64,7 @@ impl Dialect for Anthropic {
 
     fn choice(&self, choice: &ToolChoice) -> Option<(&'static str, Value)> {
         let choice = match choice {
-            // Only the tools of the subset are offered.
+            // The list contains only the tools of the subset.
             ToolChoice::Auto | ToolChoice::Allowed { required: false, .. } => json!({ "type": "auto" }),
             ToolChoice::None => json!({ "type": "none" }),
             ToolChoice::Required | ToolChoice::Allowed { .. } => json!({ "type": "any" }),
@@ -72,7 +73,7 @@ impl Dialect for Anthropic {
         Some(("tool_choice", choice))
     }
 
-    // The limit to one call is part of the choice, so it needs one.
+    // The limit to one call is a field of the tool choice, so the request needs one.
     fn parallel(&self, parallel: bool, body: &mut Map<String, Value>) {
         if !parallel {
             let choice = body.entry("tool_choice").or_insert_with(|| json!({ "type": "auto" }));
@@ -86,7 +87,8 @@ impl Dialect for Anthropic {
         Some(("system", texts.join("\n\n").into()))
     }
 
-    // All results of a turn are in one user message, before any other block (M1); blank text blocks are refused.
+    // All results of a turn are in one user message, before any other block (rule M1 of `wire`). The provider refuses
+    // blank text blocks.
     fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
         match piece {
             Piece::System(text) => out.system(text),

@@ -1,15 +1,15 @@
-//! Images and documents in the shape of Anthropic Messages.
+//! Encodes images and documents for Anthropic Messages.
 
 use crate::media::Media;
 use crate::wire::Format;
 use crate::wire::encode::{Node, Object};
 
-/// The largest image in Base64 that the provider's own endpoint takes ("Vision", request limits: 10 MB), in bytes.
-/// Bedrock and Google Cloud take half of that, and refuse a larger one themselves. The limit of a request, 32 MB
-/// ("Errors"), is above that of the files of one request (20 MiB, 27 MiB in Base64).
+/// The maximum number of Base64 bytes of an image at the provider's own endpoint ("Vision", request limits: 10 MB).
+/// Bedrock and Google Cloud accept half of that, and refuse larger images themselves. A request may have 32 MB
+/// ("Errors"), which is more than the 20 MiB of files in one request (27 MiB in Base64).
 const MAX_IMAGE_BYTES: usize = 10_000_000;
 
-/// A block of a user's message or of a result: images of four types, PDFs, and text.
+/// The block of a user's message or of a result: images of four types, PDFs, and text.
 pub(super) fn block(media: &Media) -> Option<Object<'_>> {
     let kind = media.essence();
     let (block, is_text) = match kind {

@@ -1,4 +1,4 @@
-//! [`Model`]: the settings of thinking and sampling that a model takes, by its name.
+//! [`Model`]: the settings of thinking and sampling that each model accepts.
 //!
 //! The rules are those of Anthropic's documentation: "Troubleshooting thinking" (configurations each model rejects),
 //! "Errors" (extended thinking not supported, thinking cannot be disabled), "Thinking" (sampling parameters) and
@@ -11,48 +11,48 @@ pub(super) struct Model<'a> {
     version: (u32, u32),
 }
 
-/// The way to request thinking of a model.
+/// How a request turns the thinking of a model on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thinking {
-    /// By a number of tokens.
+    /// With a number of tokens.
     Budget,
-    /// By a level.
+    /// With a level.
     Adaptive,
-    /// By either.
+    /// With either.
     Both,
 }
 
-/// The way to turn the thinking of a model off.
+/// How much a model still thinks when a request turns thinking off.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Off {
-    /// It always thinks.
+    /// The model always thinks.
     Never,
-    /// It thinks between calls only.
+    /// The model thinks only between calls.
     BetweenTools,
-    /// It does not think.
+    /// The model does not think.
     Disabled,
 }
 
-/// The limit of a turn in the examples of the documentation of thinking.
+/// The token limit of a turn in the documentation's examples of thinking.
 pub(super) const MAX_OUTPUT_TOKENS: u32 = 16_000;
 
 const FAMILIES: [&str; 5] = ["opus", "sonnet", "haiku", "fable", "mythos"];
 
 impl<'a> Model<'a> {
-    /// Reads a name such as `claude-opus-4-8`, also in the spellings of gateways (`anthropic/claude-opus-4.8`,
-    /// `anthropic.claude-haiku-4-5-20251001-v1:0`). `None` if it names no model of Anthropic's.
+    /// Parses a name such as `claude-opus-4-8`, also in the spellings of gateways (`anthropic/claude-opus-4.8`,
+    /// `anthropic.claude-haiku-4-5-20251001-v1:0`). `None` if the name is not a model of Anthropic.
     pub(super) fn named(name: &'a str) -> Option<Self> {
         let (_, rest) = name.split_once("claude-")?;
         let words = || rest.split(['-', '.', '@', ':', '_']);
         let family = words().find(|word| FAMILIES.contains(word))?;
-        // A date and the number of a build are not a part of the version.
+        // Dates and build numbers are not part of the version.
         let numbers = words().map_while(|word| match word.parse::<u32>() {
             Ok(number) if number < 100 => Some(Some(number)),
             Ok(_) => None,
             Err(_) => (FAMILIES.contains(&word) || word == "preview").then_some(None),
         });
         let mut numbers = numbers.flatten();
-        // `claude-mythos-preview` is as old as `claude-opus-4-7`.
+        // `claude-mythos-preview` has no version; it has the rules of `claude-opus-4-7`.
         let version = numbers.next().map_or((4, 7), |major| (major, numbers.next().unwrap_or(0)));
         Some(Self { family, version })
     }
@@ -78,12 +78,12 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Whether it takes a temperature and `top_p` when it does not think.
+    /// Whether the model accepts a temperature and `top_p` when it does not think.
     pub(super) fn samples(&self) -> bool {
         self.version < (4, 7)
     }
 
-    /// The maximum number of tokens of a turn that fit all models of its age.
+    /// A token limit of a turn that all models of this age accept.
     pub(super) fn limit(&self) -> u32 {
         if self.version < (3, 7) { 4096 } else { MAX_OUTPUT_TOKENS }
     }

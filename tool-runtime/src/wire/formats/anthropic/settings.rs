@@ -1,4 +1,4 @@
-//! Settings in the shape of Anthropic Messages.
+//! Encodes settings for Anthropic Messages.
 
 use serde_json::json;
 
@@ -20,22 +20,22 @@ pub(super) const VOCABULARY: Vocabulary = Vocabulary {
     named: &["thinking.type", "thinking.budget_tokens", "output_config.effort", "metadata.user_id", "cache_control"],
 };
 
-/// The fewest tokens that a model may think for ("Extended thinking", budget rules).
+/// The minimum number of tokens for thinking ("Extended thinking", budget rules).
 const LEAST_BUDGET: u32 = 1024;
 
-/// The least `top_p` with thinking ("Thinking", sampling parameters).
+/// The minimum `top_p` with thinking ("Thinking", sampling parameters).
 const LEAST_TOP_P: f64 = 0.95;
 
-/// The limit of tokens with which to begin for the two highest levels, by the documentation of the effort.
+/// The token limit that the documentation of effort recommends to start with for the two highest levels.
 const MAX_OUTPUT_TOKENS_OF_MUCH: u32 = 64_000;
 
-/// The limit of tokens of a request whose settings name none: the format requires one, and thinking counts towards it.
+/// The token limit of a request whose settings have none. The format requires a limit, and thinking counts towards it.
 pub(in crate::wire::formats) fn limit(settings: &RequestSettings, model: &str, is_streamed: bool) -> u32 {
     let model = Model::named(model);
     let usual = model.map_or(MAX_OUTPUT_TOKENS, |model| model.limit());
     let takes_levels = model.is_none_or(|model| model.thinking() != Thinking::Budget);
     match settings.reasoning {
-        // A whole body of that size takes longer than connections may be silent.
+        // Without streaming, such a long answer would take longer than connections may be silent.
         Some(ReasoningEffort::XHigh | ReasoningEffort::Max) if is_streamed && takes_levels => MAX_OUTPUT_TOKENS_OF_MUCH,
         Some(ReasoningEffort::Tokens(tokens)) => usual.saturating_add(tokens),
         _ => usual,
@@ -52,7 +52,7 @@ pub(super) fn settings(settings: &RequestSettings, model: Option<&str>, out: &mu
             out.lose("temperature", &format!("the provider takes no temperature {why}"));
         }
         match settings.top_p {
-            // A value without an effect is left out too.
+            // A value without an effect is left out without a loss.
             Some(share) if !samples => {
                 out.body.remove("top_p");
                 if share < 1.0 {
@@ -69,7 +69,7 @@ pub(super) fn settings(settings: &RequestSettings, model: Option<&str>, out: &mu
     if out.body.contains_key("temperature") && out.body.remove("top_p").is_some() {
         out.lose("top_p", "the provider takes either `temperature` or `top_p`");
     }
-    // A sequence of white space alone is refused.
+    // The provider refuses a stop sequence that is only white space.
     let blank = |text: &String| text.trim().is_empty();
     if settings.stop.iter().any(blank) {
         out.lose("stop", "the provider refuses one of white space only; the others are sent");
@@ -87,7 +87,7 @@ pub(super) fn settings(settings: &RequestSettings, model: Option<&str>, out: &mu
     }
 }
 
-/// Writes how much the model thinks. Returns whether it does.
+/// Writes how much the model thinks. Returns whether it thinks.
 fn thinking(settings: &RequestSettings, model: Option<Model<'_>>, out: &mut Fields) -> bool {
     let Some(reasoning) = settings.reasoning else { return false };
     if reasoning == ReasoningEffort::Off {
@@ -130,7 +130,7 @@ fn off(model: Option<Model<'_>>, out: &mut Fields) {
     out.set("thinking", json!({ "type": kind }));
 }
 
-/// A level as a share of the limit of tokens, for models that take a number only.
+/// Converts a level to a share of the token limit, for models that accept only a number.
 fn share(level: ReasoningEffort, settings: &RequestSettings, out: &mut Fields) -> u32 {
     let percent = match level {
         ReasoningEffort::Minimal => 10,
@@ -146,7 +146,7 @@ fn share(level: ReasoningEffort, settings: &RequestSettings, out: &mut Fields) -
 
 fn budget(tokens: u32, settings: &RequestSettings, out: &mut Fields) -> bool {
     let problem = if settings.tool_choice.as_ref().is_some_and(ToolChoice::forces) {
-        // With a level it does: "Thinking with tool use".
+        // With a level, the provider allows a forced call: "Thinking with tool use".
         "the provider allows no number of tokens when a call is forced"
     } else if tokens < LEAST_BUDGET {
         "the provider takes 1,024 tokens and more"

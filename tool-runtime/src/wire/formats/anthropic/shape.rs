@@ -1,4 +1,4 @@
-//! Events, messages and blocks, read as borrowed types, and blocks rewritten with the additions of their deltas.
+//! The events, messages and blocks of Anthropic as borrowed types, and functions that rewrite blocks.
 
 use crate::json::quote;
 use crate::wire::decode::cursor::{Invalid, Json};
@@ -6,7 +6,7 @@ use crate::wire::decode::fields::{Field, Integer, MAX_LIST, Object, Raw, Text, s
 use crate::wire::formats::anthropic::usage::Tokens;
 use crate::wire::history::Citation;
 
-/// The block where another model takes over from one that declined.
+/// The type of the block that marks where another model takes over from a model that declined.
 pub(super) const FALLBACK: &str = "fallback";
 
 shape! {
@@ -62,20 +62,20 @@ shape! {
 }
 
 shape! {
-    /// The model that continued after another one refused.
+    /// The model that continues after another one declined.
     pub(super) struct Served<'a> {
         "model" => pub(super) model: Text<'a>,
     }
 }
 
 shape! {
-    /// A delta whose fields only one kind of block has.
+    /// An event with the JSON text of its delta, for fields that only one kind of block has.
     pub(super) struct Whole<'a> {
         "delta" => pub(super) delta: Raw<'a>,
     }
 }
 
-/// The blocks of a message, each as it was written.
+/// The JSON texts of the blocks of a message.
 #[derive(Default)]
 pub(super) struct Blocks<'a>(pub(super) Vec<&'a str>);
 
@@ -104,18 +104,18 @@ shape! {
     }
 }
 
-/// The entries of a list, each as it was written.
+/// The JSON texts of the entries of a list.
 pub(super) fn entries(list: &str) -> Vec<&str> {
     let mut blocks = Blocks::default();
     if blocks.read(&mut Json::new(list)).is_ok() { blocks.0 } else { Vec::new() }
 }
 
-/// The sources of a list of citations. Entries that are not objects have none.
+/// The sources in a list of citations; entries that are not objects are skipped.
 pub(super) fn sources(list: &str) -> Vec<Citation> {
     let kept = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let sources = entries(list).into_iter().filter_map(|entry| Raw(Some(entry)).object::<Entry<'_>>());
     let citations = sources.map(|source| {
-        // The source of a search result of the application is any text; an address has a scheme.
+        // The application can use any text as the source of a search result; only text with `://` is a URL.
         let address = kept(source.source.get()).filter(|source| source.contains("://"));
         Citation {
             title: kept(source.title.get()).or_else(|| kept(source.document_title.get())),
@@ -126,7 +126,7 @@ pub(super) fn sources(list: &str) -> Vec<Citation> {
     citations.collect()
 }
 
-/// The members of an object, each value as it was written; none if it is not an object.
+/// The members of an object with their JSON texts; empty if it is not an object.
 pub(super) fn members(object: &str) -> Vec<(String, &str)> {
     let mut members = Vec::new();
     let read = Json::new(object).object(|json, key| {
@@ -136,7 +136,8 @@ pub(super) fn members(object: &str) -> Vec<(String, &str)> {
     if read.is_ok() { members } else { Vec::new() }
 }
 
-/// Rewrites an object: drops some of its members, and gives others a new value as JSON. `None` if no member remains.
+/// Rewrites an object: drops the members in `without` and sets those in `set` to JSON values. `None` if no member
+/// remains.
 pub(super) fn rewritten(object: &str, without: &[&str], mut set: Vec<(&str, String)>) -> Option<String> {
     let mut out = String::with_capacity(object.len());
     let mut write = |key: &str, value: &str| {
@@ -160,7 +161,7 @@ pub(super) fn rewritten(object: &str, without: &[&str], mut set: Vec<(&str, Stri
     (!out.is_empty()).then(|| out + "}")
 }
 
-/// A string as JSON.
+/// A string as JSON text.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     quote(&mut out, text);

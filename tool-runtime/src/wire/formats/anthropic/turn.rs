@@ -1,4 +1,4 @@
-//! A turn of the model, written back: each block as Anthropic sent it, in its place.
+//! Encodes a model's turn for Anthropic: each block as Anthropic sent it, in its place.
 
 use crate::wire::decode::fields::{Object as Shape, Raw, Text, read, shape};
 use crate::wire::encode::{Messages, Node, Object, plain_id};
@@ -6,7 +6,7 @@ use crate::wire::formats::anthropic::shape::FALLBACK;
 use crate::wire::history::{CallMessage, Part, Piece, ProviderState};
 
 shape! {
-    /// The fields of provider state that are read.
+    /// The fields of provider state that the encoder reads.
     struct Block<'a> {
         "type" => kind: Text<'a>,
         "id" => id: Text<'a>,
@@ -19,7 +19,7 @@ shape! {
 }
 
 shape! {
-    /// The source of a call: the model, or code that a server tool runs.
+    /// The origin of a call: the model, or code that a server tool runs.
     struct Caller<'a> {
         "tool_id" => tool: Text<'a>,
     }
@@ -44,20 +44,20 @@ pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
         turn.part(part);
     }
     // The provider answers "The final block in an assistant message cannot be `thinking`". Its documentation does not
-    // say whether that holds for every message or for the last one, so no turn ends with thinking. A paused one does
-    // not either: the model continued without that thinking, and thinking whose preceding thinking changed is refused
-    // ("Prefix checks on thinking blocks").
+    // say whether that holds for every message or only for the last one, so no turn ends with thinking. A paused turn
+    // does not end with thinking either: the model continued without it, and the provider refuses thinking whose
+    // preceding thinking changed ("Prefix checks on thinking blocks").
     for _ in std::mem::take(&mut turn.thinking) {
         turn.out.lose("reasoning without an answer");
     }
 }
 
 struct Turn<'t, 'a> {
-    /// The ids of calls of server tools that will never have a result.
+    /// The ids of server tools' calls that will never have a result.
     unanswered: Vec<String>,
-    /// Thinking that is written once another block follows it.
+    /// Thinking that is written when another block follows it.
     thinking: Vec<Object<'a>>,
-    /// The citations of the turn went back with its text.
+    /// Whether the text of the turn already contains its citations.
     is_cited: bool,
     out: &'t mut Messages<'a>,
 }
@@ -74,7 +74,7 @@ impl<'a> Turn<'_, 'a> {
         }
     }
 
-    /// How many parts come before the last model that took over from one that declined.
+    /// The number of parts before the last model that took over from a model that declined.
     fn declined(&self, parts: &[&Part]) -> usize {
         let takes_over = |part: &&Part| {
             let Part::ProviderState(provider_state) = part else { return false };
@@ -83,7 +83,7 @@ impl<'a> Turn<'_, 'a> {
         parts.iter().rposition(takes_over).unwrap_or(0)
     }
 
-    /// The ids of the calls of server tools in the first parts that no part answers.
+    /// The ids of server tools' calls in `declined` that have no result.
     fn without_results(&self, declined: &[&Part], rest: &[&Part]) -> Vec<String> {
         let mut open = Vec::new();
         if !declined.is_empty() {
@@ -93,8 +93,9 @@ impl<'a> Turn<'_, 'a> {
         open
     }
 
-    /// Writes a part of a model that declined. Its text goes back, and the calls of server tools with their results;
-    /// the rest must not ("Refusals and fallback", continuing the conversation). Its calls of our tools are void.
+    /// Writes a part of a model that declined. Only its text and the calls of server tools with their results are sent
+    /// back; the provider refuses the rest ("Refusals and fallback", continuing the conversation). Its calls for the
+    /// client are void.
     fn declined_part(&mut self, part: &'a Part, without_results: &[String]) {
         let block =
             part.provider_state().and_then(|provider_state| self.out.fits(Some(provider_state))).and_then(block);
@@ -112,7 +113,7 @@ impl<'a> Turn<'_, 'a> {
         }
     }
 
-    // Blank text blocks are refused.
+    // The provider refuses blank text blocks.
     fn text(&mut self, part: &'a Part) {
         let text = part.as_text().unwrap_or_default();
         let provider_state = self.out.replay(part.provider_state());
@@ -122,9 +123,9 @@ impl<'a> Turn<'_, 'a> {
         }
     }
 
-    // Thinking goes back unmodified, to the model that signed it (A5): the documentation asks for all of it within a
-    // turn with calls and recommends it across turns ("Thinking", preserving thinking blocks); another model ignores
-    // it.
+    // Thinking is sent back unmodified to the model that signed it (rule A5 of `wire`). The documentation requires it
+    // within a turn with calls and recommends it across turns ("Thinking", preserving thinking blocks). Other models
+    // ignore it.
     fn reasoning(&mut self, text: &'a str, part: &'a Part) {
         let sealed = self.out.fits(part.provider_state());
         let kind = sealed.and_then(block);
@@ -155,11 +156,12 @@ impl<'a> Turn<'_, 'a> {
             return self.out.lose_part(part);
         };
         match (block.kind.get(), &block.container.0) {
-            // An expired one is refused, but when it expires is not known: `expires_at` is a shorter rolling value
-            // ("Code execution tool", container reuse). So it is always named, as the provider of the AI SDK does.
+            // The provider refuses an expired container, but the time of expiry is unknown: `expires_at` is a shorter
+            // rolling value ("Code execution tool", container reuse). The request always names the container, as the AI
+            // SDK does.
             ("", Some(container)) => self.out.field("container", container.id.get().to_owned()),
             ("", None) => self.out.lose_part(part),
-            // The input is not an object if the turn was cut within it.
+            // The input is not an object if the turn was cut off within it.
             _ if block.is_server_call() && !block.input.0.is_none_or(|input| input.starts_with('{')) => {
                 self.out.lose("a call of a server tool that broke off");
             }
@@ -192,8 +194,8 @@ fn block(json: &str) -> Option<Block<'_>> {
     read(json).ok()
 }
 
-/// The ids of the calls of server tools in a turn that will never have a result. The provider completes such a call in
-/// a later response, for instance after a pause, and refuses it once the user has written (A5).
+/// The ids of server tools' calls that will never have a result. The provider completes a call in a later response, for
+/// example after a pause, and refuses it once the user has written (A5).
 fn unanswered(parts: &[&Part], out: &Messages<'_>) -> Vec<String> {
     let mut open = Vec::new();
     answer(parts, true, &mut open, out);
@@ -208,7 +210,8 @@ fn unanswered(parts: &[&Part], out: &Messages<'_>) -> Vec<String> {
     Vec::new()
 }
 
-/// Removes the calls of server tools whose results are in the turn, and adds those that the turn makes.
+/// Removes from `open` the server tools' calls that have a result in these parts. If `is_own` is `true`, also adds the
+/// calls of these parts.
 fn answer(parts: &[&Part], is_own: bool, open: &mut Vec<String>, out: &Messages<'_>) {
     for part in parts {
         let Part::ProviderState(provider_state) = part else { continue };
@@ -219,7 +222,7 @@ fn answer(parts: &[&Part], is_own: bool, open: &mut Vec<String>, out: &Messages<
         } else if let Some(at) = open.iter().position(|id| id == answers) {
             open.remove(at);
         } else if is_own && !answers.is_empty() && !open.is_empty() {
-            // A result that names no call belongs to the first one before it.
+            // A result that names no open call counts as the result of the first one.
             open.remove(0);
         }
     }

@@ -1,4 +1,4 @@
-//! The tokens of a message, from all the events that count them.
+//! Counts the tokens of a message over all its events.
 
 use crate::wire::Usage;
 use crate::wire::decode::fields::{Count, List, Object, shape};
@@ -21,7 +21,7 @@ shape! {
 }
 
 shape! {
-    /// One pass over the request.
+    /// The tokens of one pass over the request.
     struct Pass {
         "input_tokens" => input: Count,
         "output_tokens" => output: Count,
@@ -30,7 +30,7 @@ shape! {
     }
 }
 
-/// Tokens read, read from the cache, written to the cache, and written.
+/// The numbers of tokens read, read from the cache, written to the cache, and written.
 type Kinds = [u64; 4];
 
 impl Pass {
@@ -43,23 +43,23 @@ impl Pass {
 #[derive(Default)]
 pub(super) struct Counts {
     message: Usage,
-    /// The sum of all passes over the request.
+    /// The sums over all passes of the request.
     passes: Kinds,
 }
 
 impl Counts {
-    /// A message began, so that these counts are not the final ones.
+    /// Marks the counts as provisional: the message has started.
     pub(super) const fn begin(&mut self) {
         self.message.provisional = true;
     }
 
-    /// The final counts come.
+    /// Marks the counts as final.
     pub(super) const fn settle(&mut self) {
         self.message.provisional = false;
     }
 
-    /// Adds the counts of an event and returns the tokens so far. Later counts replace earlier ones; where a gateway
-    /// writes zero tokens read at the end, the start's count stays.
+    /// Adds the counts of an event and returns the tokens so far. Later counts replace earlier ones, except that a
+    /// final count of zero tokens read is ignored: some gateways send it.
     pub(super) fn update(&mut self, tokens: &Tokens) -> Usage {
         let message = &mut self.message;
         let read = tokens.input.count().filter(|tokens| *tokens > 0);
@@ -85,10 +85,10 @@ impl Counts {
         self.usage()
     }
 
-    /// The counts of the message and the additional counts of the passes. Anthropic documents that the message sums up
-    /// the passes of the model that answers ("Advisor tool", usage), without those of compaction
-    /// (`BetaUsage.iterations` in its SDKs), of an advisor and of a model that declined ("Refusals and fallback"). All
-    /// of them are paid.
+    /// The counts of the message and the additional counts of the passes. By Anthropic's documentation, the message
+    /// counts the passes of the model that answers ("Advisor tool", usage). It does not count passes of a compaction
+    /// (`BetaUsage.iterations` in its SDKs), of an advisor or of a model that declined ("Refusals and fallback"). All
+    /// of them cost money.
     fn usage(&self) -> Usage {
         let mut usage = self.message;
         let [input, read, write, output] = self.passes;

@@ -1,4 +1,4 @@
-//! Responses of Gemini, whole and streamed, read as borrowed types.
+//! Decodes Gemini's responses, whole and streamed, through borrowed types.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::wire::{FinishReason, Format, WireError, WireErrorKind};
 /// The maximum number of sources of one response.
 const MAX_SOURCES: usize = 1024;
 
-/// The provider's finish reasons for a turn that a filter cut.
+/// Finish reasons of a turn that a filter cut off.
 const FILTERED: &[&str] = &[
     "SAFETY",
     "RECITATION",
@@ -29,7 +29,7 @@ const FILTERED: &[&str] = &[
     "IMAGE_RECITATION",
 ];
 
-/// The provider's finish reasons for a turn that failed.
+/// Finish reasons of a turn that failed.
 const FAILED: &[&str] = &[
     "LANGUAGE",
     "OTHER",
@@ -43,11 +43,11 @@ const FAILED: &[&str] = &[
     "NO_IMAGE",
 ];
 
-/// The state of one response.
+/// The decoding state of one response.
 #[derive(Default)]
 pub(crate) struct Gemini {
     parts: Parts,
-    /// The addresses and titles of the sources so far: each chunk may repeat those of the one before.
+    /// The URLs and titles of the sources so far, because a chunk may repeat the sources of the previous chunk.
     sources: HashSet<(String, String)>,
 }
 
@@ -61,7 +61,7 @@ impl Dialect for Gemini {
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
-        // Gateways end every stream with `[DONE]`; it has no meaning here (G4).
+        // Gateways end every stream with `[DONE]`, which has no meaning here (rule G4 of `wire`).
         let mut response = Response::default();
         if fill_frame(&mut response, (event, data), CodeIn::Code, turn) {
             self.response(&response, turn);
@@ -98,7 +98,7 @@ impl Gemini {
                 return;
             }
         }
-        // Sources are next to the content, so none goes back.
+        // Grounding sources are outside the content, so requests do not contain them.
         if let Some(grounding) = &candidate.grounding.0 {
             grounding.chunks.iter().filter_map(Chunk::source).for_each(|source| self.cite(source, turn));
         }
@@ -127,12 +127,12 @@ impl Gemini {
         turn.provider_finish(word);
         let word = word.to_ascii_uppercase();
         match word.as_str() {
-            // A call that still continues never ends (G3).
+            // The call was never completed (G3).
             "STOP" if self.parts.is_open() => turn.fail_with(WireErrorKind::ProtocolViolation),
             "STOP" => turn.end_well(),
             "MAX_TOKENS" | "CONTINUATION" => turn.end_cut(FinishReason::Length),
             filtered if FILTERED.contains(&filtered) => turn.end_cut(FinishReason::ContentFilter),
-            // `finishMessage` stays out of the error: it can hold the arguments of the call.
+            // `finishMessage` stays out of the error, because it can contain the arguments of the call.
             failed if FAILED.contains(&failed) => turn.fail(WireError::provider("", Some(ErrorCode::Text(word)))),
             _ => turn.fail_with(WireErrorKind::ProtocolViolation),
         }

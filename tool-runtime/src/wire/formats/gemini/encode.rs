@@ -1,4 +1,4 @@
-//! Tools and messages in the shape of Gemini.
+//! Encodes tools and messages for Gemini.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::wire::encode::{CheckedTool, Dialect, FormatFeatures, Messages, Node, 
 use crate::wire::formats::gemini::{media, settings, turn};
 use crate::wire::history::Piece;
 
-/// Gemini, as a request is written.
+/// The encoder of Gemini.
 pub(crate) struct Gemini;
 
 const FEATURES: FormatFeatures = FormatFeatures {
@@ -64,7 +64,7 @@ impl Dialect for Gemini {
         Some(("systemInstruction", Object::new().with("parts", parts).into()))
     }
 
-    // The results of a turn are in the next user content, before anything else (M1).
+    // The results of a turn come first in the next user content (rule M1 of `wire`).
     fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
         match piece {
             Piece::System(text) => out.system(text),

@@ -1,4 +1,4 @@
-//! Images, audio, video and files in the shape of Gemini.
+//! Encodes images, audio, video and files for Gemini.
 
 use crate::media::Media;
 use crate::wire::Format;
@@ -21,20 +21,21 @@ pub(super) fn part(media: &Media) -> Option<Object<'_>> {
     Some(Object::new().with("fileData", Object::new().with("mimeType", kind).with("fileUri", uri)))
 }
 
-/// A part of a function's response (`FunctionResponse.parts`): inline images, PDFs and text of the types that the
-/// provider of the AI SDK lists, for models that read them.
+/// A part of a function's response (`FunctionResponse.parts`), for models that read them: inline images, PDFs and text
+/// of the types that the AI SDK lists.
 pub(super) fn response_part(media: &Media) -> Option<Object<'_>> {
     let kind = media.essence();
     let is_taken = matches!(kind, "image/png" | "image/jpeg" | "image/webp" | "application/pdf" | "text/plain");
     part(media).filter(|_| is_taken && media.data().is_some())
 }
 
-/// For models before Gemini 3, which refuse files in a function's response.
+/// Returns `None`: models before Gemini 3 refuse files in a function's response.
 pub(super) const fn no_part(_: &Media) -> Option<Object<'_>> {
     None
 }
 
-/// Whether the model reads files in a function's response, as Gemini 3 does. `None` counts as such a model.
+/// Whether the model reads files in a function's response, as Gemini 3 does. An unknown model (`None`) counts as one
+/// that does.
 pub(super) fn reads_response_parts(model: Option<&str>) -> bool {
     model.is_none() || generation(model) == Some(Generation::Newer)
 }

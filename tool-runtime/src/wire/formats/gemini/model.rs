@@ -1,16 +1,16 @@
-//! The settings that a model takes, by its name.
+//! The generation of a Gemini model, from its name.
 
-/// The generations of Gemini whose requests differ.
+/// The generations of Gemini that need different requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Generation {
     /// Gemini 1 and 2.
     Older,
-    /// Gemini 3 and later, and names without a number (`gemini-flash-latest`), which lead to the newest.
+    /// Gemini 3 and later, and names without a number (`gemini-flash-latest`), which mean the newest model.
     Newer,
 }
 
-/// The generation; `None` if the name is not one of Gemini's. It is read as the provider of the AI SDK
-/// (`@ai-sdk/google`, `getGoogleModelCapabilities`) reads it.
+/// The generation; `None` if the name is not a Gemini model. The rules are those of the AI SDK (`@ai-sdk/google`,
+/// `getGoogleModelCapabilities`).
 pub(super) fn generation(model: Option<&str>) -> Option<Generation> {
     let name = short(model?).strip_prefix("gemini-")?;
     let starts =
@@ -19,12 +19,12 @@ pub(super) fn generation(model: Option<&str>) -> Option<Generation> {
     Some(if is_older { Generation::Older } else { Generation::Newer })
 }
 
-/// Whether it is a Pro model, which always thinks.
+/// Whether the model is a Pro model, which always thinks.
 pub(super) fn is_pro(model: Option<&str>) -> bool {
     model.is_some_and(|model| short(model).split('-').any(|word| word == "pro"))
 }
 
-/// The name without the resource that holds it.
+/// The name without the path before it.
 fn short(model: &str) -> &str {
     model.rsplit('/').next().unwrap_or(model)
 }

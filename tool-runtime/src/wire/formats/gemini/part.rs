@@ -1,4 +1,5 @@
-//! The parts of a turn: text, thoughts, calls and parts that only Gemini understands (G2, G3).
+//! Decodes the parts of a turn: text, thoughts, calls and parts that only Gemini understands (rules G2 and G3 of
+//! `wire`).
 
 use crate::media::Media;
 use crate::wire::WireErrorKind;
@@ -8,12 +9,12 @@ use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::formats::gemini::partial::PartialArguments;
 use crate::wire::formats::gemini::shape::{FunctionCall, Part};
 
-/// The state between the parts of a turn.
+/// The decoding state between the parts of a turn.
 #[derive(Default)]
 pub(super) struct Parts {
-    /// The call whose arguments still come.
+    /// The call whose arguments are incomplete.
     open: Option<Open>,
-    /// The last part is signed, and nothing may be joined to it.
+    /// Whether the last part is signed, so that no text may be joined to it.
     is_sealed: bool,
 }
 
@@ -23,13 +24,13 @@ struct Open {
 }
 
 impl Parts {
-    /// Whether arguments of a call still come.
+    /// Whether the arguments of a call are incomplete.
     pub(super) const fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
     /// Adds a part of the response; `None` if the turn failed. Unsigned text and unsigned thoughts are joined with
-    /// those before them; a part with a signature stays separate.
+    /// those before them. A part with a signature stays separate.
     pub(super) fn add(&mut self, part: &Part<'_>, turn: &mut Writer<'_>) -> Option<()> {
         let is_thought = part.thought.0;
         if let Some(call) = &part.call.0 {
@@ -54,10 +55,10 @@ impl Parts {
             match Media::base64(came, blob.data.get()).ok().filter(|media| media.media_type() == came) {
                 Some(media) => {
                     turn.media(media);
-                    // A part after it, even an empty one, marks it as made by Gemini.
+                    // The provider state that follows a file, even if it is empty, marks the file as made by Gemini.
                     turn.provider_state(part.rest(&["inlineData"]), BoundTo::Model);
                 }
-                // A file that cannot be kept goes back as it came.
+                // A file that cannot be stored as media is sent back unchanged.
                 None => turn.provider_state(part.whole().unwrap_or("{}").to_owned(), BoundTo::Model),
             }
         } else if part.has_more {
@@ -80,7 +81,7 @@ impl Parts {
         self.is_sealed = part.has_more;
     }
 
-    // Only Gemini takes its thoughts back, so even unsigned ones carry a mark.
+    // Only Gemini accepts its thoughts in a request, so even unsigned ones get provider state.
     fn thought(&mut self, part: &Part<'_>, turn: &mut Writer<'_>) {
         let text = part.text.get();
         if text.is_empty() && !part.has_more {
@@ -99,7 +100,7 @@ impl Parts {
         self.is_sealed = part.has_more;
     }
 
-    /// Adds a call, or the next piece of one, and returns it; `None` if the turn failed.
+    /// Adds a call, or the next piece of one, and returns its index; `None` if the turn failed.
     fn call(&mut self, call: &FunctionCall<'_>, turn: &mut Writer<'_>) -> Option<usize> {
         let (id, name) = (call.id.get(), call.name.get());
         let continues = call.will_continue.0;
@@ -108,7 +109,7 @@ impl Parts {
             None
         };
         if let Some(open) = &self.open {
-            // A call begins before the one that continues has its end.
+            // A new call begins before the open call has ended.
             if !name.is_empty() && (name != turn.name(open.call) || call.partial_args.is_empty()) {
                 return broken(turn);
             }
@@ -122,7 +123,7 @@ impl Parts {
             self.open = Some(Open { call: at, arguments: PartialArguments::default() });
         }
         let open = self.open.as_mut()?;
-        // Whole arguments next to pieces: it is undefined which of them count.
+        // Whole arguments together with pieces: the format does not define which of them count.
         let is_whole = !matches!(call.args, Piece::Nothing | Piece::Object("{}"));
         if is_whole || call.partial_args.iter().try_for_each(|value| open.arguments.add(value)).is_err() {
             return broken(turn);
@@ -139,14 +140,14 @@ impl Parts {
     }
 }
 
-/// The binding of a part of another kind. Any model may read code that Gemini ran and its output, unless the part is
-/// signed.
+/// The requests that may contain another part. Any model may read code that Gemini ran and its output, unless the part
+/// is signed.
 fn bound_to(part: &str) -> BoundTo {
     let is_code = part != "{}" && without(part, &["executableCode", "codeExecutionResult"]) == "{}";
     if is_code { BoundTo::Format } else { BoundTo::Model }
 }
 
-/// A call that came before under its id, or a new one (R1, O1).
+/// Returns the earlier call with the same id and name, or starts a new one (R1, O1).
 fn start(id: &str, name: &str, turn: &mut Writer<'_>) -> Option<usize> {
     let known = if id.is_empty() { None } else { turn.call_by_id(id) };
     let call = match known.filter(|call| turn.name(*call) == name) {

@@ -1,4 +1,4 @@
-//! [`PartialArguments`]: arguments that come value by value, each with the path of its place (G3).
+//! [`PartialArguments`]: collects arguments that arrive value by value, each with its path (rule G3 of `wire`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use crate::json::quote;
 use crate::wire::decode::cursor::{Invalid, Json};
 use crate::wire::decode::fields::{Field, Flag, Raw, Text, shape};
 
-/// The deepest place; the gate refuses arguments that nest deeper.
+/// The maximum depth of a path; the runner refuses arguments that nest deeper.
 const MAX_DEPTH: usize = 64;
 
 shape! {
@@ -22,7 +22,7 @@ shape! {
     }
 }
 
-/// Whether a key came: null is the value of `nullValue`, too.
+/// Whether the member is present: `null` is the value of `nullValue`.
 #[derive(Default)]
 struct Came(bool);
 
@@ -36,14 +36,14 @@ impl<'a> Field<'a> for Came {
 /// The arguments of one call so far.
 pub(super) struct PartialArguments {
     root: Node,
-    /// Strings whose last piece has not come.
+    /// The number of strings that still lack their last piece.
     open: usize,
 }
 
 enum Node {
     /// A place without a value so far.
     Empty,
-    /// A number, a truth value or null, as it was written.
+    /// The JSON text of a number, a boolean or null.
     Plain(String),
     Text {
         text: String,
@@ -53,7 +53,7 @@ enum Node {
     Array(Vec<Self>),
 }
 
-/// A value that came, borrowed from its frame: most of them are added to a string that has begun.
+/// A new value, borrowed from its frame, because most values extend an existing string.
 enum New<'a> {
     Plain(&'a str),
     Text { text: &'a str, continues: bool },
@@ -76,7 +76,7 @@ impl PartialArguments {
         self.open == 0
     }
 
-    /// Adds a value. One whose place is unknown or taken is refused; an empty one is skipped (R6).
+    /// Adds a value. Fails if its path is invalid or already has a value; an empty value is skipped (R6).
     pub(super) fn add(&mut self, value: &Value<'_>) -> Result<(), Invalid> {
         let Some(new) = value.came()? else { return Ok(()) };
         let mut node = &mut self.root;
@@ -111,7 +111,7 @@ impl Value<'_> {
         Ok(if self.text.came() {
             Some(New::Text { text: self.text.get(), continues: self.continues.0 })
         } else if let Some(number) = self.number.0 {
-            // Not a number and the infinities come as strings, and JSON has no word for them.
+            // NaN and the infinities arrive as strings, and JSON cannot express them.
             if number.starts_with('"') {
                 return Err(Invalid);
             }
@@ -146,7 +146,7 @@ impl Node {
                     *self = Self::Array(Vec::new());
                 }
                 let Self::Array(items) = self else { return Err(Invalid) };
-                // Items come in order: an index past the next one leaves a gap, and is refused.
+                // Items arrive in order: an index after the next one would leave a gap.
                 if index == items.len() {
                     items.push(Self::Empty);
                 }
@@ -155,14 +155,14 @@ impl Node {
         }
     }
 
-    /// Takes the first value, or the next piece of a string that continues.
+    /// Sets the first value, or adds the next piece of a string that continues.
     fn set(&mut self, new: &New<'_>) -> Result<(), Invalid> {
         match (&mut *self, new) {
             (Self::Empty, New::Plain(word)) => *self = Self::Plain((*word).to_owned()),
             (Self::Empty, New::Text { text, continues }) => {
                 *self = Self::Text { text: (*text).to_owned(), continues: *continues };
             }
-            // Only an unfinished string takes more; a second value in one place is refused (G3).
+            // Only an unfinished string accepts more; a second value for one path is refused (G3).
             (Self::Text { text, continues: continues @ true }, New::Text { text: more, continues: on }) => {
                 text.push_str(more);
                 *continues = *on;
@@ -172,7 +172,7 @@ impl Node {
         Ok(())
     }
 
-    /// Recursion ends at [`MAX_DEPTH`].
+    /// The recursion is at most [`MAX_DEPTH`] deep.
     fn write(&self, out: &mut String) {
         match self {
             Self::Empty => out.push_str("null"),

@@ -1,4 +1,4 @@
-//! Settings in the shape of Gemini.
+//! Encodes settings for Gemini.
 
 use crate::wire::encode::{Fields, Vocabulary};
 use crate::wire::formats::gemini::model::{Generation, generation, is_pro};
@@ -21,10 +21,10 @@ pub(super) const VOCABULARY: Vocabulary = Vocabulary {
 const BUDGET: &str = "generationConfig.thinkingConfig.thinkingBudget";
 const LEVEL: &str = "generationConfig.thinkingConfig.thinkingLevel";
 
-/// The maximum number of characters of a label's key and value.
+/// The maximum number of characters of a label's key, and of its value.
 const LABEL: usize = 63;
 
-/// The fewest tokens that Gemini 2.5 Pro thinks for ("Gemini thinking", thinking budgets).
+/// The minimum number of tokens for thinking of Gemini 2.5 Pro ("Gemini thinking", thinking budgets).
 const LEAST_BUDGET: u32 = 128;
 
 pub(super) fn settings(settings: &RequestSettings, model: Option<&str>, out: &mut Fields) {
@@ -48,9 +48,9 @@ pub(super) fn settings(settings: &RequestSettings, model: Option<&str>, out: &mu
     }
 }
 
-/// Writes how much the model thinks: Gemini 2.5 takes tokens, later models a level, and tokens too. Levels in tokens,
-/// and which models always think, are as in Google's documentation of its OpenAI compatibility; the levels are those of
-/// `ThinkingLevel` in its SDKs.
+/// Writes how much the model thinks: Gemini 2.5 accepts a number of tokens, later models a level or a number of tokens.
+/// Google's documentation of its OpenAI compatibility gives the tokens of each level and the models that always think.
+/// The levels are those of `ThinkingLevel` in its SDKs.
 fn thinking(reasoning: ReasoningEffort, model: Option<&str>, out: &mut Fields) {
     let (older, newer) = match generation(model) {
         None => (false, false),

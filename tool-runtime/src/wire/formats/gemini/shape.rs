@@ -1,4 +1,4 @@
-//! Responses of Gemini, as borrowed types.
+//! The responses of Gemini as borrowed types.
 
 use crate::json::quote;
 use crate::wire::Usage;
@@ -40,14 +40,14 @@ shape! {
     }
 }
 
-/// One part. Its unknown members are found in the whole text.
+/// One part. Its unknown members are read from its JSON text.
 #[derive(Default)]
 pub(super) struct Part<'a> {
     pub(super) text: Text<'a>,
     pub(super) thought: Flag,
     pub(super) call: Object<Whole<'a, FunctionCall<'a>>>,
     pub(super) data: Object<Box<Blob<'a>>>,
-    /// It has other members.
+    /// Whether the part has other members.
     pub(super) has_more: bool,
     whole: Option<Json<'a>>,
 }
@@ -76,8 +76,8 @@ shape! {
 }
 
 shape! {
-    /// A source that the model quotes at length. The older name of the list is that of the Gemini API, the newer that
-    /// of Vertex AI.
+    /// A source that the model quotes at length. The list has an older name in the Gemini API, and a newer one in
+    /// Vertex AI.
     pub(super) struct Quoted<'a> {
         "citationSources" => pub(super) older: List<GroundingSource<'a>>,
         "citations" => pub(super) newer: List<GroundingSource<'a>>,
@@ -146,16 +146,16 @@ impl<'a> Field<'a> for Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The part as it came.
+    /// The JSON text of the part.
     pub(super) fn whole(&self) -> Option<&'a str> {
         self.whole.clone()?.raw().ok()
     }
 
-    /// The members other than these, as an object; `null` members are ignored.
+    /// An object of the members that are not in `but`; `null` members are left out.
     pub(super) fn rest(&self, but: &[&str]) -> String {
         let mut rest = String::from("{");
         if let Some(mut json) = self.whole.clone() {
-            // The part was read before, so that it is an object.
+            // The part was parsed before, so it is an object.
             let _ = json.object(|json, key| {
                 let value = json.raw()?;
                 if value != "null" && !but.contains(&key) {
@@ -175,7 +175,7 @@ impl<'a> Part<'a> {
 }
 
 impl GroundingSource<'_> {
-    /// Its address; for an image, the address of the page that shows it.
+    /// The URL of the source; for an image, the URL of the page that shows it.
     pub(super) fn address(&self) -> &str {
         if self.uri.get().is_empty() { self.page.get() } else { self.uri.get() }
     }
@@ -188,8 +188,9 @@ impl<'a> Chunk<'a> {
 }
 
 impl Tokens {
-    /// The tokens read and written; `None` without a count. The prompt includes the tokens from the cache, and the
-    /// candidates do not include the thoughts. Results of the provider's own tools are read in a separate pass.
+    /// The tokens read and written; `None` if there is no count. The prompt's tokens include those from the cache. The
+    /// candidates' tokens do not include thoughts. The model reads results of the provider's own tools in a separate
+    /// pass.
     pub(super) fn usage(&self) -> Option<Usage> {
         let counts = [self.prompt, self.candidates, self.thoughts, self.tool_use_prompt];
         let [prompt, candidates, thoughts, tool_use_prompt] = counts.map(|count| count.count().unwrap_or(0));

@@ -1,7 +1,7 @@
-//! A turn of the model, written back: each part as Gemini sent it, in its place.
+//! Encodes a model's turn for Gemini: each part as Gemini sent it, in its place.
 //!
-//! Parts with a signature are neither joined with others nor moved. Gemini 3 refuses a request in which the first call
-//! of a turn has no signature; later calls of the turn have none ("Thought signatures").
+//! Parts with a signature are neither joined with others nor moved. In each turn, Gemini 3 signs only the first call,
+//! and refuses a request in which that signature is missing ("Thought signatures").
 
 use std::borrow::Cow;
 
@@ -12,14 +12,14 @@ use crate::wire::encode::{MAX_NAME_BYTES, Messages, Node, Object, plain_name};
 use crate::wire::formats::gemini::model::{Generation, generation};
 use crate::wire::history::{CallMessage, Part, ProviderState};
 
-/// The signature that the provider documents for calls that another model made ("Thought signatures", FAQ): it is not
-/// checked.
+/// The documented signature for calls that another model made ("Thought signatures", FAQ). The provider does not check
+/// it.
 const UNCHECKED: &str = "skip_thought_signature_validator";
 
 shape! {
     struct Signed<'a> {
         "thoughtSignature" => signature: Text<'a>,
-        /// Members of the call itself.
+        /// The members of the call itself.
         "functionCall" => call: Raw<'a>,
     }
 }
@@ -57,7 +57,7 @@ pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
                 })
             }
             Part::Media(media) => {
-                // The part after it marks it as made by Gemini.
+                // The provider state after a file marks the file as made by Gemini.
                 let mark = parts.peek().and_then(|next| out.fits(mark(next)));
                 let data = mark.and(data(media));
                 if data.is_some() {
@@ -78,14 +78,14 @@ pub(super) fn write<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
     }
 }
 
-/// The id and the name of a call. Gemini matches results without an id by their names and order, and an id that it did
-/// not give is left out, so that the call goes back as it came.
+/// The id and the name of a call. Generated ids are left out, so that the request contains the call as Gemini sent it;
+/// Gemini then matches results by name and order.
 pub(super) fn named(call: &CallMessage) -> Object<'_> {
     let object = if call.id.is_generated() { Object::new() } else { Object::new().with("id", call.id.as_str()) };
     object.with("name", gemini_name(call))
 }
 
-/// The name of a call. Gemini refuses a request with one that breaks its own rule; dots and colons are within it.
+/// The name of a call. Gemini refuses names that break its rule, which also allows dots and colons.
 fn gemini_name(call: &CallMessage) -> Cow<'_, str> {
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte);
     let begins = call.name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
@@ -96,7 +96,7 @@ fn gemini_name(call: &CallMessage) -> Cow<'_, str> {
     if name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
         return name;
     }
-    // The first letter is replaced, so that the name stays short enough.
+    // The first character is replaced, not prefixed, so that the name does not become too long.
     format!("_{}", name.get(1..).unwrap_or_default()).into()
 }
 

@@ -1,4 +1,4 @@
-//! Lines of Ollama's chat, read as borrowed types.
+//! Decodes the lines of Ollama's chat through borrowed types.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::wire::decode::turn::{BoundTo, Writer};
 use crate::wire::decode::{Dialect, Framing};
 use crate::wire::{FinishReason, Format, Usage, WireErrorKind};
 
-/// The members of a response other than its text and its calls; otherwise lines are independent of each other.
+/// The decoding state: the members of the response other than its text and its calls.
 #[derive(Default)]
 pub(crate) struct Ollama(Members);
 
@@ -72,18 +72,18 @@ impl Dialect for Ollama {
         turn.response("", line.model.get());
         if let Some(message) = &line.message.0 {
             if let Some(part) = turn.reasoning(message.thinking.get()) {
-                // The server takes its thinking back as plain text, so only its origin is kept.
+                // The server accepts its thinking as plain text, so the provider state only records the model.
                 turn.bind(part, "{}".to_owned(), BoundTo::Model);
             }
             turn.text(message.content.get());
             message.rare.others().for_each(|(name, value)| self.0.add(name, value));
             for image in message.rare.get("images").map(strings).unwrap_or_default() {
-                // The server names no type, so the bytes decide it.
+                // The server sends no media type, so it is detected from the bytes.
                 if let Ok(media) = Media::unlabelled(&image) {
                     turn.media(media);
                 }
             }
-            // Each listed call is complete, and lists add up (O1).
+            // Each listed call is complete, and lists add up (rule O1 of `wire`).
             for Whole { value: call, text } in message.tool_calls.iter() {
                 let function = call.function.0.as_ref();
                 let name = function.map_or("", |function| function.value.name.get());
@@ -123,13 +123,13 @@ impl Dialect for Ollama {
 /// The strings of a list.
 fn strings(list: &str) -> Vec<Cow<'_, str>> {
     let (mut json, mut strings) = (Json::new(list), Vec::new());
-    // Anything but a list of strings is skipped (R6).
+    // Values that are not strings are skipped (R6).
     let _ =
         json.array(|json| if json.peek() == b'"' { json.string().map(|text| strings.push(text)) } else { json.skip() });
     strings
 }
 
-/// Applies the finish reason; older servers send none. An unknown one fails the turn (R5, R10).
+/// Applies the finish reason, which older servers omit. An unknown reason fails the turn (R5, R10).
 fn done(reason: &str, turn: &mut Writer<'_>) {
     if !reason.is_empty() {
         turn.provider_finish(reason);

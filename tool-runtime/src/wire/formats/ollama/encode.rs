@@ -1,4 +1,4 @@
-//! Tools and messages in the shape of Ollama's chat.
+//! Encodes tools and messages for Ollama's chat.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::wire::encode::{CheckedTool, Dialect, FormatFeatures, Messages, Node, 
 use crate::wire::formats::ollama::{media, settings};
 use crate::wire::history::{CallMessage, Part, Piece, joined};
 
-/// Ollama's chat, as a request is written. It has no choice but the model's own (E3).
+/// The encoder of Ollama's chat. The format has no tool choice (rule E3 of `wire`).
 pub(crate) struct Ollama;
 
 const FEATURES: FormatFeatures = FormatFeatures {
@@ -28,7 +28,7 @@ impl Dialect for Ollama {
         &FEATURES
     }
 
-    // With a format, the server lets the model write only the answer, and no call.
+    // With `format` set, the server makes the model write only the answer, without calls.
     fn answer(&self, _name: &str, schema: Value, with_tools: bool) -> Option<(&'static str, Value)> {
         (!with_tools).then_some(("format", schema))
     }
@@ -37,7 +37,7 @@ impl Dialect for Ollama {
         json!({ "type": "function", "function": tool.object("parameters") })
     }
 
-    // The results of a turn follow its calls; the server matches them by order (M1).
+    // The results of a turn follow its calls, and the server matches them by order (M1).
     fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
         let message = |role: &'static str| Object::new().with("role", role);
         match piece {
@@ -50,10 +50,10 @@ impl Dialect for Ollama {
             Piece::Assistant { parts, answered } => {
                 turn(parts, out);
                 for (call, result) in answered {
-                    // A tool's message carries text only.
+                    // A tool message contains only text.
                     let (text, _) = out.result_of(result, |_| None);
                     let answer = message("tool").with("tool_name", &*call.name);
-                    // A server that gave the call an id finds it again by that.
+                    // If the server gave the call an id, it finds the call by that id.
                     let given = kept(call, out).and_then(|kept| read::<Ids<'_>>(kept.call.0?).ok());
                     let answer = match given.filter(|given| given.id.came()) {
                         Some(given) => answer.with("tool_call_id", given.id.get().to_owned()),
@@ -67,7 +67,7 @@ impl Dialect for Ollama {
 }
 
 shape! {
-    /// The members that are kept with a call, or with the message.
+    /// The provider state of a call or of the message.
     struct ProviderData<'a> {
         "call" => call: Raw<'a>,
         "function" => function: Raw<'a>,
@@ -86,7 +86,7 @@ fn kept<'a>(call: &'a CallMessage, out: &Messages<'_>) -> Option<ProviderData<'a
     read(provider_state.json()).ok()
 }
 
-/// Writes the message of a turn, unless there is nothing in it.
+/// Writes the message of a turn, unless it is empty.
 fn turn<'a>(parts: &[&'a Part], out: &mut Messages<'a>) {
     let (mut calls, mut images, mut thinking, mut members) = (Vec::new(), Vec::new(), String::new(), None);
     for part in parts {

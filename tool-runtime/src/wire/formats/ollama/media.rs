@@ -1,9 +1,9 @@
-//! Images in the shape of Ollama's chat.
+//! Encodes images for Ollama's chat.
 
 use crate::wire::encode::{Messages, Node};
 use crate::wire::history::{Content, joined};
 
-/// The text and the images of a user's message; images are Base64 without anything around it.
+/// The text and the images of a user's message; images are plain Base64.
 pub(super) fn user<'a>(content: &'a [Content], out: &mut Messages<'a>) -> (String, Vec<Node<'a>>) {
     let (mut texts, mut images) = (Vec::new(), Vec::new());
     for content in content {

@@ -1,4 +1,4 @@
-//! Settings in the shape of Ollama's chat.
+//! Encodes settings for Ollama's chat.
 
 use serde_json::Value;
 

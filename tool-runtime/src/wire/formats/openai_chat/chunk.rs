@@ -1,4 +1,4 @@
-//! Chunks and whole bodies of Chat Completions, as borrowed types.
+//! The chunks and whole bodies of Chat Completions as borrowed types.
 
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::fields::{Content, Integer, List, Object, Raw, Text, shape};
@@ -20,7 +20,7 @@ shape! {
     pub(super) struct Choice<'a> {
         "index" => pub(super) index: Integer,
         "delta" => pub(super) delta: Object<Delta<'a>>,
-        /// Read in whole bodies only: small structs make small frames cheap.
+        /// Parsed only for whole bodies, because small structs make small frames cheap.
         "message" => pub(super) message: Raw<'a>,
         "finish_reason" => pub(super) finish_reason: Text<'a>,
         "error" => pub(super) error: Raw<'a>,
@@ -58,7 +58,7 @@ shape! {
 }
 
 shape! {
-    /// A call of a tool that takes text in place of arguments.
+    /// A call of a tool that takes free text instead of arguments.
     pub(super) struct Custom<'a> {
         "name" => pub(super) name: Text<'a>,
         "input" => pub(super) input: Text<'a>,
@@ -73,7 +73,7 @@ shape! {
 }
 
 impl<'a> ToolDelta<'a> {
-    /// The call of a free-form tool. Some servers fill its field of every call.
+    /// The call of a free-form tool. Some servers send this member with every call.
     pub(super) fn custom(&self) -> Option<Custom<'a>> {
         let custom = Raw(self.rare.get("custom")).object::<Custom<'a>>().filter(|_| self.function.0.is_none())?;
         (!custom.name.get().is_empty() || !custom.input.get().is_empty()).then_some(custom)
@@ -92,7 +92,8 @@ impl<'a> Function<'a> {
         (self.name.get(), &self.arguments)
     }
 
-    /// Some servers fill the legacy field of every message: `"function_call": {"name": "", "arguments": ""}` (R2).
+    /// Some servers send an empty legacy field in every message: `"function_call": {"name": "", "arguments": ""}` (rule
+    /// R2 of `wire`).
     pub(super) fn is_empty(&self) -> bool {
         self.name.get().is_empty() && self.arguments.is_empty()
     }

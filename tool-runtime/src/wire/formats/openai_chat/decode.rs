@@ -1,4 +1,4 @@
-//! Frames and whole bodies of Chat Completions, read as borrowed types.
+//! Decodes the frames and whole bodies of Chat Completions through borrowed types.
 
 use crate::wire::decode::fields::read;
 use crate::wire::decode::provider_error::{CodeIn, event_error, provider_error};
@@ -11,14 +11,14 @@ use crate::wire::formats::openai_chat::sources;
 use crate::wire::formats::openai_chat::usage::Tokens;
 use crate::wire::{FinishReason, Format, WireError, WireErrorKind};
 
-/// The state for attributing deltas to calls.
+/// The decoding state of one response.
 #[derive(Default)]
 pub(crate) struct Chat {
     selector: Selector,
-    /// The one call of the legacy `function_call` deltas (R9).
+    /// The call of the legacy `function_call` deltas (rule R9 of `wire`).
     legacy: Option<usize>,
     members: MessageMembers,
-    /// Sources that some servers list next to the message, again in every chunk, and their addresses alone.
+    /// The lists of sources and of their URLs that some servers send outside the message. Every chunk repeats them.
     sources: String,
     addresses: String,
 }
@@ -29,7 +29,7 @@ impl Dialect for Chat {
     }
 
     fn frame(&mut self, event: &[u8], data: &str, turn: &mut Writer<'_>) {
-        // The mark alone ends a turn well; bytes after it are ignored (R5).
+        // The end mark alone ends a turn well; bytes after it are ignored (R5).
         if is_done(data) {
             turn.end_well();
         }
@@ -74,7 +74,7 @@ impl Dialect for Chat {
 }
 
 impl Chat {
-    /// Reads the lists next to the message.
+    /// Reads the lists of sources outside the message.
     fn beside(&mut self, chunk: &Chunk<'_>) {
         for (list, kept) in [(chunk.sources, &mut self.sources), (chunk.addresses, &mut self.addresses)] {
             if let Some(list) = list.0 {
@@ -83,14 +83,14 @@ impl Chat {
         }
     }
 
-    /// Reads a chunk except its choice, which is returned. Choices other than index 0 are skipped (R6).
+    /// Reads a chunk except its choice, and returns the choice. Choices other than index 0 are skipped (R6).
     fn head<'c, 'a>(chunk: &'c Chunk<'a>, turn: &mut Writer<'_>) -> Option<&'c Choice<'a>> {
         turn.response(chunk.id.get(), chunk.model.get());
         if let Some(usage) = chunk.usage.object().and_then(|tokens: Tokens| tokens.usage()) {
             turn.usage(usage);
         }
         let choice = chunk.choices.iter().find(|choice| choice.index.0.is_none_or(|index| index == 0));
-        // An error object next to or inside a choice counts like one of its own (R10).
+        // An error object outside or inside a choice counts like an error event (R10).
         let error = [chunk.error.0, choice.and_then(|choice| choice.error.0)];
         if let Some(error) = error.into_iter().flatten().find_map(|raw| provider_error(raw, CodeIn::Code)) {
             if let Some(word) = choice.map(|choice| choice.finish_reason.get()).filter(|word| !word.is_empty()) {
@@ -102,7 +102,7 @@ impl Chat {
         choice
     }
 
-    /// Reads everything of a delta or a message except its calls.
+    /// Reads a delta or a message, except its calls.
     fn text(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
         self.members.before(delta, turn);
         turn.text(delta.content.text.get());
@@ -115,7 +115,7 @@ impl Chat {
 
     fn delta(&mut self, delta: &Delta<'_>, turn: &mut Writer<'_>) {
         self.text(delta, turn);
-        // Servers that fill both fields mean the same call, and it must not run twice.
+        // Some servers fill both fields with the same call, which must not run twice.
         if delta.tool_calls.is_empty()
             && let Some(function) = delta.function_call.object::<Function<'_>>()
             && (self.legacy.is_some() || !function.is_empty())
@@ -173,7 +173,7 @@ impl Chat {
         function.arguments.add(call, turn);
     }
 
-    /// Reads a message that came whole: each entry is one call.
+    /// Reads a whole message: each entry of its list is one call.
     fn message(&mut self, message: &Delta<'_>, turn: &mut Writer<'_>) {
         self.text(message, turn);
         for part in message.tool_calls.iter() {

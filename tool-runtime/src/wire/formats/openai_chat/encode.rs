@@ -1,4 +1,4 @@
-//! Tools and messages in the shape of Chat Completions.
+//! Encodes tools and messages for Chat Completions.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::wire::formats::openai_chat::replay::{Turn, is_legacy};
 use crate::wire::formats::openai_chat::{media, settings};
 use crate::wire::history::{Content, Piece, joined};
 
-/// Chat Completions, as a request is written.
+/// The encoder of Chat Completions.
 pub(crate) struct Chat;
 
 const FEATURES: FormatFeatures = openai::features(&settings::VOCABULARY, settings::settings);
@@ -70,7 +70,7 @@ impl Dialect for Chat {
             Piece::Assistant { parts, answered } => {
                 Turn::write(parts, out);
                 for (call, result) in answered {
-                    // A tool's message carries text only.
+                    // A tool message contains only text.
                     let (text, _) = out.result_of(result, |_| None);
                     out.push(if is_legacy(out, call, answered.len()) {
                         message("function").with("name", plain_name(call)).with("content", text)

@@ -1,4 +1,4 @@
-//! [`Fragments`]: a list whose entries come in fragments, such as `reasoning_details`.
+//! [`Fragments`]: joins a list whose entries arrive in fragments, such as `reasoning_details`.
 
 use crate::json::quote;
 use crate::wire::decode::cursor::Json;
@@ -16,23 +16,23 @@ shape! {
     }
 }
 
-/// The members whose fragments are joined.
+/// The members whose text is joined over the fragments.
 const JOINED: [&str; 3] = ["text", "summary", "thinking"];
 
-/// The members that have a meaning here. They are kept whatever came before them.
+/// The members that this file reads. They are kept even if the entry has too many members.
 const KNOWN: [&str; 6] = ["index", "signature", "summary", "text", "thinking", "type"];
 
-/// The maximum number of members of an entry that came in fragments; members that are [`KNOWN`] come on top of it.
+/// The maximum number of members of an entry in fragments, not counting those of [`KNOWN`].
 const MAX_MEMBERS: usize = 64;
 
-/// A list whose entries may come in fragments. An entry that came at once stays as it was written.
+/// A list whose entries may arrive in fragments. An entry that arrives whole keeps its JSON text.
 #[derive(Default)]
 pub(super) struct Fragments(Vec<Entry>);
 
 struct Entry {
     kind: String,
     index: Option<i64>,
-    /// As it was written, if it came at once.
+    /// The JSON text of the entry; `None` if it arrived in fragments.
     whole: Option<String>,
     members: Vec<(String, String)>,
     joined: String,
@@ -40,7 +40,7 @@ struct Entry {
 }
 
 impl Fragments {
-    /// Takes a list of entries or fragments, and returns the text in it that can be shown. Other JSON is left out.
+    /// Adds a list of entries or fragments, and returns its text to show. Other JSON is ignored.
     pub(super) fn add(&mut self, list: &str) -> String {
         let mut shown = String::new();
         let list: List<Whole<'_, Fragment<'_>>> = read(list).unwrap_or_default();
@@ -49,9 +49,9 @@ impl Fragments {
             let joined = [text, summary, thinking].map(Text::get).concat();
             shown.push_str(&joined);
             let last = self.0.last_mut().filter(|last| {
-                // Other data, such as encrypted reasoning, comes at once.
+                // Other entries, such as encrypted reasoning, arrive whole.
                 let is_text = last.kind.ends_with("text") || last.kind.ends_with("summary") || last.kind == "thinking";
-                // Without an index a signature ends an entry.
+                // Without an index, a signature ends an entry.
                 let same_index = match (last.index, index.0) {
                     (Some(before), Some(now)) => before == now,
                     _ => !last.signed,
@@ -74,7 +74,7 @@ impl Fragments {
         shown
     }
 
-    /// The list as JSON; `None` if nothing came.
+    /// The list as JSON text; `None` if it is empty.
     pub(super) fn json(&self) -> Option<String> {
         let entries: Vec<_> = self.0.iter().map(Entry::json).collect();
         (!entries.is_empty()).then(|| format!("[{}]", entries.join(",")))
@@ -82,7 +82,7 @@ impl Fragments {
 }
 
 impl Entry {
-    /// Adds a fragment: its text is joined, and the first value of each other member stays, unless it was empty.
+    /// Adds a fragment: its text is joined. Other members keep their first value that is not empty.
     fn add(&mut self, fragment: &str, joined: &str) {
         if let Some(whole) = self.whole.take() {
             self.members = members(&whole);
@@ -92,7 +92,7 @@ impl Entry {
             let has_room = has_room(&self.members, &key);
             match self.members.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, before)) if matches!(before.as_str(), "null" | "\"\"") => *before = value,
-                // Each member is compared with all members of the next fragment, so their number is limited.
+                // Each new member is compared with all members of the entry, so their number is limited.
                 None if has_room => self.members.push((key, value)),
                 Some(_) | None => {}
             }
@@ -117,10 +117,10 @@ impl Entry {
     }
 }
 
-/// The first members of an object, each value as it was written.
+/// The first members of an object, each with its JSON text.
 fn members(object: &str) -> Vec<(String, String)> {
     let mut members = Vec::new();
-    // The object was read before, so it is one.
+    // The object was parsed before, so it is valid.
     let _ = Json::new(object).object(|json, key| {
         if !has_room(&members, key) {
             return json.skip();
@@ -132,7 +132,7 @@ fn members(object: &str) -> Vec<(String, String)> {
 }
 
 fn has_room(members: &[(String, String)], key: &str) -> bool {
-    // An object in which one of them is repeated was refused.
+    // An object that repeats a known member was refused before.
     members.len() < MAX_MEMBERS || KNOWN.contains(&key)
 }
 
@@ -147,7 +147,7 @@ mod tests {
             format!("[{{\"type\":\"reasoning.text\",\"text\":\"a\",{}}}]", members.join(","))
         };
         let mut fragments = Fragments::default();
-        // What came at once stays as it was.
+        // An entry that arrives whole keeps its JSON text.
         fragments.add(&entry("k"));
         assert_eq!(fragments.json(), Some(entry("k")));
         for name in ["l", "m"] {

@@ -1,4 +1,5 @@
-//! Media in the shape of Chat Completions: those of users, and those that a model made, as its gateways write them.
+//! Media for Chat Completions: encodes the user's files, and decodes the media that a model made, as gateways send
+//! them.
 
 use crate::media::Media;
 use crate::wire::Format;
@@ -22,7 +23,7 @@ pub(super) fn part(media: &Media) -> Option<Object<'_>> {
         "application/pdf" => {
             let file = match media.id_at(Format::OpenAiChat) {
                 Some(id) => Object::new().with("file_id", id),
-                // The format has no place for the URL of a file.
+                // The format has no field for the URL of a file.
                 None => Object::new()
                     .with("filename", media.file_name())
                     .with("file_data", data_url(media).filter(|_| media.data().is_some())?),
@@ -33,22 +34,22 @@ pub(super) fn part(media: &Media) -> Option<Object<'_>> {
     }
 }
 
-/// An image behind a URL, which may hold the bytes itself (RFC 2397). `None` if it is not an image that can be kept.
+/// Reads an image URL, which may be a `data` URL (RFC 2397). `None` if it is not an image that can be stored.
 pub(super) fn image(url: &str) -> Option<Media> {
     let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
     match inline {
-        // Gateways write the wrong type at times; the bytes decide it.
+        // Gateways sometimes send the wrong type, so it is detected from the bytes.
         Some((kind, data)) => Media::base64(kind, data).or_else(|_| Media::unlabelled(data)).ok(),
         None => Media::url("application/octet-stream", url).ok(),
     }
 }
 
-/// The URL of an image; `None` for media that only a provider has.
+/// The URL of an image; `None` if only its provider has the media.
 pub(super) fn url(media: &Media) -> Option<String> {
     data_url(media)
 }
 
-/// Audio. The request chose its format, so the bytes decide the type.
+/// Reads audio. The request chose its format, so the type is detected from the bytes.
 pub(super) fn audio(data: &str) -> Option<Media> {
     Media::unlabelled(data).ok()
 }

@@ -1,5 +1,5 @@
-//! [`MessageMembers`]: the members of a message other than its text and its calls, and those of them that go back to
-//! the provider.
+//! [`MessageMembers`]: collects the members of a message other than its text and its calls, and keeps those that must
+//! be sent back to the provider.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ shape! {
 }
 
 shape! {
-    /// A piece of content that comes as a list.
+    /// A piece of content in a list.
     struct Piece<'a> {
         "type" => kind: Text<'a>,
         "text" => text: Text<'a>,
@@ -48,10 +48,10 @@ shape! {
     }
 }
 
-/// A chunk of thinking within the content.
+/// A chunk of thinking in the content.
 struct Chunk {
     part: usize,
-    /// The latest fragment as it was written, and all text.
+    /// The JSON text of the latest fragment. `text` is the joined text of all fragments.
     json: String,
     text: String,
     fragments: usize,
@@ -60,22 +60,23 @@ struct Chunk {
 /// The members of a message other than its text and its calls.
 #[derive(Default)]
 pub(super) struct MessageMembers {
-    /// Which of `reasoning_content` and `reasoning` came, and the parts that they began.
+    /// Whether the response contains `reasoning_content`; `plain` is the same for `reasoning`. `parts` are the parts of
+    /// both.
     content: bool,
     plain: bool,
     parts: Vec<usize>,
     details: Fragments,
     blocks: Fragments,
     chunks: Vec<Chunk>,
-    /// Other members of the message, as they were written.
+    /// The other members of the message.
     members: Members,
     annotations: Vec<String>,
     audio_id: String,
     audio: String,
     images: usize,
-    /// Members of calls, by the call.
+    /// The members of each call.
     calls: BTreeMap<usize, Members>,
-    /// Calls of free-form tools.
+    /// The calls of free-form tools.
     custom: BTreeSet<usize>,
 }
 
@@ -88,12 +89,12 @@ impl MessageMembers {
         }
         self.content |= content.came();
         self.plain |= plain.came();
-        // Servers that fill both fields mean the same reasoning.
+        // If a server fills both fields, they contain the same reasoning.
         let text = if content.get().is_empty() { plain.get() } else { content.get() };
         self.think(text, turn);
         let details = delta.rare.get("reasoning_details").map(|list| self.details.add(list)).unwrap_or_default();
         let blocks = delta.rare.get("thinking_blocks").map(|list| self.blocks.add(list)).unwrap_or_default();
-        // Most repeat the text of the fields, and some have no other.
+        // These lists usually repeat the text of the two fields; some servers send only the lists.
         if !self.content && !self.plain {
             self.think(if details.is_empty() { &blocks } else { &details }, turn);
         }
@@ -143,7 +144,7 @@ impl MessageMembers {
         }
     }
 
-    /// Reads content that comes as a list.
+    /// Reads content that is a list.
     pub(super) fn list(&mut self, list: &str, turn: &mut Writer<'_>) {
         let list: List<Whole<'_, Piece<'_>>> = read(list).unwrap_or_default();
         for piece in list.iter() {
@@ -184,14 +185,14 @@ impl MessageMembers {
         self.calls.entry(call).or_default().add(name, json);
     }
 
-    /// Keeps that a call is one of a free-form tool.
+    /// Records that a call is of a free-form tool.
     pub(super) fn custom(&mut self, call: usize) {
         self.custom.insert(call);
     }
 
-    /// The end of the response: keeps the members with their parts.
+    /// Ends the response: binds the members to their parts as provider state.
     pub(super) fn end(&mut self, turn: &mut Writer<'_>) {
-        // A provider may ask for reasoning of every turn with calls, even if it is empty.
+        // A provider may require the reasoning of every turn with calls, even if it is empty.
         if self.content && self.parts.is_empty() && turn.has_calls() {
             self.parts.push(turn.start_reasoning());
         }
@@ -222,7 +223,7 @@ impl MessageMembers {
         self.message(turn);
     }
 
-    /// Keeps the members that belong to the message as a whole.
+    /// Binds the members that belong to the whole message.
     fn message(&mut self, turn: &mut Writer<'_>) {
         let lists = [("reasoning_details", self.details.json()), ("thinking_blocks", self.blocks.json())];
         for (name, list) in lists {

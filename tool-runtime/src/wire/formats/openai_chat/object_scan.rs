@@ -1,12 +1,12 @@
-//! [`ObjectScan`]: whether the text of arguments is one whole object, found while the text grows.
+//! [`ObjectScan`]: finds out whether growing argument text is one whole object.
 
 use serde::de::IgnoredAny;
 
-/// The scan of a text that grows. Each byte is read once, however often the question is asked.
+/// The scan of a text that grows. Each byte is read once, however often [`is_whole`](Self::is_whole) is called.
 #[derive(Default)]
 pub(super) struct ObjectScan {
     state: State,
-    /// The number of bytes that were read.
+    /// The number of bytes read.
     at: usize,
     depth: usize,
     in_string: bool,
@@ -18,7 +18,7 @@ enum State {
     /// The object has not ended.
     #[default]
     Open,
-    /// It ended, and was not parsed yet.
+    /// The object ended, and was not parsed yet.
     Ended,
     Whole,
     /// The text is not one object, and further text cannot make it one.
@@ -26,7 +26,7 @@ enum State {
 }
 
 impl ObjectScan {
-    /// Whether a text is one whole object. It has to begin with the text of the previous call.
+    /// Whether a text is one whole object. It must begin with the text of the previous call of this method.
     pub(super) fn is_whole(&mut self, text: &str) -> bool {
         for byte in text.bytes().skip(self.at) {
             if self.state == State::Broken {
@@ -73,7 +73,7 @@ impl ObjectScan {
 mod tests {
     use super::*;
 
-    /// Asks after each piece, and returns the last answer and the number of bytes read.
+    /// Scans after each piece. Returns the last result and the number of bytes read.
     fn asked<'a>(pieces: impl Iterator<Item = &'a str>) -> (bool, usize) {
         let (mut scan, mut text, mut is_whole) = (ObjectScan::default(), String::new(), false);
         for piece in pieces {
@@ -110,7 +110,7 @@ mod tests {
         let long = format!("{{\"k\":\"{}", "x".repeat(10_000));
         let (is_whole, read) = asked([long.as_str()].into_iter().chain(["{}"; 100]));
         assert_eq!((is_whole, read), (false, long.len() + 200));
-        // Text that can never be whole is not read on.
+        // Text that can never become an object is not read further.
         let (is_whole, read) = asked([long.as_str(), "\"} x}"].into_iter().chain(["{}"; 100]));
         assert_eq!((is_whole, read), (false, long.len() + 4));
     }

@@ -1,8 +1,8 @@
-//! A turn of the model as the one message that it came as, with the data that its server wants back.
+//! Encodes a model's turn for Chat Completions as one message, with its provider state.
 //!
-//! `DeepSeek` refuses a turn with calls whose `reasoning_content` is missing, in every later request, and ignores that
-//! of other turns; `OpenRouter`, vLLM and the others take all of it back. So all of it goes back to the model that sent
-//! it.
+//! `DeepSeek` refuses every later request if `reasoning_content` is missing in a turn with calls, and ignores it in
+//! other turns. `OpenRouter`, vLLM and other servers accept all reasoning. The encoder therefore sends all of it back
+//! to its model.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::wire::formats::openai_chat::media::url;
 use crate::wire::history::{CallMessage, Part, ProviderState};
 
 shape! {
-    /// The data that is kept with a part.
+    /// The provider state of a part.
     struct ProviderData<'a> {
         "message" => message: Raw<'a>,
         "images" => images: Integer,
@@ -30,11 +30,11 @@ shape! {
     }
 }
 
-/// The message of a turn, as it is written.
+/// The message of a turn while it is built.
 #[derive(Default)]
 pub(super) struct Turn<'a> {
     text: String,
-    /// The content as a list, for servers that think in it.
+    /// The content as a list, for servers that put thinking in it.
     content: Vec<Node<'a>>,
     is_list: bool,
     reasoning_content: Option<String>,
@@ -46,7 +46,7 @@ pub(super) struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// Writes the message of a turn, unless there is nothing in it.
+    /// Writes the message of a turn, unless it is empty.
     pub(super) fn write(parts: &[&'a Part], out: &mut Messages<'a>) {
         let mut turn = Self::default();
         let message = parts.iter().find_map(|part| message(part, out));
@@ -74,7 +74,7 @@ impl<'a> Turn<'a> {
                 Part::Refusal(text) if refuses => turn.refusal = Some(text),
                 Part::Refusal(text) => turn.text(text, false),
                 Part::Reasoning { text, provider_state } => match kept(provider_state.as_ref(), out) {
-                    // Some servers list it with the message, and nowhere else.
+                    // Some servers list the reasoning only as a member of the message.
                     Some(kept) if turn.reason(text, &kept) || thoughts => {}
                     _ => out.lose_part(part),
                 },
@@ -87,7 +87,7 @@ impl<'a> Turn<'a> {
                         None => out.lose_part(part),
                     }
                 }
-                // The server has it under its id.
+                // The server finds the audio by its id.
                 Part::Media(_) if std::mem::take(&mut audio) => {}
                 Part::Citation(_) if sources => {}
                 Part::ProviderState(provider_state) => match kept(Some(provider_state), out) {
@@ -117,7 +117,7 @@ impl<'a> Turn<'a> {
         self.content.push(Node::Raw(Cow::Borrowed(json)));
     }
 
-    /// Returns whether the reasoning has its own place.
+    /// Writes reasoning. Returns `false` if it has no field of its own.
     fn reason(&mut self, text: &str, kept: &ProviderData<'a>) -> bool {
         if let Some(json) = kept.content.0 {
             self.piece(json);
@@ -190,7 +190,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Whether a call came as the one `function_call` of older servers, and is answered in that way.
+/// Whether a call arrived as the single `function_call` of older servers, so that its result needs the same form.
 pub(super) fn is_legacy(out: &Messages<'_>, call: &CallMessage, calls: usize) -> bool {
     calls == 1 && kept(call.provider_state(), out).is_some_and(|kept| kept.legacy.0.is_some())
 }
@@ -200,7 +200,7 @@ fn kept<'a>(provider_state: Option<&'a ProviderState>, out: &Messages<'_>) -> Op
     read(provider_state.json()).ok()
 }
 
-/// The data that belongs to the message as a whole.
+/// The provider state that belongs to the whole message.
 fn message<'a>(part: &'a Part, out: &Messages<'_>) -> Option<ProviderData<'a>> {
     let Part::ProviderState(provider_state) = part else { return None };
     kept(Some(provider_state), out).filter(|kept| kept.message.0.is_some())

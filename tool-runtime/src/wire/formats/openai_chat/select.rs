@@ -1,4 +1,4 @@
-//! Which call a delta of Chat Completions belongs to (R1 to R3, R11).
+//! [`Selector`]: finds the call that a delta of Chat Completions belongs to (rules R1 to R3 and R11 of `wire`).
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,24 +6,24 @@ use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::turn::Writer;
 use crate::wire::formats::openai_chat::object_scan::ObjectScan;
 
-/// The state for attributing deltas to calls.
+/// The state for assigning deltas to calls.
 #[derive(Default)]
 pub(super) struct Selector {
     by_index: HashMap<i64, usize>,
     touched: Option<usize>,
-    /// The indices at which a call was named again.
+    /// The indices at which the name of a call was repeated.
     named_again: HashSet<Option<i64>>,
-    /// The latest call of an id that several have.
+    /// For each id that several calls share, the latest of them.
     latest: HashMap<String, usize>,
-    /// Calls that share an id or an index with an earlier one, after that.
+    /// Pairs of calls that share an id or an index: the earlier and the later one.
     shared: Vec<(usize, usize)>,
-    /// The scans of the arguments of calls that were named again.
+    /// The scans of the arguments of calls whose name was repeated.
     scans: HashMap<usize, ObjectScan>,
 }
 
 impl Selector {
-    /// Returns the call of a delta, starts it if it is new, and takes over its id and name. `None` for a delta
-    /// without content before any call began.
+    /// Returns the call of a delta, and starts it if it is new. Also takes over the id and the name. Returns `None` for
+    /// an empty delta before the first call.
     pub(super) fn select(
         &mut self,
         index: Option<i64>,
@@ -40,7 +40,8 @@ impl Selector {
         let call = match found {
             Some(call) if self.is_another(index, call, arguments, turn) => self.another(index, id, call, turn)?,
             Some(call) => {
-                // R2, R3: the first id stays; before argument text, or when there was none, a name is appended.
+                // R2, R3: the first id stays, and a name is appended if it comes before argument text or if the call
+                // has none.
                 turn.offer_id(call, id);
                 if name != turn.name(call) {
                     turn.append_name(call, name);
@@ -50,7 +51,7 @@ impl Selector {
             None if id.is_empty() && name.is_empty() && is_empty => return None,
             None => turn.start(id, name)?,
         };
-        // A delta that only continues a call (e) does not make its index known.
+        // A delta that only continues a call (e) does not assign its index to the call.
         if let Some(index) = index
             && !(id.is_empty() && name.is_empty())
         {
@@ -60,10 +61,10 @@ impl Selector {
         Some(call)
     }
 
-    /// Whether arguments begin again after those of a call are whole, and the call was named again before: servers that
-    /// give several calls one id, or one index, mean the next call (R11).
+    /// Whether a delta begins another call with the same id or index (R11): the name was repeated, the arguments of the
+    /// call are complete, and new arguments begin.
     fn is_another(&mut self, index: Option<i64>, call: usize, arguments: &Piece<'_>, turn: &Writer<'_>) -> bool {
-        // In this order: nearly no delta names a call again.
+        // Checked first, because almost no delta repeats a name.
         self.named_again.contains(&index)
             && arguments.begins()
             && (turn.has_object(call) || self.scans.entry(call).or_default().is_whole(turn.argument_text(call)))
@@ -82,23 +83,23 @@ impl Selector {
         Some(call)
     }
 
-    /// Drops repeats: a server that sends a call twice means one call.
+    /// Drops repeated calls: a server that sends a call twice means one call.
     pub(super) fn end(&mut self, turn: &mut Writer<'_>) {
         for (first, second) in std::mem::take(&mut self.shared) {
             turn.drop_repeat(first, second);
         }
     }
 
-    /// The first match wins (R1); `None` means a new call.
+    /// Applies R1, first match wins. `None` means a new call.
     fn find(&self, index: Option<i64>, id: &str, name: &str, turn: &Writer<'_>) -> Option<usize> {
         let seen = if id.is_empty() { None } else { turn.call_by_id(id) };
-        // Of several calls with one id: the one at the index, or the latest.
+        // If several calls share the id: the call at the index, or else the latest call.
         let at_index = || index.and_then(|index| self.by_index.get(&index)).filter(|call| turn.wire_id(**call) == id);
         let seen = seen.map(|first| match self.latest.get(id) {
             Some(latest) => *at_index().unwrap_or(latest),
             None => first,
         });
-        // (a) a seen id, unless the name differs.
+        // (a) a known id, unless the name differs.
         if let Some(call) = seen
             && (name.is_empty() || name == turn.name(call))
         {
@@ -117,14 +118,14 @@ impl Selector {
                 // (e) an unknown index alone.
                 None => self.touched,
             },
-            // (f) no index: a name starts a call, unless the latest one still has none.
+            // (f) no index: a name starts a call, unless the latest call still has no name.
             None if !name.is_empty() => self.touched.filter(|call| turn.name(*call).is_empty()),
             None => self.touched,
         }
     }
 }
 
-/// Whether a name begins another call: it differs, and argument text came (R3).
+/// Whether a name begins another call: it differs, and argument text was received (R3).
 fn renames(call: usize, name: &str, turn: &Writer<'_>) -> bool {
     let known = turn.name(call);
     !name.is_empty() && !known.is_empty() && known != name && turn.has_arguments(call)

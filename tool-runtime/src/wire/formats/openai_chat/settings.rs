@@ -1,4 +1,4 @@
-//! Settings in the shape of Chat Completions.
+//! Encodes settings for Chat Completions.
 
 use crate::wire::RequestSettings;
 use crate::wire::encode::{Fields, Vocabulary};
@@ -12,7 +12,7 @@ pub(super) const VOCABULARY: Vocabulary = Vocabulary {
     legacy_limit: Some("max_tokens"),
     stop: Some(("stop", 4)),
     seed: Some(i64::MAX),
-    // Compatible servers have their own words.
+    // Every tier is sent, because compatible servers have their own names.
     tier: Some(("service_tier", &[])),
     metadata: Some("metadata"),
     cache_key: Some("prompt_cache_key"),

@@ -1,4 +1,4 @@
-//! Sources of a message, in it and next to it.
+//! Reads the sources of a message, inside and outside it.
 
 use serde_json::Value;
 
@@ -23,8 +23,9 @@ impl CitedSource<'_> {
     }
 }
 
-/// Writes the sources that some servers list next to the message, or else their addresses: older answers of Perplexity,
-/// and Grok, have `citations` only (`perplexityResponseSchema` in `@ai-sdk/perplexity`). No server takes them back.
+/// Adds the sources that some servers list outside the message. Without such a list, adds their URLs: older answers of
+/// Perplexity, and Grok, have only `citations` (`perplexityResponseSchema` in `@ai-sdk/perplexity`). No server accepts
+/// them in a request.
 pub(super) fn beside(list: &str, addresses: &str, turn: &mut Writer<'_>) {
     let list: List<CitedSource<'_>> = read(list).unwrap_or_default();
     list.iter().for_each(|source| turn.citation(source.citation()));

@@ -1,4 +1,4 @@
-//! How Chat Completions and its compatible servers count tokens.
+//! The token counts of Chat Completions and its compatible servers.
 
 use crate::wire::Usage;
 use crate::wire::decode::fields::{Count, Object, shape};
@@ -10,16 +10,16 @@ shape! {
         "completion_tokens" => completion_tokens: Count,
         "prompt_tokens_details" => read: Object<Read>,
         "completion_tokens_details" => written: Object<OutputDetails>,
-        /// `DeepSeek`'s word for `cached_tokens`.
+        /// `DeepSeek`'s name for `cached_tokens`.
         "prompt_cache_hit_tokens" => hit: Count,
-        /// Added by gateways to Anthropic.
+        /// Gateways to Anthropic add this count.
         "cache_read_input_tokens" => cache_read: Count,
         "cache_creation_input_tokens" => cache_write: Count,
     }
 }
 
 impl Tokens {
-    /// `None` if the provider counted none.
+    /// The token counts; `None` if the provider counted none.
     pub(super) fn usage(&self) -> Option<Usage> {
         let (input, output) = (self.prompt_tokens, self.completion_tokens);
         if input.count().is_none() && output.count().is_none() {
@@ -36,7 +36,7 @@ impl Tokens {
     }
 }
 
-/// Gateways write one count under several names, and zero where they have none.
+/// The largest count: gateways send one count under several names, and zero under names that they do not use.
 fn most(counts: &[Option<Count>]) -> u64 {
     counts.iter().flatten().filter_map(|count| count.count()).max().unwrap_or(0)
 }

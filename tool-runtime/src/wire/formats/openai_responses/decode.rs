@@ -1,4 +1,4 @@
-//! Events and whole bodies of Responses, read as borrowed types.
+//! Decodes the events and whole bodies of Responses through borrowed types.
 
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::fields::{Count, Integer, List, Object, Raw, Text, Whole, read, shape};
@@ -11,7 +11,7 @@ use crate::wire::formats::openai_responses::items::{Form, Items};
 use crate::wire::formats::openai_responses::places::Key;
 use crate::wire::{FinishReason, Format, Usage, WireError, WireErrorKind};
 
-/// The items of one response.
+/// The decoding state of one response.
 #[derive(Default)]
 pub(crate) struct Responses {
     items: Items,
@@ -65,7 +65,7 @@ shape! {
 }
 
 impl Tokens {
-    /// `None` if the provider counted none.
+    /// The token counts; `None` if the provider counted none.
     fn usage(&self) -> Option<Usage> {
         let (input, output) = (self.input_tokens, self.output_tokens);
         if input.count().is_none() && output.count().is_none() {
@@ -102,7 +102,7 @@ impl Dialect for Responses {
 }
 
 impl Responses {
-    // The type inside the data decides, not the event line (S1).
+    // The `type` inside the data decides, not the `event` line (rule S1 of `wire`).
     fn event(&mut self, event: &Event<'_>, data: &str, turn: &mut Writer<'_>) {
         let id = event.item.0.as_ref().map_or(event.item_id.get(), |item| item.value.id.get());
         let key = Key { index: event.output_index.0, id };
@@ -157,7 +157,7 @@ impl Responses {
         }
     }
 
-    /// Reads the response's own id, model and storage.
+    /// Reads the response's id and model, and whether the provider stores it.
     fn begin(&mut self, response: &Response<'_>, turn: &mut Writer<'_>) {
         turn.response(response.id.get(), response.model.get());
         if let Some(store) = response.store.0.filter(|store| *store != "null") {
@@ -165,7 +165,7 @@ impl Responses {
         }
     }
 
-    /// Reads the whole response; only a completed one ends well (S3).
+    /// Reads the whole response. Only a completed one ends the turn well (S3).
     fn last(&mut self, response: &Response<'_>, status: &str, turn: &mut Writer<'_>) {
         self.begin(response, turn);
         if let Some(usage) = response.usage.0.as_ref().and_then(Tokens::usage) {

@@ -1,4 +1,4 @@
-//! Tools and messages in the shape of Responses.
+//! Encodes tools and messages for Responses.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::wire::formats::openai_responses::replay::{Replay, is_custom_call};
 use crate::wire::formats::openai_responses::{media, settings};
 use crate::wire::history::{Content, Piece, joined};
 
-/// Responses, as a request is written.
+/// The encoder of Responses.
 pub(crate) struct Responses;
 
 const FEATURES: FormatFeatures = openai::features(&settings::VOCABULARY, settings::settings);
@@ -55,7 +55,7 @@ impl Dialect for Responses {
         "input"
     }
 
-    // The results of a turn follow its calls, in their order (M1).
+    // The results of a turn follow its calls, in their order (rule M1 of `wire`).
     fn message<'a>(&self, piece: &Piece<'a>, out: &mut Messages<'a>) {
         let written = |role: &'static str, content: Vec<Object<'a>>| {
             Object::of_type("message").with("role", role).with("content", content)

@@ -1,4 +1,4 @@
-//! The shape of an output item, and which items wait for the client.
+//! An output item as a borrowed type, and the kinds of items that wait for the client.
 
 use crate::wire::decode::arguments::Piece;
 use crate::wire::decode::fields::{List, Text, shape};
@@ -40,7 +40,7 @@ shape! {
 }
 
 impl Annotation<'_> {
-    /// The source that it names; `None` if it names none.
+    /// The source that the annotation names; `None` if it names none.
     pub(super) fn citation(&self) -> Option<Citation> {
         let named = |text: &Text<'_>| Some(text.get()).filter(|text| !text.is_empty()).map(str::to_owned);
         let citation = Citation {
@@ -52,7 +52,7 @@ impl Annotation<'_> {
     }
 }
 
-/// Kinds of items that the client has to act on. The provider handles all others, except calls.
+/// The kinds of items that the client has to act on, other than calls. The provider handles all other items.
 const WAITING: &[&str] = &[
     "apply_patch_call",
     "computer_call",
@@ -67,29 +67,29 @@ impl Item<'_> {
         matches!(self.kind.get(), "function_call" | "custom_tool_call")
     }
 
-    /// The kind, if the client has to act on the item and it is not a call.
+    /// The kind of the item, if the client has to act on it and it is not a call.
     pub(super) fn waits(&self) -> Option<&'static str> {
         let kind = WAITING.iter().find(|known| **known == self.kind.get())?;
         // The provider executes the search unless `execution` names the client.
         (*kind != "tool_search_call" || self.execution.get() == "client").then_some(*kind)
     }
 
-    /// Whether the item answers one that waited.
+    /// Whether the item is the provider's answer to an item that waited.
     pub(super) fn answers(&self) -> bool {
         self.kind.get().ends_with("_output")
     }
 
-    /// Whether the item reports the work of a provider's tool, which any model of the provider reads.
+    /// Whether the item comes from a provider's tool, so that any model of the provider can read it.
     pub(super) fn is_of_server_tool(&self) -> bool {
         matches!(self.kind.get(), "web_search_call" | "file_search_call" | "code_interpreter_call" | "mcp_call")
     }
 
-    /// Whether reasoning is complete in itself, so that a provider that did not keep the response can read it.
+    /// Whether reasoning is complete in itself, so that the provider can read it without the stored response.
     pub(super) fn is_self_contained(&self) -> bool {
         !self.encrypted.get().is_empty() || !self.content.is_empty()
     }
 
-    /// The reasoning that the provider shows: its summary, or its text where there is no summary.
+    /// The reasoning to show: its summary, or its text if there is no summary.
     pub(super) fn reasoning(&self) -> String {
         let texts = |list: &List<Part<'_>>| {
             let texts = list.iter().map(|part| part.text.get()).filter(|text| !text.is_empty());

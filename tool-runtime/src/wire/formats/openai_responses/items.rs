@@ -1,4 +1,4 @@
-//! The items of a response, regardless of which of their events arrive (S1, S2).
+//! [`Items`]: collects the items of a response, whichever of their events arrive (rules S1 and S2 of `wire`).
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,38 +13,38 @@ use crate::wire::history::Media;
 /// How the text of an item arrives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Piece by piece.
+    /// In pieces.
     Delta,
-    /// As a whole, which repeats its deltas if there were any.
+    /// As a whole, which repeats the pieces if there were any.
     Whole,
 }
 
 #[derive(Default)]
 pub(super) struct Items {
     places: Places,
-    /// The text of each piece of a message's content, by the message's first part.
+    /// The text part of each piece of content, by the message's first part and the index of the piece.
     texts: HashMap<(usize, i64), usize>,
-    /// First parts of messages to which text was added.
+    /// The first parts of messages that have text.
     begun: HashSet<usize>,
-    /// The piece that the last delta added to: the item's index, the piece's and its part.
+    /// The piece that the last delta extended: the index of its item, its own index, and its part.
     current: Option<(i64, i64, usize)>,
-    /// The piece of reasoning that the last delta added to.
+    /// The piece of reasoning that the last delta extended: its part and its index.
     thought: Option<(usize, i64)>,
     any_text: bool,
-    /// First parts of the items that came whole.
+    /// The first parts of the items that arrived whole.
     settled: HashSet<usize>,
-    /// The id of the reasoning item that came last: the provider refuses the items after it if it is missing.
+    /// The id of the last reasoning item. The provider refuses the items after it if a request lacks it.
     reasoning: Box<str>,
-    /// Whether the provider reported that it does not keep the response.
+    /// Whether the provider reported that it does not store the response.
     is_lost: bool,
-    /// Items that the client has to act on, and that are not calls.
+    /// The items, other than calls, that the client has to act on.
     waiting: Vec<(Box<str>, &'static str)>,
-    /// Their call ids that the provider answered itself.
+    /// The call ids of waiting items that the provider answered itself.
     answered: HashSet<Box<str>>,
 }
 
 impl Items {
-    /// The call of an item; without its start event the call begins without a name.
+    /// Returns the call of an item. If its start event is missing, starts a call without a name.
     pub(super) fn call(&mut self, key: Key<'_>, turn: &mut Writer<'_>) -> Option<usize> {
         if let Some(ItemPlace::Call(call)) = self.places.get(key) {
             return Some(call);
@@ -54,7 +54,7 @@ impl Items {
         Some(call)
     }
 
-    /// The first part of an item that is not a call.
+    /// Returns the first part of an item that is not a call, and adds it if it is missing.
     fn part(&mut self, key: Key<'_>, kind: &str, turn: &mut Writer<'_>) -> usize {
         if let Some(ItemPlace::Part(part)) = self.places.get(key) {
             return part;
@@ -68,7 +68,7 @@ impl Items {
         part
     }
 
-    /// An item begins, which decides its place in the turn.
+    /// Starts an item, which fixes its place in the turn.
     pub(super) fn added(&mut self, key: Key<'_>, item: &Item<'_>, turn: &mut Writer<'_>) {
         if item.is_call() {
             self.take(key, item, turn);
@@ -77,7 +77,7 @@ impl Items {
         }
     }
 
-    /// Takes a completed item, which is authoritative (S2).
+    /// Reads a completed item, which overrides its deltas (S2).
     pub(super) fn done(&mut self, key: Key<'_>, whole: &Whole<'_, Item<'_>>, turn: &mut Writer<'_>) {
         let item = &whole.value;
         if item.is_call() {
@@ -98,17 +98,17 @@ impl Items {
             "reasoning" => {
                 turn.reasoning_once(part, &item.reasoning());
                 self.reasoning = item.id.get().into();
-                // It could only be found under its id, and a request with an unknown id is refused ("Reasoning models",
-                // encrypted reasoning items; the provider of the AI SDK leaves it out too).
+                // Without a stored response, the request would refer to an unknown id, which the provider refuses
+                // ("Reasoning models", encrypted reasoning items; the AI SDK leaves such an item out too).
                 if !self.is_lost || item.is_self_contained() {
                     turn.bind(part, whole.text.to_owned(), BoundTo::Model);
                 }
                 return;
             }
-            // The picture is kept once, as media.
+            // The image is stored once, as media.
             "image_generation_call" if !item.result.get().is_empty() => {
                 let format = Some(item.output_format.get()).filter(|format| !format.is_empty()).unwrap_or("png");
-                // A file that cannot be kept goes back as it came.
+                // A file that cannot be stored as media is sent back unchanged.
                 if let Ok(media) = Media::base64(&format!("image/{format}"), item.result.get()) {
                     if is_new {
                         turn.media(media);
@@ -123,18 +123,18 @@ impl Items {
         turn.bind(part, self.kept(whole.text), bound);
     }
 
-    /// Takes the provider's report whether it keeps the response.
+    /// Records whether the provider stores the response.
     pub(super) fn stored(&mut self, is_stored: bool) {
         self.is_lost = !is_stored;
     }
 
-    /// The list of a whole response begins: its items follow each other from the start.
+    /// Prepares for the list of a whole response, which contains all items from the first.
     pub(super) fn begin_list(&mut self) {
         self.reasoning = Box::default();
     }
 
-    /// An item in the list of a whole response. Calls and texts count only if none of their events came; the data that
-    /// goes back to the provider is always taken from the list.
+    /// Reads an item in the list of a whole response. Calls and texts count only if none of their events arrived.
+    /// Provider state is always taken from the list.
     pub(super) fn listed(&mut self, at: Option<i64>, whole: &Whole<'_, Item<'_>>, turn: &mut Writer<'_>) {
         let item = &whole.value;
         let key = Key { index: at, id: item.id.get() };
@@ -162,8 +162,8 @@ impl Items {
         turn.bind_call(call, self.kept(whole.text), BoundTo::Model);
     }
 
-    /// The data that goes back to the provider: the item and, if there is one, the reasoning without which it is
-    /// refused.
+    /// The provider state of an item: the item and, if there is one, the id of the reasoning that the provider requires
+    /// before it.
     fn kept(&self, item: &str) -> String {
         if self.reasoning.is_empty() {
             return item.to_owned();
@@ -177,7 +177,7 @@ impl Items {
         kept
     }
 
-    /// An item that is neither a call, a message nor reasoning.
+    /// Reads an item that is neither a call, a message nor reasoning.
     fn other(&mut self, item: &Item<'_>) {
         if let Some(kind) = item.waits() {
             self.waiting.push((item.call_id.get().into(), kind));
@@ -186,7 +186,7 @@ impl Items {
         }
     }
 
-    /// The kind of an item that waits for the client.
+    /// The kind of an item that still waits for the client; `None` if there is none.
     pub(super) fn unanswered(&self) -> Option<&'static str> {
         let waits = |(id, _): &&(Box<str>, _)| id.is_empty() || !self.answered.contains(id);
         self.waiting.iter().find(waits).map(|(_, kind)| *kind)
@@ -199,10 +199,10 @@ impl Items {
         };
         self.places.set(key, ItemPlace::Call(call));
         Self::name(call, item.name.get(), turn);
-        // The id of a call is `call_id`, never the item's own.
+        // The id of a call is `call_id`, not the item's `id`.
         turn.offer_id(call, item.call_id.get());
         item.arguments.replace(call, turn);
-        // The input of a custom tool is text; the gate refuses every text other than a JSON object.
+        // The input of a custom tool is any text; the runner refuses text that is not a JSON object.
         turn.replace_text(call, item.input.get());
         Some(call)
     }
@@ -262,13 +262,13 @@ impl Items {
         }
     }
 
-    /// Whether this is the first that comes of a piece of a message's content.
+    /// Whether this is the first event of a piece of content.
     fn is_first(&mut self, first: usize, at: i64) -> bool {
         self.any_text = true;
         self.texts.insert((first, at), usize::MAX).is_none()
     }
 
-    /// Reasoning that the provider shows, piece by piece.
+    /// Adds reasoning to show. Pieces are separated by an empty line.
     pub(super) fn reasoning(&mut self, key: Key<'_>, piece: i64, text: &str, turn: &mut Writer<'_>) {
         let part = self.part(key, "reasoning", turn);
         let before = self.thought.replace((part, piece));

@@ -1,4 +1,4 @@
-//! Images and files in the shape of Responses.
+//! Encodes images and files for Responses.
 
 use crate::media::Media;
 use crate::wire::Format;

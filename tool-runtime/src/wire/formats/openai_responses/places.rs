@@ -1,4 +1,4 @@
-//! Where the items of a response are in the turn (S1).
+//! [`Places`]: finds the place of each item in the turn (rule S1 of `wire`).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,18 +9,18 @@ pub(super) struct Key<'a> {
     pub(super) id: &'a str,
 }
 
-/// Where an item is in the turn.
+/// The place of an item in the turn.
 #[derive(Clone, Copy)]
 pub(super) enum ItemPlace {
     Call(usize),
-    /// The item's first part.
+    /// The index of the item's first part.
     Part(usize),
 }
 
-/// The places of the items that are known.
+/// The places of the items so far.
 #[derive(Default)]
 pub(super) struct Places {
-    /// Searched for each delta: a turn has few items, and the hash of an index would cost more than finding it.
+    /// A map in order, because a turn has few items and hashing an index would cost more than the search.
     by_index: BTreeMap<i64, ItemPlace>,
     by_id: HashMap<Box<str>, (Option<i64>, ItemPlace)>,
     calls: HashSet<usize>,
@@ -30,7 +30,7 @@ impl Places {
     pub(super) fn get(&self, key: Key<'_>) -> Option<ItemPlace> {
         let by_id = || {
             let (index, place) = self.by_id.get(key.id)?;
-            // Two items with an index each are two items, whatever their ids (S1).
+            // Two items with different indices are different items, even if they share an id (S1).
             (index.is_none() || key.index.is_none()).then_some(*place)
         };
         key.index.and_then(|index| self.by_index.get(&index).copied()).or_else(by_id)
@@ -48,7 +48,7 @@ impl Places {
         }
     }
 
-    /// Whether events of a call came.
+    /// Whether an event of this call arrived.
     pub(super) fn has(&self, call: usize) -> bool {
         self.calls.contains(&call)
     }

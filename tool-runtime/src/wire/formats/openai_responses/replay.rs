@@ -1,7 +1,6 @@
-//! A turn of the model as items: those that came from the provider as they came, others written again.
+//! Encodes a model's turn as items for Responses. Items of the provider are sent back unchanged.
 //!
-//! The provider refuses reasoning without an item after it, and an item that came with reasoning without that
-//! reasoning.
+//! The provider refuses reasoning without an item after it. It also refuses an item whose reasoning is missing.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -21,11 +20,11 @@ shape! {
     }
 }
 
-/// An item as it came.
+/// An item as the provider sent it.
 struct Came<'a> {
     text: &'a str,
     item: Item<'a>,
-    /// The id of the reasoning item that it came with; empty if there is none.
+    /// The id of the reasoning item before it; empty if there is none.
     after: String,
 }
 
@@ -37,14 +36,14 @@ impl<'a> Came<'a> {
     }
 }
 
-/// The items of a turn, as they are written.
+/// The encoder of the items of a turn.
 pub(super) struct Replay<'o, 'a> {
     out: &'o mut Messages<'a>,
     /// Reasoning that waits for the item after it.
     held: Vec<Came<'a>>,
-    /// The ids of the reasoning in the turn.
+    /// The ids of the reasoning items in the turn.
     reasoning: HashSet<String>,
-    /// The ids of calls that an item of the turn answers.
+    /// The ids of calls that another item of the turn answers.
     answered: HashSet<String>,
 }
 
@@ -91,8 +90,8 @@ impl<'o, 'a> Replay<'o, 'a> {
                                 rest = rest.get(1..).unwrap_or_default();
                             }
                         }
-                        // The provider takes a search without its id, which is then matched with no reasoning. It asks
-                        // for the id of the other items.
+                        // The provider accepts a web search without an id, and then requires no reasoning before it.
+                        // Other items need their id.
                         Some(came) if came.item.kind.get() == "web_search_call" => {
                             self.out.lose("the id of a web search whose reasoning is gone");
                             self.push(Object::new().with_members(Some(Cow::Owned(without(came.text, &["id"])))));
@@ -110,17 +109,17 @@ impl<'o, 'a> Replay<'o, 'a> {
         self.out.fits(provider_state).and_then(Came::read)
     }
 
-    /// Whether the reasoning that an item came with is in the turn.
+    /// Whether the turn contains the reasoning that came before the item.
     fn is_whole(&self, came: &Came<'_>) -> bool {
         came.after.is_empty() || self.reasoning.contains(&came.after)
     }
 
-    /// Whether an item waits for the client and the turn has no answer to it.
+    /// Whether the item waits for the client, and the turn contains no answer to it.
     fn waits(&self, item: &Item<'_>) -> bool {
         item.waits().is_some() && !self.answered.contains(item.call_id.get())
     }
 
-    /// Writes an item that came from the provider, with the reasoning before it.
+    /// Writes an item of the provider, with the reasoning before it.
     fn push(&mut self, item: Object<'a>) {
         for came in std::mem::take(&mut self.held) {
             self.out.push(Object::new().with_provider_state(Some(came.text)));
@@ -128,7 +127,7 @@ impl<'o, 'a> Replay<'o, 'a> {
         self.out.push(item);
     }
 
-    /// The item after some reasoning is gone or written again, so the reasoning is refused.
+    /// Leaves out reasoning that the provider would refuse, because its next item is missing or newly encoded.
     fn drop_held(&mut self) {
         for came in std::mem::take(&mut self.held) {
             self.reasoning.remove(came.item.id.get());
@@ -140,7 +139,7 @@ impl<'o, 'a> Replay<'o, 'a> {
         if self.is_whole(came) {
             return self.push(Object::new().with_provider_state(Some(came.text)));
         }
-        // Without its id the message is not matched with the reasoning.
+        // Without an id, the message needs no reasoning before it.
         self.out.lose("the id of a message whose reasoning is gone");
         self.push(Object::new().with_members(Some(Cow::Owned(without(came.text, &["id", "status"])))));
     }
@@ -175,7 +174,7 @@ impl<'o, 'a> Replay<'o, 'a> {
         if is_whole && is_readable && same {
             return self.push(Object::new().with_provider_state(Some(came.text)));
         }
-        // The id of the call is another here, or its arguments are not JSON, or its reasoning is gone.
+        // The call's id differs here, its arguments are not JSON, or its reasoning is missing.
         let kept = if is_whole {
             only(came.text, &["id", "input", "namespace", "caller"])
         } else {
@@ -186,7 +185,7 @@ impl<'o, 'a> Replay<'o, 'a> {
         self.push(item.with_members(Some(Cow::Owned(kept))));
     }
 
-    /// Writes an item of the provider's own. Returns whether the next part belongs to it.
+    /// Writes an item of a provider's own kind. Returns whether the next part belongs to it.
     fn block(&mut self, came: &Came<'a>, next: Option<&'a Part>) -> bool {
         let item = Object::new().with_provider_state(Some(came.text));
         if came.item.kind.get() != "image_generation_call" || only(came.text, &["result"]) != "{}" {
@@ -207,7 +206,7 @@ impl<'o, 'a> Replay<'o, 'a> {
     }
 }
 
-/// Whether a call is of a tool that takes text in place of arguments, and is answered in its own way.
+/// Whether a call is of a tool that takes free text instead of arguments; its result has its own type.
 pub(super) fn is_custom_call(out: &Messages<'_>, call: &CallMessage) -> bool {
     call.provider_state()
         .filter(|provider_state| out.takes(provider_state))
@@ -226,7 +225,7 @@ fn answered(part: &Part) -> Option<String> {
     Some(came.item.call_id.get().to_owned())
 }
 
-/// A part of text and those after it that belong to the same message, unless they were edited.
+/// A text part and the following parts that belong to the same message.
 fn parts_of<'p, 'a>(rest: &'p [&'a Part], first: &'a Part) -> (&'a Part, &'p [&'a Part]) {
     let own = |part: &&Part| match part {
         Part::Text { provider_state, .. } => provider_state.is_none(),
@@ -237,7 +236,8 @@ fn parts_of<'p, 'a>(rest: &'p [&'a Part], first: &'a Part) -> (&'a Part, &'p [&'
     (first, rest.get(..count).unwrap_or_default())
 }
 
-/// How many parts after the first an item covers; `None` if their text differs from the item's.
+/// The number of parts after the first that an item covers; `None` if their text differs from the item's, because it
+/// was edited.
 fn covered(item: &Item<'_>, (first, rest): (&Part, &[&Part])) -> Option<usize> {
     let (mut text, mut refusal) = (String::new(), String::new());
     for part in std::iter::once(&first).chain(rest) {

@@ -1,4 +1,4 @@
-//! Request settings in the format of OpenAI's Responses API, which has neither stop sequences nor a seed.
+//! Encodes settings for OpenAI's Responses API, which has neither stop sequences nor a seed.
 
 use crate::wire::RequestSettings;
 use crate::wire::encode::{Fields, Vocabulary};
@@ -13,7 +13,7 @@ pub(super) const VOCABULARY: Vocabulary = Vocabulary {
     legacy_limit: None,
     stop: None,
     seed: None,
-    // Every tier is sent: the server refuses one that it does not know.
+    // Every tier is sent, because the server refuses an unknown one.
     tier: Some(("service_tier", &[])),
     metadata: Some("metadata"),
     cache_key: Some("prompt_cache_key"),

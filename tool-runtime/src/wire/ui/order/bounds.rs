@@ -1,5 +1,5 @@
-//! The begin and the end of messages and steps. Calls that are open at the end are settled, or left to the person or
-//! client that they wait for.
+//! Begins and ends messages and steps. At the end, open calls get a failure, or stay open if they wait for a person or
+//! a client.
 
 use uuid::Uuid;
 
@@ -11,18 +11,18 @@ use crate::wire::ui::frame::{Frame, Open, RunIds, TOOL_CALLS, reason_word};
 use crate::wire::ui::order::Order;
 
 impl Order {
-    /// Sets the ids of the run, unless they were written already.
+    /// Sets the ids of the run, unless the run has started.
     pub(in crate::wire::ui) fn for_run(&mut self, thread: &str, run: &str) {
         if !self.begun {
             self.run = RunIds { thread: thread.to_owned(), run: run.to_owned() };
         }
     }
 
-    /// Continues a message: its calls, announced in an earlier response, are updated in place. A protocol that has no
-    /// frame for that starts them again.
+    /// Continues a message. Calls that an earlier response announced are updated in place; protocols without a frame
+    /// for that start them again.
     pub(in crate::wire::ui) fn resume(&mut self, message: &str, calls: impl Iterator<Item = (String, Earlier)>) {
         if self.protocol == Protocol::AgUi {
-            // Texts of the earlier response may have ids that begin with the id of the message.
+            // The run needs another id, because text ids of the earlier response may begin with the id of the message.
             self.run = RunIds { thread: message.to_owned(), run: format!("run_{}", Uuid::new_v4().simple()) };
         }
         self.name(message);
@@ -35,7 +35,7 @@ impl Order {
         }
     }
 
-    /// Names the message, unless it has a name. AG-UI begins with the first event after it: the ids of the run can
+    /// Sets the id of the message, unless it has one. AG-UI does not start the run yet, so that the ids of the run can
     /// still be set.
     pub(super) fn name(&mut self, id: &str) {
         if self.message.is_none() {
@@ -71,7 +71,7 @@ impl Order {
         }
     }
 
-    /// Ends every call that cannot continue: no incomplete arguments stay open for a client to run.
+    /// Ends every call that cannot continue, so that no client runs a call with incomplete arguments.
     fn settle_rest(&mut self, reason: &str) {
         loop {
             let lost = |call: &&Call| !call.is_closed() || (reason != TOOL_CALLS && !call.waits());
@@ -108,7 +108,7 @@ impl Order {
         self.write(&Frame::StepFinish { reason, usage, continued });
     }
 
-    /// Leaves the open calls to the person or client that they wait for.
+    /// Ends the message; open calls stay open for the person or client that they wait for.
     fn leave(&mut self) -> Vec<Call> {
         let left = std::mem::take(&mut self.calls);
         for call in &left {

@@ -1,4 +1,4 @@
-//! Text, reasoning, sources, files and data.
+//! Writes text, reasoning, sources, files and data.
 
 use crate::wire::ui::Protocol;
 use crate::wire::ui::call::Call;
@@ -49,7 +49,7 @@ impl Order {
             return;
         }
         if !self.in_step && self.protocol == Protocol::UiMessageStream && self.calls.iter().any(Call::is_unheard) {
-            // It would begin a step, in which the arguments of an earlier call can no longer be written.
+            // The file would begin a step, after which the arguments of an earlier call cannot be written.
             self.files.push((media_type.to_owned(), url.to_owned()));
             return;
         }
@@ -57,7 +57,7 @@ impl Order {
         self.write_file(media_type, url);
     }
 
-    /// Writes the files that came before the step.
+    /// Writes the files that arrived before the step.
     pub(super) fn write_files(&mut self) {
         for (media_type, url) in std::mem::take(&mut self.files) {
             self.write_file(&media_type, &url);
@@ -80,14 +80,14 @@ impl Order {
         self.parts - 1
     }
 
-    /// An id for words. Clients of AG-UI know texts by their ids in the whole thread.
+    /// Generates an id for text or reasoning. In AG-UI, it must be unique in the thread.
     fn make_id(&mut self, kind: &str) -> String {
         self.named += 1;
         let prefix = if self.protocol == Protocol::AgUi { &self.run.run } else { kind };
         format!("{prefix}-{}", self.named)
     }
 
-    /// The message that carries the calls of this step: its first text, or a message without text.
+    /// The id of the message that the calls of this step belong to: its first text, or an empty message.
     pub(super) fn carrier(&mut self) -> Option<String> {
         if self.protocol == Protocol::AgUi && self.carrier.is_none() {
             self.carrier = Some(self.make_id(""));
@@ -96,7 +96,7 @@ impl Order {
     }
 }
 
-/// Whether a browser only fetches the address, and executes nothing from it.
+/// Whether the URL is a web address, which a browser fetches without executing it.
 fn is_web(url: &str) -> bool {
     has_scheme(url, "https:") || has_scheme(url, "http:")
 }

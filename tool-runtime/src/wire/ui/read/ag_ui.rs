@@ -1,4 +1,4 @@
-//! The `RunAgentInput` of AG-UI: only the fields that are read.
+//! Reads the `RunAgentInput` of AG-UI, except the fields that are ignored.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use crate::wire::ui::read::{ChatErrorKind, ChatReader, ChatRequest, check, check
 pub(super) struct Input<'a> {
     thread: String,
     run: String,
-    /// The calls, results and texts of the user, each with its place.
+    /// The calls, results and user texts, each with the index of its message.
     pub(super) history: Vec<(usize, Message)>,
-    /// The results that the client claims.
+    /// The client's claims about results.
     results: BTreeMap<&'a str, Claim>,
     resume: Vec<Resume<'a>>,
-    /// The text and the files of the last message, if it is the user's.
+    /// The text of the last message, if it is the user's. `files` are the files of this message.
     text: Option<String>,
     files: Vec<Media>,
 }
 
-/// A client's claim about a call that it executes.
+/// A client's claim about the result of a call.
 enum Claim {
     /// The output as JSON text.
     Output(String),
@@ -34,9 +34,9 @@ enum Claim {
 struct Resume<'a> {
     /// The id of the call.
     id: &'a str,
-    /// The question that was answered. `None` for a call that its client executes.
+    /// The question that the client answers; `None` for a call that the client executes.
     question: Option<Question>,
-    /// `None` if the interrupt was cancelled.
+    /// The answer; `None` if the interrupt was cancelled.
     payload: Option<&'a Tree<'a>>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Input<'a> {
                 self.results.insert(id, claim);
                 self.history.push((at, Message::Result(ResultMessage::new(id, ""))));
             }
-            // Data that was streamed to the client, or that only the client shows.
+            // Data that the server streamed to the client, or that only the client shows.
             Some("reasoning" | "activity") => {}
             _ => return Err(ChatErrorKind::Role.at(format!("{path}/role"))),
         }
@@ -99,7 +99,7 @@ impl<'a> Input<'a> {
             };
             read.push(Part::Call(CallMessage::new(id, name, "{}")));
         }
-        // A turn can be shown as several messages; its results may follow the last of them.
+        // Clients may show a turn as several messages, and its results after the last of them.
         match self.history.last_mut() {
             Some((_, Message::Assistant(parts))) => parts.append(&mut read),
             _ if read.is_empty() => {}
@@ -108,8 +108,8 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// The ids that the client names, in the order of the calls; interrupts of calls that it no longer shows at the
-    /// end.
+    /// The call ids in the request, in the order of the calls. Interrupts whose calls are not in the messages come
+    /// last.
     fn named(&self) -> Vec<CallId> {
         let calls = self.history.iter().flat_map(|(_, message)| message.calls());
         let mut ids: Vec<CallId> = calls.map(|call| call.id.clone()).collect();
@@ -123,7 +123,7 @@ impl<'a> Input<'a> {
 }
 
 impl ChatReader {
-    /// The answers and the text of a client whose history was checked.
+    /// Returns the answers and the text of a client whose messages passed the checks.
     pub(super) fn resumed(&self, mut input: Input<'_>) -> Result<ChatRequest, ParseError> {
         let (mut decided, mut answered, mut late) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for (at, resume) in input.resume.iter().enumerate() {
@@ -171,17 +171,18 @@ impl ChatReader {
 }
 
 impl Resume<'_> {
-    /// The question of a call that waits for a person. An interrupt that names none was not sent by this side.
+    /// The question about a waiting call. The server sends every interrupt with a question, so one without it is
+    /// forged.
     fn asked(&self, at: usize) -> Result<Question, ParseError> {
         let forged = || ChatErrorKind::Forged.at(format!("/resume/{at}"));
         self.question.clone().ok_or_else(forged)
     }
 
-    /// The person's decision on a call that waits for one.
+    /// The person's decision about a waiting call.
     fn decision(&self, at: usize) -> Result<(Question, bool, Option<String>), ParseError> {
         let Some(payload) = self.payload else { return Ok((self.asked(at)?, false, None)) };
         let path = format!("/resume/{at}/payload");
-        // Other arguments were not offered, so that none counts as approved.
+        // The person was asked about the original arguments, so edited ones are not approved.
         if payload.get("editedArgs").is_some() {
             return Err(malformed(format!("{path}/editedArgs")));
         }
@@ -189,7 +190,7 @@ impl Resume<'_> {
         Ok((self.asked(at)?, approved, reason.map(str::to_owned)))
     }
 
-    /// The client's answer to a call that it executes.
+    /// The client's answer for a call that it executes.
     fn answer(&self, at: usize) -> Result<ClientAnswer, ParseError> {
         let Some(payload) = self.payload else { return Ok(ClientAnswer::failed(self.id)) };
         let json = serde_json::to_string(payload).map_err(|_| malformed(format!("/resume/{at}/payload")))?;
@@ -202,7 +203,7 @@ fn resume_entries<'a>(entries: &'a [Tree<'a>]) -> Result<Vec<Resume<'a>>, ParseE
         let missing = |key: &str| malformed(format!("/resume/{at}/{key}"));
         let id = string(entry, "interruptId").ok_or_else(|| missing("interruptId"))?;
         let question: Option<Question> = id.parse().ok();
-        // The text of a question ends with the id of its call.
+        // The id of a question ends with the id of its call.
         let id = question.as_ref().and_then(|_| id.split_once('.')).map_or(id, |(_, call)| call);
         let payload = match string(entry, "status") {
             Some("resolved") => Some(entry.get("payload").unwrap_or(&Tree::Null)),
@@ -214,7 +215,7 @@ fn resume_entries<'a>(entries: &'a [Tree<'a>]) -> Result<Vec<Resume<'a>>, ParseE
     entries.iter().enumerate().map(entry).collect()
 }
 
-/// The text of a message. Its files are read into `files`, if that is `Some`.
+/// Returns the text of a message. Adds its files to `files`, if that is `Some`.
 fn text(content: Option<&Tree<'_>>, path: &str, mut files: Option<&mut Vec<Media>>) -> Result<String, ParseError> {
     let Some(content) = content else { return Err(malformed(format!("{path}/content"))) };
     if let Some(text) = content.as_str() {
@@ -239,7 +240,7 @@ fn text(content: Option<&Tree<'_>>, path: &str, mut files: Option<&mut Vec<Media
     Ok(texts.join("\n"))
 }
 
-/// A file in the body or at an address. An id at a provider is refused: it could belong to another user's file.
+/// A file in the body or at a URL. A provider's file id is refused, because it could belong to another user's file.
 fn posted_file(part: &Tree<'_>, path: &str) -> Result<Media, ParseError> {
     let path = format!("{path}/source");
     let source = part.get("source").ok_or_else(|| malformed(path.as_str()))?;
@@ -253,7 +254,7 @@ fn posted_file(part: &Tree<'_>, path: &str) -> Result<Media, ParseError> {
     }
 }
 
-/// Tools of a client return text: JSON is taken as the value, anything else as a string.
+/// Results of client tools are text: JSON text counts as its value, other text as a string.
 fn json_text(text: &str) -> String {
     let limits = Limits { bytes: text.len(), ..Limits::default() };
     let value = json::parse_value(text, &limits).ok().and_then(|value| serde_json::to_string(&value).ok());

@@ -1,4 +1,4 @@
-//! The check of a history that a client sent.
+//! Checks a history that a client sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,26 +7,26 @@ use crate::media::{MAX_BYTES, Media};
 use crate::wire::history::{CallMessage, Content, Message, Part, ResultMessage};
 use crate::wire::ui::read::ChatErrorKind;
 
-/// The maximum number of messages.
+/// The maximum number of messages in a history.
 pub(super) const MAX_MESSAGES: usize = 2048;
 
-/// The maximum number of bytes of one text or of one result.
+/// The maximum number of bytes of one text or result.
 const MAX_CONTENT_BYTES: usize = 32 << 10;
 
-/// The party that answers a call of this side.
+/// The party that answers a call which the server issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ResultSource {
-    /// The client, once.
+    /// The client, which may send one result.
     Client,
-    /// This side, later.
+    /// The server, which has no result yet.
     Pending,
-    /// This side, some time ago. The client's version of the result is not compared.
+    /// The server, in an earlier turn. The client's copy of the result is not compared.
     Ended,
-    /// This side, with this result.
+    /// The server, with this result, which the client's copy must equal.
     Given(ResultMessage),
 }
 
-/// Returns the kind of the first defect with the index of its message; `None` if the history is too large.
+/// Returns the kind of the first defect and the index of its message. The index is `None` if the history is too large.
 pub(super) fn find(
     history: &[Message],
     issued: &BTreeMap<CallId, (CallMessage, ResultSource)>,
@@ -52,7 +52,7 @@ pub(super) fn find(
             Message::System(_) | Message::User(_) => open.clear(),
             Message::Assistant(parts) => {
                 open.clear();
-                // Provider state is never sent to a client, so a client cannot return it.
+                // Clients never get provider state, so they cannot return it.
                 if parts.iter().any(|part| part.provider_state().is_some()) {
                     return error(ChatErrorKind::Forged);
                 }
@@ -74,7 +74,7 @@ pub(super) fn find(
                     return error(ChatErrorKind::Orphan);
                 }
                 match issued.get(&result.id).map(|(_, answer)| answer) {
-                    // Files come from tools of this side only.
+                    // Only tools of the server return files.
                     Some(ResultSource::Client | ResultSource::Ended) if result.media.is_empty() => {}
                     Some(ResultSource::Given(given))
                         if given.content == result.content && given.media == result.media => {}
@@ -98,7 +98,7 @@ fn texts(message: &Message) -> impl Iterator<Item = &str> {
     text.into_iter().chain(content).chain(parts.iter().flat_map(texts_of))
 }
 
-/// The texts of a part; arguments are compared with those of the call that was issued.
+/// The texts of a part. Arguments are not among them: they are compared with those of the issued call.
 fn texts_of(part: &Part) -> impl Iterator<Item = &str> {
     let citation = if let Part::Citation(citation) = part { Some(citation) } else { None };
     let sources = citation.into_iter().flat_map(|from| [&from.title, &from.url, &from.quote]);

@@ -1,40 +1,42 @@
-//! [`ChatErrorKind`]: why a posted body is refused.
+//! [`ChatErrorKind`]: the reasons to refuse a posted body.
 
 use crate::error::ParseError;
 
-/// The reason why a body that a chat UI posted, or a history that a client sent, is refused.
+/// The reason to refuse a body that a chat UI posted, or a history that a client sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChatErrorKind {
     /// More bytes, messages or parts than allowed.
     TooLarge,
     /// Not JSON, or not in the form that the client posts.
     Malformed,
-    /// A role that no message of a client has: with `useChat`, any role other than `user` and `assistant`.
+    /// A role that clients must not send: with `useChat`, any role other than `user` and `assistant`.
     Role,
     /// A part of the user's message that is neither text nor a file.
     Part,
-    /// A file that is empty, does not match its media type, or has an address that is neither a data URL in Base64 nor
-    /// `http` or `https`.
+    /// A file that is empty, does not match its media type, or has a URL that is neither a Base64 data URL nor `http`
+    /// or `https`.
     File,
-    /// A trigger other than `submit-message`. An answer cannot be generated again, because its tools may have run.
+    /// A trigger other than `submit-message`. An answer cannot be generated again, because its tools may already have
+    /// run.
     Trigger,
     /// A result that does not follow its call.
     Orphan,
-    /// A second call or a second result of one id.
+    /// A second call or a second result with the same id.
     Duplicate,
-    /// A call or a result that this side did not issue, or issued differently, or a part with provider state, which a
-    /// client never gets.
+    /// A call or a result that the server did not issue in this form, or a part with provider state, which clients
+    /// never get.
     Forged,
-    /// More messages or longer content than a history of a client may have.
+    /// More messages or longer content than a client's history may have.
     HistoryTooLarge,
-    /// Approvals wait, and `resume` does not answer each of them.
+    /// `resume` does not answer every waiting approval.
     Interrupts,
-    /// The body has neither text nor a file, and answers no call that waits.
+    /// The body contains no text, no file and no answer to a waiting call.
     Empty,
 }
 
 impl ChatErrorKind {
-    /// Returns the error with the place in the body, as a JSON Pointer; empty for the whole. It contains no values.
+    /// Returns the error with its place in the body, as a JSON Pointer (empty for the whole body). The error contains
+    /// no values.
     pub(super) fn at(self, pointer: impl Into<Box<str>>) -> ParseError {
         ParseError::new(self.code(), self.message()).at(pointer)
     }
@@ -56,12 +58,12 @@ impl ChatErrorKind {
         }
     }
 
-    /// A sentence without values.
+    /// The message of the error, without values from the body.
     const fn message(self) -> &'static str {
         match self {
             Self::TooLarge => "the body is larger than allowed",
             Self::Malformed => "the body does not have the form that a chat UI posts",
-            Self::Role => "a message has a role that a client does not write",
+            Self::Role => "a message has a role that clients must not send",
             Self::Part => "a part of the message is neither text nor a file",
             Self::File => {
                 "a file does not match its media type, or its address is neither a data URL in Base64 nor a web address"
@@ -69,9 +71,9 @@ impl ChatErrorKind {
             Self::Trigger => "the trigger is not `submit-message`; send another message instead",
             Self::Duplicate => "a call occurs twice",
             Self::HistoryTooLarge => "the messages are larger than allowed",
-            Self::Orphan | Self::Forged => "the messages claim a call or a result that was not issued here",
+            Self::Orphan | Self::Forged => "the messages contain a call or a result that the server did not issue",
             Self::Interrupts => "`resume` does not answer every interrupt of the last run",
-            Self::Empty => "the body has neither text nor a file, and answers no call that waits",
+            Self::Empty => "the body has neither text nor a file, and answers no waiting call",
         }
     }
 }

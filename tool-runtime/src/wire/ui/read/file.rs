@@ -1,4 +1,4 @@
-//! Files of a user's message.
+//! Reads the files of a user's message.
 
 use crate::error::ParseError;
 use crate::media::Media;
@@ -7,7 +7,7 @@ use crate::wire::ui::read::ChatErrorKind;
 /// The maximum number of files of one message.
 const MAX_FILES: usize = 32;
 
-/// A file at this address: a data URL in Base64, or where its provider fetches it.
+/// A file at a URL: a Base64 data URL, or the URL from which the provider fetches the file.
 pub(super) fn at_url(media_type: &str, url: &str, path: &str) -> Result<Media, ParseError> {
     if let Some(data) = url.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:")).and(url.get(5..)) {
         // RFC 2397: `data:image/png;base64,iVBORw0KGgo=`
@@ -22,7 +22,7 @@ pub(super) fn at_url(media_type: &str, url: &str, path: &str) -> Result<Media, P
     Media::url(media_type, url).map_err(|_| refused(path))
 }
 
-/// A file in the body itself.
+/// A file in Base64 in the body.
 pub(super) fn in_base64(media_type: &str, data: &str, path: &str) -> Result<Media, ParseError> {
     Media::base64(media_type, data).map_err(|error| match error.code() {
         "media_too_large" => ChatErrorKind::TooLarge.at(path),
@@ -30,7 +30,7 @@ pub(super) fn in_base64(media_type: &str, data: &str, path: &str) -> Result<Medi
     })
 }
 
-/// Adds a file to those of a message.
+/// Adds a file to the files of a message.
 pub(super) fn add(files: &mut Vec<Media>, file: Media, path: &str) -> Result<(), ParseError> {
     if files.len() == MAX_FILES {
         return Err(ChatErrorKind::TooLarge.at(path));

@@ -1,4 +1,4 @@
-//! The messages of a posted body: only the fields that are read.
+//! Reads the messages of a posted body, except the fields that are ignored.
 
 use crate::error::ParseError;
 use crate::json::Tree;
@@ -9,7 +9,7 @@ use crate::wire::ui::read::{ChatErrorKind, file, id};
 /// The maximum number of parts of one message.
 const MAX_PARTS: usize = 1024;
 
-/// The maximum number of bytes of the reason of a decision.
+/// The maximum number of bytes of a decision's reason.
 const REASON_BYTES: usize = 4 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) struct Posted<'a> {
     pub(super) unsupported: Option<usize>,
 }
 
-/// One call, as the client shows it.
+/// One call in the client's copy of a message.
 pub(super) struct Call<'a> {
     pub(super) part: usize,
     pub(super) id: &'a str,
@@ -42,7 +42,7 @@ pub(super) struct Call<'a> {
 
 /// The client's claim about a call.
 pub(super) enum Claim<'a> {
-    /// It was shown and not answered.
+    /// The client shows the call and has not answered it.
     Shown,
     Decided {
         question: &'a str,
@@ -68,7 +68,7 @@ pub(super) fn read<'a>(messages: &'a Tree<'_>) -> Result<Vec<Posted<'a>>, ParseE
     messages.iter().enumerate().map(read).collect()
 }
 
-/// The messages as a history, each with its place.
+/// The messages as a history, each with its index in the body.
 pub(super) fn history(posted: &[Posted<'_>]) -> Vec<(usize, Message)> {
     let mut history = Vec::new();
     for (at, message) in posted.iter().enumerate() {
@@ -111,7 +111,7 @@ fn one<'a>(message: &'a Tree<'_>, path: &str, is_last: bool) -> Result<Posted<'a
                 }
                 posted.text.push_str(text);
             }
-            // The files of earlier messages are in the history of this side.
+            // The server's history already has the files of earlier messages.
             (Role::User, "file") if !is_last => {}
             (Role::User, "file") => file::add(&mut posted.files, posted_file(part, &path)?, &path)?,
             (Role::User, _) => {
@@ -167,7 +167,7 @@ fn decided<'a>(approval: &'a Tree<'_>, path: &str) -> Result<Claim<'a>, ParseErr
     Ok(Claim::Decided { question, approved, reason })
 }
 
-/// Whether a person approved, and their reason.
+/// Reads a decision: whether the person approved, and their reason.
 pub(super) fn decision<'a>(answer: &'a Tree<'_>, path: &str) -> Result<(bool, Option<&'a str>), ParseError> {
     let missing = |key: &str| malformed(format!("{path}/{key}"));
     let Some(Tree::Bool(approved)) = answer.get("approved") else { return Err(missing("approved")) };

@@ -7,25 +7,25 @@ use crate::error::ParseError;
 use crate::wire::history::Media;
 use crate::wire::ui::read::ChatErrorKind;
 
-/// A request of a chat UI, read and checked. Take the decisions and answers first, and then the text, if there is one.
+/// A checked request of a chat UI. Apply the decisions and the answers first, then the text.
 ///
 /// [`ChatReader`](crate::wire::ui::ChatReader) has an example.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChatRequest {
-    /// The client's id of the chat; the thread of AG-UI.
+    /// The client's id of the chat; in AG-UI, the id of the thread.
     pub chat_id: String,
-    /// The client's id of the run that it asks for; `None` unless it speaks AG-UI. With `chat_id` for
+    /// The client's id of the run that it requests; `None` unless the client uses AG-UI. Pass it, with `chat_id`, to
     /// [`UiEncoder::for_run`](crate::wire::ui::UiEncoder::for_run).
     pub run_id: Option<String>,
     /// The id of the message that the response continues, for
-    /// [`UiEncoder::resuming`](crate::wire::ui::UiEncoder::resuming); `None` if it begins another message.
+    /// [`UiEncoder::resuming`](crate::wire::ui::UiEncoder::resuming); `None` if the response begins a new message.
     pub message_id: Option<String>,
-    /// The person's decisions, in the order of the calls: each with the question that they were shown, whether the call
-    /// may run, and the reason, if they gave one. A body that brings nothing else keeps its decisions on calls that
-    /// have ended: [`Conversation::check`](crate::agent::Conversation::check) refuses and records them.
+    /// The person's decisions, in the order of the calls: the question, whether the person approves the call, and the
+    /// reason, if they gave one. If the body has no other content, this includes decisions about calls that have ended;
+    /// [`Conversation::check`](crate::agent::Conversation::check) refuses and records them.
     pub decisions: Vec<(Question, bool, Option<String>)>,
-    /// The client's answers to calls that it executes, in the order of the calls.
+    /// The client's results of calls that it executes, in the order of the calls.
     pub answers: Vec<ClientAnswer>,
     /// The user's text; `None` if the body has no new message with text.
     pub text: Option<String>,
@@ -46,8 +46,9 @@ impl ChatRequest {
         }
     }
 
-    /// Takes decisions on calls that have ended, if the body brings nothing else: the conversation refuses and records
-    /// a body that was sent twice. Next to other content they are the client's memory of earlier requests.
+    /// Adds decisions about calls that have ended, but only if the request has no other content: the conversation then
+    /// refuses and records them as a body that was sent twice. Together with other content, they only repeat earlier
+    /// requests.
     pub(super) fn or_late(mut self, late: Vec<(Question, bool, Option<String>)>) -> Self {
         if self.is_empty() {
             self.decisions = late;
