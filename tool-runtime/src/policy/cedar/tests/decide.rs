@@ -213,7 +213,7 @@ fn policy_with_two_approvals(scope: &str, deciders: &serde_json::Value) -> ToolP
     ToolPolicy::from_json(&written.to_string()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Each policy that asks can require its own number of approvals, so an explanation names all of them.
+/// Each policy that requires an approval can set its own number, so an explanation names all of them.
 #[test]
 fn every_policy_that_asks_is_named() {
     let (policy, [mail, ..]) = (policy_with_two_approvals("", &serde_json::json!({})), specs());
