@@ -19,15 +19,15 @@ pub type StateChange = state_change;
 /// [`ToolEffect::ExternalSideEffect`] as a type.
 pub type ExternalSideEffect = external_side_effect;
 
-/// [`ReadOnly`].
+/// The type behind [`ReadOnly`].
 #[derive(Debug)]
 pub enum read_only {}
 
-/// [`StateChange`].
+/// The type behind [`StateChange`].
 #[derive(Debug)]
 pub enum state_change {}
 
-/// [`ExternalSideEffect`].
+/// The type behind [`ExternalSideEffect`].
 #[derive(Debug)]
 pub enum external_side_effect {}
 

@@ -17,7 +17,7 @@ pub(crate) enum Piece {
     End,
 }
 
-/// Why a string cannot be read as a sentence.
+/// The reason why a string is not a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SentenceError {
     Empty,
@@ -69,7 +69,7 @@ fn check(pieces: &[Piece]) -> Result<(), SentenceError> {
 }
 
 impl Piece {
-    /// The pieces outside of optional parts.
+    /// Returns the pieces outside of optional parts.
     pub(crate) fn always(pieces: &[Self]) -> impl Iterator<Item = &Self> {
         let mut is_optional = false;
         pieces.iter().filter(move |piece| {
@@ -79,8 +79,8 @@ impl Piece {
     }
 }
 
-/// Reads a sentence. `{{`, `}}`, `[[` and `]]` are characters; quotes directly around a name are dropped, because a
-/// string is shown in quotes.
+/// Reads a sentence. `{{`, `}}`, `[[` and `]]` each stand for one character. Quotes directly around a name are dropped,
+/// because a string is shown in quotes anyway.
 pub(crate) fn pieces(sentence: &str) -> Result<Vec<Piece>, SentenceError> {
     if sentence.trim().is_empty() {
         return Err(SentenceError::Empty);

@@ -26,7 +26,7 @@ pub(super) fn compare(old: &Locked, new: &Locked) -> Changes {
     let mut changes = Vec::new();
     words(old, new, &mut changes);
     shape::compare("/input_schema", &old.input_schema, &new.input_schema, Use::Input, &mut changes);
-    // Only leaves that were shown count; newly shown ones are a change of the allowlist.
+    // Only leaves that were shown before count here. `redaction` reports leaves that are shown now.
     let shown: Option<Vec<_>> =
         old.redaction.as_ref().map(|shown| shown.allow.iter().chain(&shown.model).cloned().collect());
     let usage = Use::Output(shown.as_deref());
@@ -122,7 +122,7 @@ fn shown_or_not(at: &str, verdict: LockVerdict, mark: Option<LockMark>, path: &s
     LockChange::new(at, verdict, mark, format!("`{}` {meaning}", plain(path, SHOWN)))
 }
 
-/// Whether an allowlist shows the leaf of a path. A member that it names is not searched under `*`.
+/// Whether an allowlist shows the leaf at a path. `*` applies only to members that the list does not name.
 fn shows(list: &[String], path: &str) -> bool {
     let mut left: Vec<std::str::Split<'_, char>> = list.iter().map(|path| path.split('.')).collect();
     for segment in path.split('.') {
@@ -213,7 +213,7 @@ fn reach(old: &Locked, new: &Locked, changes: &mut Changes) {
         changes.push(LockChange::new("/execution", Major, Review, message));
     }
     if old.once != new.once {
-        // Effects that happened under the old key are unknown under the new one.
+        // The ledger does not find effects of the old key under the new one.
         let told = |once: &Option<Once>| once.as_ref().map(|once| Value::from(told_once(once)));
         let message = shape::between(told(&old.once).as_ref(), told(&new.once).as_ref());
         changes.push(LockChange::new("/once", Minor, Review, message));
@@ -260,7 +260,7 @@ fn reach(old: &Locked, new: &Locked, changes: &mut Changes) {
     }
 }
 
-/// The meaning of the entries of a list that are gone, and of those that are new.
+/// The verdict, mark and text for an entry that a list lost or gained.
 type Meaning<'a> = ((LockVerdict, Option<LockMark>), &'a str);
 
 fn list(at: &str, old: &[String], new: &[String], lost: Meaning<'_>, won: Meaning<'_>, changes: &mut Changes) {
