@@ -139,8 +139,8 @@ impl Problem {
     ///   `unlisted` or `server_down`
     /// - rejected tools of a server: `malformed`, `too_large`, `illegal_name`, `duplicate_name`, `colliding_name`,
     ///   `input_schema`, `output_schema`, `unsupported_execution` or `illegal_header`
-    /// - MCP servers: `mcp_tool_unknown`, `mcp_name`, `mcp_name_taken`, `mcp_client_tool`, `mcp_listen`, `mcp_resource`,
-    ///   `mcp_scope`, `mcp_unreachable` or `mcp_handshake`
+    /// - MCP servers: `mcp_tool_unknown`, `mcp_name`, `mcp_name_taken`, `mcp_client_tool`, `mcp_listen`,
+    ///   `mcp_resource`, `mcp_scope`, `mcp_unreachable` or `mcp_handshake`
     #[must_use]
     pub const fn code(&self) -> &'static str {
         self.code
@@ -166,8 +166,8 @@ impl Problem {
         }
     }
 
-    /// Returns the places of the tools in their sources, as `file:line:column`: both places of a collision, and none for
-    /// tools that were made at run time.
+    /// Returns the places of the tools in their sources, as `file:line:column`: both places of a collision, and none
+    /// for tools that were made at run time.
     #[must_use]
     pub fn locations(&self) -> impl ExactSizeIterator<Item = String> {
         let locations: &[Location] = match &self.rest.place {
@@ -236,8 +236,8 @@ impl fmt::Display for Problem {
 
 impl Error for Problem {}
 
-/// The error of a definition, a catalog, a policy, a runner or a server that cannot be built, or of a server that cannot
-/// serve. It has all problems together; in its message, each begins a line.
+/// The error of a definition, a catalog, a policy, a runner or a server that cannot be built, or of a server that
+/// cannot serve. It has all problems together; in its message, each begins a line.
 ///
 /// ```
 /// use tool_runtime::ToolPolicy;

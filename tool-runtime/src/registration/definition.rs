@@ -163,7 +163,7 @@ impl Described {
         };
         spec.definition_hash = schema::definition_hash(&spec, &self.requirements);
         if let Some(pin) = self.pin {
-            // An approval is valid for the whole published definition, including members that this library does not read.
+            // An approval is for the whole published definition, including members that this library does not read.
             spec.definition_hash = json::digest([spec.definition_hash.0, pin.0].concat());
         }
         if let Some(graph) = &self.graph {

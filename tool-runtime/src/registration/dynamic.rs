@@ -85,9 +85,9 @@ enum Runs {
 }
 
 impl DynamicTool {
-    /// Creates a tool with a schema of draft-07 or 2020-12. Without [`redact`](Self::redact), every call is refused. The
-    /// name needs a namespace: write `core__clock`, or `clock` with [`namespace`](Self::namespace). A catalog refuses a
-    /// name without one.
+    /// Creates a tool with a schema of draft-07 or 2020-12. Without [`redact`](Self::redact), every call is refused.
+    /// The name needs a namespace: write `core__clock`, or `clock` with [`namespace`](Self::namespace). A catalog
+    /// refuses a name without one.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -176,8 +176,8 @@ impl DynamicTool {
     /// Creates a tool that a server published under `name`. It is untrusted, so the server's claims about it do not
     /// count.
     ///
-    /// Its name is `mcp__<server>__<name>`, and its effect `external_side_effect` unless the policy sets another one. The
-    /// tool is denied until the policy's `tools.NAME.pin` is the hash of exactly this definition
+    /// Its name is `mcp__<server>__<name>`, and its effect `external_side_effect` unless the policy sets another one.
+    /// The tool is denied until the policy's `tools.NAME.pin` is the hash of exactly this definition
     /// ([`ToolSpec::pin`](crate::ToolSpec)). Results show only the leaves in the policy's `tools.NAME.redact`. The hash
     /// covers the definition in MCP's form: `name`, `title`, `description`, `inputSchema`, `outputSchema`.
     pub fn discovered(
@@ -252,8 +252,8 @@ impl DynamicTool {
     }
 
     /// Sets the sentences for the person who decides on a call, with the names of arguments in braces:
-    /// `Deletes the task {title}`. The person reads the first sentence whose arguments are all present, or else the last
-    /// one. A catalog refuses names that the schema does not have, and names of sensitive arguments.
+    /// `Deletes the task {title}`. The person reads the first sentence whose arguments are all present, or else the
+    /// last one. A catalog refuses names that the schema does not have, and names of sensitive arguments.
     pub fn summary<S: Into<Arc<str>>>(mut self, sentences: impl IntoIterator<Item = S>) -> Self {
         self.summary = sentences.into_iter().map(Into::into).collect();
         self
@@ -316,9 +316,9 @@ impl DynamicTool {
         self
     }
 
-    /// Sets the effect key, with the names of arguments in braces: `refund:{payment_id}`. In a tenant, calls with an equal
-    /// key take effect once; a later call gets the result of the first. A catalog refuses names that the schema does not
-    /// have, and names of sensitive or optional arguments.
+    /// Sets the effect key, with the names of arguments in braces: `refund:{payment_id}`. In a tenant, calls with an
+    /// equal key take effect once; a later call gets the result of the first. A catalog refuses names that the schema
+    /// does not have, and names of sensitive or optional arguments.
     pub fn once(self, key: impl Into<Arc<str>>) -> Self {
         self.once_in(OnceScope::Tenant, key.into())
     }

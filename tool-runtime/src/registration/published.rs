@@ -17,9 +17,9 @@ pub(crate) trait Published: Send + Sync {
     /// tool, if the tool is quarantined, or if its definition has changed back and forth.
     fn pin(&self) -> Option<Hash>;
 
-    /// Returns a counter that all tools of the server share. It increases whenever the [`pin`](Self::pin) of one of them
-    /// may change, so a reader can compare the counter in place of every pin. The server increases it under the lock of
-    /// the pins: after a reader sees the new count, it gets the new pins.
+    /// Returns a counter that all tools of the server share. It increases whenever the [`pin`](Self::pin) of one of
+    /// them may change, so a reader can compare the counter in place of every pin. The server increases it under the
+    /// lock of the pins: after a reader sees the new count, it gets the new pins.
     fn changes(&self) -> &Arc<AtomicU64>;
 
     /// Connects to the server, and lists its tools again if that is due. The gate awaits this before a call begins.

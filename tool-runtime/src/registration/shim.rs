@@ -1,7 +1,7 @@
 //! The only generic code of a tool. All other code is compiled once for all tools.
 //!
-//! Generic code is compiled again for each tool of an application. So this file contains only code that needs the types,
-//! and calls functions without type parameters for the rest. `tests/compile-time.sh` counts the instructions.
+//! Generic code is compiled again for each tool of an application. So this file contains only code that needs the
+//! types, and calls functions without type parameters for the rest. `tests/compile-time.sh` counts the instructions.
 
 use std::sync::Arc;
 
