@@ -130,7 +130,7 @@ impl Entry {
             },
             _ => (shown, None),
         };
-        // Only a tool that may have ids or defaults needs this, and reading schemas takes much of the time of a build.
+        // Parsed lazily, for tools that may have ids or defaults: parsing schemas takes much of the time of a build.
         let text = spec.input_schema.as_str();
         let input = LazyCell::new(|| json::parse_value(text, &Limits::UNBOUNDED).unwrap_or(Tree::Bool(true)));
         let identifiers = IdArguments::of(&spec, || &input);

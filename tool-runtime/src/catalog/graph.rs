@@ -35,7 +35,7 @@ pub(super) fn bind(
             None if is_graph(&name.to_ascii_lowercase()) => {
                 wrong(&format!("`{shown}` is a graph, and a graph runs no graph; name the tools that it needs"));
             }
-            // The definition of a graph includes those of its tools, so they must be known now.
+            // The definition of a graph includes the definitions of its tools, so they must be known now.
             None if servers.iter().any(|one| !one.is_listed && name.starts_with(one.server.prefix())) => {
                 wrong(&format!(
                     "the server of `{shown}` has not listed its tools yet; wait for it before the catalog is built"

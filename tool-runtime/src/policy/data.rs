@@ -201,7 +201,8 @@ pub(crate) struct Ceiling {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ToolRule {
-    /// The effect of the tool. It replaces that of a discovered tool (`mcp__`), and can only raise an authored tool's.
+    /// The effect of the tool. It replaces the effect of a discovered tool (`mcp__`), and can only raise the effect of
+    /// an authored tool.
     pub effect: Option<ToolEffect>,
     /// The hash of a discovered tool's definition as its server published it. Without a pin, or with another
     /// definition, the tool is denied. An authored tool cannot have one here, because `tools.lock` pins it.

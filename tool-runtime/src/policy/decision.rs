@@ -43,8 +43,8 @@ impl ToolPolicy {
         self.decide_on(context, tool, &ReadOnce::new(arguments))
     }
 
-    /// Returns the decision and every rule that denied the call or required an approval. The decision is that of
-    /// [`decide`](Self::decide) with `arguments`, and that of [`admit`](Self::admit) without.
+    /// Returns the decision and every rule that denied the call or required an approval. With
+    /// `arguments`, the decision equals [`decide`](Self::decide); without, it equals [`admit`](Self::admit).
     ///
     /// If the run may not use the tool at all, for example because no list allows it or its definition is not pinned,
     /// no other rule is evaluated. The list is then empty, and only the decision names the rule.

@@ -25,8 +25,8 @@ use crate::tool::{Hash, ToolEffect, is_discovered};
 /// The maximum number of earlier policies that apply to a run. A snapshot contains all of them.
 const MAX_EARLIER_POLICIES: usize = 16;
 
-/// The runner's policy, and the policies under which the run ran in earlier processes. The strictest decision applies,
-/// out of those for the principal's current roles and attributes and those for its earlier ones.
+/// The runner's policy, and the policies under which the run ran in earlier processes. Each decides
+/// with the principal's current and earlier roles and attributes, and the strictest decision applies.
 #[derive(Debug, Clone)]
 pub(crate) struct RunPolicy {
     current: ToolPolicy,

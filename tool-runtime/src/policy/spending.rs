@@ -95,7 +95,7 @@ pub(crate) struct Spending(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// The budgets, all of which apply.
+    /// The budgets. All of them apply.
     budgets: Vec<(Holder, Allowance)>,
     /// The number of calls that may run at the same time. Calls without their own time limit share the run's time.
     places: u32,

@@ -50,7 +50,7 @@ pub enum Reason {
     Depth,
     /// The schema is outside of the subset that every provider accepts.
     Subset,
-    /// A reference leads out of the document, in a circle, or to a place that is no definition.
+    /// A reference leads out of the document, in a circle, or to a place that is not a definition.
     Reference,
     /// The schema is not valid, or contradicts itself.
     Schema,

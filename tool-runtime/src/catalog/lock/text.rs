@@ -17,7 +17,7 @@ const MARKS: [&str; 4] = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"];
 /// The longest message about an entry, in bytes.
 const MESSAGE: usize = 300;
 
-/// The longest schema that is read, in bytes. A catalog takes at most 64 KiB (`schema::texts::MAX_BYTES`).
+/// The longest schema that is read, in bytes. A catalog accepts at most 64 KiB (`schema::texts::MAX_BYTES`).
 const MAX_SCHEMA: usize = 256 * 1024;
 
 /// The entries of a lock by tool. `Err` is the reason why an entry is unreadable.
@@ -78,7 +78,7 @@ pub(super) fn read(text: &str) -> Result<Entries, ParseError> {
         }
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    // No limit of bytes: the caller holds the text, and a catalog may have any number of tools.
+    // No limit of bytes: the text is already in memory, and a catalog may have any number of tools.
     let tree = parse_value(text, &Limits::UNBOUNDED).map_err(|error| {
         let message = format!("{error}; restore the lock, or remove it and write it again");
         ParseError::formatted("lock_malformed", message)

@@ -51,8 +51,8 @@ impl<'a> View<'a> {
             match members.get("$ref") {
                 None => return view.checked(),
                 Some(reference) => match resolve(root, reference).filter(|_| view.chain.len() < MAX_CHAIN) {
-                    // Rules next to a reference apply together with those of its target, which this chain cannot
-                    // express.
+                    // Rules next to a reference apply together with the rules of its target. This chain cannot
+                    // express that.
                     Some(target) if !has_rules(members) => schema = target,
                     _ => {
                         view.is_opaque = true;
