@@ -1,4 +1,5 @@
-//! The schema compiler: turns types and foreign documents into the exact text that is used for checks and sent.
+//! The schema compiler: turns types and foreign documents into the exact text that checks use and
+//! providers get.
 //!
 //! [`validator`] is its public part, for applications that validate arguments with another library.
 //!

@@ -44,7 +44,7 @@ pub struct CatalogBuilder {
 }
 
 impl CatalogBuilder {
-    /// Adds every authored tool that is linked into the program. [`crates`](Self::crates) narrows them.
+    /// Adds every authored tool that is linked into the program. [`crates`](Self::crates) narrows the choice.
     pub fn collect(mut self) -> Self {
         self.linked = true;
         self

@@ -77,7 +77,7 @@ pub(crate) struct PolicyData {
     /// The numbers of repeated calls at which a run warns and stops; `None` if the policy sets none.
     #[serde(deserialize_with = "parse::some_table", skip_serializing_if = "Option::is_none")]
     pub loop_guard: Option<LoopThresholds>,
-    /// The options of an MCP server that offers the tools.
+    /// The options of the MCP server through which the application offers its tools.
     #[serde(deserialize_with = "parse::table", skip_serializing_if = "McpRule::is_silent")]
     pub mcp: McpRule,
     /// Notices about calls, sent to a webhook. They affect no decision, so they are not part of the policy's revision.

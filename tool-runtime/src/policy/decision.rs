@@ -43,8 +43,8 @@ impl ToolPolicy {
         self.decide_on(context, tool, &ReadOnce::new(arguments))
     }
 
-    /// Returns the decision and every rule that denied the call or required an approval. With
-    /// `arguments`, the decision equals [`decide`](Self::decide); without, it equals [`admit`](Self::admit).
+    /// Returns the decision and every rule that denied the call or required an approval. With `arguments`, the
+    /// decision is the same as from [`decide`](Self::decide); without, it is the same as from [`admit`](Self::admit).
     ///
     /// If the run may not use the tool at all, for example because no list allows it or its definition is not pinned,
     /// no other rule is evaluated. The list is then empty, and only the decision names the rule.
@@ -238,7 +238,7 @@ impl ToolPolicy {
     }
 
     /// Returns the tool's effect under the policy. For a discovered tool the policy's value replaces `declared`; for
-    /// any other tool it can only raise it. Without a value in the policy the effect is `declared`.
+    /// any other tool that value can only raise the effect. Without a value in the policy the effect is `declared`.
     #[must_use]
     pub fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
         self.terms_of(name, declared).effect

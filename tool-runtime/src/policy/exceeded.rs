@@ -65,7 +65,7 @@ impl BudgetExceeded {
     /// Returns the key of the budget in the policy, such as `budgets.tenant.calls`.
     #[must_use]
     pub const fn key(self) -> &'static str {
-        /// The keys of an amount, in the order of [`Holder`].
+        /// The keys of one resource for each holder, in the order of [`Holder`].
         macro_rules! keys {
             ($key:literal) => {
                 [
@@ -95,7 +95,7 @@ impl BudgetExceeded {
         }
     }
 
-    /// Returns the time at which the budget starts again at zero. `None` for a run or a graph, whose budget never does.
+    /// Returns the time at which the budget starts again at zero. `None` for a run or a graph: their budgets never do.
     #[must_use]
     pub const fn until(self) -> Option<Timestamp> {
         self.until

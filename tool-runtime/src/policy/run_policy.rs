@@ -25,8 +25,8 @@ use crate::tool::{Hash, ToolEffect, is_discovered};
 /// The maximum number of earlier policies that apply to a run. A snapshot contains all of them.
 const MAX_EARLIER_POLICIES: usize = 16;
 
-/// The runner's policy, and the policies under which the run ran in earlier processes. Each decides
-/// with the principal's current and earlier roles and attributes, and the strictest decision applies.
+/// The runner's policy, and the policies under which the run ran in earlier processes. Each policy decides with the
+/// principal's current and earlier roles and attributes, and the strictest decision applies.
 #[derive(Debug, Clone)]
 pub(crate) struct RunPolicy {
     current: ToolPolicy,
@@ -75,7 +75,7 @@ impl RunPolicy {
     }
 
     /// Returns the same policies, plus a copy of the runner's policy that requires an approval for every effect. `None`
-    /// if that is more policies than a run may have.
+    /// if a run may not have that many policies.
     #[cfg(feature = "code-mode")]
     pub(crate) fn asking_for_effects(&self) -> Option<Self> {
         let effects = [ToolEffect::StateChange, ToolEffect::ExternalSideEffect];
@@ -116,9 +116,9 @@ impl RunPolicy {
         (self.earlier.is_empty() && self.standings.is_empty()).then_some(&self.current)
     }
 
-    /// Returns the reason why the decider may not decide on a call. `None` if every policy of the run admits them. Each
-    /// policy uses the effect that it gives the tool, like [`required`](Self::required). `call` has the effect that the
-    /// tool declares.
+    /// Returns why the decider may not decide on a call. `None` if every policy of the run lets them decide. Each
+    /// policy uses its own effect of the tool, like [`required`](Self::required). `call` has the effect that the tool
+    /// declares.
     pub(crate) fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<DecisionError> {
         if decider.tenant_id() != call.tenant {
             return Some(DecisionError::DeciderTenant);
@@ -196,7 +196,7 @@ impl RunPolicy {
         self.strictest(context, tool, |policy, context| policy.decide_on(context, tool, &arguments))
     }
 
-    /// Returns the effect that reaches furthest, out of [`ToolPolicy::effect_of`] for each policy.
+    /// Returns the strongest effect that [`ToolPolicy::effect_of`] returns for any of the policies.
     pub(crate) fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
         self.terms_of(name, declared).effect
     }
@@ -305,7 +305,7 @@ impl RunPolicy {
         std::iter::once(&self.current).chain(&self.earlier)
     }
 
-    /// Returns the strictest decision. Among equally strict ones, the decision of the runner's policy comes first.
+    /// Returns the strictest decision. Among equally strict decisions, the decision of the runner's policy comes first.
     fn strictest(
         &self,
         context: &PolicyContext<'_>,
@@ -344,7 +344,7 @@ const fn rank(verdict: Verdict) -> u8 {
 }
 
 /// Whether the runner's policy shows no more of a tool's output than an earlier policy. The allowlists are compiled
-/// once for all runs of a runner, so a wider one cannot be narrowed for one run.
+/// once for all runs of a runner, so they cannot be narrowed for a single run.
 fn shows_no_more(current: &ToolPolicy, earlier: &ToolPolicy, tool: &str) -> bool {
     let shown =
         |policy: &ToolPolicy| policy.tool(tool).map(|rule: &ToolRule| (rule.redact.clone(), rule.model.clone()));

@@ -232,7 +232,7 @@ impl Shared {
 pub(crate) struct Reservation {
     shared: Arc<Shared>,
     held: Spend,
-    /// `None` without a time budget.
+    /// When the call began; `None` without a time budget.
     started: Option<Instant>,
     bytes: u64,
     /// Whether the drop books the call, or only releases the amounts.

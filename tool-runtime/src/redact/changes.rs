@@ -56,7 +56,7 @@ impl Search<'_> {
                 }
             } else {
                 match (old, new) {
-                    // Only the members of the whole document can be sensitive.
+                    // Only top-level members can be sensitive, so the list is empty here.
                     (Some(old @ Tree::Object(_)), Some(new @ Tree::Object(_))) => self.members(old, new, &place, &[]),
                     (old, new) => self.values(old, new, &place),
                 }

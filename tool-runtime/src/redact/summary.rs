@@ -107,7 +107,7 @@ fn named(written: &mut String, place: &str, names: &[NamedArgument]) {
 mod tests {
     use super::*;
 
-    /// The attribute and the catalog refuse such a sentence. Even if one got here, it would not contain the value.
+    /// The attribute and the catalog refuse a sentence with a sensitive argument. This is a second protection.
     #[test]
     fn a_sensitive_argument_is_masked() {
         let spec = ToolSpec {

@@ -1,6 +1,6 @@
 //! [`Published`]: the definition of a discovered tool as its server publishes it now.
 //!
-//! It has its own file, because the catalog and the runner read it and the MCP source implements it.
+//! The trait has its own file, because the catalog and the runner read it and the MCP source implements it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

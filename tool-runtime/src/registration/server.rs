@@ -11,10 +11,10 @@ use crate::registration::DynamicTool;
 /// One server of a source.
 #[async_trait]
 pub(crate) trait ToolServer: Send + Sync {
-    /// Returns the common prefix of the names of its tools, which no other tool has.
+    /// Returns the prefix that the names of all of its tools have, and no other tool's name.
     fn prefix(&self) -> &str;
 
-    /// Returns the tools of its list; `None` before the first list.
+    /// Returns the tools that the server has listed; `None` before its first list.
     fn tools(&self) -> Option<Vec<DynamicTool>>;
 
     /// Returns a counter that increases before the value of [`tools`](Self::tools) changes.

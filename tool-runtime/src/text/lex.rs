@@ -30,8 +30,8 @@ pub(crate) fn plain_until(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Skips pairs of words that have no such character, with one branch for both. Not inlined, because the caller would
-/// then save registers even for a short string.
+/// Skips pairs of words without quotes, backslashes and control characters, with one branch for both words. Not
+/// inlined, because the caller would then save registers even for a short string.
 #[inline(never)]
 fn past_plain_pairs(bytes: &[u8], mut at: usize) -> usize {
     while let (Some(one), Some(other)) = (word(bytes, at), word(bytes, at + 8))

@@ -86,8 +86,8 @@ impl ToolName {
         Ok(Self(name.into()))
     }
 
-    /// Parses the name of a tool that is made at run time. It needs a namespace. The part after the
-    /// namespace may contain another `__`, which is refused in the name of an authored tool.
+    /// Parses the name of a tool that is made at run time. It needs a namespace. The part after the namespace may
+    /// contain another `__`, which is refused in the name of an authored tool.
     pub(crate) fn dynamic(name: &str) -> Result<Self, ParseError> {
         check_alphabet(name)?;
         if parts(name)?.is_none() {

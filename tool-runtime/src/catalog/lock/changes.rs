@@ -13,7 +13,7 @@ pub(crate) enum LockVerdict {
     Unchanged,
     /// Calls and results work as before.
     Patch,
-    /// The tool takes or shows more than before.
+    /// The tool accepts or shows more than before.
     Minor,
     /// Valid calls are refused or mean something else, or shown values are missing.
     Major,
@@ -34,7 +34,7 @@ impl LockVerdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LockMark {
-    /// A model, or the person who decides on calls, reads other words than before.
+    /// A model, or the person who decides on calls, reads different words than before.
     Visible,
     /// A person must look: the tool reaches further, shows more or is protected less, or the change cannot be judged.
     Review,
@@ -66,14 +66,14 @@ impl LockChange {
     }
 
     /// Returns the verdict by semantic versioning: `patch` if calls and results work as before; `minor` if the tool
-    /// takes or shows more than before; or `major` if valid calls are refused or mean something else, or shown values
-    /// are missing.
+    /// accepts or shows more than before; or `major` if valid calls are refused or mean something else, or shown
+    /// values are missing.
     #[must_use]
     pub const fn verdict(&self) -> &'static str {
         self.verdict.as_str()
     }
 
-    /// Whether a model, or the person who decides on calls, reads other words than before.
+    /// Whether a model, or the person who decides on calls, reads different words than before.
     #[must_use]
     pub const fn is_visible(&self) -> bool {
         matches!(self.mark, Some(LockMark::Visible))

@@ -26,7 +26,7 @@ pub(super) fn compare(old: &Locked, new: &Locked) -> Changes {
     let mut changes = Vec::new();
     words(old, new, &mut changes);
     shape::compare("/input_schema", &old.input_schema, &new.input_schema, Use::Input, &mut changes);
-    // Only leaves that were shown before count here. `redaction` reports leaves that are shown now.
+    // Only leaves that the old definition shows count here. `redaction` reports leaves that only the new one shows.
     let shown: Option<Vec<_>> =
         old.redaction.as_ref().map(|shown| shown.allow.iter().chain(&shown.model).cloned().collect());
     let usage = Use::Output(shown.as_deref());
@@ -213,7 +213,7 @@ fn reach(old: &Locked, new: &Locked, changes: &mut Changes) {
         changes.push(LockChange::new("/execution", Major, Review, message));
     }
     if old.once != new.once {
-        // The ledger does not find effects of the old key under the new one.
+        // The ledger does not find the effects of the old key under the new key.
         let told = |once: &Option<Once>| once.as_ref().map(|once| Value::from(told_once(once)));
         let message = shape::between(told(&old.once).as_ref(), told(&new.once).as_ref());
         changes.push(LockChange::new("/once", Minor, Review, message));

@@ -48,7 +48,7 @@ pub(super) const SETTINGS: [Settings; FIELDS] = [
     Settings { field: PickField::ArgumentDescription, weight: 0.3, length: 0.4, max_bytes: 8 << 10, pairs: false },
     Settings { field: PickField::ArgumentValue, weight: 0.75, length: 0.4, max_bytes: 4 << 10, pairs: false },
     Settings { field: PickField::Namespace, weight: 0.25, length: 0.75, max_bytes: 1 << 10, pairs: false },
-    // No corpus has such words. Such a word counts less than a word of the name, regardless of their number.
+    // The corpus has no `also` words, so this is chosen by hand: less than the name, regardless of the number of words.
     Settings { field: PickField::Also, weight: 2.0, length: 0.0, max_bytes: 1 << 10, pairs: true },
 ];
 
