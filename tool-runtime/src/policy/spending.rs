@@ -228,7 +228,7 @@ impl Shared {
 /// The amounts that one call reserves. Dropping the reservation books the call and the elapsed time, even if the call's
 /// future is dropped before its result.
 #[derive(Debug)]
-#[must_use = "dropped immediately, it is booked as used"]
+#[must_use = "a reservation that is dropped immediately is booked as used"]
 pub(crate) struct Reservation {
     shared: Arc<Shared>,
     held: Spend,

@@ -82,7 +82,7 @@ impl fmt::Display for Unready {
             ),
             Self::NoAllowlist => f.write_str("it has no allowlist for its results; write `redact`"),
             Self::Rules(why) => write!(f, "the policy does not fit its definition: {why}"),
-            Self::KeptOut(why) => write!(f, "it is kept out: {why}"),
+            Self::KeptOut(why) => write!(f, "it is excluded: {why}"),
             Self::Unlisted => f.write_str("its server lists no such tool; correct the name, or take it out of the policy"),
             Self::ServerDown(why) => write!(f, "its server is down: {why}"),
         }

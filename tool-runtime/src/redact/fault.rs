@@ -30,7 +30,7 @@ impl fmt::Display for Fault {
             Self::NotJson => "not a JSON value",
             Self::NotSchema => "not valid under the schema",
             Self::TooDeep => "nested too deep",
-            Self::Author => "the type refused to be serialised",
+            Self::Author => "the type's `Serialize` failed",
         })
     }
 }

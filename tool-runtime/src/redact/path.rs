@@ -81,7 +81,7 @@ fn places<'s>(path: &str, schema: &'s Value) -> Result<Vec<&'s Value>, Option<St
     let mut places = alternatives(schema);
     for segment in path.split('.').filter(|_| path != "$") {
         if segment.is_empty() {
-            return Err(Some("holds an empty segment; write names joined by single dots".into()));
+            return Err(Some("contains an empty segment; write names joined by single dots".into()));
         }
         places = step(&places, segment)?;
     }

@@ -72,7 +72,7 @@ pub(crate) fn parse_foreign(text: &str) -> Result<Value, Problem> {
     match json::parse_value(text, &Limits { bytes: texts::MAX_BYTES, depth: MAX_JSON_DEPTH }) {
         Ok(tree) => Ok(tree.to_value()),
         Err(error) => {
-            let message = format!("no JSON schema at line {} column {}", error.line, error.column);
+            let message = format!("the schema cannot be read at line {} column {}", error.line, error.column);
             Err(Problem::schema("", message, "write one JSON object that names each member once"))
         }
     }

@@ -54,7 +54,7 @@ impl<'a> Document<'a> {
                 document.problems.push(
                     Problem::schema(
                         pointer,
-                        "the reference leads out of the schema or nowhere",
+                        "the reference leads out of the schema or has no target",
                         "refer to `#/$defs/NAME`; nothing is ever fetched",
                     )
                     .of_kind(SchemaProblemKind::Reference),
@@ -75,7 +75,7 @@ impl<'a> Document<'a> {
     ) {
         let Value::Object(members) = schema else { return };
         if depth > MAX_DEPTH {
-            let message = format!("schemas nest over {MAX_DEPTH} deep");
+            let message = format!("schemas nest over {MAX_DEPTH} levels deep");
             let problem = pointer.problem(message, "nest less, or name the inner schemas in `$defs`");
             return self.problems.push(problem.of_kind(SchemaProblemKind::Depth));
         }
@@ -171,7 +171,7 @@ impl<'a, 'd> Expansion<'a, 'd> {
         let mut expansion = Self { document, known: HashMap::new(), too_deep: false };
         let schemas = expansion.count(root, 0);
         if expansion.too_deep {
-            let message = format!("references chain over {MAX_CHAIN} deep");
+            let message = format!("a chain of references has over {MAX_CHAIN} links");
             return Err(Problem::schema("", message, "refer to schemas directly").of_kind(SchemaProblemKind::Depth));
         }
         if schemas > MAX_EXPANDED {

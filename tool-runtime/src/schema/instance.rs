@@ -186,7 +186,7 @@ impl JsonNumber for TreeNumber {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "the library asks for it where a double is all there is")]
+    #[expect(clippy::cast_precision_loss, reason = "the library requires an `f64` here")]
     fn as_f64(&self) -> Option<f64> {
         Some(match *self {
             Self::Int(number) => number as f64,

@@ -240,11 +240,11 @@ pub(crate) fn has_type(schema: &Map<String, Value>, ty: &str) -> bool {
 fn refusal(keyword: &str, value: Option<&Value>) -> (String, &'static str) {
     match keyword {
         "oneOf" | "anyOf" => (
-            format!("an enum with data (`{keyword}`) has no schema that every provider takes"),
+            format!("an enum with data (`{keyword}`) has no schema that every provider accepts"),
             "write a struct with a unit enum for the kind and optional fields for the data",
         ),
         "prefixItems" | "additionalItems" => {
-            ("a tuple has no schema that every provider takes".to_owned(), "write a struct with named fields")
+            ("a tuple has no schema that every provider accepts".to_owned(), "write a struct with named fields")
         }
         "patternProperties" => {
             let digits = value
@@ -252,8 +252,8 @@ fn refusal(keyword: &str, value: Option<&Value>) -> (String, &'static str) {
                 .is_some_and(|patterns| patterns.keys().all(|pattern| pattern.contains(r"\d+")));
             let kind = if digits { "integer keys" } else { "patterned keys" };
             (
-                format!("a map with {kind} (`patternProperties`) has no schema that every provider takes"),
-                "write a list of structs that hold key and value, or a map with `String` keys",
+                format!("a map with {kind} (`patternProperties`) has no schema that every provider accepts"),
+                "write a list of structs with a key and a value, or a map with `String` keys",
             )
         }
         "not" => ("`not` is outside the subset".to_owned(), "write a range instead of a non-zero or excluding type"),

@@ -57,7 +57,7 @@ impl<'a> Gate<'a> {
     fn visit(&mut self, schema: &'a Value, depth: usize) {
         let Value::Object(members) = schema else { return };
         if depth > MAX_DEPTH {
-            return self.refuse(Outside::Keyword, format!("schemas nest over {MAX_DEPTH} deep"), "nest less");
+            return self.refuse(Outside::Keyword, format!("schemas nest over {MAX_DEPTH} levels deep"), "nest less");
         }
         for keyword in REFUSED.into_iter().filter(|keyword| members.contains_key(*keyword)) {
             self.refuse(
@@ -83,11 +83,11 @@ impl<'a> Gate<'a> {
             (matches!(holder, "$defs" | "definitions") && !name.contains('/')).then_some((holder, name))
         });
         let Some((holder, name)) = target else {
-            return self.refuse(Outside::Reference, "the reference leaves the definitions of the schema", remedy);
+            return self.refuse(Outside::Reference, "the reference does not lead to a definition", remedy);
         };
         let definition = self.root.get(holder).and_then(Value::as_object).and_then(|all: &Map<_, _>| all.get(name));
         let Some(definition) = definition else {
-            return self.refuse(Outside::Reference, "the reference points nowhere", remedy);
+            return self.refuse(Outside::Reference, "the reference has no target", remedy);
         };
         if self.open.contains(&(holder, name)) {
             return self.refuse(Outside::Reference, "the reference leads back to itself", remedy);

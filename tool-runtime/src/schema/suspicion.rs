@@ -78,10 +78,10 @@ fn report(text: &str, pointer: &Pointer, found: &mut dyn FnMut(Problem)) {
 
 fn suspicious(text: &str) -> Option<&'static str> {
     if text.chars().any(is_hidden) {
-        return Some("the text holds invisible characters");
+        return Some("the text contains invisible characters");
     }
     let lower = text.to_lowercase();
-    PHRASES.iter().any(|phrase| lower.contains(phrase)).then_some("the text gives orders beyond describing the tool")
+    PHRASES.iter().any(|phrase| lower.contains(phrase)).then_some("the text gives orders to the model")
 }
 
 /// Whether a character can hide text. Characters that scripts and emoji need do not count.
@@ -107,7 +107,7 @@ pub(crate) fn pattern(pattern: &str) -> Option<&'static str> {
         match byte {
             b'\\' => {
                 if !in_class && rest.first().is_some_and(|next| matches!(next, b'1'..=b'9' | b'k')) {
-                    return Some("the pattern refers back to a group");
+                    return Some("the pattern has a back-reference");
                 }
                 at += 1;
             }
@@ -120,7 +120,7 @@ pub(crate) fn pattern(pattern: &str) -> Option<&'static str> {
                     || rest.starts_with(b"?=")
                     || rest.starts_with(b"?!")
                 {
-                    return Some("the pattern looks around");
+                    return Some("the pattern has look-around");
                 }
                 groups.push(false);
             }

@@ -127,6 +127,6 @@ mod tests {
             assert_eq!(invisible_kind(character), Some(kind), "{character:?}");
             assert!(is_invisible(character));
         }
-        assert!(!is_invisible('\u{2028}'), "white space, and trimmed as that");
+        assert!(!is_invisible('\u{2028}'), "it is white space, which is trimmed");
     }
 }

@@ -13,13 +13,13 @@ const MAX_BYTES: usize = 64;
 const EMPTY: ParseError = ParseError::new("name_empty", "the tool name is empty; write `<namespace>__<tool>`");
 const TOO_LONG: ParseError = ParseError::new("name_too_long", "the tool name is longer than 64 bytes");
 const CHARACTER: ParseError =
-    ParseError::new("name_character", "the tool name holds a character other than ASCII letters, digits, `_` and `-`");
+    ParseError::new("name_character", "the tool name has a character other than ASCII letters, digits, `_` and `-`");
 const NO_NAMESPACE: ParseError =
     ParseError::new("name_without_namespace", "the tool name has no namespace; write `<namespace>__<tool>`");
 const NAMESPACE: ParseError =
     ParseError::new("name_namespace", "the namespace of the tool name does not start with an ASCII letter");
 const TOOL_PART: ParseError =
-    ParseError::new("name_tool_part", "the part after the first `__` is empty or holds a second `__`");
+    ParseError::new("name_tool_part", "the part after the first `__` is empty or contains a second `__`");
 pub(crate) const RESERVED: ParseError =
     ParseError::new("name_reserved", "the namespace `mcp` is reserved for tools discovered from MCP servers");
 pub(crate) const GRAPH: ParseError =

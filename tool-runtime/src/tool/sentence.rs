@@ -37,7 +37,7 @@ impl fmt::Display for SentenceError {
         match self {
             Self::Empty => f.write_str("is empty"),
             Self::TooLong => write!(f, "is longer than {MAX_SENTENCE_CHARS} characters"),
-            Self::Hidden => f.write_str("holds a line break or an invisible character"),
+            Self::Hidden => f.write_str("contains a line break or an invisible character"),
             Self::Open => f.write_str("has a `{` that is never closed; write `{{` for the character"),
             Self::Close => f.write_str("has a `}` that closes nothing; write `}}` for the character"),
             Self::Unnamed => f.write_str("has braces without a name; write the name of an argument between them"),

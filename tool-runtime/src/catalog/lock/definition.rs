@@ -41,7 +41,7 @@ pub(super) fn compare(old: &Locked, new: &Locked) -> Changes {
     if changes.is_empty() && (old.graph.is_some() || new.graph.is_some()) {
         changes.push(LockChange::new("/hash", Patch, None, "the definition of a tool that it uses changed"));
     } else if changes.is_empty() {
-        let message = "the hash is not that of the locked definition, or another version computed it";
+        let message = "the hash does not belong to the locked definition, or another version computed it";
         changes.push(LockChange::new("/hash", Patch, Review, message));
     }
     changes
@@ -167,7 +167,7 @@ fn protection(old: &Locked, new: &Locked, changes: &mut Changes) {
         let at = under("/evidence", name);
         changes.push(match (before, after) {
             (Some(before), Some(after)) => {
-                LockChange::new(at, Major, Review, format!("the lister of its values changed: `{before}` -> `{after}`"))
+                LockChange::new(at, Major, Review, format!("another tool lists its values: `{before}` -> `{after}`"))
             }
             (Some(_), None) => LockChange::new(at, Minor, Review, "values no longer need evidence"),
             _ => LockChange::new(at, Major, None, "values need evidence now"),

@@ -37,7 +37,7 @@ impl LockReport {
                 }
                 (before, None) => {
                     let renamed = added.iter().find(|(_, after)| is_alike(before, after));
-                    let hint = renamed.map(|(name, _)| format!("; `{}` is alike: was it renamed?", plain(name, 128)));
+                    let hint = renamed.map(|(name, _)| format!("; was it renamed to `{}`?", plain(name, 128)));
                     let message = format!("the tool was removed{}", hint.unwrap_or_default());
                     vec![LockChange::new("", LockVerdict::Major, None, message)]
                 }

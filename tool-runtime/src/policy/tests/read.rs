@@ -48,7 +48,7 @@ fn errors_say_where_and_what_to_do() {
     check(
         "allowed_tools = ['core add']",
         "policy_value",
-        "policy, line 1, column 18: the tool name holds a character other than ASCII letters, digits, `_` and `-`",
+        "policy, line 1, column 18: the tool name has a character other than ASCII letters, digits, `_` and `-`",
     );
     check(
         "require_approval_for_effects = ['state_chang']",

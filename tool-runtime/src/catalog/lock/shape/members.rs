@@ -66,7 +66,7 @@ impl<'a> Comparison<'a, '_> {
                 below.add(Shift::Narrower, "arguments that are not listed are refused now");
             }
             (Value::Bool(_), Value::Bool(_)) if is_input => {
-                below.add(Shift::Wider, "arguments that are not listed are taken now");
+                below.add(Shift::Wider, "arguments that are not listed are accepted now");
             }
             // Readers of an output read only the members that are listed.
             (Value::Bool(_), Value::Bool(_)) => below.add(Shift::Same, "whether there are members that are not listed"),
