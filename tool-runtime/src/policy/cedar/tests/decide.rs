@@ -42,7 +42,7 @@ fn cedar_narrows_a_policy_and_allows_nothing_more() {
     assert_eq!(decide(only, &none, "docs__search", Some("{}")), ALLOWED);
     assert_eq!(decide(only, &none, "mail__send", Some(LETTER)), "deny cedar");
     assert_eq!(decide(only, &none, "mail__send", None), "deny cedar");
-    // The policy's `effect` for the tool (`read_only`) replaces that of its definition (`external_side_effect`).
+    // The policy's `effect` for the tool (`read_only`) replaces the effect in its definition (`external_side_effect`).
     assert_eq!(decide(only, &none, "mcp__wiki__search", Some("{}")), ALLOWED);
     let permits = policy(PERMIT).unwrap();
     let other = spec("mail__other", ToolEffect::ReadOnly);
