@@ -1,7 +1,7 @@
 //! The catalog: every tool of an application, checked as a whole.
 //!
-//! [`ToolCatalog`] is all tools, [`CatalogView`] those that the model of one run may see. [`ToolLock`] keeps their
-//! reviewed definitions. [`PickOptions`] and [`PickIndex`] pick the tools that fit a request.
+//! [`ToolCatalog`] contains all tools, [`CatalogView`] the tools that the model of one run may see. [`ToolLock`] stores
+//! reviewed definitions. [`PickIndex`] finds the tools that fit a request, with [`PickOptions`].
 
 // Only this module iterates registrations.
 

@@ -1,7 +1,7 @@
-//! The errors of tools, [`ToolError`], of parsing names, [`ParseError`], and of building, [`BuildError`].
+//! The errors of tools ([`ToolError`]), of texts that cannot be parsed ([`ParseError`]) and of builds ([`BuildError`]).
 //!
-//! The error of a tool has two readers. A model and a UI get a stable code and a sentence that its author wrote for
-//! them (a fixed one otherwise); operators get the source's own text through [`ToolError::detail`].
+//! The error of a tool has two kinds of readers. A model and a UI get a stable code and the author's safe message, or
+//! else a fixed message. Operators get the text of the source error through [`ToolError::detail`].
 
 mod parse;
 mod problem;

@@ -1,7 +1,7 @@
-//! The policy: data that decides which calls run, which wait for a person and what a run may spend.
+//! The policy: data that decides which calls run, which calls wait for a person, and how much a run may spend.
 //!
-//! A tool that the policy does not name is denied. No rule about a tool lives in code, and only
-//! [`ToolPolicy::from_path`] does any IO. A whole policy; every key is optional:
+//! A tool that the policy does not name is denied. Only [`ToolPolicy::from_path`] reads a file; nothing else here does
+//! any IO. A complete policy, in which every key is optional:
 //!
 //! ```toml
 #![doc = include_str!("policy/example.toml")]

@@ -1,8 +1,8 @@
-//! The items that expansions of `#[tool]` and `#[capability]` name. None of it is public API.
+//! The items that expansions of `#[tool]` and `#[capability]` name. They are not public API.
 //!
-//! Other crates see the module under a name that carries the version of the package, so that macros and runtime of
+//! Other crates see the module under a name that contains the version of the package, so that macros and runtime of
 //! different releases fail to compile together. Nothing here hands out a [`Cap`], a context or a permit without a
-//! `Bindings`, which the runner alone makes.
+//! `Bindings`, which only the runner creates.
 
 mod assert;
 mod borrow;
@@ -54,7 +54,7 @@ pub use probe::{AnswerProbe, Borrows, ComponentProbe, FutureProbe, Otherwise, Re
 pub use recorded::{DebugProbe, NotDebug};
 pub use tool_runtime_macros::Attributes;
 
-/// A definition that was read without a registry.
+/// The result of reading a definition without a catalog.
 pub type Definition = Result<crate::tool::ToolSpec, crate::error::BuildError>;
 
 /// Returns the definition of the tool that a path names.
@@ -75,7 +75,7 @@ pub fn definition_of<N: Named>() -> Definition {
     N::visit(Define)
 }
 
-/// Returns the location of an attribute, from the values of the compiler's own macros there.
+/// Returns the location of an attribute, from the values of `module_path!`, `file!`, `line!` and `column!` there.
 #[must_use]
 pub const fn location(module: &'static str, file: &'static str, line: u32, column: u32) -> Location {
     Location { krate: first_segment(module), module, file, line, column }

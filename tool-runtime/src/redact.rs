@@ -1,7 +1,7 @@
 //! Redaction: only leaves on the allowlist are ever written.
 //!
-//! The unredacted form of an output never exists as data: [`Projector`] drives a `serde::Serializer` of our own that
-//! leaves out everything else while it writes JSON.
+//! The unredacted form of an output never exists as data. [`Projector`] serialises an output with its own
+//! `serde::Serializer`, which skips all other leaves while it writes JSON.
 
 mod attachments;
 mod changes;

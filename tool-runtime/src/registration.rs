@@ -34,7 +34,7 @@ use crate::error::ToolError;
 use crate::json::{DeError, Tree};
 use crate::redact::{ProjectError, Projected, Projector};
 
-/// A tool without its type: its requirements, and the way to build its arguments.
+/// A tool without its type: it returns its requirements, and parses arguments into an [`Instance`].
 pub(crate) trait Behaviour: Send + Sync {
     fn requirements(&self) -> Vec<Requirement>;
     fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError>;
@@ -44,7 +44,7 @@ pub(crate) trait Behaviour: Send + Sync {
         false
     }
 
-    /// Whether the tool states what its calls depend on.
+    /// Whether the tool has a precondition.
     fn states(&self) -> bool {
         false
     }
@@ -58,7 +58,7 @@ pub(crate) type Stating = Pin<Box<dyn Future<Output = Result<Precondition, ToolE
 
 /// A tool with its arguments, ready to run once.
 pub(crate) trait Instance: Send {
-    /// The author's own rule.
+    /// Checks the arguments by the author's own rule.
     fn validate(&self) -> Result<(), Violation> {
         Ok(())
     }
@@ -73,7 +73,7 @@ pub(crate) trait Instance: Send {
         max_bytes: usize,
     ) -> Option<Running>;
 
-    /// Starts the precondition of the call. `None` if a tool of this kind has none; see [`Behaviour::states`].
+    /// Starts the precondition of the call. `None` if tools of this kind have none; see [`Behaviour::states`].
     fn precondition(self: Box<Self>, capabilities: Capabilities) -> Option<Stating> {
         drop(capabilities);
         None
@@ -89,7 +89,7 @@ pub(crate) enum Purpose {
     Reconcile,
 }
 
-/// Why the execution of a tool returned no value.
+/// The reason why the execution of a tool returned no value.
 pub(crate) enum RunFailure {
     /// An earlier attempt had no effect and cannot have one.
     Prevented,
@@ -101,13 +101,13 @@ pub(crate) enum RunFailure {
     /// The server refused the account, and did nothing.
     Unauthorized(ToolError),
     Output(ProjectError),
-    /// A call of a graph waits for a person, and so does the graph.
+    /// A call of a graph waits for a person, so the graph waits, too.
     Waits(Box<PendingGraph>),
 }
 
 impl RunFailure {
-    /// Returns the failure of the library after which a graph cannot continue. If its calls may have had effects, its
-    /// outcome is unknown: the model must not make its call again.
+    /// Returns the failure of a graph that cannot continue because of an error in the library. If the graph has begun
+    /// calls, its outcome is unknown, so that the model does not repeat the call.
     pub(crate) fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>, begun: bool) -> Self {
         let error = ToolError::internal(error);
         if begun { Self::Lost(error) } else { Self::Tool(error) }

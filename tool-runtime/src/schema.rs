@@ -1,9 +1,10 @@
-//! The schema compiler: from types and foreign documents to the exact text that is validated and sent.
+//! The schema compiler: turns types and foreign documents into the exact text that checks use and
+//! providers get.
 //!
 //! [`validator`] is its public part, for applications that validate arguments with another library.
 //!
-//! Schemas of authored tools leave here in a small subset that means the same under draft-07 and 2020-12; foreign
-//! ones may use all of both within caps.
+//! Compiled schemas of authored tools use a small subset of JSON Schema that means the same under draft-07 and 2020-12.
+//! Foreign schemas may use all of both drafts, within limits of size and depth.
 
 // Only this folder names the settings of `schemars`, and `jsonschema`.
 

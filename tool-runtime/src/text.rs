@@ -1,4 +1,4 @@
-//! Small algorithms over text that every layer shares: cutting, places, similarity, quoting, invisible characters, JSON
+//! Small functions for text, shared by all modules: cutting, places, similarity, quoting, invisible characters, JSON
 //! Pointers, JSON strings, random ids.
 
 mod invisible;
@@ -11,7 +11,7 @@ pub(crate) use invisible::{InvisibleKind, invisible_kind, is_invisible, is_name,
 pub(crate) use quoted::{plain, quoted};
 pub(crate) use random::random_id;
 
-/// Longer names are not compared: they are not typed by hand, and the comparison is quadratic.
+/// Longer names are not compared, because people do not type them and the comparison is quadratic.
 const LONGEST_NAME: usize = 128;
 
 /// Returns the longest start of `text` that has at most `bytes` bytes and ends between characters.
@@ -23,7 +23,7 @@ pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// A string from outside as models, UIs and records get it: bounded, and without control characters except line breaks.
+/// Returns a foreign text for models, UIs and records: cut, and without control characters except line breaks.
 pub(crate) fn sentence(text: &str, max: usize) -> String {
     let kept = cut(text, max);
     let mut sentence: String =
@@ -42,7 +42,7 @@ pub(crate) fn line_column(text: &str, offset: usize) -> (usize, usize) {
     (line, column)
 }
 
-/// Returns the name that `wrong` probably stands for; of equally near names, the alphabetically first.
+/// Returns the name that `wrong` probably stands for. Among equally near names, the first in alphabetical order.
 pub(crate) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = Name::of(wrong)?;
     names.into_iter().filter_map(|name| Some((wrong.distance(&Name::of(name)?)?, name))).min().map(|(_, name)| name)

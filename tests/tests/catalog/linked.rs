@@ -75,7 +75,7 @@ fn collecting_can_be_narrowed() {
     assert_eq!(one.len(), 1);
     let none = ToolCatalog::builder().collect().crates(["nobody"]).build().expect_err("nothing is left");
     assert!(none.to_string().contains("use my_tools as _;"), "{none}");
-    assert!(none.to_string().contains("linked are: `catalog`, `consumer`, `office_tools`"), "{none}");
+    assert!(none.to_string().contains("linked: `catalog`, `consumer`, `office_tools`"), "{none}");
     let one =
         ToolCatalog::builder().namespaces(["calender", "core"]).build().expect_err("a filter that matches nothing");
     assert!(one.to_string().contains("did you mean `calendar`?"), "{one}");

@@ -137,7 +137,7 @@ fn arguments() -> Vec<Case> {
             "major",
             "/due_date/format",
         ),
-        (DOCS, vec![Set("/input_schema/additionalProperties", json!(true))], "minor", "are taken now"),
+        (DOCS, vec![Set("/input_schema/additionalProperties", json!(true))], "minor", "are accepted now"),
         (
             MAIL,
             vec![Set("/input_schema/properties/to/items/format", json!("hostname"))],
@@ -252,7 +252,7 @@ fn protection() -> Vec<Case> {
         (MAIL, vec![Set("/timeout_ms", json!(60_000))], "patch review", "30000 -> 60000"),
         (UPDATE, vec![Remove("/evidence")], "minor review", "no longer need evidence"),
         (LIST, vec![Set("/evidence", json!({"state": UPDATE}))], "major", "need evidence now"),
-        (UPDATE, vec![Set("/evidence/task_id", json!(CREATE))], "major review", "the lister of its values changed"),
+        (UPDATE, vec![Set("/evidence/task_id", json!(CREATE))], "major review", "another tool lists its values"),
         (UPDATE, vec![Remove("/require_any"), Remove("/input_schema/minProperties")], "minor", "/require_any"),
         (UPDATE, vec![Remove("/idempotent")], "major", "may no longer be repeated"),
         ("notes__add_note", vec![Set("/idempotent", json!(true))], "minor review", "may be repeated now"),
@@ -347,12 +347,7 @@ fn rewritten() -> Vec<Case> {
             "minor",
             "/query/minLength",
         ),
-        (
-            LIST,
-            vec![Set("/input_schema/properties/state/x-note", json!("see"))],
-            "patch review",
-            "not a keyword that is known",
-        ),
+        (LIST, vec![Set("/input_schema/properties/state/x-note", json!("see"))], "patch review", "unknown keyword"),
         (LIST, vec![Set("/input_schema/not", json!({"required": ["state"]}))], "major review", "not compared further"),
         (
             LIST,
@@ -441,7 +436,7 @@ fn tools_come_go_and_are_renamed() {
     let expected = [("tasks__all", "minor"), (LIST, "major"), ("web__fetch_page", "major")];
     assert_eq!(words, expected);
     let text = report.to_string();
-    assert!(text.contains("`tasks__all` is alike: was it renamed?"), "{text}");
+    assert!(text.contains("was it renamed to `tasks__all`?"), "{text}");
     assert_eq!(text.matches("renamed").count(), 1, "{text}");
 }
 

@@ -44,27 +44,27 @@ pub struct CatalogBuilder {
 }
 
 impl CatalogBuilder {
-    /// Takes every linked registration, narrowed by [`crates`](Self::crates) and [`namespaces`](Self::namespaces).
+    /// Adds every authored tool that is linked into the program. [`crates`](Self::crates) narrows the choice.
     pub fn collect(mut self) -> Self {
         self.linked = true;
         self
     }
 
-    /// Collects, and takes only the linked registrations of these crates. `-` and `_` count as the same.
+    /// Like [`collect`](Self::collect), but only tools of these crates. `-` and `_` count as the same.
     pub fn crates<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.crates.extend(names.into_iter().map(|name| name.into().replace('-', "_")));
         self.collect()
     }
 
-    /// Collects, and takes only the linked registrations of these namespaces.
+    /// Like [`collect`](Self::collect), but only tools of these namespaces.
     pub fn namespaces<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.namespaces.extend(names.into_iter().map(Into::into));
         self.collect()
     }
 
-    /// Takes one authored tool, by its struct or by the name of its function. For a function without `#[tool]`, the
+    /// Adds one authored tool: its struct, or the name of its function. For a function without `#[tool]`, the
     /// compiler reports E0747, "constant provided when a type was expected".
-    #[rustfmt::skip] // The comment is in the error of a caller that passes the function as a value.
+    #[rustfmt::skip] // The compiler shows the next comment to a caller that passes the function as a value.
     pub fn tool<T: Named>(mut self) -> Self { // name the tool as a type: `.tool::<count>()`
         struct Register;
 
@@ -80,20 +80,20 @@ impl CatalogBuilder {
         self
     }
 
-    /// Takes a dynamic tool, or a [`Graph`](crate::agent::Graph).
+    /// Adds a dynamic tool, or a [`Graph`](crate::agent::Graph).
     pub fn dynamic(mut self, tool: impl Into<DynamicTool>) -> Self {
         self.dynamic.push(tool.into());
         self
     }
 
-    /// Adds a server. Its tools follow when it lists them, if it has not yet.
+    /// Adds a server. If it has not listed its tools yet, they are added when it does.
     #[cfg(feature = "mcp-client")]
     pub(crate) fn server(mut self, server: SourceServer) -> Self {
         self.servers.push(server);
         self
     }
 
-    /// Checks everything and makes the catalog.
+    /// Checks all tools and creates the catalog.
     ///
     /// # Errors
     /// Every problem of every tool: illegal and colliding names, schemas, allowlists and rules about arguments that
@@ -104,7 +104,7 @@ impl CatalogBuilder {
         let registrations = self.registrations(&mut problems);
         let described = registrations.iter().map(Registration::describe);
         let described: Vec<_> = described.chain(self.dynamic.into_iter().map(DynamicTool::describe)).collect();
-        // Before the entries: a tool with another mistake is checked, too, and may be the one that lists values.
+        // Evidence is checked before entries exist, because a tool with a mistake gets no entry but can list values.
         evidence(&described, &mut problems);
         let described = described.into_iter();
         let (graphs, tools): (Vec<_>, Vec<_>) = described.partition(|described| described.graph.is_some());
@@ -122,7 +122,7 @@ impl CatalogBuilder {
         Ok(ToolCatalog::new(entries, &self.servers))
     }
 
-    /// Returns the chosen and the linked ones, sorted so that messages have a fixed order.
+    /// Returns the registrations of the chosen and the linked tools, sorted so that messages have a fixed order.
     fn registrations(&self, problems: &mut Vec<Problem>) -> Vec<Registration> {
         let mut found = self.chosen.clone();
         if self.linked {
@@ -155,7 +155,7 @@ fn namespace(registration: &Registration) -> &'static str {
 
 #[cfg(feature = "mcp-client")]
 impl ToolCatalog {
-    /// Returns a newly built catalog with the tools of a source added.
+    /// Returns this catalog with the tools of a source added.
     pub(crate) fn extended(self, tools: Vec<DynamicTool>, servers: &[SourceServer]) -> Result<Self, BuildError> {
         let mut problems = Vec::new();
         let mut entries: Vec<_> = self.entries.into_iter().filter_map(std::sync::Arc::into_inner).collect();
@@ -168,7 +168,7 @@ impl ToolCatalog {
     }
 }
 
-/// A filter without a match would silently leave out tools.
+/// Reports filters without a match, which would silently leave out tools.
 fn unmatched(of: &str, wanted: &BTreeSet<String>, linked: &BTreeSet<&str>, problems: &mut Vec<Problem>) {
     for name in wanted.iter().filter(|name| !linked.contains(name.as_str())) {
         let list: Vec<_> = linked.iter().map(|name| format!("`{name}`")).collect();
@@ -176,14 +176,14 @@ fn unmatched(of: &str, wanted: &BTreeSet<String>, linked: &BTreeSet<&str>, probl
         let suggestion = nearest(name, linked.iter().copied());
         let suggestion = suggestion.map(|suggestion| format!("; did you mean `{suggestion}`?")).unwrap_or_default();
         let message = format!(
-            "no linked tool is of the {of} `{}`; linked are: {list}{suggestion}; write `use my_tools as _;` to link a crate",
+            "no tool of the {of} `{}` is linked; linked: {list}{suggestion}; write `use my_tools as _;` to link a crate",
             name.escape_debug()
         );
         problems.push(CatalogProblemKind::Empty.problem(message, None));
     }
 }
 
-/// Equal for names that a model would confuse: those that differ only in case or in `-` and `_`.
+/// Normalizes a name. Names that differ only in case or in `-` and `_` become equal, because a model confuses them.
 pub(crate) fn look_alike(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
@@ -224,7 +224,7 @@ fn prefixes(entries: &[Entry], servers: &[SourceServer], problems: &mut Vec<Prob
     }
 }
 
-/// The tool that lists an argument's values must exist, here or in a crate that is linked; a server's may come later.
+/// Reports evidence from a tool that does not exist in this catalog or a linked crate. A server's tool may come later.
 fn evidence(tools: &[Described], problems: &mut Vec<Problem>) {
     if tools.iter().all(|tool| tool.evidence.is_empty()) {
         return;

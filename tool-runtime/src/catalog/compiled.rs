@@ -1,5 +1,5 @@
-//! [`CompiledCatalog`]: one runner's compiled form of a catalog. Several runners share a catalog, each with a validator
-//! and its own policy, so none of this belongs to the catalog.
+//! [`CompiledCatalog`]: the validators and projectors that one runner compiles for a catalog. They depend on the
+//! runner's validator and policy, so they are not part of the catalog, which several runners can share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -23,33 +23,33 @@ pub(crate) enum ValidatorMode {
     Lazy,
 }
 
-/// Compiled on first use.
+/// A schema that is compiled on first use.
 type Slot = OnceLock<(ValidatorMode, Result<Arc<dyn Compiled>, Box<Problem>>)>;
 
-/// The validators of one runner by the place of their tools in the catalog, and the allowlists that its policy narrows.
+/// The validators of one runner for all tools of a catalog, and the projectors for the allowlists of its policy.
 pub(crate) struct CompiledCatalog {
     validator: Arc<dyn Validator>,
     pub(crate) name: Arc<str>,
     pub(crate) version: Arc<str>,
-    /// Name and version, as records show them.
+    /// Name and version of the validator, for records.
     pub(crate) label: Arc<str>,
     policy: ToolPolicy,
     fixed: Tables,
-    /// The tables of servers whose tools came after the catalog was built, each made by the first call that needs it.
+    /// The tables of servers that connect after the catalog is built. The first call to a server creates its tables.
     deferred: Vec<(Arc<ServerTools>, OnceLock<Tables>)>,
 }
 
-/// The compiled parts, by the positions of their tools.
+/// The compiled parts of some tools, by the positions of the tools.
 #[derive(Default)]
 struct Tables {
     inputs: Vec<Slot>,
-    /// The validators of clients' answers.
+    /// The validators of client results.
     answers: HashMap<usize, Slot>,
     narrowed: HashMap<usize, Arc<Projector>>,
 }
 
 impl Tables {
-    /// Makes room for validators and compiles the allowlists of the policy.
+    /// Creates empty slots for validators, and compiles the allowlists of the policy.
     fn of(entries: &[Arc<Entry>], policy: &ToolPolicy, problems: &mut Vec<Problem>) -> Self {
         let of_clients = entries.iter().filter(|entry| entry.answer.is_some());
         let narrowed = entries.iter().filter_map(|entry| Some((entry.index, narrowed(entry, policy, problems)?)));
@@ -69,7 +69,7 @@ impl CompiledCatalog {
         Self { validator, name, version, label, policy, fixed, deferred }
     }
 
-    /// Makes room for the catalog's validators and compiles the allowlists of the policy.
+    /// Creates empty slots for the catalog's validators, and compiles the allowlists of the policy.
     pub(crate) fn prepared(self, catalog: &ToolCatalog, policy: &ToolPolicy, problems: &mut Vec<Problem>) -> Self {
         let validator = self.validator;
         let word = |word: fn(&dyn Validator) -> &str| caught(|| word(&*validator).into()).unwrap_or_else(|| "".into());
@@ -86,7 +86,7 @@ impl CompiledCatalog {
         }
     }
 
-    /// Returns the compiled tables of the tools that joined the catalog together with this one.
+    /// Returns the tables that contain this tool.
     #[inline]
     fn tables(&self, entry: &Entry) -> Option<&Tables> {
         match entry.deferred {
@@ -106,7 +106,7 @@ impl CompiledCatalog {
                 let before = problems.len();
                 self.policy.check_tool(entry.spec.name.as_str(), &entry.spec, &mut problems);
                 if problems.len() > before {
-                    // When a runner is built this is an error; here the tool loses its allowlist and does not run.
+                    // The build of a runner would fail; here only this tool loses its allowlist, so it does not run.
                     tables.narrowed.remove(&entry.index);
                 }
             }
@@ -117,7 +117,8 @@ impl CompiledCatalog {
         }))
     }
 
-    /// Checks arguments, and adds their violations. `None` if the schema does not compile, which is logged once.
+    /// Checks arguments, and adds their violations to `wrong`. `None` if they cannot be checked. A schema that does not
+    /// compile is logged once.
     pub(crate) fn check(
         &self,
         entry: &Entry,
@@ -139,7 +140,7 @@ impl CompiledCatalog {
         Some(*mode)
     }
 
-    /// Checks a client's answer. `None` if the schema cannot be checked.
+    /// Checks a client's result. `None` if it cannot be checked.
     pub(crate) fn check_answer(&self, entry: &Entry, answer: &Tree<'_>) -> Option<Vec<Violation>> {
         let schema = &entry.answer.as_ref()?.schema;
         let (_, compiled) =
@@ -159,7 +160,7 @@ impl CompiledCatalog {
     }
 
     /// Returns the projector for the tool's own value: its output, or the payload for a client. `None` without an
-    /// allowlist: then the tool does not run.
+    /// allowlist; such a tool does not run.
     pub(crate) fn projector<'c>(&'c self, entry: &'c Entry) -> Option<&'c Arc<Projector>> {
         let narrowed = self.tables(entry)?.narrowed.get(&entry.index).filter(|_| entry.answer.is_none());
         narrowed.or(entry.projector.as_ref())
@@ -208,8 +209,8 @@ impl CompiledCatalog {
     }
 }
 
-/// Returns the violations that a validator found; `None` for a refusal without a violation, because then the value
-/// was not checked.
+/// Returns the violations that a validator found. `None` for a refusal without a violation, which counts as not
+/// checked.
 fn violations(checked: Result<(), Vec<Violation>>) -> Option<Vec<Violation>> {
     match checked {
         Ok(()) => Some(Vec::new()),
@@ -217,7 +218,7 @@ fn violations(checked: Result<(), Vec<Violation>>) -> Option<Vec<Violation>> {
     }
 }
 
-/// Returns the policy's allowlist for a tool without one, or the tool's own as the policy narrows it.
+/// Compiles the policy's allowlist for a tool, which may only narrow the tool's own. `None` if the policy has none.
 fn narrowed(entry: &Entry, policy: &ToolPolicy, problems: &mut Vec<Problem>) -> Option<Arc<Projector>> {
     let spec = &entry.spec;
     let rule = policy.tool(spec.name.as_str()).filter(|_| policy.is_as_pinned(spec))?;

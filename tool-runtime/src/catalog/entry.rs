@@ -1,4 +1,4 @@
-//! [`Entry`]: a definition together with everything the runner needs to run it.
+//! [`Entry`]: the definition of a tool, and the parts that a runner needs to run it.
 
 use std::cell::LazyCell;
 use std::fmt;
@@ -22,12 +22,12 @@ use crate::tool::{Execution, Location, Schema, ToolEffect, ToolSpec};
 pub(crate) struct Entry {
     /// The definition.
     pub spec: Arc<ToolSpec>,
-    /// Where it is written; `None` for dynamic tools.
+    /// The place of the definition in the source; `None` for dynamic tools.
     pub location: Option<Location>,
-    /// The position among the tools that the catalog was built with, or among those of its server. It indexes the
-    /// tables that a runner compiles.
+    /// The position among the tools that the catalog was built with, or among the tools of its server. The tables that
+    /// a runner compiles use it as their index.
     pub(crate) index: usize,
-    /// The position of its server among all servers of the catalog; `None` for a tool that the catalog was built with.
+    /// The position of the tool's server in the catalog; `None` for a tool that the catalog was built with.
     pub(crate) deferred: Option<usize>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_result_bytes: Option<usize>,
@@ -36,31 +36,31 @@ pub(crate) struct Entry {
     pub(crate) behaviour: Arc<dyn Behaviour>,
     /// The definition that the server publishes now; `None` for a tool that no server can change.
     pub(crate) published: Option<Arc<dyn Published>>,
-    /// The capabilities of the tool. None of them reaches further than the tool declares.
+    /// The capabilities of the tool. None of them has a stronger effect than the tool declares.
     pub(crate) requirements: Vec<Requirement>,
-    /// The projector of the value, or of the prepared payload of a client tool. `None` without an allowlist.
+    /// The projector for the output, or for the payload of a client tool. `None` without an allowlist.
     pub(crate) projector: Option<Arc<Projector>>,
-    /// The schema behind `projector`; `None` for a dynamic tool that declares no output schema.
+    /// The schema of the value that `projector` writes; `None` for a dynamic tool without an output schema.
     pub(crate) payload: Option<Schema>,
-    /// The client's answer; `None` for every other tool.
+    /// The checks of the client's result; `None` for a tool that no client executes.
     pub(crate) answer: Option<Box<Answer>>,
     /// The declaration of a graph; `None` for every other tool.
     pub(crate) graph: Option<Box<GraphDeclaration>>,
 }
 
-/// How a client's answer is checked and shown.
+/// The schema and the projector for a client's result.
 pub(crate) struct Answer {
     pub(crate) schema: Schema,
     pub(crate) projector: Arc<Projector>,
 }
 
 impl Entry {
-    /// Returns the schema that an allowlist applies to: that of the client's answer, or of the tool's output.
+    /// Returns the schema of the value that an allowlist applies to: the client's result, or else the tool's output.
     pub(super) fn shown(&self) -> Option<&Schema> {
         self.answer.as_ref().map(|answer| &answer.schema).or(self.payload.as_ref())
     }
 
-    /// Checks the declaration of a tool. Every tool enters a catalog through here.
+    /// Checks the declaration of a tool and creates its entry. Every tool of a catalog comes from here.
     pub(super) fn new(described: Described, problems: &mut Vec<Problem>) -> Option<Self> {
         let before = problems.len();
         let mut found = Problems {
@@ -101,7 +101,7 @@ impl Entry {
             found.add(CatalogProblemKind::Redaction, message);
         }
         for beyond in described.requirements.iter().filter(|requirement| requirement.effect > spec.effect) {
-            // The compiler refuses this; only a tool that was not written by the macro gets here.
+            // For a tool of the macro, the compiler has already refused this.
             let message = format!(
                 "it is declared `{}`, but `{}` reaches `{}`; declare the stronger effect",
                 spec.effect, beyond.name, beyond.effect
@@ -125,12 +125,12 @@ impl Entry {
         let (projector, answer) = match (answer, prepared.flatten()) {
             (Some(schema), Some(prepared)) => match shown {
                 Some(projector) => (Some(prepared), Some(Box::new(Answer { schema, projector }))),
-                // Without an allowlist for the answer the call is refused before anything is prepared.
+                // Without an allowlist for the result, the call is refused before the payload is prepared.
                 None => (None, None),
             },
             _ => (shown, None),
         };
-        // Read once, and only for tools that may have ids or defaults: reading schemas is a large part of a build.
+        // Parsed lazily, for tools that may have ids or defaults: parsing schemas takes much of the time of a build.
         let text = spec.input_schema.as_str();
         let input = LazyCell::new(|| json::parse_value(text, &Limits::UNBOUNDED).unwrap_or(Tree::Bool(true)));
         let identifiers = IdArguments::of(&spec, || &input);
@@ -155,14 +155,14 @@ impl Entry {
         })
     }
 
-    /// Returns the largest size of a result: the tool's own limit under the policy's. It is the same for an output, a
-    /// client's result and a person's answer in the tool's place.
+    /// Returns the maximum size of a result in bytes: the lower of the tool's own limit and the policy's. It applies to
+    /// an output, a client's result and a value that a person gives in the tool's place.
     pub(crate) fn result_bytes(&self, limits: &ToolLimits) -> usize {
         let limit = limits.result_bytes;
         self.max_result_bytes.map_or(limit, |own| own.min(limit))
     }
 
-    /// Whether its server publishes another definition than that of the catalog, or none.
+    /// Whether the tool's server publishes another definition than the catalog has, or none.
     pub(crate) fn is_drifted(&self) -> bool {
         self.published.is_some() && self.policy_resource().pin != self.spec.pin
     }
@@ -186,7 +186,7 @@ impl Problems<'_> {
         model: &[String],
         schema: Option<&Schema>,
     ) -> Option<Arc<Projector>> {
-        // Without a schema there is nothing to check the paths against.
+        // Without a schema, the paths cannot be checked.
         let Some(schema) = schema else { return Some(Arc::new(Projector::without_schema(allow, model))) };
         match Projector::compile(allow, model, &schema.to_value()) {
             Ok(projector) => Some(Arc::new(projector)),
@@ -197,7 +197,7 @@ impl Problems<'_> {
         }
     }
 
-    /// Reports rules for arguments that do not exist: they would protect nothing.
+    /// Reports rules for arguments that do not exist, because they would protect nothing.
     fn said_about_arguments(&mut self, spec: &ToolSpec) {
         let says = !(spec.sensitive.is_empty() && spec.evidence.is_empty() && spec.require_any.is_empty());
         if spec.no_schema.is_some() || !says {
@@ -241,7 +241,7 @@ impl Problems<'_> {
         }
     }
 
-    /// Reports an effect's key that cannot be made from every call's arguments.
+    /// Reports a `once` key that the arguments of some calls could not fill.
     fn once(&mut self, spec: &ToolSpec) {
         let Some(once) = &spec.once else { return };
         if spec.effect == ToolEffect::ReadOnly || spec.execution == Execution::Client {

@@ -1,4 +1,4 @@
-//! The properties that graphs take from their tools.
+//! Derives properties of graphs from their tools.
 
 use crate::catalog::problem::Problems;
 use crate::catalog::{CatalogProblemKind, Entry, SourceServer};
@@ -7,9 +7,9 @@ use crate::registration::Described;
 use crate::text::nearest;
 use crate::tool::{Execution, ToolEffect, is_graph};
 
-/// Gives a graph the effect of the tool that reaches furthest, and their definitions.
+/// Sets the effect of a graph to the strongest effect of its tools, and collects the hashes of their definitions.
 ///
-/// Graphs come after all other tools, so the look-up finds no graph: a graph does not run another.
+/// `entries` contains no graphs, because a graph cannot run another one.
 pub(super) fn bind(
     described: &mut Described,
     entries: &[Entry],
@@ -21,7 +21,7 @@ pub(super) fn bind(
     let mut found = Problems { tool, location: *location, found: problems };
     let mut wrong = |message: &str| found.add(CatalogProblemKind::Graph, message);
     if graph.tools.is_empty() {
-        wrong("it has no tools; name those that it may use, `tools([..])`");
+        wrong("it has no tools; name them with `tools([..])`");
     }
     if graph.version.is_empty() {
         wrong("its version is empty");
@@ -35,7 +35,7 @@ pub(super) fn bind(
             None if is_graph(&name.to_ascii_lowercase()) => {
                 wrong(&format!("`{shown}` is a graph, and a graph runs no graph; name the tools that it needs"));
             }
-            // Its definition is part of the graph's, so it cannot come later.
+            // The definition of a graph includes the definitions of its tools, so they must be known now.
             None if servers.iter().any(|one| !one.is_listed && name.starts_with(one.server.prefix())) => {
                 wrong(&format!(
                     "the server of `{shown}` has not listed its tools yet; wait for it before the catalog is built"

@@ -1,11 +1,11 @@
-//! Short rules for the system prompt, rendered from the definitions: rules that a schema cannot express.
+//! Renders short rules for the system prompt from definitions: rules that a schema cannot express.
 
 use std::collections::HashSet;
 
 use crate::tool::ToolSpec;
 
-/// Renders the rules for these tools; empty when there are no tools. Only tools among them are named: a model must not
-/// be referred to a tool that it cannot call.
+/// Renders the rules for these tools; empty when there are no tools. The text names only these tools, so that it never
+/// refers a model to a tool that it cannot call.
 pub(super) fn render<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> String {
     let tools: Vec<_> = tools.collect();
     if tools.is_empty() {

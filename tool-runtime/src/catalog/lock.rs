@@ -1,6 +1,6 @@
-//! [`ToolLock`]: the definitions of a catalog as text that is kept next to the sources, and the changes since.
+//! [`ToolLock`]: the definitions of a catalog as text for version control, and a comparison of two such texts.
 //!
-//! Text in, text out: the application reads and writes the file.
+//! This module does no IO. The application reads and writes the file.
 
 mod changes;
 mod definition;
@@ -30,7 +30,7 @@ const VERSION: u64 = 1;
 /// The reviewed definitions of a catalog, in a file that is usually called `tools.lock`.
 ///
 /// The text is JSON with sorted keys and a line for each member. It is the same on every platform, has no times and no
-/// paths, and changes of different tools merge. Tools that a server publishes are not in it: the policy pins those.
+/// paths, and changes of different tools merge. It does not contain the tools of servers, because the policy pins them.
 ///
 /// ```
 /// use tool_runtime::catalog::ToolLock;
@@ -67,8 +67,8 @@ impl ToolLock {
         Self { tools: own.map(|entry| (entry.spec.name.as_str().to_owned(), Ok(Locked::of(entry)))).collect() }
     }
 
-    /// Reads a lock, of any length: every text that [`to_text`](Self::to_text) writes can be read. An unreadable entry
-    /// does not affect the others: [`compare`](Self::compare) reports it.
+    /// Reads a lock of any length. An unreadable entry does not affect the others; [`compare`](Self::compare) reports
+    /// it.
     ///
     /// # Errors
     /// The text is not a lock (`lock_malformed` or `lock_shape`) of this version (`lock_version`), or has conflict

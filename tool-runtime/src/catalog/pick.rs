@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use crate::tool::ToolName;
 
-/// The maximum number of tools to pick, their lowest score, and the tools that are always picked.
+/// Options for picking: the maximum number of tools, the minimum score, and the tools that are always picked.
 ///
 /// ```
 /// use tool_runtime::catalog::PickOptions;
@@ -49,14 +49,14 @@ impl PickOptions {
         Self { most, min_score: 0.05, always: BTreeSet::new() }
     }
 
-    /// Sets the lowest score at which a tool is picked, from 0 to 1. With `NaN`, no tool is picked.
+    /// Sets the minimum score of a picked tool, from 0 to 1. With `NaN`, no tool is picked.
     pub const fn min_score(mut self, score: f64) -> Self {
         self.min_score = score;
         self
     }
 
-    /// Picks these tools for every query, before the others and in addition to their number. A name that the catalog
-    /// does not have, or that may not be seen, is left out.
+    /// Picks these tools for every query, before the other tools and without counting them. A name is left out if the
+    /// catalog does not have it or the model may not see it.
     pub fn always<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
         self.always.extend(tools.into_iter().map(Into::into));
         self
@@ -64,7 +64,7 @@ impl PickOptions {
 }
 
 impl PickOptions {
-    /// Picks by scores that were computed elsewhere.
+    /// Picks by the scores of a [`Scorer`].
     pub(crate) fn scored(&self, tools: impl Iterator<Item = (ToolName, f64)>) -> Vec<Pick> {
         let (mut always, mut rest): (Vec<_>, Vec<_>) = tools
             .map(|(name, score)| {
@@ -107,19 +107,19 @@ impl Default for PickOptions {
 pub struct Pick {
     /// The name of the tool.
     pub name: ToolName,
-    /// Its fit, from 0 to 1, in proportion to the best score that a tool could have for this query. Scores of different
-    /// queries are not comparable.
+    /// The score, from 0 to 1, in proportion to the best score that a tool could have for this query. Scores of
+    /// different queries are not comparable.
     pub score: f64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) reasons: Vec<PickReason>,
-    /// Whether it is picked for every query.
+    /// Whether the options pick the tool for every query.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub always: bool,
 }
 
 impl Pick {
     /// Returns the words of the query that were found, the most important first. Each item has the word without case
-    /// and accents (or two words that were found side by side), the part of the definition in which it was found
+    /// and accents (or two adjacent words), the part of the definition that contains it
     /// (`name`, `description`, `argument`, `argument_description`, `argument_value`, `namespace` or `also`), and its
     /// share of the score, from 0 to 1.
     pub fn reasons(&self) -> impl Iterator<Item = (&str, &'static str, f64)> {
@@ -128,7 +128,7 @@ impl Pick {
 }
 
 impl PickIndex {
-    /// Picks from the tools of the slots for which `among` holds.
+    /// Picks from the tools whose slot `among` accepts.
     pub fn pick(&self, query: &str, options: &PickOptions, among: &dyn Fn(usize) -> bool) -> Vec<Pick> {
         let always = |name: &ToolName| options.always.contains(name.as_str());
         let ranked = self.rank(query, among, options.most.saturating_add(options.always.len()));

@@ -1,4 +1,4 @@
-//! The problems that prevent a catalog, by their kind.
+//! The kinds of problems that prevent the build of a catalog.
 
 use crate::error::{BuildError, Problem};
 use crate::tool::Location;
@@ -16,19 +16,19 @@ pub(crate) enum CatalogProblemKind {
     Schema,
     /// An allowlist does not fit its schema.
     Redaction,
-    /// A capability reaches further than the tool declares.
+    /// A capability has a stronger effect than the tool declares.
     Effect,
     /// The description is empty.
     Description,
     /// A rule names an argument that does not exist.
     Argument,
-    /// A sentence for the person who decides cannot be written.
+    /// The sentence for deciders (`summary`) cannot be written.
     Summary,
     /// An argument's evidence comes from a tool that does not exist.
     Evidence,
-    /// A tool that a server executes is declared as one of the client.
+    /// The declaration does not fit the place where the tool is executed.
     Execution,
-    /// A graph names a tool that it cannot have, or none.
+    /// A graph names a tool that it cannot use, or no tool.
     Graph,
 }
 
@@ -50,7 +50,7 @@ impl CatalogProblemKind {
         }
     }
 
-    /// A problem of this kind, with the places to edit.
+    /// Returns a problem of this kind, with the places to edit.
     pub(crate) fn problem(self, message: impl Into<String>, locations: impl IntoIterator<Item = Location>) -> Problem {
         Problem::of(self.as_str(), message, locations)
     }

@@ -1,7 +1,7 @@
 //! [`ServerTools`]: one server of a catalog, and the tools that it listed after the catalog was built.
 //!
-//! The tools are taken over once, when the catalog is first read after the server's first list. Later lists change
-//! nothing here.
+//! The catalog reads the tools once, at its first access after the server's first list. Later lists change nothing
+//! here.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,13 +21,13 @@ pub(crate) struct ServerTools {
     source: SourceServer,
     /// The position among the servers of the catalog.
     position: usize,
-    /// The tools that came later, by name.
+    /// The tools that the server listed later, sorted by name.
     late_tools: OnceLock<Vec<Arc<Entry>>>,
 }
 
 impl ServerTools {
     pub(super) fn new(position: usize, source: &SourceServer) -> Self {
-        // The catalog was built with the tools of a server that had listed them, so none come late.
+        // If the server had listed its tools, the catalog was built with them, so none come late.
         let late_tools = if source.is_listed { OnceLock::from(Vec::new()) } else { OnceLock::new() };
         Self { source: source.clone(), position, late_tools }
     }

@@ -14,10 +14,10 @@ use crate::policy::{PolicyResource, RunTools, ToolPolicy, Unready};
 use crate::registration::{Behaviour, ToolServer};
 use crate::tool::{ToolName, ToolSpec, is_discovered};
 
-/// All tools of an application, sorted by name. Two tools of one name are an error, never a silent replacement.
+/// All tools of an application, sorted by name. Two tools with the same name are an error.
 ///
-/// A catalog does not change, except that the tools of an MCP server which has not answered yet are added when it lists
-/// them for the first time.
+/// A catalog does not change, with one exception: if an MCP server has not answered yet, its tools are added when it
+/// lists them for the first time.
 ///
 /// ```
 /// use tool_runtime::{ToolCatalog, ToolError, tool};
@@ -28,21 +28,21 @@ use crate::tool::{ToolName, ToolSpec, is_discovered};
 ///     Ok(4)
 /// }
 ///
-/// // `ToolCatalog::collect()` takes the tools of every linked crate, the builder those that it is given.
+/// // `ToolCatalog::collect()` takes the tools of every linked crate instead.
 /// let catalog = ToolCatalog::builder().tool::<roll>().build()?;
 /// assert_eq!(catalog.get("games__roll").map(|spec| &*spec.description), Some("Rolls a die."));
 /// # Ok::<(), tool_runtime::error::BuildError>(())
 /// ```
 pub struct ToolCatalog {
-    /// Sorted by name.
+    /// The tools that the catalog was built with, sorted by name.
     pub(super) entries: Vec<Arc<Entry>>,
-    /// The servers that tools come from, including servers without a list when the catalog was built.
+    /// The servers of tools, including servers that had no list when the catalog was built.
     pub(super) servers: Vec<Arc<ServerTools>>,
-    // Only authored names are in it, so a cheaper hash than the standard one serves: no caller can fill one slot.
+    // All keys are names of the application, so a fast hash without protection against chosen keys is safe.
     pub(super) index: HashMap<ToolName, usize, hashbrown::DefaultHashBuilder>,
-    /// Whether an argument of some tool must have been seen in the run.
+    /// Whether an argument of some tool needs evidence.
     pub(crate) asks_evidence: bool,
-    /// The kinds of connections that its tools borrow.
+    /// The kinds of connections that the tools borrow.
     pub(crate) connections: BTreeSet<&'static str>,
     /// One counter for each server that can change tools of the catalog.
     pub(super) counters: Vec<Arc<AtomicU64>>,
@@ -51,11 +51,11 @@ pub struct ToolCatalog {
 }
 
 impl ToolCatalog {
-    /// Collects every linked registration.
+    /// Creates a catalog of all authored tools that are linked into the program.
     ///
     /// # Errors
-    /// All problems of all tools together. An empty catalog is a problem too: a crate of tools is linked only if
-    /// it is used, for which `use my_tools as _;` is enough.
+    /// All problems of all tools together. An empty catalog is a problem, too: the linker drops a crate of tools that
+    /// the program does not use. Write `use my_tools as _;` to keep it.
     pub fn collect() -> Result<Self, BuildError> {
         Self::builder().collect().build()
     }
@@ -104,13 +104,13 @@ impl ToolCatalog {
         }
     }
 
-    /// Returns how often servers have changed their tools. Read before the tools; an equal count later means that they
-    /// are still the same.
+    /// Returns how often servers have changed their tools. If the number is the same before and after a read of the
+    /// tools, they did not change in between.
     pub(crate) fn changes(&self) -> u64 {
         self.counters.iter().fold(0, |sum, one| sum.wrapping_add(one.load(Ordering::Acquire)))
     }
 
-    /// Whether it has tools of servers, whose visibility can change.
+    /// Whether the catalog has tools of servers, whose visibility can change.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn may_change(&self) -> bool {
         !self.counters.is_empty()
@@ -129,15 +129,15 @@ impl ToolCatalog {
         self.entry(name).map(|entry| entry.policy_resource())
     }
 
-    /// Whether a tool states what its calls depend on
+    /// Whether a tool has a precondition
     /// ([`ToolComponent::precondition`](crate::ToolComponent::precondition)). `false` for an unknown name.
     #[must_use]
     pub fn has_precondition(&self, name: &str) -> bool {
         self.entry(name).is_some_and(|entry| entry.behaviour.states())
     }
 
-    /// Returns where an authored tool is written, as `file:line:column`; `None` for a tool that was made at run time,
-    /// and for an unknown name.
+    /// Returns the place of an authored tool in its source, as `file:line:column`. `None` for a tool that was made at
+    /// run time, and for an unknown name.
     #[must_use]
     pub fn location(&self, name: &str) -> Option<String> {
         self.entry(name)?.location.map(|location| location.to_string())
@@ -167,7 +167,7 @@ impl ToolCatalog {
         self.len() == 0
     }
 
-    /// All tools with their origins, by name.
+    /// Returns all tools, sorted by name.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
         let name = |entry: &&Arc<Entry>| entry.spec.name.clone();
         let mut late: Vec<_> = self.late_entries().collect();
@@ -180,17 +180,17 @@ impl ToolCatalog {
         })
     }
 
-    /// The tools that the catalog was built with, by name.
+    /// Returns the tools that the catalog was built with, sorted by name.
     pub(crate) fn fixed_entries(&self) -> &[Arc<Entry>] {
         &self.entries
     }
 
-    /// The tools that came later.
+    /// Returns the tools that servers listed later.
     fn late_entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
         self.servers.iter().filter_map(|server| server.entries()).flatten()
     }
 
-    /// The servers of its tools.
+    /// Returns the servers of the tools.
     pub(crate) fn servers(&self) -> &[Arc<ServerTools>] {
         &self.servers
     }
@@ -220,15 +220,15 @@ impl ToolCatalog {
     pub(crate) fn view(&self, named: Option<&RunTools>, visible: impl Fn(&Entry) -> bool) -> CatalogView {
         let visible = |entry: &&Arc<Entry>| visible(entry);
         CatalogView::new(match named {
-            // Sorted as the catalog is.
+            // The names are sorted like the catalog.
             Some(named) => named.iter().filter_map(|name| self.entry(name)).filter(visible).cloned().collect(),
             None => self.entries().filter(visible).cloned().collect(),
         })
     }
 
-    /// Returns why no call of a tool can run under this policy, whatever its arguments and its caller. `None` if the
-    /// policy can allow a call, and for a name without a server's prefix that no tool has. A model never reads it: the
-    /// calls are refused like those of an unknown tool.
+    /// Returns the reason why no call of a tool can run under this policy, regardless of its arguments and its caller.
+    /// `None` if the policy can allow a call, and for an unknown name that does not begin with `mcp__`. A model never
+    /// reads the reason, because its call is refused like a call of an unknown tool.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, tool};
@@ -258,7 +258,7 @@ impl ToolCatalog {
         unready.map(Problem::from)
     }
 
-    /// Returns the tools that the policy may allow but that no call can run, each with the reason.
+    /// Returns the tools that the policy may allow but that can never run, each with the reason.
     #[must_use]
     pub fn all_unready(&self, policy: &ToolPolicy) -> BTreeMap<String, Problem> {
         policy.mentioned().filter_map(|name| Some((name.to_owned(), self.unready(policy, name)?))).collect()
@@ -267,11 +267,11 @@ impl ToolCatalog {
 
 #[cfg(feature = "picking")]
 impl ToolCatalog {
-    /// Picks the tools whose definitions fit a query best: first those that are always picked, then the best of the
-    /// others. The same catalog, query and options give the same picks on every platform.
+    /// Picks the tools whose definitions fit a query best. The tools that the options always pick come first. The same
+    /// catalog, query and options give the same picks on every platform.
     ///
-    /// Names, descriptions and arguments are compared word by word, without case, accents and endings. The first call
-    /// reads all definitions, and so does the first after a server listed its tools; later ones take well under a
+    /// Names, descriptions and arguments are compared word by word, without case, accents and endings. The first call,
+    /// and the first call after a server listed its tools, reads all definitions. Other calls take well under a
     /// millisecond for thousands of tools.
     ///
     /// ```
@@ -297,7 +297,7 @@ impl ToolCatalog {
         self.words.of(self).index.pick(query, options, &|_| true)
     }
 
-    /// Returns the words of a query that no tool has, as [`PickIndex::unmatched`] does.
+    /// Returns the words of a query that no tool has, like [`PickIndex::unmatched`].
     #[must_use]
     pub fn unmatched(&self, query: &str) -> Vec<String> {
         self.words.of(self).index.unmatched(query, &|_| true)

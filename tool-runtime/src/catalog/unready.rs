@@ -13,7 +13,7 @@ impl Entry {
             policy.check_tool(name, &self.spec, &mut problems);
             Some(Unready::Rules(problems.first()?.to_string()))
         };
-        // Its own allowlist is checked when the catalog is built.
+        // The build of the catalog checks the tool's own allowlist.
         unpinned.or_else(rules).or_else(|| {
             let schema = || self.shown().map(Schema::to_value);
             if self.projector.is_some() { None } else { Unready::of_allowlist(policy, name, schema().as_ref()) }

@@ -51,7 +51,7 @@ impl CatalogView {
         Self { id, entries, sorted, hash: OnceLock::new(), guidance: OnceLock::new(), loaded: OnceLock::new() }
     }
 
-    /// Returns an id, unique in the process, under which data derived from this view can be cached.
+    /// Returns an id that is unique in the process, a key for caches of data derived from this view.
     pub(crate) const fn id(&self) -> u64 {
         self.id
     }
@@ -63,7 +63,7 @@ impl CatalogView {
     }
 
     /// Whether a UI may show the arguments of a tool while the model writes them. `false` for a tool that is not
-    /// visible, for one with sensitive arguments, and for a client tool: its client gets the prepared payload instead.
+    /// visible, that has sensitive arguments, or whose client gets a prepared payload instead.
     #[must_use]
     pub fn may_show_arguments(&self, name: &str) -> bool {
         let open = |entry: &Entry| entry.spec.sensitive.is_empty() && entry.spec.execution != Execution::Client;
@@ -123,7 +123,7 @@ impl CatalogView {
         self.rules().to_owned()
     }
 
-    /// The rules, rendered once.
+    /// Returns the rules, which are rendered once.
     pub(crate) fn rules(&self) -> &str {
         self.guidance.get_or_init(|| guidance::render(self.specs()).into())
     }

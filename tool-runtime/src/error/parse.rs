@@ -1,15 +1,15 @@
-//! [`ParseError`]: why a string could not be used.
+//! [`ParseError`]: the error for a string that cannot be parsed.
 
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-/// Why a string was refused, for example as a tool name, a hash, the name of a wire format, a lock, the URL of an MCP
-/// server, or the body that a chat UI sent. [`code`](Self::code) distinguishes the cases.
+/// The error for a string that cannot be parsed, for example a tool name, a hash, the name of a wire format, a lock,
+/// the URL of an MCP server, or the body that a chat UI sent. [`code`](Self::code) distinguishes the cases.
 ///
-/// The message says what to write. It repeats an untrusted text only if that is a tool name without illegal characters.
-/// Where the text has lines, the message names the line; a body or a history of a chat UI has a
-/// [pointer](Self::pointer).
+/// The message names a correction. It repeats untrusted text only if the text is a tool name without illegal
+/// characters. For a text with several lines, the message names the line. For a body or a history of a chat UI, the
+/// error has a [pointer](Self::pointer).
 ///
 /// ```
 /// use tool_runtime::ToolEffect;
@@ -29,18 +29,18 @@ impl ParseError {
         Self { code, message: Cow::Borrowed(message), pointer: None }
     }
 
-    /// A message that names what to write. It repeats a string only if every character of it is known to be harmless.
+    /// Creates an error with this message. It may repeat a string only if all characters are known to be harmless.
     pub(crate) const fn formatted(code: &'static str, message: String) -> Self {
         Self { code, message: Cow::Owned(message), pointer: None }
     }
 
-    /// Creates the error of a text that is none of these names of a `kind`.
+    /// Creates the error for a text that is none of these names of a `kind`.
     pub(crate) fn none_of<'a>(code: &'static str, kind: &str, names: impl IntoIterator<Item = &'a str>) -> Self {
         let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
         Self::formatted(code, format!("unknown {kind}; write one of {}", names.join(", ")))
     }
 
-    /// Names the place of the mistake, as a JSON Pointer.
+    /// Adds the place of the mistake, as a JSON Pointer.
     #[cfg(feature = "wire")]
     pub(crate) fn at(mut self, pointer: impl Into<Box<str>>) -> Self {
         self.pointer = Some(pointer.into());
@@ -54,7 +54,7 @@ impl ParseError {
     }
 
     /// Returns the place of the mistake in the body or the history that a chat UI sent, as a JSON Pointer (RFC 6901);
-    /// empty for the whole of it. `None` for every other string.
+    /// empty for the whole text. `None` for every other string.
     #[must_use]
     pub fn pointer(&self) -> Option<&str> {
         self.pointer.as_deref()

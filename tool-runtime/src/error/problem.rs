@@ -1,4 +1,4 @@
-//! [`Problem`]: what is wrong with a definition, a schema, a policy or a runner, and what to write instead.
+//! [`Problem`]: a problem of a definition, a schema, a policy or a runner, with its place and a correction.
 
 use std::error::Error;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::tool::Location;
 
-/// One problem that prevents a tool, a catalog, a policy or a runner: its place, and what to write instead.
+/// A problem that prevents the build of a tool, a catalog, a policy or a runner, with its place and a correction.
 ///
 /// ```
 /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
@@ -36,7 +36,7 @@ struct Rest {
 /// The place of a problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ProblemPlace {
-    /// In a schema: that of the arguments, that of the output, or one that is checked alone.
+    /// In a schema: of the arguments, of the output, or without a tool.
     Schema { of: Option<&'static str>, pointer: String },
     /// In a policy that was read.
     Policy(String),
@@ -49,20 +49,20 @@ enum ProblemPlace {
 /// The kind of a problem of a schema, for the review of an untrusted definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum SchemaProblemKind {
-    /// Its content is wrong.
+    /// The content of the schema is wrong.
     #[default]
     Content,
-    /// It is too large.
+    /// The schema is too large.
     Size,
-    /// It nests too deeply, or expands too far.
+    /// The schema nests too deeply, or expands too far.
     Depth,
-    /// A reference leads outside or in a circle.
+    /// A reference leads outside of the document or in a circle.
     Reference,
 }
 
 impl Problem {
-    /// Creates the problem of a schema that a [`Validator`](crate::schema::validator::Validator) does not compile, at a
-    /// JSON Pointer (RFC 6901).
+    /// Creates the problem of a schema that a [`Validator`](crate::schema::validator::Validator) cannot compile.
+    /// `pointer` is a JSON Pointer (RFC 6901) into the schema.
     #[must_use]
     pub fn schema(pointer: impl Into<String>, message: impl Into<String>, remedy: impl Into<String>) -> Self {
         let mut problem = Self::new("schema", ProblemPlace::Schema { of: None, pointer: pointer.into() }, message);
@@ -70,17 +70,17 @@ impl Problem {
         problem
     }
 
-    /// A problem of a policy that was read.
+    /// Creates a problem of a policy that was read.
     pub(crate) fn policy(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new("policy_problem", ProblemPlace::Policy(path.into()), message)
     }
 
-    /// A problem of a policy that cannot be read.
+    /// Creates a problem of a policy that cannot be read.
     pub(crate) fn unread(code: &'static str, position: Option<(usize, usize)>, message: String) -> Self {
         Self::new(code, ProblemPlace::Text { file: None, position }, message)
     }
 
-    /// A problem of a tool, a catalog or a runner, with the places where the tools are written.
+    /// Creates a problem of a tool, a catalog or a runner, with the places of the tools in their sources.
     pub(crate) fn of(
         code: &'static str,
         message: impl Into<String>,
@@ -109,7 +109,7 @@ impl Problem {
         self
     }
 
-    /// Adds which of a definition's schemas the problem is in: `arguments` or `output`.
+    /// Adds the name of the schema that has the problem: `arguments` or `output`.
     pub(crate) fn in_schema_of(mut self, schema: &'static str) -> Self {
         if let ProblemPlace::Schema { of, .. } = &mut self.rest.place {
             *of = Some(schema);
@@ -128,22 +128,25 @@ impl Problem {
         self.rest.kind
     }
 
-    /// Returns the stable word for the kind of the problem. For a tool or a catalog it is `empty`, `name`, `collision`,
-    /// `schema`, `redaction`, `effect`, `description`, `argument`, `summary`, `evidence`, `execution` or `graph`; for a
-    /// policy `policy_problem`, `policy_missing`, `policy_unreadable`, `policy_format`, `policy_not_utf8`,
-    /// `policy_syntax`, `policy_unknown_key`, `policy_wrong_type` or `policy_value`; for a runner `capability_unbound`,
-    /// `names_invalid` or `approvals_undecided`; for a tool that a policy allows but that cannot run `not_pinned`,
-    /// `drifted`, `no_allowlist`, `rules`, `kept_out`, `unlisted` or `server_down`; and for a tool that a server lists
-    /// and that is rejected `malformed`, `too_large`, `illegal_name`, `duplicate_name`, `colliding_name`,
-    /// `input_schema`, `output_schema`, `unsupported_execution` or `illegal_header`. For an MCP server it is
-    /// `mcp_tool_unknown`, `mcp_name`, `mcp_name_taken`, `mcp_client_tool`, `mcp_listen`, `mcp_resource`, `mcp_scope`,
-    /// `mcp_unreachable` or `mcp_handshake`.
+    /// Returns the stable word for the kind of the problem:
+    ///
+    /// - tools and catalogs: `empty`, `name`, `collision`, `schema`, `redaction`, `effect`, `description`, `argument`,
+    ///   `summary`, `evidence`, `execution` or `graph`
+    /// - policies: `policy_problem`, `policy_missing`, `policy_unreadable`, `policy_format`, `policy_not_utf8`,
+    ///   `policy_syntax`, `policy_unknown_key`, `policy_wrong_type` or `policy_value`
+    /// - runners: `capability_unbound`, `names_invalid` or `approvals_undecided`
+    /// - tools that a policy allows but that cannot run: `not_pinned`, `drifted`, `no_allowlist`, `rules`, `kept_out`,
+    ///   `unlisted` or `server_down`
+    /// - rejected tools of a server: `malformed`, `too_large`, `illegal_name`, `duplicate_name`, `colliding_name`,
+    ///   `input_schema`, `output_schema`, `unsupported_execution` or `illegal_header`
+    /// - MCP servers: `mcp_tool_unknown`, `mcp_name`, `mcp_name_taken`, `mcp_client_tool`, `mcp_listen`,
+    ///   `mcp_resource`, `mcp_scope`, `mcp_unreachable` or `mcp_handshake`
     #[must_use]
     pub const fn code(&self) -> &'static str {
         self.code
     }
 
-    /// Returns the place: a JSON Pointer (RFC 6901) into a schema, references followed as if inlined, or a key of a
+    /// Returns the place: a JSON Pointer (RFC 6901) into a schema, as if its references were inlined, or a key of a
     /// policy, such as `budgets.tools.core__add`. Empty for the root of a schema, and for every other place.
     #[must_use]
     pub fn path(&self) -> &str {
@@ -163,8 +166,8 @@ impl Problem {
         }
     }
 
-    /// Returns the places where the tools are written, as `file:line:column`: both sites of a collision; none for tools
-    /// that were made at run time.
+    /// Returns the places of the tools in their sources, as `file:line:column`: both places of a collision, and none
+    /// for tools that were made at run time.
     #[must_use]
     pub fn locations(&self) -> impl ExactSizeIterator<Item = String> {
         let locations: &[Location] = match &self.rest.place {
@@ -174,14 +177,14 @@ impl Problem {
         locations.iter().map(ToString::to_string)
     }
 
-    /// Returns the problem without its place. It says what to write instead, unless there is a
+    /// Returns the message without the place. It contains the correction, unless there is a
     /// [`remedy`](Self::remedy).
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Returns what to write instead, for a problem of a schema.
+    /// Returns the correction of a problem of a schema.
     #[must_use]
     pub fn remedy(&self) -> Option<&str> {
         self.rest.remedy.as_deref()
@@ -193,7 +196,7 @@ impl Problem {
         self.rest.nearest.as_deref()
     }
 
-    /// Returns the tools that need a capability which is not bound.
+    /// Returns the tools that need an unbound capability.
     #[must_use]
     pub fn tools(&self) -> &[String] {
         &self.rest.tools
@@ -233,8 +236,8 @@ impl fmt::Display for Problem {
 
 impl Error for Problem {}
 
-/// Why a definition, a catalog, a policy, a runner or a server was not built, or why a server cannot serve: all
-/// problems together, one on each line.
+/// The error of a definition, a catalog, a policy, a runner or a server that cannot be built, or of a server that
+/// cannot serve. It has all problems together; in its message, each begins a line.
 ///
 /// ```
 /// use tool_runtime::ToolPolicy;
@@ -247,13 +250,13 @@ impl Error for Problem {}
 pub struct BuildError(Vec<Problem>);
 
 impl BuildError {
-    /// Creates the error of at least one problem.
+    /// Creates the error from at least one problem.
     pub(crate) const fn new(problems: Vec<Problem>) -> Self {
         Self(problems)
     }
 
-    /// Returns the problems: those of a catalog in the order of the tools' names, those of a runner by their kind, the
-    /// gravest first.
+    /// Returns the problems. Problems of a catalog are in the order of the tools' names. Problems of a runner are
+    /// ordered by kind, the most severe first.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.0
@@ -283,5 +286,5 @@ impl fmt::Display for BuildError {
     }
 }
 
-// No `source`: `problems` lists them.
+// `source` returns `None`, because `problems` returns the causes.
 impl Error for BuildError {}

@@ -33,14 +33,14 @@ pub struct ToolError {
     kind: ErrorKind,
 }
 
-/// The gate's classification of an error. Tools make [`ErrorKind::Tool`] and [`ErrorKind::Lost`]; sources of tools make
-/// the others.
+/// The gate's classification of an error. Tools create [`ErrorKind::Tool`] and [`ErrorKind::Lost`]; sources of
+/// tools create the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "mcp-client"), expect(dead_code, reason = "only sources make the others"))]
 pub(crate) enum ErrorKind {
     /// The tool failed.
     Tool,
-    /// A server reported a failure in its own words, which are [`ToolError::detail`].
+    /// A server reported a failure. [`ToolError::detail`] contains its text.
     Reported,
     /// The connection broke off after the call was sent.
     Lost,
@@ -65,7 +65,7 @@ impl ErrorCause {
     }
 }
 
-/// An error may name itself as its cause, so the chain is followed this far and no further.
+/// The maximum number of causes that are read, because an error may name itself as its cause.
 const MAX_CAUSES: usize = 32;
 
 /// The longest text of an error with its causes, in bytes.
@@ -130,7 +130,7 @@ impl ToolError {
         self
     }
 
-    /// The failure of a source.
+    /// Creates the failure of a source.
     #[cfg(feature = "mcp-client")]
     pub(crate) fn of_source(kind: ErrorKind, text: impl Into<String>) -> Self {
         Self { kind, ..Self::internal(text.into()) }
@@ -153,7 +153,7 @@ impl ToolError {
     }
 
     /// Returns the text for operators: the source and its causes, at most 32 of them and 16 KiB together; empty without
-    /// a source. It can hold values, so it is never logged automatically.
+    /// a source. It can contain values, so it is never logged automatically.
     #[must_use]
     pub fn detail(&self) -> String {
         self.source.as_ref().map(|source| chain(&*source.error)).unwrap_or_default()
@@ -166,8 +166,8 @@ impl ToolError {
     }
 }
 
-/// An error and its causes as one text, bounded. Writing it runs the code of the error's author, so a panic ends the
-/// text where it happens.
+/// Returns an error and its causes as one text of limited length. Formatting runs the code of the error's author; if
+/// that code panics, the text ends there.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = Bounded(String::new());
     let _ = caught(|| write_chain(&mut text, error));
@@ -241,7 +241,7 @@ impl<E: Error + Send + Sync + 'static> ErrorSource for E {}
 )]
 #[doc(hidden)] // For the signature of `#[tool]` functions, which take any error that `?` takes.
 pub trait IntoToolError {
-    /// Converts; the text of a foreign error stays with the operators.
+    /// Converts the error. Only operators read the text of an error that is not a [`ToolError`].
     fn into_tool_error(self) -> ToolError;
 }
 

@@ -17,13 +17,13 @@ use crate::policy::window::Window;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Allowance {
-    /// The period after which it starts again at zero; for principals and tenants only.
+    /// The period after which the used amounts return to zero; for principals and tenants only.
     #[serde(deserialize_with = "some_window", skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
-    /// Calls.
+    /// The number of calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<u64>,
-    /// Turns of the model.
+    /// The number of turns of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
     /// The total time of calls, in milliseconds.
@@ -49,12 +49,12 @@ pub(crate) struct Allowance {
     pub cost: Option<f64>,
 }
 
-/// The maximum number of windows that a principal or a tenant may have budgets for. Each call is booked for every
-/// window.
+/// The maximum number of budgets of a principal or a tenant. Each has its own window, and every call is booked in all
+/// of them.
 const MOST_WINDOWS: usize = 8;
 
 impl Allowance {
-    /// Returns the first limit that `taken` and `wanted` together would exceed, `None` if all of `wanted` fits.
+    /// Returns the first limit that `taken` plus `wanted` would exceed. `None` if `wanted` fits.
     pub(crate) fn refuses(&self, taken: Spend, wanted: Spend) -> Option<Amount> {
         let passes = |limit: Option<u64>, taken: u64, wanted: u64| {
             limit.is_some_and(|limit| taken >= limit || wanted > limit - taken)
@@ -73,7 +73,7 @@ impl Allowance {
         {
             return Some(amount);
         }
-        // Written so that NaN is refused.
+        // Every comparison with NaN is false, so this form refuses it.
         if self.cost.is_some_and(|limit| !(taken.cost < limit && wanted.cost <= limit - taken.cost)) {
             return Some(Amount::Cost);
         }
@@ -81,22 +81,22 @@ impl Allowance {
         passes.then_some(Amount::Time)
     }
 
-    /// Returns the time that is left. `None` without a limit.
+    /// Returns the time that is left for calls. `None` without a limit.
     pub(crate) fn time_left(&self, taken: Spend) -> Option<Duration> {
         self.time_ms.map(|limit| Duration::from_millis(limit).saturating_sub(taken.time))
     }
 
-    /// Returns the limits of a model's turn: without calls left, the model may still answer.
+    /// Returns the limits for a turn of the model. When no calls are left, the model may still answer.
     pub(crate) const fn for_model(self) -> Self {
         Self { calls: None, time_ms: None, bytes: None, ..self }
     }
 
-    /// Returns the limits of a call: without turns left, a call may still run.
+    /// Returns the limits for a call. When no turns are left, a call may still run.
     pub(crate) const fn for_call(self) -> Self {
         Self { turns: None, ..self }
     }
 
-    /// The lower of the two for each limit.
+    /// Returns the lower value of each limit.
     pub(crate) fn narrower(self, other: Self) -> Self {
         Self {
             window: least(self.window, other.window),
@@ -139,12 +139,12 @@ fn some_window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Wind
     Window::deserialize(deserializer).map(Some)
 }
 
-/// The budget of a run, which lasts as long as the run.
+/// Reads the budget of a run, which has no window.
 pub(super) fn of_run<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Allowance, D::Error> {
     parse::table(deserializer).and_then(once)
 }
 
-/// The budgets of tasks, by the name of the graph.
+/// Reads the budgets for tasks of graphs, by the graph's name.
 pub(super) fn of_graphs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Allowance>, D::Error> {
     let graphs: BTreeMap<String, Allowance> = parse::table_map(deserializer)?;
     for allowance in graphs.values() {
@@ -168,7 +168,7 @@ fn limits_something<E: Error>(allowance: &Allowance) -> Result<(), E> {
     Ok(())
 }
 
-/// A table, or a list of tables with different windows.
+/// Reads the budgets of a principal or a tenant: a table, or a list of tables with different windows.
 pub(super) fn shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Allowance>, D::Error> {
     struct Tables;
     impl<'de> Visitor<'de> for Tables {

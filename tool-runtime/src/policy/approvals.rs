@@ -1,4 +1,4 @@
-//! The rules for deciding on calls that wait for a person.
+//! [`Approvals`]: the people who may decide on a waiting call, and the number of approvals that the call needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,49 +11,49 @@ use crate::policy::parse;
 use crate::policy::problem::unknown;
 use crate::tool::ToolEffect;
 
-/// The maximum number of approvals that a call can need. The document of the call holds them.
+/// The maximum number of approvals that a call can need. The stored document of the call holds them all.
 const MAX_REQUIRED_APPROVALS: u32 = 16;
 
-/// The rules for deciders: in general, by effect and by tool. For each key, the most specific table that has it
-/// applies. The number for a rule only raises the number of these tables.
+/// The rules for deciders: for all calls, by effect and by tool. If several tables have a key, the most specific table
+/// applies. `rules` can only raise the number of approvals.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Approvals {
-    /// The principal of a run may decide on its calls. The runner needs
-    /// [`approvals(true)`](crate::runner::RunnerBuilder::approvals) as well, or no call waits.
+    /// Whether the principal of a run may decide on the run's calls. A call waits only in a runner with
+    /// [`approvals(true)`](crate::runner::RunnerBuilder::approvals).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_calls: Option<bool>,
-    /// The decider has one of these roles.
+    /// A decider needs one of these roles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<BTreeSet<String>>,
-    /// The decider is one of these principals.
+    /// A decider is one of these principals.
     #[serde(deserialize_with = "parse::principals", skip_serializing_if = "Option::is_none")]
     pub principals: Option<BTreeSet<String>>,
     /// How many different deciders have to approve a call; 1 by default.
     #[serde(deserialize_with = "required", skip_serializing_if = "Option::is_none")]
     pub required: Option<u32>,
-    /// For calls of an effect.
+    /// The deciders for each effect.
     #[serde(deserialize_with = "parse::table_map")]
     pub effects: BTreeMap<ToolEffect, Deciders>,
-    /// For calls of a tool.
+    /// The deciders for each tool.
     #[serde(deserialize_with = "parse::named_map")]
     pub tools: BTreeMap<String, Deciders>,
-    /// For calls on which a rule requires an approval, by the name of the rule.
+    /// The number of approvals of a call that waits because of a rule, by the name of the rule.
     #[serde(deserialize_with = "parse::table_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub rules: BTreeMap<String, ForRule>,
 }
 
-/// The rules for the deciders of some calls.
+/// The rules for the deciders of one effect or one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Deciders {
-    /// The principal of a run may decide on its calls.
+    /// Whether the principal of a run may decide on the run's calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_calls: Option<bool>,
-    /// The decider has one of these roles.
+    /// A decider needs one of these roles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<BTreeSet<String>>,
-    /// The decider is one of these principals.
+    /// A decider is one of these principals.
     #[serde(deserialize_with = "parse::principals", skip_serializing_if = "Option::is_none")]
     pub principals: Option<BTreeSet<String>>,
     /// How many different deciders have to approve a call.
@@ -61,7 +61,7 @@ pub(crate) struct Deciders {
     pub required: Option<u32>,
 }
 
-/// The number of approvals of the calls on which a rule requires an approval.
+/// The number of approvals of a call that waits because of one rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ForRule {
@@ -96,7 +96,7 @@ impl Approvals {
     /// Returns why the decider may not decide, `None` if they may.
     pub(super) fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<DecisionError> {
         let (own_calls, roles) = self.of(call.tool, call.effect);
-        // A principal with white space at its ends is still the person who decides under the name without it.
+        // A decider's name has no outer white space, so the run's principal is compared without it.
         if call.principal.map(str::trim) == Some(decider.principal()) && !own_calls {
             return Some(DecisionError::OwnCall);
         }
@@ -107,27 +107,27 @@ impl Approvals {
         roles.is_some_and(|roles| !has_one(roles)).then_some(DecisionError::DeciderRole)
     }
 
-    /// Returns whether a run's principal may decide on its calls of a tool, and the roles for deciders, one of which is
-    /// enough.
+    /// Returns whether a run's principal may decide on the run's calls of a tool, and the roles for deciders. A decider
+    /// needs one of these roles.
     pub(super) fn of(&self, tool: &str, effect: ToolEffect) -> (bool, Option<&BTreeSet<String>>) {
         let own_calls = self.most_specific(tool, effect, |deciders| deciders.own_calls).or(self.own_calls);
         let roles = self.most_specific(tool, effect, |deciders| deciders.roles.as_ref()).or(self.roles.as_ref());
         (own_calls == Some(true), roles)
     }
 
-    /// Returns the principals who may decide.
+    /// Returns the principals who may decide. `None` if the policy names none.
     pub(super) fn principals_of(&self, tool: &str, effect: ToolEffect) -> Option<&BTreeSet<String>> {
         self.most_specific(tool, effect, |deciders| deciders.principals.as_ref()).or(self.principals.as_ref())
     }
 
-    /// Returns how many deciders have to approve a call of a tool on which these rules require an approval.
+    /// Returns how many deciders have to approve a call of a tool that waits because of these rules.
     pub(super) fn required<'r>(&self, tool: &str, effect: ToolEffect, rules: impl IntoIterator<Item = &'r str>) -> u32 {
         let general = self.most_specific(tool, effect, |deciders| deciders.required).or(self.required).unwrap_or(1);
         let of_rules = rules.into_iter().filter_map(|rule| self.rules.get(rule)).map(|rule| rule.required);
         of_rules.fold(general, u32::max)
     }
 
-    /// Returns the highest number of deciders that calls of a tool can need, whichever rules require an approval.
+    /// Returns the highest number of deciders that any call of a tool can need.
     pub(crate) fn most_required(&self, tool: &str, effect: ToolEffect) -> u32 {
         let of_others = |rule: &&str| rule.starts_with("tools.") && !rule.starts_with(&format!("tools.{tool}."));
         self.required(tool, effect, self.rules.keys().map(String::as_str).filter(|rule| !of_others(rule)))
@@ -140,7 +140,7 @@ impl Approvals {
         particular.chain(rules).chain(self.required).any(|number| number > 1)
     }
 
-    /// Returns the value of a key in the most specific table that has it, except the general one.
+    /// Returns the value of a key in the table of the tool, else in the table of the effect.
     fn most_specific<'a, T>(
         &'a self,
         tool: &str,
@@ -150,26 +150,26 @@ impl Approvals {
         [self.tools.get(tool), self.effects.get(&effect)].into_iter().flatten().find_map(of)
     }
 
-    /// Whether the principal of a run may decide on its calls of a tool.
+    /// Whether the principal of a run may decide on the run's calls of a tool.
     pub(crate) fn has_own_calls(&self, tool: &str, effect: ToolEffect) -> bool {
         self.of(tool, effect).0
     }
 
-    /// The roles of deciders.
+    /// Returns all roles in these tables.
     pub(super) fn named_roles(&self) -> impl Iterator<Item = &String> {
         let particular = self.effects.values().chain(self.tools.values());
         particular.filter_map(|deciders| deciders.roles.as_ref()).chain(&self.roles).flatten()
     }
 
-    /// The principals who may decide.
+    /// Returns all principals in these tables.
     pub(super) fn named_principals(&self) -> impl Iterator<Item = &String> {
         let particular = self.effects.values().chain(self.tools.values());
         particular.filter_map(|deciders| deciders.principals.as_ref()).chain(&self.principals).flatten()
     }
 
-    /// Reports tables that decide nothing, refuse every decider or require more deciders than they name, and rules that
-    /// require no approval. `rules` has the names of the rules that require one. `tools` has each tool that a run may
-    /// be allowed, or that a table names.
+    /// Reports tables that decide nothing, refuse every decider or require more deciders than they name, and keys of
+    /// `approvals.rules` that name no rule. `rules` contains the rules that can require an approval, `tools` each tool
+    /// that a run may call or that a table names.
     pub(super) fn check(&self, rules: &BTreeSet<String>, tools: &[GuardedTool<'_>], problems: &mut Vec<Problem>) {
         let effects = self.effects.iter().map(|(effect, deciders)| (format!("approvals.effects.{effect}"), deciders));
         let of_tools = self.tools.iter().map(|(tool, deciders)| (format!("approvals.tools.{tool}"), deciders));
@@ -208,11 +208,11 @@ impl Approvals {
         self.check_numbers(tools, problems);
     }
 
-    /// Reports numbers of approvals that the named principals can never reach: of each table, and of each tool with the
-    /// rules that can require an approval of its calls.
+    /// Reports each required number of approvals that is higher than the number of principals who may decide. The
+    /// number for a tool includes the rules that can require an approval of its calls.
     fn check_numbers(&self, tools: &[GuardedTool<'_>], problems: &mut Vec<Problem>) {
         let mut seen = BTreeSet::new();
-        // Each pair of a list of principals and a number is reported once.
+        // Reports each pair of a list of principals and a number only once.
         let mut compare = |path: String, (of, named): (String, Option<&BTreeSet<String>>), needed: u32| {
             let count = named.map_or(usize::MAX, BTreeSet::len);
             let is_more = count > 0 && usize::try_from(needed).is_ok_and(|needed| needed > count);

@@ -7,7 +7,7 @@ use crate::policy::decimal::Decimal;
 use crate::policy::parse::Table;
 use crate::policy::rule_verdict::RuleVerdict;
 
-/// One rule over an argument: when it fires, the call is denied or waits for a person.
+/// A rule on one argument. When it fires, the call is denied or waits for a person.
 ///
 /// ```toml
 /// [[tools.mail__send.arguments]]
@@ -16,8 +16,8 @@ use crate::policy::rule_verdict::RuleVerdict;
 /// otherwise = "deny"
 /// ```
 ///
-/// If the pointer leads to an array, the condition is tested on each item. `then` fires when a value there meets the
-/// condition; `otherwise` fires when one does not, and when the argument is absent.
+/// If the pointer leads to an array, the rule tests each item. A rule with `then` fires if some value meets the
+/// condition. A rule with `otherwise` fires if some value does not meet it, or if the argument is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Table<ArgumentRuleTable>", into = "ArgumentRuleTable")]
 pub(crate) struct ArgumentRule {
@@ -49,22 +49,22 @@ pub(crate) enum Condition {
     OneOf(Vec<RuleValue>),
     /// A string with this prefix. Nothing is normalised: `/data/../etc` begins with `/data/`.
     Prefix(String),
-    /// A number, or a string that is a decimal number, that is not greater than this one. Compared exactly.
+    /// A number, or a string with a decimal number, up to this limit. Compared without rounding.
     AtMost(Limit),
 }
 
-/// A limit as it was written, and its value.
+/// The limit of `at_most` as the policy writes it, and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Limit {
     written: RuleValue,
     pub(super) value: Decimal,
 }
 
-/// A value to compare with.
+/// A value in a condition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum RuleValue {
-    /// `true` or `false`
+    /// `true` or `false`.
     Bool(bool),
     /// An integer.
     Int(i64),
@@ -125,7 +125,7 @@ impl RuleValue {
         }
     }
 
-    /// The number. `None` for a string, `true`, `false`, and a float that is not finite.
+    /// Returns the number. `None` for a string, `true`, `false`, and a float that is not finite.
     fn decimal(&self) -> Option<Decimal> {
         match self {
             Self::Int(number) => Decimal::parse(&number.to_string()),
@@ -137,7 +137,7 @@ impl RuleValue {
 }
 
 impl Limit {
-    /// The limit of a number, or of a string that is one. A string holds digits that a number of TOML or JSON loses.
+    /// Reads a limit from a number or a numeric string. A string keeps digits that a number in TOML or JSON loses.
     fn of(written: RuleValue) -> Result<Self, &'static str> {
         let value = match &written {
             RuleValue::Text(text) => Decimal::parse(text),
@@ -150,7 +150,7 @@ impl Limit {
     }
 }
 
-/// The number of an argument as the tool reads it.
+/// Returns the value of a JSON number. `None` for any other type.
 fn decimal(value: &Tree<'_>) -> Option<Decimal> {
     match value {
         Tree::Int(number) => Decimal::parse(&number.to_string()),
@@ -192,7 +192,7 @@ impl TryFrom<Table<ArgumentRuleTable>> for ArgumentRule {
             (Some(value), None, None, None) => Condition::Equals(value),
             (None, Some(values), None, None) if values.is_empty() => return Err("`one_of` names at least one value"),
             (None, Some(values), None, None) => Condition::OneOf(values),
-            (None, None, Some(prefix), None) if prefix.is_empty() => return Err("every text has an empty `prefix`"),
+            (None, None, Some(prefix), None) if prefix.is_empty() => return Err("an empty `prefix` fits any text"),
             (None, None, Some(prefix), None) => Condition::Prefix(prefix),
             (None, None, None, Some(limit)) => Condition::AtMost(Limit::of(limit)?),
             _ => return Err("an argument rule has exactly one of `equals`, `one_of`, `prefix` and `at_most`"),

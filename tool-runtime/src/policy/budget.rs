@@ -22,30 +22,30 @@ pub(crate) struct Budgets {
     /// For one run.
     #[serde(deserialize_with = "allowance::of_run")]
     pub run: Allowance,
-    /// For one task of this graph, in addition to `run`: the lower limit applies, and so does the remaining budget of
-    /// the calling run.
+    /// For one task of this graph, in addition to `run`; the lower limit applies. The task also uses the remaining
+    /// budget of the calling run.
     #[serde(deserialize_with = "allowance::of_graphs", skip_serializing_if = "BTreeMap::is_empty")]
     pub graphs: BTreeMap<String, Allowance>,
-    /// For all runs of a principal in a tenant, over all processes that share a store; one for each window.
+    /// For all runs of a principal in a tenant, in all processes that share a store. Each window has its own budget.
     #[serde(deserialize_with = "allowance::shared", skip_serializing_if = "Vec::is_empty")]
     pub principal: Vec<Allowance>,
-    /// For all runs of a tenant, over all processes that share a store; one for each window.
+    /// For all runs of a tenant, in all processes that share a store. Each window has its own budget.
     #[serde(deserialize_with = "allowance::shared", skip_serializing_if = "Vec::is_empty")]
     pub tenant: Vec<Allowance>,
 }
 
-/// The budget of one call. An absent key takes the value for all tools, or means no limit.
+/// The budget of one call. An absent key takes its value from the tool's server, else from the budget for all tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[allow(clippy::struct_field_names, reason = "the keys of a policy")]
 pub(crate) struct ToolBudget {
-    /// The time it may take, in milliseconds.
+    /// The longest time of the call, in milliseconds.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_runtime_ms: Option<u64>,
-    /// The size of its result, in bytes.
+    /// The maximum size of the result, in bytes.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_result_bytes: Option<usize>,
-    /// The size of its arguments, in bytes.
+    /// The maximum size of the arguments, in bytes.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_argument_bytes: Option<usize>,
 }
@@ -53,16 +53,16 @@ pub(crate) struct ToolBudget {
 /// The limits of one call of a tool, with defaults filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ToolLimits {
-    /// The time it may take.
+    /// The longest time of the call.
     pub(crate) runtime: Option<Duration>,
-    /// The size of its result, in bytes.
+    /// The maximum size of the result, in bytes.
     pub(crate) result_bytes: usize,
-    /// The size of its arguments, in bytes.
+    /// The maximum size of the arguments, in bytes.
     pub(crate) argument_bytes: usize,
 }
 
 impl ToolLimits {
-    /// The lower of both for each limit.
+    /// Returns the lower value of each limit.
     pub(super) fn least(self, other: Self) -> Self {
         Self {
             runtime: least(self.runtime, other.runtime),

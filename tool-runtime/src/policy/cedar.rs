@@ -1,5 +1,5 @@
-//! Policies in the Cedar language. They only narrow the rest of the policy: a call on which the engine cannot decide is
-//! denied. This is the only folder that names `cedar_policy`.
+//! Policies in the Cedar language. They narrow the rest of the policy and never allow more. If the engine fails on a
+//! call, the call is denied. This is the only folder that names `cedar_policy`.
 
 mod check;
 mod kind;
@@ -22,7 +22,7 @@ use crate::policy::cedar::request::Types;
 use crate::policy::parse::Table;
 use crate::tool::ToolEffect;
 
-/// Stack for work whose depth depends on the text of a policy; the text is bounded by [`nesting`].
+/// The stack for the engine's recursion over the text of policies. [`nesting`] limits the depth of the text.
 const STACK_BYTES: usize = 32 * 1024 * 1024;
 
 /// The policies, ready to decide. Cheap to clone.
@@ -33,15 +33,15 @@ pub(crate) struct CedarRules(Arc<Ready>);
 struct Ready {
     text: String,
     all: PolicySet,
-    /// For frozen arguments.
+    /// The policies for a call with its arguments.
     frozen: Sets,
-    /// For a tool before the arguments of a call are read: without the policies that read them.
+    /// The policies for a decision before the arguments are read, without conditions on arguments.
     admission: Sets,
     reads: Reads,
     types: Types,
 }
 
-/// Policies by what they may do to a call.
+/// Policies for one stage of a call, grouped by their consequence.
 struct Sets {
     /// Policies that permit, and policies that forbid.
     decide: PolicySet,
@@ -66,12 +66,12 @@ impl CedarRules {
         self.0.reads.whole || self.0.reads.names.contains(argument)
     }
 
-    /// The rules that can require an approval.
+    /// Returns the names of the rules that can require an approval.
     pub(crate) fn asks(&self) -> impl Iterator<Item = String> {
         self.0.frozen.ask.policies().map(|policy| format!("cedar:{}", policy.id()))
     }
 
-    /// Whether the policy of this rule can forbid a call of a tool, by the action and the resource that it names.
+    /// Whether the policy of this rule can forbid a call of the tool, judged by the action and resource in its scope.
     pub(super) fn can_ask(&self, rule: &str, tool: &str, effect: ToolEffect) -> bool {
         let groups = [tool, effect.as_str(), "call"];
         let is_group = |uid: &EntityUid| groups.contains(&uid.id().unescaped());
@@ -92,23 +92,23 @@ impl CedarRules {
         })
     }
 
-    /// The roles that policies name.
+    /// Returns the roles that policies name.
     pub(super) fn roles(&self) -> &BTreeSet<String> {
         &self.0.reads.roles
     }
 
-    /// The attributes of principals that policies read.
+    /// Returns the attributes of principals that policies read.
     pub(super) fn attributes(&self) -> &BTreeSet<String> {
         &self.0.reads.attributes
     }
 
-    /// The labels that policies name.
+    /// Returns the labels that policies name.
     pub(super) fn labels(&self) -> &BTreeSet<String> {
         &self.0.reads.labels
     }
 }
 
-/// Runs work of the engine on a stack that is deep enough. `None` if it panics.
+/// Runs the engine on a stack of [`STACK_BYTES`]. `None` if the engine panics.
 fn on_own_stack<T>(work: impl FnOnce() -> T) -> Option<T> {
     stacker::grow(STACK_BYTES, || attempted(work)).ok()
 }

@@ -1,4 +1,4 @@
-//! Compares a policy with a catalog: every name in it must exist.
+//! Compares a policy with a catalog: every name in the policy must exist, and every rule must be able to apply.
 
 mod budgets;
 mod graphs;
@@ -20,12 +20,16 @@ use crate::text::{is_name, nearest, pointer};
 use crate::tool::{NoSchemaMode, Schema, ToolEffect, ToolSpec, is_discovered};
 
 impl ToolPolicy {
-    /// Returns everything in the policy that does not fit an application: names of tools, tags, repairers and callers
-    /// that do not exist; tables that decide nothing; labels that no rule produces or reads; effects below the one that
-    /// a tool declares; keys for discovered tools on an authored one; paths that arguments do not have; conditions that
-    /// no argument can meet; names of roles and parties that are empty, or have outer spaces or invisible characters.
-    /// Names under `mcp__` may belong to a server that has not answered yet. Roles, principals and tenants are declared
-    /// by the policy itself. Allowlists are checked where they are compiled.
+    /// Returns the parts of the policy that do not fit an application:
+    ///
+    /// - names of tools, graphs, tags, repairers and callers that do not exist,
+    /// - tables that decide nothing, labels that no rule sets or reads, and budgets that no call fits,
+    /// - an effect below the effect that the tool declares, and a key for discovered tools on an authored tool,
+    /// - pointers to arguments that do not exist, and conditions that no argument can meet,
+    /// - names of roles, principals, attributes, tenants that are empty or have outer spaces or invisible characters.
+    ///
+    /// Names under `mcp__` are accepted, because their server may not have answered yet. So are roles, principals and
+    /// tenants, which no catalog knows. Allowlists are not checked here, but when a runner compiles them.
     #[must_use]
     pub fn check<'a>(
         &self,
@@ -181,13 +185,13 @@ impl ToolPolicy {
         }
     }
 
-    /// Whether the rules for a tool apply to this definition. If a server publishes another definition than the pinned
-    /// one, its tool is denied, but the policy stays valid.
+    /// Whether the rules for a tool apply to this definition. If a server's definition differs from the pinned one, the
+    /// tool is denied, but the policy stays valid.
     pub(crate) fn is_as_pinned(&self, spec: &ToolSpec) -> bool {
         spec.pin.is_none() || self.tool(spec.name.as_str()).is_none_or(|rule| rule.pin == spec.pin)
     }
 
-    /// Whether the rules for a tool fit its definition.
+    /// Reports rules for a tool that do not fit its definition.
     pub(crate) fn check_tool(&self, name: &str, spec: &ToolSpec, problems: &mut Vec<Problem>) {
         if let Some(notices) = self.data().notices.as_ref().filter(|_| self.is_as_pinned(spec)) {
             let input = Schema::to_value(&spec.input_schema);
@@ -230,7 +234,7 @@ impl ToolPolicy {
         }
     }
 
-    /// The names of the rules that can require an approval.
+    /// Returns the names of the rules that can require an approval.
     fn approval_rules(&self) -> BTreeSet<String> {
         let data = self.data();
         let asks = |verdict: &RuleVerdict| *verdict == RuleVerdict::RequireApproval;
@@ -251,8 +255,8 @@ impl ToolPolicy {
         arguments.chain(labels).chain(tags).chain(general).chain(data.cedar.iter().flat_map(CedarRules::asks)).collect()
     }
 
-    /// The tools that some run may be allowed, and those with a table for deciders, each with the rules that can
-    /// require an approval of its calls. A discovered tool may belong to a server that has not answered yet.
+    /// Returns the tools that a run may call or that `approvals.tools` names, each with the rules that can require an
+    /// approval of its calls. A discovered tool is included even if its server has not answered yet.
     fn asked<'a>(&'a self, rules: &BTreeSet<String>, tools: &HashMap<&'a str, &'a ToolSpec>) -> Vec<GuardedTool<'a>> {
         let named: BTreeSet<&str> =
             self.mentioned().chain(self.data().approvals.tools.keys().map(String::as_str)).collect();
@@ -269,7 +273,7 @@ impl ToolPolicy {
         asked.collect()
     }
 
-    /// Whether a rule that requires approvals can concern calls of a tool.
+    /// Whether this rule can require an approval of the tool's calls.
     fn can_ask(&self, rule: &str, tool: &PolicyResource<'_>, effect: ToolEffect) -> bool {
         let data = self.data();
         let label =
@@ -285,13 +289,13 @@ impl ToolPolicy {
                 }
                 Some(("tools", rule)) => rule.strip_prefix(tool.name).is_some_and(|rest| rest.starts_with('.')),
                 Some(("cedar", _)) => data.cedar.as_ref().is_some_and(|cedar| cedar.can_ask(rule, tool.name, effect)),
-                // A repair can concern every tool.
+                // The arguments of any tool can be repaired.
                 _ => true,
             },
         }
     }
 
-    /// Every tag in the policy, with its place there.
+    /// Returns every tag in the policy with its path.
     fn tags(&self) -> impl Iterator<Item = (String, &str)> {
         let own = self.data().tags.keys().map(|tag| (format!("tags.{tag}"), tag.as_str()));
         own.chain(self.data().labels.iter().flat_map(|(label, rule)| {
@@ -299,7 +303,7 @@ impl ToolPolicy {
         }))
     }
 
-    /// Every table that adds and removes tools, with its place.
+    /// Returns every table that adds or removes tools, with its path.
     pub(super) fn grants(&self) -> Vec<(String, Given<'_>)> {
         fn of<'a>(key: &str, grants: &'a BTreeMap<String, Grant>) -> impl Iterator<Item = (String, Given<'a>)> {
             grants.iter().map(move |(id, grant)| (format!("{key}.{id}"), grant.given()))
@@ -317,7 +321,7 @@ impl ToolPolicy {
         all
     }
 
-    /// Every name of a tool in the policy, with its place there.
+    /// Returns every name of a tool in the policy, with its path.
     fn names(&self) -> impl Iterator<Item = (String, &str)> {
         let data = self.data();
         let lists = [
@@ -350,8 +354,8 @@ fn is_index(segment: &str) -> bool {
         || (!segment.is_empty() && !segment.starts_with('0') && segment.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Follows a pointer through the properties and items of a schema. `None` where the schema leaves the place open.
-/// The error carries the nearest pointer.
+/// Returns the schema of the argument at a pointer. `None` if the schema allows members that it does not describe. The
+/// error is a message and the nearest pointer that exists.
 fn resolve<'a>(
     document: &'a serde_json::Value,
     pointer: &str,

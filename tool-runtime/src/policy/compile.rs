@@ -91,7 +91,7 @@ pub(super) struct Compiled {
     pub(super) grants: Vec<Granted>,
     pub(super) arguments: Vec<ArgumentRule>,
     pub(super) limits: Option<ToolLimits>,
-    /// The rule that switches its server off.
+    /// The rule that disables the tool's server.
     pub(super) disabled: Option<Arc<str>>,
 }
 
@@ -127,7 +127,7 @@ impl PolicyResource {
     }
 }
 
-/// The table's place in the policy.
+/// Writes the path of the table in the policy.
 impl fmt::Display for PolicyResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

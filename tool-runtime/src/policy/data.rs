@@ -65,7 +65,7 @@ pub(crate) struct PolicyData {
     /// Rules for single tools.
     #[serde(deserialize_with = "parse::named_map")]
     pub tools: BTreeMap<String, ToolRule>,
-    /// Rules for all tools of a server, unless those for a tool set their own.
+    /// Rules for all tools of a server. A rule for a single tool takes precedence.
     #[serde(deserialize_with = "parse::table_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub servers: BTreeMap<String, ServerRule>,
     /// Whether a call may run without a stored record.
@@ -74,23 +74,22 @@ pub(crate) struct PolicyData {
     /// Whether malformed arguments may be repaired.
     #[serde(deserialize_with = "parse::table")]
     pub repair: RepairRule,
-    /// When repeated calls are stopped; `None` if the policy does not set it.
+    /// The numbers of repeated calls at which a run warns and stops; `None` if the policy sets none.
     #[serde(deserialize_with = "parse::some_table", skip_serializing_if = "Option::is_none")]
     pub loop_guard: Option<LoopThresholds>,
-    /// The options of an MCP server over the tools.
+    /// The options of the MCP server through which the application offers its tools.
     #[serde(deserialize_with = "parse::table", skip_serializing_if = "McpRule::is_silent")]
     pub mcp: McpRule,
-    /// Notices about calls, for a webhook; `None` if there are none. They decide nothing, so they are not part of the
-    /// policy's revision.
+    /// Notices about calls, sent to a webhook. They affect no decision, so they are not part of the policy's revision.
     #[serde(deserialize_with = "parse::some_table", skip_serializing_if = "Option::is_none")]
     pub notices: Option<NoticeRule>,
     /// Size limits, unless the budget of a tool sets its own.
     #[serde(deserialize_with = "parse::table")]
     pub limits: PolicyLimits,
-    /// Policies in the Cedar language, which narrow further. Refused in a build without the feature `cedar`.
+    /// Policies in the Cedar language, which narrow the other rules. An error in a build without the feature `cedar`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cedar: Option<CedarRules>,
-    /// The most `read_only` calls of one turn that run at the same time; 1, the default, runs one after the other.
+    /// The maximum number of `read_only` calls of one turn that run at the same time; 1 by default.
     #[serde(deserialize_with = "parse::at_least_one")]
     pub parallel: usize,
 }
@@ -125,7 +124,7 @@ impl Default for PolicyData {
     }
 }
 
-/// The tools and graphs that a role, a principal or an attribute adds and removes. Removal wins.
+/// The tools and graphs that a role, a principal or an attribute adds and removes. A removal takes precedence.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Grant {
@@ -140,7 +139,7 @@ pub(crate) struct Grant {
     pub denied_tools: BTreeSet<String>,
 }
 
-/// The tools and graphs that a tenant adds and removes, for all of its principals and for those with a role there.
+/// The tools and graphs that a tenant adds and removes, for all of its principals and by role.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TenantGrant {
@@ -185,12 +184,12 @@ impl TenantGrant {
     }
 }
 
-/// The limits of a caller within the tools that its run is allowed. It grants no tools, so a graph never has more than
-/// its run.
+/// The tools that a caller may use, out of the tools that its run may use. A caller grants no tools, so a graph never
+/// has more tools than its run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Ceiling {
-    /// The only tools; if absent, all that the run is allowed.
+    /// The only tools of the caller; if absent, all tools of the run.
     #[serde(deserialize_with = "parse::some_names", skip_serializing_if = "Option::is_none")]
     pub allowed_tools: Option<BTreeSet<String>>,
     /// Tools denied in any case.
@@ -202,26 +201,27 @@ pub(crate) struct Ceiling {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ToolRule {
-    /// How far the tool reaches. Any value for a discovered tool (`mcp__`); an authored one can only be raised.
+    /// The effect of the tool. It replaces the effect of a discovered tool (`mcp__`), and can only raise the effect of
+    /// an authored tool.
     pub effect: Option<ToolEffect>,
-    /// The `pin` that a discovered tool must have: the hash of the definition as its server published it. Without it,
-    /// or with another definition, the tool is denied. Refused for an authored tool: `tools.lock` pins those.
+    /// The hash of a discovered tool's definition as its server published it. Without a pin, or with another
+    /// definition, the tool is denied. An authored tool cannot have one here, because `tools.lock` pins it.
     pub pin: Option<Hash>,
-    /// The allowlist. It narrows the tool's own; a discovered tool may have none.
+    /// The allowlist of the output. It narrows the allowlist of an authored tool; a discovered tool has no other.
     pub redact: Option<Vec<String>>,
-    /// Additional leaves that only the model sees. They narrow the tool's own, too.
+    /// Leaves that only the model sees, in addition to `redact`. They also narrow the allowlist of an authored tool.
     pub model: Vec<String>,
-    /// The rules on its arguments, in order.
+    /// The rules on the tool's arguments, in order.
     pub arguments: Vec<ArgumentRule>,
 }
 
-/// Whether malformed arguments may be repaired: off unless a repairer is named.
+/// The repair of malformed arguments. It is off unless the policy names a repairer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RepairRule {
     /// Repairers that may be tried, by name.
     pub allowed: BTreeSet<String>,
-    /// A repaired call waits for a person. On by default, because it differs from the call that the model wrote.
+    /// Whether a repaired call waits for a person. `true` by default, because the model did not write that call.
     pub require_approval: bool,
 }
 

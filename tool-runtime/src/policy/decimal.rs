@@ -9,13 +9,13 @@ pub(super) struct Decimal {
     negative: bool,
     /// The digits without zeros at either end. Empty for zero.
     digits: String,
-    /// `i64::MIN` for zero. Saturates: such a number is larger or smaller than every number that a policy can name.
+    /// `i64::MIN` for zero. An exponent outside `i64` becomes the nearest value; no limit of a policy is that extreme.
     exponent: i64,
 }
 
 impl Decimal {
     /// Reads a number such as `19.99`, `-0.5`, `+7`, `007` or `1e400`. `None` for any other text: words such as `NaN`,
-    /// spaces, separators between digits, digits of other scripts, and sums.
+    /// spaces, separators between digits, digits of other scripts, and sums such as `1+2`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (negative, unsigned) = match text.as_bytes().first()? {
             b'-' => (true, &text[1..]),
@@ -37,13 +37,13 @@ impl Decimal {
         Some(if digits.is_empty() {
             Self { negative: false, digits: String::new(), exponent: i64::MIN }
         } else {
-            // One above the least number, which is for zero.
+            // `i64::MIN` is reserved for zero.
             let exponent = power.saturating_add(places).max(i64::MIN + 1);
             Self { negative, digits: digits.to_owned(), exponent }
         })
     }
 
-    /// The number that a float is written as: the shortest one that reads as this float. `None` unless it is finite.
+    /// Returns the shortest decimal number that reads as this float. `None` if the float is not finite.
     pub(super) fn of_float(number: f64) -> Option<Self> {
         Self::parse(&format!("{number:e}"))
     }

@@ -1,5 +1,5 @@
 //! [`ToolPolicy::admit`] and [`ToolPolicy::decide`]: allow, deny or require approval, with the rule that decided. Both
-//! are pure.
+//! are pure functions.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -18,15 +18,15 @@ use crate::text::pointer;
 use crate::tool::{NoSchemaMode, ToolEffect, is_discovered, is_graph};
 
 impl ToolPolicy {
-    /// Decides before the arguments of a call are read: whether a model may see the tool, and whether its call may
-    /// proceed. Does not apply rules about arguments; [`decide`](Self::decide) does.
+    /// Decides without the arguments of a call whether a model may see the tool, and whether its call may proceed.
+    /// [`decide`](Self::decide) also applies the rules about arguments.
     #[must_use]
     pub fn admit(&self, context: &PolicyContext<'_>, tool: &PolicyResource<'_>) -> Decision {
         self.judge(context, tool, None, &mut Strictest::default())
     }
 
-    /// Decides on a call with its arguments, as JSON text. A call is denied if a rule reads the arguments and they
-    /// cannot be parsed.
+    /// Decides on a call. `arguments` is the JSON text of its arguments. If a rule reads them and they cannot be
+    /// parsed, the call is denied.
     ///
     /// ```
     /// use tool_runtime::call::Verdict;
@@ -43,11 +43,11 @@ impl ToolPolicy {
         self.decide_on(context, tool, &ReadOnce::new(arguments))
     }
 
-    /// Returns the decision and every rule that denied the call or required an approval. With `arguments` it is the
-    /// decision of [`decide`](Self::decide), without them that of [`admit`](Self::admit).
+    /// Returns the decision and every rule that denied the call or required an approval. With `arguments`, the
+    /// decision is the same as from [`decide`](Self::decide); without, it is the same as from [`admit`](Self::admit).
     ///
     /// If the run may not use the tool at all, for example because no list allows it or its definition is not pinned,
-    /// no other rule is evaluated, and the list is empty: the decision alone names the rule.
+    /// no other rule is evaluated. The list is then empty, and only the decision names the rule.
     ///
     /// ```
     /// use tool_runtime::policy::{PolicyContext, PolicyResource};
@@ -79,14 +79,14 @@ impl ToolPolicy {
         (decision, strictest.all.unwrap_or_default())
     }
 
-    /// Returns the labels that the policy's rules name, those in Cedar included.
+    /// Returns the labels in the policy's rules, including its Cedar policies.
     #[must_use]
     pub fn named_labels(&self) -> BTreeSet<&str> {
         let cedar = self.data().cedar.iter().flat_map(CedarRules::labels);
         self.data().labels.keys().chain(cedar).map(String::as_str).collect()
     }
 
-    /// Returns the graphs that rules name, as callers or with a budget.
+    /// Returns the graphs that the policy names as callers or in budgets.
     pub fn named_graphs(&self) -> impl Iterator<Item = &str> {
         let callers = self.data().callers.keys().filter_map(|caller| caller.strip_prefix("graph:"));
         callers.chain(self.data().budgets.graphs.keys().map(String::as_str))
@@ -108,7 +108,7 @@ impl ToolPolicy {
             || self.data().cedar.as_ref().is_some_and(|cedar| cedar.reads(argument))
     }
 
-    /// As [`decide`](Self::decide), for arguments that other policies may have parsed already.
+    /// Like [`decide`](Self::decide), but shares the parsed arguments with other policies.
     pub(super) fn decide_on(
         &self,
         context: &PolicyContext<'_>,
@@ -140,7 +140,7 @@ impl ToolPolicy {
             Ok(rule) => rule,
             Err(decision) => return decision,
         };
-        // Several tables may be about one graph; each of them counts.
+        // Both `callers.graph` and `callers.graph:NAME` can apply to one graph.
         for (id, ceiling) in &self.data().callers {
             if Ceiling::is_about(id, context.caller)
                 && let Some(key) = ceiling.refuses(tool.name)
@@ -187,7 +187,7 @@ impl ToolPolicy {
         if let Some((verdict, rules)) = cedar.and_then(|cedar| cedar.say(context, tool, effect, arguments)) {
             rules.into_iter().for_each(|rule| strictest.add(verdict, || rule.into()));
         }
-        // General rules come last: of several reasons for an approval, the specific one helps the decider more.
+        // General rules come last. The decision names the first rule, and a specific one helps the decider more.
         if compiled.approval {
             strictest.add(RuleVerdict::RequireApproval, || "require_approval_for_tools".into());
         }
@@ -238,7 +238,7 @@ impl ToolPolicy {
     }
 
     /// Returns the tool's effect under the policy. For a discovered tool the policy's value replaces `declared`; for
-    /// any other tool it can only raise it. Without a value in the policy the effect is `declared`.
+    /// any other tool that value can only raise the effect. Without a value in the policy the effect is `declared`.
     #[must_use]
     pub fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
         self.terms_of(name, declared).effect
@@ -255,7 +255,7 @@ impl Compiled {
     }
 }
 
-/// Returns the rule that admits the tool, or the denial.
+/// Returns the rule that allows the tool, or the denial.
 fn admitted_by(
     compiled: &Compiled,
     context: &PolicyContext<'_>,
@@ -293,7 +293,7 @@ impl Ceiling {
     }
 }
 
-/// Arguments as text. They are parsed once for all rules of all policies, and not at all if no rule reads them.
+/// Arguments as text, which is parsed once for all rules of all policies, and only if a rule reads it.
 pub(super) struct ReadOnce<'a> {
     text: &'a str,
     tree: OnceCell<Option<Tree<'a>>>,
@@ -310,7 +310,7 @@ impl<'a> ReadOnce<'a> {
     }
 }
 
-/// Keeps the strictest verdict; of equals, the first.
+/// Keeps the strictest verdict and, among equal ones, the first.
 #[derive(Default)]
 pub(super) struct Strictest {
     decided: Option<Decision>,
@@ -319,7 +319,7 @@ pub(super) struct Strictest {
 }
 
 impl Strictest {
-    /// Keeps every verdict, too.
+    /// Creates a value that also keeps every verdict.
     pub(super) fn keeping_all() -> Self {
         Self { all: Some(Vec::new()), ..Self::default() }
     }

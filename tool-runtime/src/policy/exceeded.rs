@@ -33,7 +33,7 @@ pub(crate) enum Amount {
     Cost,
 }
 
-/// A budget that is used up, or would be. Its text may go to a model.
+/// The error for a budget that is used up, or that a call or turn would exceed. Its message may go to a model.
 ///
 /// ```
 /// use tool_runtime::wire::Usage;
@@ -65,7 +65,7 @@ impl BudgetExceeded {
     /// Returns the key of the budget in the policy, such as `budgets.tenant.calls`.
     #[must_use]
     pub const fn key(self) -> &'static str {
-        /// The keys of an amount, in the order of the holders.
+        /// The keys of one resource for each holder, in the order of [`Holder`].
         macro_rules! keys {
             ($key:literal) => {
                 [
@@ -95,13 +95,13 @@ impl BudgetExceeded {
         }
     }
 
-    /// Returns when the budget begins again. `None` for a budget of a run or a graph, which never does.
+    /// Returns the time at which the budget starts again at zero. `None` for a run or a graph: their budgets never do.
     #[must_use]
     pub const fn until(self) -> Option<Timestamp> {
         self.until
     }
 
-    /// The stable code, whichever budget it is.
+    /// Returns the stable code, which is the same for every budget.
     #[must_use]
     pub const fn code(self) -> &'static str {
         "budget_exceeded"

@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::tool::{Digested, Hash};
 
-/// The repetitions at which a call is warned about and refused. Written as `[loop_guard]`; 0 means never.
+/// The numbers of identical calls in a row at which the guard warns and refuses. Written as `[loop_guard]`; 0 is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "LoopGuardTable")]
 pub(crate) struct LoopThresholds {
-    /// The repetition from which the model is warned.
+    /// The number of identical calls from which the model is warned.
     pub warn_at: u32,
-    /// The repetition from which the call is refused.
+    /// The number of identical calls from which the call is refused.
     pub stop_at: u32,
 }
 
 impl LoopThresholds {
-    /// Repeated calls are neither warned about nor stopped.
+    /// No warnings and no refusals.
     pub(crate) const NEVER: Self = Self { warn_at: 0, stop_at: 0 };
 }
 
@@ -31,11 +31,11 @@ impl Default for LoopThresholds {
 /// The guard's verdict on a call. The number includes this call: 2 is the first repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoopVerdict {
-    /// Not a repetition, or not yet too many.
+    /// Run the call.
     Go,
-    /// Run it, and warn the model of the repetition.
+    /// Run the call, and warn the model of the repetition.
     Warn(u32),
-    /// Refuse it.
+    /// Refuse the call.
     Stop(u32),
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct LoopGuard {
     last: Mutex<Option<Last>>,
 }
 
-/// The last call that a guard saw, and how often in a row. Only its hash leaves the process.
+/// The last call of a run, and the number of times that it occurred in a row. A snapshot contains only its hash.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "Saved", from = "Saved")]
 pub(crate) struct Last {
@@ -61,8 +61,8 @@ enum Call {
 }
 
 impl Call {
-    /// Compares tools, original texts and fingerprints first; only calls that these do not settle are compared by
-    /// canonical text.
+    /// Compares tools, original texts and fingerprints first. Canonical texts, which cost more, are compared only if
+    /// the fingerprints are equal.
     fn is(&self, call: &dyn Digested) -> bool {
         match self {
             Self::Seen(seen) => {
@@ -70,7 +70,7 @@ impl Call {
                     && (seen.read() == call.read()
                         || seen.fingerprint() == call.fingerprint() && seen.effective() == call.effective())
             }
-            // An earlier process left only the digest.
+            // A snapshot contains only the digest.
             Self::Restored { tool, digest } => **tool == *call.tool() && *digest == call.effective_digest(),
         }
     }
@@ -113,7 +113,7 @@ impl LoopGuard {
         Self { thresholds, last: Mutex::new(None) }
     }
 
-    /// The last call, for a run that continues in another process.
+    /// Returns the last call, for a run that continues in another process.
     pub(crate) fn last(&self) -> Option<Last> {
         self.lock().clone()
     }
@@ -130,7 +130,7 @@ impl LoopGuard {
         self.verdict(before.map_or(0, |last| last.times).saturating_add(1))
     }
 
-    /// Counts a call.
+    /// Counts a call and returns the verdict.
     pub(crate) fn observe(&self, call: Arc<dyn Digested>) -> LoopVerdict {
         let mut last = self.lock();
         let times = match &mut *last {
@@ -209,7 +209,7 @@ mod tests {
     #[track_caller]
     fn check(thresholds: &str, calls: &[(&'static str, u8, LoopVerdict)]) {
         let guard = LoopGuard::new(toml::from_str(thresholds).unwrap());
-        // The same calls across processes: each guard continues where the one before ended.
+        // Each call also goes through a new guard, restored from the state of the previous one, as across processes.
         let mut saved = serde_json::to_string(&guard.last()).unwrap();
         for (at, (tool, number, verdict)) in calls.iter().enumerate() {
             let call = || Arc::new((*tool, number.to_string()));

@@ -1,17 +1,18 @@
-//! [`McpRule`]: the options of an MCP server over the tools.
+//! [`McpRule`]: the options of the MCP server through which an application offers its tools.
 
 use serde::{Deserialize, Serialize};
 
 use crate::policy::window::Window;
 
-/// The options of an MCP server over the tools.
+/// The options of the MCP server through which an application offers its tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct McpRule {
-    /// How long the request of a call that waits for a person is held open. If absent, it is answered at once.
+    /// How long the server keeps a request open while its call waits for a person. Without it, the server answers at
+    /// once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Window>,
-    /// How long the budgets of a run and the loop guard count in one session; an hour if absent.
+    /// How long a session keeps its run, with the run's budgets and loop guard; an hour if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
     /// The server's instructions, which a client may pass to its model.

@@ -1,15 +1,15 @@
-//! Maps keyed by tool names, [`RunTools`], the tools of one run, and [`ToolNames`], a list that an application writes.
+//! Collections of tool names: [`NameMap`], [`RunTools`] for one run, and [`ToolNames`] for a list from an application.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map keyed by names that the policy or the application wrote.
+/// A map keyed by tool names from the policy or the application.
 pub(super) type NameMap<V> = HashMap<Box<str>, V, BuildHasherDefault<NameHasher>>;
 
-/// The tools of one run, by name. Any other tool is refused, by every executor.
+/// The tools of one run, by name. Every executor refuses any other tool.
 pub(crate) type RunTools = BTreeSet<Box<str>>;
 
-/// A list of tool names, with its own message for a single name.
+/// A list of tool names. The trait gives a single name its own compiler error.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of tool names",
     label = "not a list",
@@ -27,7 +27,7 @@ impl<I: IntoIterator<Item: AsRef<str>>> ToolNames for I {
     }
 }
 
-/// Returns whether every tool allowed by `one` is allowed by `other`. `None` is a run that does not narrow its tools.
+/// Returns whether every tool allowed by `one` is allowed by `other`. `None` allows all tools.
 pub(crate) fn are_within(one: Option<&RunTools>, other: Option<&RunTools>) -> bool {
     match (one, other) {
         (_, None) => true,
@@ -36,7 +36,7 @@ pub(crate) fn are_within(one: Option<&RunTools>, other: Option<&RunTools>) -> bo
     }
 }
 
-/// Returns the tools of both.
+/// Returns the tools that both lists allow. `None` allows all tools.
 pub(crate) fn common_tools(one: Option<RunTools>, other: Option<RunTools>) -> Option<RunTools> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.intersection(&other).cloned().collect()),
@@ -63,7 +63,7 @@ impl Hasher for NameHasher {
         for word in words {
             self.add(u64::from_le_bytes(*word));
         }
-        // One block that overlaps the one before is faster than the remaining bytes one by one.
+        // Reading one overlapping block is faster than reading the remaining bytes one by one.
         let last = match bytes.last_chunk::<8>() {
             Some(last) => u64::from_le_bytes(*last),
             None => rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
@@ -76,7 +76,7 @@ impl Hasher for NameHasher {
     }
 
     fn finish(&self) -> u64 {
-        // The table takes its slot from the low bits and its tag from the high ones; multiplying fills only the latter.
+        // `HashMap` uses the low bits for the slot and the high bits for the tag. Multiplying mixes only the high bits.
         self.0 ^ (self.0 >> 32)
     }
 }

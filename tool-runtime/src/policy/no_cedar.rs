@@ -1,4 +1,4 @@
-//! The replacement for Cedar policies in a build without the engine: a policy that has some is refused.
+//! Replaces `policy::cedar` in a build without the feature `cedar`: reading a policy with a table `cedar` fails.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,7 +11,7 @@ use crate::policy::resource::{PolicyContext, PolicyResource};
 use crate::policy::rule_verdict::RuleVerdict;
 use crate::tool::{ToolEffect, ToolSpec};
 
-/// No Cedar policies: this build cannot decide by them.
+/// An empty type, because this build cannot evaluate Cedar policies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) enum CedarRules {}
 

@@ -1,10 +1,10 @@
-//! The replacement for the reader of TOML in a build without it: a policy in TOML is refused.
+//! Replaces `policy::toml_text` in a build without the feature `toml`: reading a policy in TOML fails.
 
 use crate::error::BuildError;
 use crate::policy::data::PolicyData;
 use crate::policy::problem::PolicyErrorKind;
 
-/// A string of TOML. No type implements the trait, so that a call of `from_toml` in such a build names the feature.
+/// The text of a policy in TOML. No type implements this trait, so a call of `from_toml` gives this compiler error.
 #[diagnostic::on_unimplemented(
     message = "this build reads no policy in TOML",
     label = "enable the feature `toml` of `tool-runtime`",

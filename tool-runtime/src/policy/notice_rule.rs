@@ -1,4 +1,4 @@
-//! [`NoticeRule`]: the events of calls of which a webhook is notified, and the contents of its notices.
+//! [`NoticeRule`]: the events of calls that a webhook receives, and the contents of its notices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use crate::json::{self, Limits};
 use crate::policy::parse;
 use crate::tool::ToolSpec;
 
-/// An event of a call of which a webhook is notified.
+/// An event of a call that a webhook can receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NoticeEvent {
-    /// The call begins to wait, or asks another question.
+    /// The call begins to wait, or its question to the deciders changes.
     Waiting,
     /// The call no longer waits: a person or its client decided on it, or it was abandoned.
     Decided,
@@ -47,7 +47,7 @@ pub(crate) struct NoticeRule {
     /// The link to the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkTemplate>,
-    /// The arguments that notices about a tool list.
+    /// The arguments that notices contain, by tool.
     #[serde(deserialize_with = "parse::named_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, ListedArguments>,
 }
@@ -58,11 +58,11 @@ impl Default for NoticeRule {
     }
 }
 
-/// The arguments that notices about a tool list.
+/// The arguments that notices about one tool contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ListedArguments {
-    /// Their JSON Pointers.
+    /// The JSON Pointers of the arguments.
     pub arguments: BTreeSet<String>,
 }
 
@@ -82,7 +82,7 @@ impl TryFrom<String> for LinkTemplate {
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
         let host = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default()).unwrap_or_default();
-        // A placeholder in the host would let an id choose the server, and a name before `@` is a password.
+        // A placeholder in the host would let an id choose the server. Text before `@` can be a password.
         if host.is_empty() || host.contains(['{', '}', '@']) || text.len() > LONGEST_LINK {
             return Err(
                 "write a link that begins with `https://` and a host, without a user or a placeholder in the host",
@@ -105,8 +105,8 @@ pub(crate) struct LinkIds<'a> {
 }
 
 impl LinkTemplate {
-    /// Returns the link to a call. The ids are percent-encoded, so that none changes the rest of the URL. `None` if one
-    /// consists of dots: encoded or not, it names a folder (WHATWG URL, 4.2).
+    /// Returns the link to a call. The ids are percent-encoded, so that none changes the rest of the URL. `None` if an
+    /// id consists of dots, which name a folder even if they are encoded (WHATWG URL, 4.2).
     pub(crate) fn link(&self, ids: &LinkIds<'_>) -> Option<String> {
         let (mut link, mut rest) = (String::new(), self.0.as_str());
         while let Some((before, after)) = rest.split_once('{') {
@@ -129,7 +129,7 @@ impl LinkTemplate {
     }
 }
 
-/// Appends a string with every byte encoded that is not unreserved (RFC 3986, 2.3).
+/// Appends a string, in which all bytes except unreserved ones (RFC 3986, 2.3) are percent-encoded.
 fn encode(link: &mut String, text: &str) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -142,22 +142,22 @@ fn encode(link: &mut String, text: &str) {
     }
 }
 
-/// The contents of the notices about one call, which the policy sets. The documents of the call have a copy, so that
-/// every process that ends the call writes the same notices.
+/// The policy's terms for the notices about one call. The documents of the call contain a copy, so that every process
+/// that ends the call writes the same notices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoticeTerms {
     pub(crate) events: BTreeSet<NoticeEvent>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) link: Option<LinkTemplate>,
-    /// The JSON Pointers of the listed arguments of the call that a decision is about.
+    /// The JSON Pointers of the listed arguments of the call that needs a decision.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) arguments: BTreeSet<String>,
-    /// The JSON Pointers of the listed arguments of the graph that waits with that call.
+    /// The JSON Pointers of the listed arguments of the graph that made this call and waits for it.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) of_graph: BTreeSet<String>,
-    /// The sentence of the tool's author about a call that began, or about the call that a graph waits with. Any other
-    /// waiting call has it elsewhere.
+    /// The sentence of the tool's author about a call that began, or about the call that a graph waits for. Other
+    /// waiting calls store their sentence elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sentence: Option<String>,
 }
@@ -166,8 +166,8 @@ pub(crate) struct NoticeTerms {
 const LONGEST_ARGUMENT: usize = 1024;
 
 impl NoticeTerms {
-    /// Returns the listed arguments that are given, as JSON, from masked arguments. One of more than 1,024 bytes is
-    /// left out.
+    /// Returns the listed arguments that the masked arguments `shown` contain, as JSON. An argument of more than 1,024
+    /// bytes is left out.
     pub(crate) fn listed(&self, shown: &str) -> BTreeMap<&str, String> {
         if self.arguments.is_empty() {
             return BTreeMap::new();
@@ -194,7 +194,7 @@ impl NoticeRule {
         }
     }
 
-    /// Returns this rule with the lists that both rules have.
+    /// Returns this rule with only the arguments that both rules list.
     pub(super) fn listing_as(&self, other: &Self) -> Self {
         let both = self.tools.iter().map(|(tool, listed)| {
             let arguments = listed.arguments.iter().filter(|pointer| other.lists(tool, pointer)).cloned().collect();
@@ -208,7 +208,7 @@ impl NoticeRule {
         self.tools.get(tool).is_some_and(|listed| listed.arguments.contains(pointer))
     }
 
-    /// Reports lists that have no effect.
+    /// Reports empty lists.
     pub(super) fn check(&self, problems: &mut Vec<Problem>) {
         if self.events.is_empty() {
             let message = "an empty list sends nothing; name an event or remove the table `notices`";

@@ -1,4 +1,4 @@
-//! Reads the fields of a policy: exact names, unique keys, tables that are not arrays, limits that are not zero.
+//! Deserializers for the fields of a policy: exact tool names, unique keys, tables, limits above zero.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -70,7 +70,7 @@ pub(super) fn some_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<O
     names(deserializer).map(Some)
 }
 
-/// An optional set of principals, as the application names people.
+/// An optional set of principals, each with a name that a [`Decider`] can have.
 pub(super) fn principals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeSet<String>>, D::Error> {
     let principals: BTreeSet<Principal> = BTreeSet::deserialize(deserializer)?;
     Ok(Some(principals.into_iter().map(|Principal(name)| name).collect()))
@@ -93,7 +93,7 @@ impl TryFrom<String> for Principal {
     }
 }
 
-/// A map that refuses a key written twice: JSON would let the last one win.
+/// A map that refuses duplicate keys. In JSON, the last one would silently replace the others.
 pub(super) fn unique_map<'de, D, K, V>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
 where
     D: Deserializer<'de>,
@@ -142,7 +142,7 @@ where
     }
 }
 
-/// An amount of money: finite, not negative.
+/// An optional cost, finite and not negative.
 pub(super) fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     match f64::deserialize(deserializer)? {
         number if number.is_finite() && number >= 0.0 => Ok(Some(number)),
@@ -150,7 +150,7 @@ pub(super) fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     }
 }
 
-/// A table, and never an array: the fields of a policy have names, not positions.
+/// A table. A derived `Deserialize` would also accept an array and read the fields by their position.
 pub(super) struct Table<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Table<T> {
@@ -159,14 +159,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Table<T> {
     }
 }
 
-/// As [`table`], but optional: an absent table differs from an empty one.
+/// Like [`table`], but optional. An absent table differs from an empty one.
 pub(super) fn some_table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     table(deserializer).map(Some)
 }
 
-/// As [`Table`], for a field.
+/// Reads a field as a [`Table`].
 pub(super) fn table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     struct Fields<T>(PhantomData<T>);
     impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
@@ -189,7 +189,7 @@ struct Name(String);
 
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Checked inside a visitor, so that the error is placed at the name and not at the list around it.
+        // The visitor checks the name, so that the error points at the name and not at the list around it.
         struct Exact;
         impl Visitor<'_> for Exact {
             type Value = Name;

@@ -1,4 +1,4 @@
-//! [`Party`]: the properties of a run on which its visible tools can depend, used as the key of the cache of views.
+//! [`Party`]: the properties of a run that decide which tools it sees; the key of the cache of views.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,10 +9,10 @@ use crate::policy::resource::PolicyContext;
 use crate::policy::run_policy::RunPolicy;
 use crate::policy::tool_policy::ToolPolicy;
 
-/// The longest description of a party. Names come from outside, and a longer one is not worth its memory.
+/// The longest description of a party, in bytes. Names come from outside, so a description can have any length.
 const MOST_BYTES: usize = 16 << 10;
 
-/// Room for most descriptions, so that they do not grow word by word.
+/// The initial capacity in bytes, which is enough for most descriptions.
 const ROOM: usize = 128;
 
 /// The properties of a run that the policy's rules can read. Runs of one party see the same tools.
@@ -20,8 +20,8 @@ const ROOM: usize = 128;
 pub(crate) struct Party(Box<str>);
 
 impl Party {
-    /// Returns the party of a run. `None` for a run that is also held to earlier policies, or whose description is over
-    /// 16 KiB, such as one that names hundreds of tools; its view is not shared.
+    /// Returns the party of a run. `None` if earlier policies also apply to the run, or if the description would exceed
+    /// 16 KiB, for example with hundreds of tools. Such a run does not share its view.
     pub(crate) fn of(policy: &RunPolicy, context: &PolicyContext<'_>) -> Option<Self> {
         let policy = policy.alone()?;
         let mut key = Key(String::with_capacity(ROOM));
@@ -34,10 +34,9 @@ impl Party {
     }
 }
 
-/// Writes the properties of the run that rules can read. Cedar policies see everything except attributes that none
-/// of them reads; tables see only the values that they name.
+/// Writes the properties of the run that rules can read. Tables read only the values that they name. Cedar policies can
+/// read every property, but only the attributes that they name.
 fn tell_apart(policy: &ToolPolicy, context: &PolicyContext<'_>, key: &mut Key) {
-    // Cedar policies can read all of these properties, so with them every value counts.
     let (data, all) = (policy.data(), policy.data().cedar.is_some());
     let read = policy.data().cedar.as_ref().map(CedarRules::attributes);
     match context.caller {

@@ -1,4 +1,4 @@
-//! The problems of a policy: when it is read, and against a catalog.
+//! The errors of reading a policy, and messages about names in it that do not exist.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::error::{BuildError, Problem};
 use crate::text::nearest;
 
-/// Why a policy cannot be read.
+/// The reason why a policy cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PolicyErrorKind {
     /// The file does not exist.
@@ -19,11 +19,11 @@ pub(super) enum PolicyErrorKind {
     NotUtf8,
     /// The text is not TOML or not JSON.
     Syntax,
-    /// A key that policies do not have.
+    /// A key is unknown.
     UnknownKey,
-    /// A value of another type.
+    /// A value has the wrong type.
     WrongType,
-    /// A value of the right type that makes no sense there.
+    /// A value has the right type, but is invalid.
     Value,
 }
 
@@ -41,14 +41,14 @@ impl PolicyErrorKind {
         }
     }
 
-    /// The error of this kind, with its line and column.
+    /// Returns the error of this kind. `place` is a line and a column.
     pub(super) fn error(self, place: Option<(usize, usize)>, message: String) -> BuildError {
         Problem::unread(self.code(), place, message).into()
     }
 }
 
-/// Returns the message about a tool that does not exist, and the nearest name. The first name of a namespace without a
-/// tool has the likely cause: a crate of tools that the program depends on and does not use is not linked.
+/// Returns the message about a tool that does not exist, and the nearest name. If the namespace has no tools, the first
+/// message about it adds the likely cause: the program uses nothing of the crate with the tools, so it is not linked.
 pub(super) fn missing_tool<'a>(
     name: &str,
     tools: impl Iterator<Item = &'a str>,

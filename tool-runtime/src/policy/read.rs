@@ -1,4 +1,4 @@
-//! Reads a policy from JSON, and locates the mistakes of every text.
+//! Reads a policy from JSON, and builds the errors for any text that is not a policy.
 
 use crate::error::BuildError;
 use crate::json::{self, DeErrorKind, Limits, Tree};
@@ -9,7 +9,7 @@ use crate::text::line_column;
 
 pub(super) fn json(text: &str) -> Result<PolicyData, BuildError> {
     serde_json::from_str(text).map(|Table(data)| data).map_err(|error| {
-        // serde_json appends the place to its message; here it comes first.
+        // serde_json appends the position to its message; ours begins with it.
         let message = error.to_string();
         let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
         let place = Some((error.line(), error.column().max(1)));
@@ -21,10 +21,10 @@ pub(super) fn json(text: &str) -> Result<PolicyData, BuildError> {
     })
 }
 
-/// The error of valid TOML or JSON that is not a policy.
+/// Returns the error for valid TOML or JSON that is not a policy.
 ///
-/// The errors of `toml` and `serde_json` have a place and a sentence, but no kind. The same types refuse the same value
-/// when they read it from a tree, and that error has a kind.
+/// The errors of `toml` and `serde_json` have a position and a message, but no kind. So this function reads the policy
+/// again from `tree`, which fails with an error that has a kind.
 pub(super) fn refused(tree: Option<&Tree<'_>>, place: Option<(usize, usize)>, message: &str) -> BuildError {
     let again = tree.and_then(|tree| json::from_tree::<Table<PolicyData>>(tree).err());
     let (kind, nearest) = match again.map(|error| error.kind()) {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::Caller;
 use crate::tool::{Hash, NoSchemaMode, Schema, ToolEffect, ToolSpec};
 
-/// The facts about a run on which a policy decides. They are borrowed, so that a decision usually does not allocate.
+/// The properties of a run that a policy reads. They are borrowed, so that a decision usually does not allocate.
 ///
 /// [`ToolPolicy::decide`](crate::ToolPolicy::decide) has an example.
 #[derive(Debug, Clone, Copy)]
@@ -27,12 +27,12 @@ pub struct PolicyContext<'a> {
     pub roles: &'a [Arc<str>],
     /// The run's current trust labels.
     pub labels: &'a [Arc<str>],
-    /// The tools of the run; `None` when the run does not narrow them.
+    /// The only tools that the run may use; `None` if the run sets no such list.
     pub tools: Option<&'a BTreeSet<Box<str>>>,
 }
 
 impl Default for PolicyContext<'_> {
-    /// A direct call of a run without principal, attributes, tenant, roles and labels, which does not narrow its tools.
+    /// A direct call of a run without a principal, attributes, a tenant, roles, labels and a list of tools.
     fn default() -> Self {
         Self {
             run: "",
@@ -55,7 +55,7 @@ pub(crate) struct Standing {
     pub(crate) attributes: Vec<(Arc<str>, Arc<str>)>,
 }
 
-/// The tool and the properties of its call on which a policy decides.
+/// The properties of a tool and its call that a policy reads.
 ///
 /// [`ToolPolicy::decide`](crate::ToolPolicy::decide) has an example.
 #[derive(Debug, Clone, Copy)]
@@ -63,14 +63,14 @@ pub(crate) struct Standing {
 pub struct PolicyResource<'a> {
     /// The tool's name.
     pub name: &'a str,
-    /// The effect the tool declares.
+    /// The effect that the tool declares.
     pub effect: ToolEffect,
     /// The tool's tags.
     pub tags: &'a [Arc<str>],
     /// The mode of a tool whose arguments have no schema; `None` if they have one.
     pub(crate) no_schema: Option<NoSchemaMode>,
-    /// The hash of the definition that a discovered tool's server publishes, which the policy's pin is compared with.
-    /// `None` for other tools, and while the server publishes another definition than the catalog has, or none.
+    /// The hash of the definition that a discovered tool's server publishes. It has to equal the policy's pin. `None`
+    /// for other tools, and while the server publishes no definition or another one than the catalog has.
     pub pin: Option<Hash>,
     /// Whether the arguments had to be repaired.
     pub repaired: bool,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The verdict of a single rule. A rule never allows: only the lists of tools do.
+/// The verdict of a single rule. Only lists of tools can allow a call, so a rule cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RuleVerdict {

@@ -1,5 +1,5 @@
-//! [`RunPolicy`]: the policies that decide for one run. A restored run is held to every policy under which it ran
-//! before, so it never gains rights.
+//! [`RunPolicy`]: the policies that decide for one run. The policies under which a restored run ran before still apply,
+//! so the run never gains rights.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ use crate::policy::tool_policy::ToolPolicy;
 use crate::policy::window::Window;
 use crate::tool::{Hash, ToolEffect, is_discovered};
 
-/// The maximum number of earlier policies that a run is held to. A snapshot carries each of them.
+/// The maximum number of earlier policies that apply to a run. A snapshot contains all of them.
 const MAX_EARLIER_POLICIES: usize = 16;
 
-/// The runner's policy, and those under which the run ran in earlier processes. The strictest applies, for the
-/// principal's current roles and attributes and for the earlier ones.
+/// The runner's policy, and the policies under which the run ran in earlier processes. Each policy decides with the
+/// principal's current and earlier roles and attributes, and the strictest decision applies.
 #[derive(Debug, Clone)]
 pub(crate) struct RunPolicy {
     current: ToolPolicy,
@@ -34,10 +34,11 @@ pub(crate) struct RunPolicy {
     /// A copy of the runner's policy with the notices of an earlier process, if they differ. Notices do not affect
     /// decisions, so only [`notices`](Self::notices) reads it.
     noticed: Option<ToolPolicy>,
+    /// The earlier roles and attributes of the principal.
     standings: Vec<Standing>,
 }
 
-/// The policies of a run, as a snapshot carries them.
+/// The policies of a run in a snapshot.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Policies(Vec<ToolPolicy>);
@@ -48,8 +49,8 @@ impl RunPolicy {
         Self { current, earlier: Vec::new(), noticed: None, standings: Vec::new() }
     }
 
-    /// Creates the policy of a restored run, which is held to the standings that it had. `None` if there are more
-    /// policies or standings than a run is held to.
+    /// Creates the policy of a restored run, to which its earlier policies and standings still apply. `None` if there
+    /// are more than [`MAX_EARLIER_POLICIES`] of either.
     pub(crate) fn restored(current: ToolPolicy, before: Policies, standings: Vec<Standing>) -> Option<Self> {
         let (mut earlier, mut noticed) = (Vec::<ToolPolicy>::new(), None);
         for policy in before.0 {
@@ -73,8 +74,8 @@ impl RunPolicy {
         })
     }
 
-    /// Returns the same policies, plus a copy of the runner's that requires an approval for every effect. `None` if
-    /// they are more than a run may have.
+    /// Returns the same policies, plus a copy of the runner's policy that requires an approval for every effect. `None`
+    /// if a run may not have that many policies.
     #[cfg(feature = "code-mode")]
     pub(crate) fn asking_for_effects(&self) -> Option<Self> {
         let effects = [ToolEffect::StateChange, ToolEffect::ExternalSideEffect];
@@ -88,14 +89,14 @@ impl RunPolicy {
         Policies(self.all().chain(&self.noticed).cloned().collect())
     }
 
-    /// Returns the standings for a snapshot: this one, and those that the run is held to.
+    /// Returns the standings for a snapshot: `now`, and the earlier ones.
     pub(crate) fn standings(&self, now: Standing) -> Vec<Standing> {
         let mut standings: Vec<_> = self.standings.iter().filter(|standing| **standing != now).cloned().collect();
         standings.insert(0, now);
         standings
     }
 
-    /// Returns one revision for all of them. A waiting call continues only in a run with the same revision.
+    /// Returns one revision for all policies. A waiting call continues only in a run with the same revision.
     pub(crate) fn revision(&self) -> Hash {
         if self.earlier.is_empty() {
             return self.current.revision();
@@ -110,13 +111,13 @@ impl RunPolicy {
         self.earlier.is_empty()
     }
 
-    /// The runner's policy, if the run is held to nothing else.
+    /// Returns the runner's policy, if no earlier policy or standing applies.
     pub(super) fn alone(&self) -> Option<&ToolPolicy> {
         (self.earlier.is_empty() && self.standings.is_empty()).then_some(&self.current)
     }
 
-    /// Returns why the decider may not decide on a call, `None` if they may. Every policy of the run must admit them,
-    /// by the effect that it gives the tool, as [`required`](Self::required) does. `call` has the effect that the tool
+    /// Returns why the decider may not decide on a call. `None` if every policy of the run lets them decide. Each
+    /// policy uses its own effect of the tool, like [`required`](Self::required). `call` has the effect that the tool
     /// declares.
     pub(crate) fn bars(&self, decider: &Decider, call: &Decided<'_>) -> Option<DecisionError> {
         if decider.tenant_id() != call.tenant {
@@ -131,7 +132,7 @@ impl RunPolicy {
         })
     }
 
-    /// Returns how many people may decide on a call, whatever their roles are. `None` if no policy names the people.
+    /// Returns how many people may decide on a call, regardless of roles. `None` if no policy lists principals.
     pub(crate) fn admitted(&self, call: &Decided<'_>) -> Option<usize> {
         let of_call = |policy: &ToolPolicy| Decided { effect: policy.effect_of(call.tool, call.effect), ..*call };
         let lists = self.all().filter_map(|policy| {
@@ -145,7 +146,7 @@ impl RunPolicy {
                 !matches!(bar, Some(DecisionError::OwnCall | DecisionError::DeciderPrincipal))
             })
         };
-        // Each person who may decide is in all of the lists.
+        // Each person who may decide is in all lists, so the shortest list is enough.
         lists.min_by_key(|list| list.len()).map(|list| list.iter().filter(may).count())
     }
 
@@ -195,7 +196,7 @@ impl RunPolicy {
         self.strictest(context, tool, |policy, context| policy.decide_on(context, tool, &arguments))
     }
 
-    /// See [`ToolPolicy::effect_of`]: the one that reaches furthest.
+    /// Returns the strongest effect that [`ToolPolicy::effect_of`] returns for any of the policies.
     pub(crate) fn effect_of(&self, name: &str, declared: ToolEffect) -> ToolEffect {
         self.terms_of(name, declared).effect
     }
@@ -206,7 +207,7 @@ impl RunPolicy {
         self.earlier.iter().fold(terms, |terms, policy| terms.strictest(&policy.terms_of(name, declared)))
     }
 
-    /// See [`ToolPolicy::labels_of`]: the labels of each policy, so a label may occur twice.
+    /// Returns [`ToolPolicy::labels_of`] for each policy, so a label may occur twice.
     pub(crate) fn labels_of<'a>(&'a self, tool: &'a PolicyResource<'a>) -> impl Iterator<Item = &'a str> + 'a {
         self.all().flat_map(move |policy| policy.labels_of(tool))
     }
@@ -221,12 +222,12 @@ impl RunPolicy {
         self.terms_of(name, ToolEffect::ReadOnly).limits
     }
 
-    /// Returns the length of the longest call id, in bytes: the lowest limit of all policies.
+    /// Returns the maximum length of a call id, in bytes: the lowest limit of all policies.
     pub(crate) fn call_id_bytes(&self) -> usize {
         self.all().map(|policy| policy.data().limits.call_id_bytes).fold(usize::MAX, usize::min)
     }
 
-    /// Returns the greatest nesting of arguments: the lowest limit of all policies.
+    /// Returns the maximum nesting of arguments: the lowest limit of all policies.
     pub(crate) fn argument_depth(&self) -> usize {
         self.all().map(|policy| policy.data().limits.argument_depth).fold(usize::MAX, usize::min)
     }
@@ -241,7 +242,7 @@ impl RunPolicy {
         self.all().map(ToolPolicy::parallel).min().unwrap_or(1)
     }
 
-    /// Returns an empty spending with the lowest run budgets and, for the run of a graph, those of the graph.
+    /// Returns the spending of a new run, with the lowest budgets of a run and, in a graph, of the graph.
     pub(crate) fn spending(&self, caller: &Caller) -> Spending {
         let of = |name: &str| {
             let graphs = self.all().filter_map(|policy| policy.data().budgets.graphs.get(name).copied());
@@ -254,13 +255,13 @@ impl RunPolicy {
         Spending::new(std::iter::once((Holder::Run, self.budget())).chain(graph), self.parallel())
     }
 
-    /// The lowest of the run budgets.
+    /// Returns the lowest budget of a run of all policies.
     pub(crate) fn budget(&self) -> Allowance {
         let budgets = self.all().map(|policy| policy.data().budgets.run);
         budgets.reduce(Allowance::narrower).unwrap_or_default()
     }
 
-    /// The budgets that runs share, one for each holder and window: the lowest of all policies.
+    /// Returns the budgets that runs share, one for each holder and window: the lowest of all policies.
     pub(crate) fn shared(&self) -> Vec<(Holder, Window, Allowance)> {
         let mut shared: BTreeMap<(Holder, Window), Allowance> = BTreeMap::new();
         for Budgets { principal, tenant, .. } in self.all().map(|policy| &policy.data().budgets) {
@@ -274,8 +275,8 @@ impl RunPolicy {
         shared.into_iter().map(|((holder, window), allowance)| (holder, window, allowance)).collect()
     }
 
-    /// Returns a guard that warns and stops at the earliest of all thresholds. `unnamed` is for policies without a
-    /// guard.
+    /// Returns a guard that warns and stops at the earliest of all thresholds. A policy without thresholds counts with
+    /// `unnamed`.
     pub(crate) fn loop_guard(&self, unnamed: LoopThresholds) -> LoopGuard {
         // 0 means never, so any other number is earlier.
         let earlier = |one: u32, other: u32| if one == 0 || other == 0 { one.max(other) } else { one.min(other) };
@@ -287,8 +288,8 @@ impl RunPolicy {
         LoopGuard::new(guard.unwrap_or(unnamed))
     }
 
-    /// Returns the terms of the notices about calls of a tool, if any of these events is to be notified. The events are
-    /// those of the runner's policy. A restored run lists only arguments that each of its policies lists.
+    /// Returns the terms of the notices about calls of a tool. `None` if the runner's policy has none of these events.
+    /// A restored run lists only arguments that each of its policies lists.
     pub(crate) fn notices(&self, tool: &str, events: &[NoticeEvent]) -> Option<NoticeTerms> {
         let rule = self.current.data().notices.as_ref()?;
         if !events.iter().any(|event| rule.events.contains(event)) {
@@ -304,7 +305,7 @@ impl RunPolicy {
         std::iter::once(&self.current).chain(&self.earlier)
     }
 
-    /// The strictest decision; of equals, the runner's own.
+    /// Returns the strictest decision. Among equally strict decisions, the decision of the runner's policy comes first.
     fn strictest(
         &self,
         context: &PolicyContext<'_>,
@@ -342,8 +343,8 @@ const fn rank(verdict: Verdict) -> u8 {
     }
 }
 
-/// Whether the runner's policy shows no more of a tool than an earlier one did. The allowlists of policies are compiled
-/// once for all runs of a runner, so a wider one cannot be narrowed for one run.
+/// Whether the runner's policy shows no more of a tool's output than an earlier policy. The allowlists are compiled
+/// once for all runs of a runner, so they cannot be narrowed for a single run.
 fn shows_no_more(current: &ToolPolicy, earlier: &ToolPolicy, tool: &str) -> bool {
     let shown =
         |policy: &ToolPolicy| policy.tool(tool).map(|rule: &ToolRule| (rule.redact.clone(), rule.model.clone()));

@@ -6,7 +6,7 @@ use crate::policy::budget::ToolBudget;
 use crate::policy::parse;
 use crate::tool::{ToolEffect, is_discovered};
 
-/// The rules for the tools of one server (`servers.ID`). Their names begin with `mcp__ID__`.
+/// The rules for the tools of one server (`servers.ID`), whose names begin with `mcp__ID__`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ServerRule {
@@ -17,10 +17,10 @@ pub(crate) struct ServerRule {
     /// The maximum time of one call, in milliseconds, unless `budgets.tools.NAME` sets it.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_runtime_ms: Option<u64>,
-    /// The maximum size of its result, in bytes, unless `budgets.tools.NAME` sets it.
+    /// The maximum size of a call's result, in bytes, unless `budgets.tools.NAME` sets it.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_result_bytes: Option<usize>,
-    /// The maximum size of its arguments, in bytes, unless `budgets.tools.NAME` sets it.
+    /// The maximum size of a call's arguments, in bytes, unless `budgets.tools.NAME` sets it.
     #[serde(deserialize_with = "parse::limit", skip_serializing_if = "Option::is_none")]
     pub max_argument_bytes: Option<usize>,
 }

@@ -1,6 +1,6 @@
-//! [`Spending`]: the amounts that a run has spent and that its calls hold.
+//! [`Spending`]: the amounts that a run has spent, and the amounts that its open calls reserve.
 //!
-//! Spent and held amounts together never exceed a limit: calls that run at the same time each hold their share.
+//! A call reserves its maximum before it begins, so calls that run at the same time cannot exceed a limit together.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::policy::exceeded::{BudgetExceeded, Holder};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Spend {
-    /// Calls.
+    /// The number of calls.
     pub calls: u64,
-    /// Turns of the model.
+    /// The number of turns of the model.
     pub turns: u64,
-    /// Time of calls; kept for a run only if it has a time budget.
+    /// The time of calls; counted only in a run with a time budget.
     pub time: Duration,
     /// Bytes of results.
     pub bytes: u64,
@@ -30,20 +30,20 @@ pub(crate) struct Spend {
     pub input_tokens: u64,
     /// Tokens written.
     pub output_tokens: u64,
-    /// Tokens written to reason.
+    /// Tokens written as reasoning.
     pub reasoning_tokens: u64,
     /// Cost. A negative value or NaN counts as 0.
     pub cost: f64,
 }
 
 impl Spend {
-    /// One call that may take up to `time`, or as long as the budget lasts, with a result of up to `bytes`.
+    /// Returns the maximum of one call: `time`, or all remaining time if `None`, and a result of `bytes`.
     #[must_use]
     pub(crate) fn call(time: Option<Duration>, bytes: usize) -> Self {
         Self { calls: 1, time: time.unwrap_or(Duration::MAX), bytes: bytes as u64, ..Self::default() }
     }
 
-    /// A model's turn.
+    /// Returns the amounts of one turn of the model.
     #[must_use]
     pub(crate) fn turn(usage: Usage, cost: f64) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Spend {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
             output_tokens: self.output_tokens.saturating_add(other.output_tokens),
             reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
-            // Kept a number that JSON can write: a snapshot holds it.
+            // A snapshot stores the cost in JSON, which has no infinity.
             cost: (self.cost + other.cost.max(0.0)).min(f64::MAX),
         }
     }
@@ -89,15 +89,15 @@ impl Spend {
     }
 }
 
-/// The amounts that a run has spent and holds. Clones share them; no method waits.
+/// The spent and reserved amounts of a run, shared by all clones. No method waits.
 #[derive(Debug, Clone)]
 pub(crate) struct Spending(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// All of them apply.
+    /// The budgets. All of them apply.
     budgets: Vec<(Holder, Allowance)>,
-    /// The number of calls that may run at the same time. They share the run's time if they have no separate limit.
+    /// The number of calls that may run at the same time. Calls without their own time limit share the run's time.
     places: u32,
     books: Mutex<Totals>,
 }
@@ -106,12 +106,12 @@ struct Shared {
 struct Totals {
     spent: Spend,
     held: Spend,
-    /// How many calls hold time.
+    /// The number of open calls that reserve time.
     timed: u32,
 }
 
 impl Spending {
-    /// Creates an account with no amount spent or held, for a run with `parallel` calls at a time.
+    /// Creates a spending without any amounts, for a run with up to `parallel` calls at a time.
     #[must_use]
     pub(crate) fn new(budgets: impl IntoIterator<Item = (Holder, Allowance)>, parallel: usize) -> Self {
         // A budget without limits is dropped here, so that no call has to check it.
@@ -120,11 +120,11 @@ impl Spending {
         Self(Arc::new(Shared { budgets, places, books: Mutex::default() }))
     }
 
-    /// Holds the amounts that a call may use, before it is dispatched. Time is cut to the rest of the run's, and to its
-    /// share of that if the call has no separate limit, see [`Reservation::time`]; everything else is granted in full
-    /// or refused.
+    /// Reserves the amounts that a call may use, before the call is dispatched. Time is cut to the run's remaining
+    /// time, or to a share of it if the call has no time limit of its own; see [`Reservation::time`]. All other amounts
+    /// are reserved in full or refused.
     ///
-    /// `None` if there are no budgets: such calls are only counted when they end.
+    /// `None` if there are no budgets. Calls are then counted only when they end.
     pub(crate) fn reserve(&self, wanted: Spend) -> Result<Option<Reservation>, BudgetExceeded> {
         if self.0.budgets.is_empty() {
             return Ok(None);
@@ -147,8 +147,8 @@ impl Spending {
         Reservation { shared: Arc::clone(&self.0), held, started, bytes: 0, is_used: true }
     }
 
-    /// Holds the amounts that a call inside a graph may use. Its time is part of the time that the graph's own call
-    /// holds.
+    /// Reserves the amounts that a call inside a graph may use. Its time is part of the time that the call of the graph
+    /// reserves.
     pub(crate) fn carve(&self, bytes: usize) -> Result<Option<Reservation>, BudgetExceeded> {
         if self.0.budgets.is_empty() {
             return Ok(None);
@@ -184,7 +184,7 @@ impl Spending {
         books.spent = books.spent.plus(spent);
     }
 
-    /// The budget that a model's turn would overdraw: turns, tokens of a kind, or cost. A run without calls left may
+    /// Returns the budget that allows no further turn of the model: turns, tokens or cost. A run without calls left may
     /// still answer.
     #[must_use]
     pub(crate) fn exhausted_for_model(&self) -> Option<BudgetExceeded> {
@@ -205,8 +205,8 @@ impl Shared {
         left.checked_div(self.places.saturating_sub(timed).max(1))
     }
 
-    /// Returns the amounts that may be held in addition to `taken`, with time cut to the rest. `part` selects the
-    /// limits that count.
+    /// Returns the amounts that may be reserved in addition to `taken`, with time cut to the remaining time. `part`
+    /// selects the limits that apply.
     fn grant(&self, part: fn(Allowance) -> Allowance, taken: Spend, wanted: Spend) -> Result<Spend, BudgetExceeded> {
         let budgets = || self.budgets.iter().map(|(holder, budget)| (*holder, part(*budget)));
         let left = budgets().filter_map(|(_, budget)| budget.time_left(taken)).min();
@@ -225,28 +225,28 @@ impl Shared {
     }
 }
 
-/// The amounts that one call holds. Dropping it books the call and the time that has passed, also when the call's
+/// The amounts that one call reserves. Dropping the reservation books the call and the elapsed time, even if the call's
 /// future is dropped before its result.
 #[derive(Debug)]
-#[must_use = "dropped immediately, it is booked as used"]
+#[must_use = "a reservation that is dropped immediately is booked as used"]
 pub(crate) struct Reservation {
     shared: Arc<Shared>,
     held: Spend,
-    /// `None` without a time budget.
+    /// When the call began; `None` without a time budget.
     started: Option<Instant>,
     bytes: u64,
-    /// Whether it is booked at the end, or released.
+    /// Whether the drop books the call, or only releases the amounts.
     pub(crate) is_used: bool,
 }
 
 impl Reservation {
-    /// How long the call may take; `None` when the run has no budget of time.
+    /// Returns the time that the call may take. `None` without a time budget.
     #[must_use]
     pub(crate) fn time(&self) -> Option<Duration> {
         self.started.map(|_| self.held.time)
     }
 
-    /// Ends the call with a result of this size, which is booked on drop in place of the held bytes.
+    /// Sets the size of the result, which the drop books in place of the reserved bytes.
     pub(crate) const fn settle(&mut self, bytes: u64) {
         self.bytes = bytes;
     }

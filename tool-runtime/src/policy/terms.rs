@@ -6,7 +6,7 @@ use crate::tool::ToolEffect;
 /// The rules for each call of a tool, found with one look-up.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms {
-    /// How far the tool reaches.
+    /// The tool's effect under the policy.
     pub(crate) effect: ToolEffect,
     pub(crate) limits: ToolLimits,
     /// Whether a decision can depend on the arguments.

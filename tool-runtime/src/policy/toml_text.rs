@@ -1,4 +1,4 @@
-//! Reads a policy from TOML, and locates its mistakes. The only file that names `toml`.
+//! Reads a policy from TOML, and reports mistakes with line and column. Only this file names the crate `toml`.
 
 use std::borrow::Cow;
 

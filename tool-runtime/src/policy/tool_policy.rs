@@ -24,7 +24,7 @@ use crate::tool::{Hash, Redaction, ToolEffect, ToolSpec};
 /// The longest file that is read as a policy, in bytes.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Data that decides which tools run, which wait for a person, and the budgets of a run. Cheap to clone.
+/// The rules of an application, as data: allowed tools, calls that wait for a person, budgets. Cheap to clone.
 ///
 /// ```
 /// use tool_runtime::ToolPolicy;
@@ -64,8 +64,8 @@ impl ToolPolicy {
         Self(Arc::new(Ready { data, index, limits, approved_effects, revision: OnceLock::new() }))
     }
 
-    /// Returns the allowlist of a tool under this policy: its own, as the policy narrows it, or that of the policy for
-    /// a tool without one.
+    /// Returns the allowlist of a tool's output under this policy. An allowlist in the policy replaces the tool's own,
+    /// and can only narrow it.
     #[must_use]
     pub fn redaction_of(&self, spec: &ToolSpec) -> Redaction {
         let rule = self.tool(spec.name.as_str()).filter(|_| self.is_as_pinned(spec));
@@ -90,16 +90,16 @@ impl ToolPolicy {
     /// Reads a policy from TOML, with the feature `toml`.
     ///
     /// # Errors
-    /// The text is not TOML, or holds a key or a value that policies do not have.
+    /// The text is not TOML, or has an unknown key or an invalid value.
     #[cfg(feature = "toml")]
     pub fn from_toml(text: &str) -> Result<Self, BuildError> {
         toml_text::read(text).map(Self::new)
     }
 
-    /// Needs the feature `toml`: without it no call compiles, because no type is [`TomlText`](toml_text::TomlText).
+    /// Needs the feature `toml`. Without it, no call compiles, because no type is [`TomlText`](toml_text::TomlText).
     ///
     /// # Errors
-    /// This build reads no TOML.
+    /// Always: this build reads no TOML.
     #[cfg(not(feature = "toml"))]
     pub fn from_toml(text: &(impl toml_text::TomlText + ?Sized)) -> Result<Self, BuildError> {
         toml_text::read(text.as_ref()).map(Self::new)
@@ -108,7 +108,7 @@ impl ToolPolicy {
     /// Reads a policy from JSON.
     ///
     /// # Errors
-    /// The text is not JSON, or holds a key or a value that policies do not have.
+    /// The text is not JSON, or has an unknown key or an invalid value.
     pub fn from_json(text: &str) -> Result<Self, BuildError> {
         read::json(text).map(Self::new)
     }
@@ -116,14 +116,14 @@ impl ToolPolicy {
     /// Reads a policy from a file named `*.toml` or `*.json`.
     ///
     /// # Errors
-    /// The file cannot be read, is longer than 4 MiB, is named otherwise, or does not hold a policy. A file named
-    /// `*.toml` is refused in a build without the feature `toml`.
+    /// The file cannot be read, is longer than 4 MiB, has another name, or contains no policy. A build without the
+    /// feature `toml` refuses `*.toml`.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Self, BuildError> {
         let path = path.as_ref();
         file(path).map_err(|error| error.in_file(path))
     }
 
-    /// The policy as it was written.
+    /// Returns the policy as it was written.
     pub(crate) fn data(&self) -> &PolicyData {
         &self.0.data
     }
@@ -135,13 +135,13 @@ impl ToolPolicy {
         Self::new(PolicyData { notices, ..self.data().clone() })
     }
 
-    /// SHA-256 of the policy's canonical text without `notices`, which decides nothing. An approval holds for one
-    /// revision.
+    /// Returns the SHA-256 of the policy's canonical text. It leaves out `notices`, which affect no decision. An
+    /// approval is valid for one revision.
     #[must_use]
     pub fn revision(&self) -> Hash {
         *self.0.revision.get_or_init(|| {
-            // Fields have one order and every collection in them is sorted, so this text is canonical. It cannot
-            // fail to be written; if it did, no approval would ever match another policy's.
+            // Fields have a fixed order and every collection in them is sorted, so this text is canonical. Writing it
+            // cannot fail.
             let text = match &self.0.data.notices {
                 None => serde_json::to_vec(&self.0.data),
                 Some(_) => serde_json::to_vec(&PolicyData { notices: None, ..self.0.data.clone() }),
@@ -162,27 +162,27 @@ impl ToolPolicy {
         }
     }
 
-    /// The most `read_only` calls of one turn that may run at the same time, at least 1. The agent loop runs no more
-    /// than this and no more than the agent's own number.
+    /// Returns the maximum number of `read_only` calls of one turn that may run at the same time, at least 1. An agent
+    /// can set a lower number.
     #[must_use]
     pub fn parallel(&self) -> usize {
         self.0.data.parallel.max(1)
     }
 
-    /// Whether any run may be allowed this tool: it is in `allowed_tools`, or a role, principal, attribute or tenant
-    /// has it, and no rule switches its server off.
+    /// Whether some run may call this tool. The policy allows it to every run, or to a role, principal, attribute or
+    /// tenant, and no rule disables its server.
     #[must_use]
     pub fn mentions(&self, name: &str) -> bool {
         let allows = |compiled: &Compiled| compiled.allowed || compiled.grants.iter().any(|grant| grant.allow);
         self.compiled(name).is_some_and(|compiled| compiled.disabled.is_none() && allows(compiled))
     }
 
-    /// The tools that some run may be allowed, by their names in the policy.
+    /// Returns the names of the tools that some run may call.
     pub(crate) fn mentioned(&self) -> impl Iterator<Item = &str> {
         self.0.index.keys().map(|name| &**name).filter(|name| self.mentions(name))
     }
 
-    /// The roles that the policy names.
+    /// Returns the roles that the policy names.
     #[must_use]
     pub fn roles(&self) -> BTreeSet<&str> {
         let data = self.data();
@@ -191,15 +191,15 @@ impl ToolPolicy {
         data.roles.keys().chain(within).chain(cedar).map(String::as_str).collect()
     }
 
-    /// The attributes of principals that the policy names.
+    /// Returns the attributes of principals that the policy names.
     pub(crate) fn attributes(&self) -> BTreeSet<&str> {
         let cedar = self.data().cedar.iter().flat_map(CedarRules::attributes);
         self.data().attributes.keys().chain(cedar).map(String::as_str).collect()
     }
 
-    /// Returns whether the principal of a run may decide on its waiting calls of a tool, and the roles for deciders,
-    /// one of which is enough; `None` if no role is required. `effect` is the one that the policy gives the tool, see
-    /// [`effect_of`](Self::effect_of).
+    /// Returns whether the principal of a run may decide on the run's waiting calls of a tool, and the roles for
+    /// deciders. A decider needs one of the roles; `None` requires none. `effect` is the tool's effect under the
+    /// policy, see [`effect_of`](Self::effect_of).
     #[must_use]
     pub fn deciders(&self, tool: &str, effect: ToolEffect) -> (bool, Option<&BTreeSet<String>>) {
         self.data().approvals.of(tool, effect)
@@ -211,8 +211,8 @@ impl ToolPolicy {
         self.data().approvals.principals_of(tool, effect)
     }
 
-    /// Returns how many different deciders have to approve a call of a tool on which these rules require an approval,
-    /// as [`explain`](Self::explain) names them. `effect` is the one that the policy gives the tool.
+    /// Returns how many different deciders have to approve a call of a tool that waits because of these rules.
+    /// [`explain`](Self::explain) returns the rules. `effect` is the tool's effect under the policy.
     #[must_use]
     pub fn required_approvals<'r>(
         &self,
@@ -229,7 +229,7 @@ impl ToolPolicy {
         self.data().approvals.named_roles().map(String::as_str).collect()
     }
 
-    /// The rules for this tool alone.
+    /// Returns the rules for this tool alone.
     pub(crate) fn tool(&self, name: &str) -> Option<&ToolRule> {
         self.0.data.tools.get(name)
     }
@@ -240,7 +240,7 @@ impl ToolPolicy {
         self.edit(|data| data.require_approval_for_effects.extend(effects))
     }
 
-    /// Sets how many different deciders have to approve each call that waits for a person; at least 1 and at most 16.
+    /// Sets how many different deciders have to approve each call that waits for a person, from 1 to 16.
     #[must_use]
     pub fn with_required_approvals(self, number: u32) -> Self {
         self.edit(|data| data.approvals.required = Some(number))
@@ -271,7 +271,7 @@ fn file(path: &Path) -> Result<ToolPolicy, BuildError> {
         Some("toml") => toml_text::read,
         Some("json") => read::json,
         _ => {
-            let message = "name the file `*.toml` or `*.json`, after what it holds".to_owned();
+            let message = "name the file `*.toml` or `*.json`, after its format".to_owned();
             return Err(PolicyErrorKind::Format.error(None, message));
         }
     };
@@ -287,7 +287,7 @@ fn file(path: &Path) -> Result<ToolPolicy, BuildError> {
         kind.error(None, message)
     })?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        let message = "the file is larger than 4 MiB, so it is hardly a policy; correct the path".to_owned();
+        let message = "the file is larger than 4 MiB, too large for a policy; correct the path".to_owned();
         return Err(PolicyErrorKind::Unreadable.error(None, message));
     }
     format(read::utf8(&bytes)?).map(ToolPolicy::new)

@@ -1,4 +1,4 @@
-//! [`Unready`]: why no call of a tool can run, whatever its arguments and its caller are.
+//! [`Unready`]: the reason why no call of a tool can run, regardless of its arguments and its caller.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use crate::policy::tool_policy::ToolPolicy;
 use crate::redact::Projector;
 use crate::tool::Hash;
 
-/// Why no call of a tool can run although a policy allows the tool.
-/// A model never reads it: the calls are refused like those of an unknown tool.
+/// The reason why no call of a tool can run although a policy allows the tool.
+/// A model never reads it, because its call is refused like a call of an unknown tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(not(feature = "mcp-client"), expect(dead_code, reason = "only sources of tools make some of them"))]
 pub(crate) enum Unready {
@@ -43,8 +43,8 @@ impl Unready {
         }
     }
 
-    /// Returns why no call of a tool can run. `pin` is that of its definition, if it comes from a server, and
-    /// `published` that of the definition which the server publishes now.
+    /// Returns the reason why the pin of a server's tool prevents calls. `pin` is the hash of its definition here,
+    /// `None` for a tool without a server. `published` is the hash of the definition that the server publishes now.
     pub(crate) fn of_pin(policy: &ToolPolicy, name: &str, pin: Option<Hash>, published: Option<Hash>) -> Option<Self> {
         let pin = pin?;
         match policy.tool(name).and_then(|rule| rule.pin) {
@@ -54,8 +54,8 @@ impl Unready {
         }
     }
 
-    /// Returns why no result of a tool without its own allowlist may be shown. `schema` is that of its results; without
-    /// one the policy's paths cannot be checked.
+    /// Returns the reason why no result of a tool without its own allowlist may be shown. `schema` describes the
+    /// results; without it, the policy's paths are not checked.
     pub(crate) fn of_allowlist(policy: &ToolPolicy, name: &str, schema: Option<&Value>) -> Option<Self> {
         let rule = policy.tool(name);
         let Some((rule, allow)) = rule.and_then(|rule| Some((rule, rule.redact.as_ref()?))) else {
@@ -82,7 +82,7 @@ impl fmt::Display for Unready {
             ),
             Self::NoAllowlist => f.write_str("it has no allowlist for its results; write `redact`"),
             Self::Rules(why) => write!(f, "the policy does not fit its definition: {why}"),
-            Self::KeptOut(why) => write!(f, "it is kept out: {why}"),
+            Self::KeptOut(why) => write!(f, "it is excluded: {why}"),
             Self::Unlisted => f.write_str("its server lists no such tool; correct the name, or take it out of the policy"),
             Self::ServerDown(why) => write!(f, "its server is down: {why}"),
         }

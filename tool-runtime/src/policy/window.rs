@@ -11,9 +11,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The period after which an account starts again at zero, in whole seconds, written as `"90s"`, `"15m"`, `"1h"` or
 /// `"30d"`.
 ///
-/// Windows follow each other without a gap, counted from the beginning of 1970 in UTC, so every process has the same
-/// ones and an account is one small document however many calls it counts. Around the end of a window, two windows'
-/// worth can be used within the time of one.
+/// Windows follow each other without a gap from the beginning of 1970 in UTC, so all processes agree on them. An
+/// account is one small document, regardless of its number of calls. Calls around the end of a window can use the
+/// budgets of both windows within a shorter time than one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Window(NonZeroU64);
 
@@ -22,7 +22,7 @@ const LONGEST: u64 = 366 * DAY;
 const UNITS: [(char, u64); 4] = [('d', DAY), ('h', 60 * 60), ('m', 60), ('s', 1)];
 
 impl Window {
-    /// The longest there is.
+    /// The longest window.
     pub(crate) const LONGEST: Self = Self(match NonZeroU64::new(LONGEST) {
         Some(seconds) => seconds,
         None => NonZeroU64::MIN,
@@ -72,7 +72,7 @@ impl Serialize for Window {
 
 impl<'de> Deserialize<'de> for Window {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Checked inside a visitor, so that the error is placed at the value.
+        // The visitor checks the text, so that the error points at the value.
         struct Text;
         impl Visitor<'_> for Text {
             type Value = Window;

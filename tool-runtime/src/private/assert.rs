@@ -1,5 +1,5 @@
-//! Compile-time assertions, spanned at the author's types. Each is a function, so that the type is written in a
-//! turbofish and the message is printed under it.
+//! Compile-time assertions, spanned at the author's types. Each is a generic function: the author's type is its type
+//! argument, so that the compiler prints the message under that type.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -52,7 +52,7 @@ pub trait OptionalArgument {}
 
 impl<T> OptionalArgument for Option<T> {}
 
-/// An output with its own schema; `SAYS` is the answer of a probe.
+/// An output with its own schema; `SAYS` is the result of a probe.
 #[diagnostic::on_unimplemented(
     message = "the output of a tool is not a bare `serde_json::Value`",
     label = "has no schema, so no part of it could be shown",
@@ -62,7 +62,7 @@ pub trait Described<const SAYS: bool> {}
 
 impl<T> Described<true> for T {}
 
-/// A supertrait of a capability that is within its effect; `WITHIN` is the answer of a probe.
+/// A supertrait that reaches no further than its capability; `WITHIN` is the result of a probe.
 #[diagnostic::on_unimplemented(
     message = "the capability builds on `{Self}`, which reaches further than it declares",
     label = "reaches further than the declared effect",
@@ -72,7 +72,7 @@ pub trait BuiltOn<const WITHIN: bool> {}
 
 impl<T: ?Sized> BuiltOn<true> for T {}
 
-/// A supertrait of a capability whose reach is known; `KNOWN` is the answer of a probe.
+/// A supertrait of a capability whose reach is known; `KNOWN` is the result of a probe.
 #[diagnostic::on_unimplemented(
     message = "the capability builds on `{Self}`, which is not a capability",
     label = "may reach further than the declared effect",
@@ -82,7 +82,7 @@ pub trait KnownSupertrait<const KNOWN: bool> {}
 
 impl<T: ?Sized> KnownSupertrait<true> for T {}
 
-/// A supertrait of a capability that belongs to no other account; `SAME` is the answer of a probe.
+/// A supertrait of a capability that belongs to no other account; `SAME` is the result of a probe.
 #[diagnostic::on_unimplemented(
     message = "the capability builds on `{Self}`, which belongs to an account",
     label = "could be borrowed without a connection to that account",
@@ -102,7 +102,7 @@ pub trait Validated {
     /// Returns the value.
     ///
     /// # Errors
-    /// Those of the hook.
+    /// The errors of the hook.
     fn into_result(self) -> Result<(), Violation>;
 }
 
@@ -112,10 +112,10 @@ impl Validated for Result<(), Violation> {
     }
 }
 
-/// Returns the answer of a `validate` hook.
+/// Returns the result of a `validate` hook.
 ///
 /// # Errors
-/// Those of the hook.
+/// The errors of the hook.
 pub fn validated<V: Validated>(answer: V) -> Result<(), Violation> {
     answer.into_result()
 }
@@ -158,6 +158,6 @@ pub const fn assert_optional<T: OptionalArgument>() {}
 /// Asserts `Described`.
 pub const fn assert_described<T: Described<SAYS>, const SAYS: bool>() {}
 
-/// Asserts that a struct tool of the effect `E` may hold its capabilities. A function tool asserts this by
-/// [`BorrowProbe`](super::BorrowProbe).
+/// Asserts that a struct tool of the effect `E` may hold its capabilities. For function tools,
+/// [`BorrowProbe`](super::BorrowProbe) asserts this.
 pub fn assert_allowed<E, L: AllowedIn<E>>(_: &L) {}

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use crate::capability::Requirement;
 use crate::capability::injected::{Borrow, Injected, Within};
 
-/// Probes a borrowed parameter `&C`. The functions repeat `C` as `T`, because errors are printed under the arguments of
-/// a function.
+/// Probes a borrowed parameter `&C`. The functions repeat `C` as `T`, because the compiler prints errors under the type
+/// arguments of a function.
 #[derive(Debug)]
 pub struct BorrowProbe<C: ?Sized>(PhantomData<fn(&C)>);
 
@@ -22,7 +22,7 @@ impl<C: Injected + ?Sized> BorrowProbe<C> {
         Requirement::of::<T>()
     }
 
-    /// The same for a parameter that is written `&dyn Trait`.
+    /// Like [`of_type`](Self::of_type), for a parameter that is written `&dyn Trait`.
     #[must_use]
     pub fn of_trait<T, E>() -> Requirement
     where
@@ -34,9 +34,9 @@ impl<C: Injected + ?Sized> BorrowProbe<C> {
     }
 }
 
-/// The answers for types that cannot be injected: bounds that never hold.
+/// The functions for types that cannot be injected. Their bounds never hold, so each gives its own error.
 pub trait NotInjected {
-    /// Any other type.
+    /// Fails for any other type.
     #[must_use]
     fn of_type<T, E>() -> Requirement
     where
@@ -45,7 +45,7 @@ pub trait NotInjected {
         Requirement::of::<T>()
     }
 
-    /// A trait object.
+    /// Fails for a trait object.
     #[must_use]
     fn of_trait<T, E>() -> Requirement
     where

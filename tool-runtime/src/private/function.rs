@@ -1,4 +1,4 @@
-//! A function tool: the values that it borrows, and its form as a component.
+//! Function tools: the values that they borrow, and their form as components.
 //!
 //! Each bound on the types that a function borrows and returns is asserted in one place, so that a mistake is one
 //! error.
@@ -21,10 +21,10 @@ use crate::private::output::ToolReturn;
 pub trait FnTool: Sized + Send + 'static {
     /// The return type as written.
     type Return: ToolReturn<Error: IntoToolError>;
-    /// One for each borrowed parameter, in order.
+    /// The requirement of each borrowed parameter, in order.
     const REQUIREMENTS: &'static [fn() -> Requirement] = &[];
 
-    /// Calls the author's function; `None` if something that it borrows is not bound.
+    /// Calls the author's function; `None` if a borrowed value is not bound.
     fn call(self, borrowed: Borrowed<Self>) -> impl Future<Output = Option<Self::Return>> + Send;
 
     /// Whether the attribute has the key `precondition`.
@@ -60,7 +60,7 @@ where
     }
 }
 
-/// Compiled once for each type that functions return, not for each function.
+/// Compiled once for each return type, not for each function.
 fn ended<R: ToolReturn<Error: IntoToolError>>(value: Option<R>) -> Result<R::Output, ToolError> {
     match value {
         Some(value) => returned(value),
@@ -68,7 +68,7 @@ fn ended<R: ToolReturn<Error: IntoToolError>>(value: Option<R>) -> Result<R::Out
     }
 }
 
-/// Converts what a function or a method of a tool returned.
+/// Converts the return value of a function or a method of a tool.
 ///
 /// # Errors
 /// The error of the tool.
@@ -80,7 +80,7 @@ pub fn returned<R: ToolReturn<Error: IntoToolError>>(value: R) -> Result<R::Outp
 #[derive(Debug)]
 pub struct Called<F>(Option<F>);
 
-// The function is moved out as a whole.
+// `poll` moves the function out and never pins it.
 impl<F> Unpin for Called<F> {}
 
 impl<R, F: FnOnce() -> R> Future for Called<F> {

@@ -1,6 +1,6 @@
 //! The return type of a function tool.
 
-/// A `Result`, also under an alias.
+/// A `Result`, possibly under an alias.
 #[diagnostic::on_unimplemented(
     message = "a tool returns `Result<T, E>`, not `{Self}`",
     label = "not a `Result`",

@@ -1,4 +1,4 @@
-//! Compile-time probes: an inherent constant or function shadows the trait's when its bounds hold.
+//! Compile-time probes. An inherent item whose bounds hold shadows the item of the same name in [`Otherwise`].
 
 use std::fmt::{Debug, Display};
 use std::future::{Future, pending};
@@ -18,12 +18,12 @@ use crate::tool::level::EffectLevel;
 pub struct ComponentProbe<T>(PhantomData<fn() -> T>);
 
 impl<T: ToolComponent<Output = Value>> ComponentProbe<T> {
-    /// Its output is a bare `serde_json::Value`.
+    /// `false`, because the output is a bare `serde_json::Value`.
     pub const SAYS_SOMETHING: bool = false;
 }
 
 impl<T: ToolComponent> ComponentProbe<T> {
-    /// Its capabilities.
+    /// The capabilities of the component.
     pub const HOLDS: Holds<T::Capabilities> = Holds(PhantomData);
 }
 
@@ -32,7 +32,7 @@ impl<T: ToolComponent> ComponentProbe<T> {
 pub struct AnswerProbe<T>(PhantomData<fn() -> T>);
 
 impl AnswerProbe<Value> {
-    /// It is a bare `serde_json::Value`.
+    /// `false`, because the type is a bare `serde_json::Value`.
     pub const SAYS_SOMETHING: bool = false;
 }
 
@@ -41,27 +41,27 @@ impl AnswerProbe<Value> {
 pub struct ReachProbe<T: ?Sized>(PhantomData<T>);
 
 impl<T: Injected + ?Sized> ReachProbe<T> {
-    /// A capability declares its reach.
+    /// `true`, because a capability declares its reach.
     pub const KNOWN: bool = true;
-    /// Its declared reach.
+    /// The declared reach of the capability.
     pub const REACH: Reach = Reach(<T::Effect as EffectLevel>::EFFECT);
 }
 
 impl<T: ConnectionKind + ?Sized> ReachProbe<T> {
-    /// The kind of its accounts.
+    /// The kind of the accounts that the capability belongs to.
     pub const ACCOUNTS: Accounts = Accounts(Some(T::KIND));
 }
 
 macro_rules! harmless {
     ($($supertrait:ty),* $(,)?) => {
         $(impl ReachProbe<$supertrait> {
-            /// Nothing can be reached through it.
+            /// `true`, because nothing can be reached through this trait.
             pub const KNOWN: bool = true;
         })*
     };
 }
 
-// Not `Any` and `Error`: both can be downcast to the adapter, with everything that it implements.
+// `Any` and `Error` are left out, because both can be downcast to the adapter with everything that it implements.
 harmless!(dyn Debug, dyn Display, dyn Send, dyn Sync, dyn Unpin, dyn UnwindSafe, dyn RefUnwindSafe);
 
 /// Probes whether a function can be called with its borrowed values; `L` is a list of [`Borrows`].
@@ -80,19 +80,19 @@ impl AllInjected for () {}
 impl<C: Injected + ?Sized, L: AllInjected> AllInjected for Borrows<C, L> {}
 
 impl<L: AllInjected> FutureProbe<L> {
-    /// The future of a function has to be `Send`.
+    /// Requires that the future of a function is `Send`.
     pub fn send<F: Future + Send>(future: F) -> impl Future<Output = F::Output> + Send {
         future
     }
 }
 
-/// The answers for all other types. Their mistakes are reported elsewhere, once.
+/// The results for all other types. Other checks report their mistakes.
 pub trait Otherwise {
-    /// The schema is not empty.
+    /// `true`, because the schema is not empty.
     const SAYS_SOMETHING: bool = true;
     /// No capabilities.
     const HOLDS: Holds<()> = Holds(PhantomData);
-    /// The supertrait may reach anything.
+    /// `false`, because the supertrait may reach anything.
     const KNOWN: bool = false;
     /// Unknown, so that only `KNOWN` is reported.
     const REACH: Reach = Reach(ToolEffect::ReadOnly);
@@ -100,7 +100,7 @@ pub trait Otherwise {
     /// No accounts.
     const ACCOUNTS: Accounts = Accounts(None);
 
-    /// Takes a future that cannot be `Send`, because a borrowed value is not `Sync`.
+    /// Accepts a future that cannot be `Send`, because a borrowed value is not `Sync`.
     #[must_use]
     fn send<F: Future>(_: F) -> impl Future<Output = F::Output> + Send {
         pending()
@@ -120,7 +120,7 @@ impl<L> Otherwise for FutureProbe<L> {}
 pub struct Reach(ToolEffect);
 
 impl Reach {
-    /// Returns whether it is no further than `effect`.
+    /// Returns whether the trait reaches no further than `effect`.
     #[must_use]
     pub const fn is_within(self, effect: ToolEffect) -> bool {
         self.0 as u8 <= effect as u8
@@ -132,13 +132,13 @@ impl Reach {
 pub struct Accounts(Option<&'static str>);
 
 impl Accounts {
-    /// Returns whether a connection of this kind is one to such an account.
+    /// Returns whether a connection of this kind leads to such an account.
     #[must_use]
     pub const fn are_of(self, kind: Option<&'static str>) -> bool {
         let Some(own) = self.0 else { return true };
         let Some(kind) = kind else { return false };
         let (mut own, mut kind) = (own.as_bytes(), kind.as_bytes());
-        // `==` on texts is not for constants.
+        // Constants cannot compare strings with `==`.
         while let ([first, rest @ ..], [other, others @ ..]) = (own, kind) {
             if *first != *other {
                 return false;

@@ -1,8 +1,8 @@
-//! The adapter that records the use of a capability: whether it is compiled, and the text of an argument.
+//! Support for the adapters that record the use of capabilities: their `cfg`, and the text of an argument.
 
 use std::fmt::Debug;
 
-/// Keeps the adapters that record the use of capabilities, with the feature `testing` only.
+/// Emits the adapters that record the use of capabilities, in a build with the feature `testing`.
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 #[macro_export]
@@ -10,7 +10,7 @@ macro_rules! __recording {
     ($($item:tt)*) => { $($item)* };
 }
 
-/// Leaves the adapters that record the use of capabilities out, without the feature `testing`.
+/// Drops the adapters that record the use of capabilities, in a build without the feature `testing`.
 #[cfg(not(feature = "testing"))]
 #[doc(hidden)]
 #[macro_export]
@@ -30,7 +30,7 @@ impl<T: Debug> DebugProbe<'_, T> {
     }
 }
 
-/// The answer for an argument without `Debug`.
+/// The text of an argument without `Debug`.
 pub trait NotDebug {
     /// Returns `_`.
     #[must_use]

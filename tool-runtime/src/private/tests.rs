@@ -1,4 +1,4 @@
-//! Expansions of the macros, run inside the only crate that can run them.
+//! Runs expansions of the macros, inside the only crate that can run them.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -130,7 +130,7 @@ async fn run<T: Tool>(arguments: Value) -> Result<Value, ToolError> {
     tool.run(bound, &call).await.map(|output| serde_json::to_value(output.split().0).unwrap())
 }
 
-/// The same for a path, which may be a function's.
+/// Runs the tool at a path, which can be a struct or a function.
 async fn exec<N: Named>(arguments: Value) -> Result<Value, ToolError> {
     struct Run(Value);
 
@@ -172,7 +172,7 @@ fn facts<N: Named>() -> Facts {
     N::visit(Look)
 }
 
-/// The violation of an author's hook, as its pointer.
+/// Returns the pointer of the violation that an author's hook reports.
 fn hook<N: Named>(arguments: Value) -> Option<String> {
     struct Hook(Value);
 

@@ -6,14 +6,14 @@ use crate::redact::{Projected, Projector};
 /// The path that names the files attached to an output.
 pub(crate) const MEDIA: &str = "$media";
 
-/// The path that names the text with which a server reports that a tool failed.
+/// The path that names the error text of a server.
 pub(crate) const ERROR: &str = "$error";
 
 /// The maximum number of files of one call.
 const MAX_FILES: usize = 16;
 
 impl Projector {
-    /// Adds the files attached to an output: all of them if the allowlist names `$media`, within the limits.
+    /// Adds the files attached to an output. Files that the allowlist or the limits exclude are only counted.
     pub(crate) fn with_media(&self, projected: Projected, media: Vec<Media>) -> Projected {
         if media.is_empty() {
             return projected;

@@ -1,4 +1,4 @@
-//! The differences between two readings of a call's arguments, masked.
+//! Lists the differences between two versions of a call's arguments, with masked values.
 
 use crate::call::{ArgumentChange, ArgumentChangeKind, JsonText};
 use crate::json::{self, Limits, Tree};
@@ -8,12 +8,13 @@ use crate::text::pointer;
 /// The maximum number of changes that are listed.
 const MAX_CHANGES: usize = 64;
 
-/// The maximum number of characters that are shown of a string that was repaired, and how many of them are the same on
-/// both sides.
+/// The maximum number of characters that are shown of a repaired text.
 const PIECE: usize = 200;
+
+/// The number of unchanged characters that are shown on each side of a repair.
 const AROUND: usize = 16;
 
-/// Lists where two JSON objects differ, in the order of the second. A member that is `null` counts as absent.
+/// Lists the differences between two JSON objects, in the order of the second. A `null` member counts as absent.
 pub(crate) fn changes(
     kind: ArgumentChangeKind,
     before: &str,
@@ -55,7 +56,7 @@ impl Search<'_> {
                 }
             } else {
                 match (old, new) {
-                    // Only the members of the whole document can be sensitive.
+                    // Only top-level members can be sensitive, so the list is empty here.
                     (Some(old @ Tree::Object(_)), Some(new @ Tree::Object(_))) => self.members(old, new, &place, &[]),
                     (old, new) => self.values(old, new, &place),
                 }
@@ -70,8 +71,8 @@ impl Search<'_> {
     }
 }
 
-/// The change that a repairer made: the piece of the text that differs, with a little around it. For a tool with
-/// sensitive arguments neither text is shown, because it is unknown which piece of an unreadable text is sensitive.
+/// Returns the change of a repairer: the piece of the text that differs, with a few characters around it. For a tool
+/// with sensitive arguments, no text is shown, because any piece of a text that cannot be parsed may be sensitive.
 pub(crate) fn repaired(before: &str, after: &str, sensitive: &[String]) -> ArgumentChange {
     let change = |before, after| ArgumentChange::new(ArgumentChangeKind::Repaired, String::new(), before, after);
     if !sensitive.is_empty() {

@@ -1,4 +1,4 @@
-//! The effect key of a call, made from its arguments.
+//! Builds the effect key of a call from its arguments.
 
 use crate::json::{self, Limits, Tree, canonical};
 use crate::text::plain;
@@ -8,16 +8,16 @@ use crate::tool::sentence::{Piece, pieces};
 /// The maximum number of characters of a key in a record.
 const MAX_KEY_CHARS: usize = 200;
 
-/// The key of an effect, made from the arguments of a call.
+/// The effect key of a call.
 pub(crate) struct EffectKey {
-    /// The texts and the values of the key, each apart and marked as one or the other, so that no value passes for a
-    /// string of this key or of another tool's.
+    /// The literal texts and the values of the key, as separate parts with a mark of their kind. So no value is
+    /// mistaken for a literal text of this key or of another tool's key.
     pub(crate) parts: Vec<String>,
     /// The key as records show it.
     pub(crate) shown: String,
 }
 
-/// Makes the key from effective arguments, as JSON text. A catalog checks that each call has the arguments it names.
+/// Builds the key from the JSON text of effective arguments. A catalog checks that every call has the arguments.
 pub(crate) fn effect_key(once: &Once, arguments: &str) -> EffectKey {
     let arguments = json::parse(arguments, &Limits::UNBOUNDED).unwrap_or(Tree::Null);
     let (mut parts, mut shown) = (Vec::new(), String::new());

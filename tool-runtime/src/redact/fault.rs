@@ -1,10 +1,10 @@
-//! [`Fault`]: why a value could not be written, without the value.
+//! [`Fault`]: the reason why a value cannot be written. It never contains the value.
 
 use std::fmt;
 
 use serde::ser;
 
-/// Why a value could not be written.
+/// The reason why a value cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// It has no JSON form: NaN, an infinity, a key that is not a scalar.
@@ -19,7 +19,7 @@ pub(super) enum Fault {
 
 impl ser::Error for Fault {
     fn custom<T: fmt::Display>(_: T) -> Self {
-        // The text may hold values, so it is dropped.
+        // The text may contain values, so it is dropped.
         Self::Author
     }
 }
@@ -30,7 +30,7 @@ impl fmt::Display for Fault {
             Self::NotJson => "not a JSON value",
             Self::NotSchema => "not valid under the schema",
             Self::TooDeep => "nested too deep",
-            Self::Author => "the type refused to be serialised",
+            Self::Author => "the type's `Serialize` failed",
         })
     }
 }

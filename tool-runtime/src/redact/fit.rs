@@ -1,8 +1,8 @@
-//! [`fit`]: cuts a projected value that is too long to its limit.
+//! [`fit`]: cuts a projected value to its size limit.
 //!
-//! Items of arrays and entries of maps are left out whole, from the end; members that the schema names stay. A string
-//! is cut only if it is longer than its share. Each cut is counted, and marked in the form that a model reads. Places
-//! whose schema a cut would break are written whole or not at all.
+//! Whole items of arrays and whole entries of maps are left out, from the end. Members that the schema names stay. A
+//! string is cut only if it is longer than its share of the room. Each cut is counted, and has a mark in the text for
+//! models. A value whose schema a cut would break is written whole or not at all.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::media::LeftOut;
 use crate::redact::plan::{MemberMatch, Plan};
 use crate::text::pointer;
 
-/// A part of a value that the writer did not write: where its array, map or text begins, and how many items or bytes.
+/// A part of a value that the writer left out: the start of its array, map or string, and the number of items or bytes.
 pub(super) type Unwritten = (usize, usize);
 
 /// A value that fits its limit.
@@ -23,12 +23,12 @@ pub(super) struct Fitted {
     pub(super) left_out: LeftOut,
 }
 
-/// A place of a schema: the names on the way to it, with `*` for the items of an array and the entries of a map.
+/// A place in a schema: the names on the path to it. `*` stands for the items of an array or the entries of a map.
 pub(super) type SchemaPath = Vec<Box<str>>;
 
 const ANY: &str = "*";
 
-/// The place in the schema of the value at a pointer.
+/// Returns the place in the schema of the value at a pointer.
 pub(super) fn place(pointer: &str, value: &Tree<'_>, plan: &Plan) -> SchemaPath {
     let (mut place, mut value, mut plan) = (SchemaPath::new(), Some(value), Some(plan));
     for segment in pointer::split(pointer).into_iter().flatten() {
@@ -44,7 +44,7 @@ pub(super) fn place(pointer: &str, value: &Tree<'_>, plan: &Plan) -> SchemaPath 
     place
 }
 
-/// The name of a member in a place, and its plan.
+/// Returns the name of a member in a [`SchemaPath`], and its plan.
 fn member<'p: 'n, 'n>(plan: Option<&'p Plan>, name: &'n str) -> (&'n str, Option<&'p Plan>) {
     match plan.and_then(|plan| plan.member(name, 0)) {
         Some(MemberMatch::Named(_, member)) => (&member.name, Some(&member.plan)),
@@ -53,8 +53,8 @@ fn member<'p: 'n, 'n>(plan: Option<&'p Plan>, name: &'n str) -> (&'n str, Option
     }
 }
 
-/// Fits JSON text without white space into `room` bytes, marks included. `unwritten` is sorted, and `whole` are the
-/// places that are not cut. `None` if it cannot be done.
+/// Fits JSON text without white space into `room` bytes, including marks. `unwritten` is sorted, and `whole` are the
+/// places that must not be cut. `None` if the text cannot fit.
 #[cold]
 pub(super) fn fit(
     text: &str,
@@ -95,7 +95,7 @@ struct Fitting<'t> {
     /// The place of the value that is being written.
     at: SchemaPath,
     out: String,
-    /// Where the marks are, in order.
+    /// The positions of the marks, in order.
     marks: Vec<Range<usize>>,
     left_out: LeftOut,
 }
@@ -138,7 +138,7 @@ impl Fitting<'_> {
         kept
     }
 
-    /// As [`value`](Self::value), for a value inside the one that is written.
+    /// Like [`value`](Self::value), for a value inside the current one.
     fn inner(&mut self, name: &str, at: Range<usize>, plan: Option<&Plan>, room: usize) -> bool {
         self.at.push(name.into());
         let kept = self.value(at, plan, room);
@@ -146,7 +146,7 @@ impl Fitting<'_> {
         kept
     }
 
-    /// Whether a value inside the one that is written has to stay whole.
+    /// Whether a value inside the current one has to stay whole.
     fn stays_whole(&self, name: &str) -> bool {
         let is_inner =
             |place: &SchemaPath| place.split_last().is_some_and(|(last, rest)| **last == *name && *rest == *self.at);
@@ -164,13 +164,13 @@ impl Fitting<'_> {
         self.marks.push(start..self.out.len());
     }
 
-    /// Whether the writer wrote all of it.
+    /// Whether the writer wrote the whole value.
     fn is_complete(&self, at: &Range<usize>) -> bool {
         let next = self.unwritten.partition_point(|(start, _)| *start < at.start);
         self.unwritten.get(next).is_none_or(|(start, _)| *start >= at.end)
     }
 
-    /// How much of the array, map or text that begins here was not written.
+    /// Returns the number of items or bytes that are missing from the array, map or string that begins here.
     fn unwritten(&self, start: usize) -> usize {
         self.unwritten.binary_search_by_key(&start, |(start, _)| *start).map_or(0, |found| self.unwritten[found].1)
     }
@@ -180,7 +180,7 @@ impl Fitting<'_> {
         let bytes = characters(inner).map(|(_, raw)| raw).sum::<usize>() + self.unwritten(at.start);
         let mark = |missing: usize| format!("[{missing} more bytes]");
         let reserved = mark(bytes).len();
-        // A string shorter than its mark has no use.
+        // A string that is shorter than its mark has no use.
         if room < 2 + 2 * reserved {
             return false;
         }
@@ -200,8 +200,8 @@ impl Fitting<'_> {
         true
     }
 
-    /// Writes whole items of an array or entries of a map from the beginning. One that does not fit is cut itself only
-    /// if a good part of the room would stay empty otherwise.
+    /// Writes whole items of an array or entries of a map from the beginning. An item that does not fit is itself cut
+    /// only if much of the room would otherwise stay empty.
     fn items(&mut self, at: Range<usize>, plan: Option<&Plan>, room: usize, is_map: bool) -> bool {
         let inner = match plan {
             Some(Plan::Object { any, .. }) if is_map => any.as_deref(),
@@ -234,7 +234,7 @@ impl Fitting<'_> {
                 continue;
             }
             let free = free.saturating_sub(reserved);
-            // A short remainder after this item keeps its room.
+            // If the items after this one are short, their room is reserved.
             let share = if behind <= free / 2 { free - behind } else { free };
             let name = item.value.start - item.start;
             let before = self.out.len();
@@ -316,7 +316,7 @@ impl Fitting<'_> {
     }
 }
 
-/// The characters of a JSON string: how many bytes each has in JSON and by itself.
+/// Returns the size of each character of a JSON string in bytes, as JSON and unescaped.
 fn characters(inner: &str) -> impl Iterator<Item = (usize, usize)> {
     let mut rest = inner;
     std::iter::from_fn(move || {
@@ -332,7 +332,7 @@ fn characters(inner: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// The items of an array or the members of an object.
+/// Returns the items of an array or the members of an object.
 fn split(text: &str, at: &Range<usize>) -> Vec<Item> {
     let bytes = text.as_bytes();
     let is_object = bytes.get(at.start) == Some(&b'{');
@@ -346,7 +346,7 @@ fn split(text: &str, at: &Range<usize>) -> Vec<Item> {
     items
 }
 
-/// The end of the value that begins at a place.
+/// Returns the end of the value that begins at `start`.
 fn end_of(bytes: &[u8], start: usize) -> usize {
     let (mut at, mut depth, mut is_text) = (start, 0_usize, false);
     while let Some(byte) = bytes.get(at) {

@@ -1,10 +1,10 @@
-//! Member names: strings, and the scalars that `serde_json` takes as map keys.
+//! Member names: strings, and the scalars that `serde_json` accepts as map keys.
 
 use serde::ser::{self, Impossible, Serialize};
 
 use crate::redact::fault::Fault;
 
-/// Reads the text of a map key.
+/// A serializer that returns a map key as text.
 pub(super) struct Key;
 
 macro_rules! display {

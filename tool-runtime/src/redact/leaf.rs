@@ -1,4 +1,4 @@
-//! [`Leaf`]: the constraints of a schema on a scalar, checked while it is written.
+//! [`Leaf`]: the constraints of a schema on a scalar, which the writer checks.
 
 use serde_json::Value;
 
@@ -81,7 +81,7 @@ impl Leaf {
         Some(Self { scalar: (types != 0).then_some(Kinds { types, min, max }), items })
     }
 
-    /// Whether the type is unknown, so that values are filtered rather than refused.
+    /// Whether the type is unknown. Values of such a leaf are filtered and not refused.
     pub(super) fn is_any(&self) -> bool {
         *self == Self::ANY
     }

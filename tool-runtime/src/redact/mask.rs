@@ -6,10 +6,10 @@ use serde::ser::SerializeMap;
 use crate::call::JsonText;
 use crate::json::Tree;
 
-/// Replaces a sensitive argument.
+/// The text that replaces a sensitive argument.
 pub(crate) const MASK: &str = "[sensitive]";
 
-/// The arguments as JSON, with each of the named ones replaced by `"[sensitive]"`.
+/// Returns the arguments as JSON, with `"[sensitive]"` in place of each sensitive argument.
 #[must_use]
 pub(crate) fn mask_arguments(arguments: &Tree<'_>, sensitive: &[String]) -> JsonText {
     serde_json::to_string(&Masked { arguments, sensitive }).map_or_else(|_| JsonText::null(), JsonText::known)

@@ -1,4 +1,4 @@
-//! Checks allowlist paths against the output schema: each must name an existing leaf and nothing more.
+//! Checks allowlist paths against the output schema: each must name an existing leaf and nothing else.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use crate::redact::shape::{alternatives, is_object, is_scalar, members, values};
 use crate::redact::suggestion::{leaves, nearest, through_arrays};
 use crate::text::sentence;
 
-/// A path of an allowlist that does not fit the schema, with what to write instead.
+/// A path of an allowlist that does not fit the schema, with a correction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathProblem {
     /// The path as written.
     pub path: String,
-    /// The problem, and what to write instead.
+    /// The problem and its correction.
     pub message: String,
     /// The nearest real path.
     pub nearest: Option<String>,
@@ -39,7 +39,7 @@ impl fmt::Display for PathProblem {
     }
 }
 
-/// Returns the paths that an allowlist over this schema can name, sorted. Of a very large schema some are left out.
+/// Returns the paths that an allowlist over this schema can name, sorted; only some of a very large schema's.
 pub(crate) fn nameable(schema: &Value) -> Vec<String> {
     let mut paths = leaves(schema);
     paths.sort_unstable();
@@ -48,7 +48,7 @@ pub(crate) fn nameable(schema: &Value) -> Vec<String> {
     paths
 }
 
-/// Whether [`check`] accepts a path. Searches no suggestion.
+/// Whether [`check`] accepts a path. Does not search for a suggestion.
 fn is_nameable(path: &str, schema: &Value) -> bool {
     places(path, schema).is_ok_and(|places| leaf(&places, "").is_ok())
 }
@@ -76,19 +76,19 @@ pub(super) fn check(path: &str, schema: &Value) -> Result<(), PathProblem> {
     }
 }
 
-/// Returns the schemas at a path. `Err(None)`: a segment names nothing in any branch.
+/// Returns the schemas at a path. `Err(None)` if a segment names nothing in any branch.
 fn places<'s>(path: &str, schema: &'s Value) -> Result<Vec<&'s Value>, Option<String>> {
     let mut places = alternatives(schema);
     for segment in path.split('.').filter(|_| path != "$") {
         if segment.is_empty() {
-            return Err(Some("holds an empty segment; write names joined by single dots".into()));
+            return Err(Some("contains an empty segment; write names joined by single dots".into()));
         }
         places = step(&places, segment)?;
     }
     Ok(places)
 }
 
-/// One segment deeper. `Err(None)`: there is no such member in any branch.
+/// Follows one segment. `Err(None)` if no branch has such a member.
 fn step<'s>(places: &[&'s Value], segment: &str) -> Result<Vec<&'s Value>, Option<String>> {
     let mut next = Vec::new();
     let mut text = false;
@@ -132,7 +132,7 @@ fn map_hint(schema: &Value, segment: &str) -> Option<String> {
         .then(|| "names a key of a map; write `*` for its values".to_owned())
 }
 
-/// The message for a reference that was not written out.
+/// Returns the message for a reference that was not replaced by its target.
 fn reference(schema: &Value) -> Option<String> {
     let reference = ["$ref", "$dynamicRef", "$recursiveRef"].iter().find_map(|key| schema.get(*key)?.as_str())?;
     Some(format!(
@@ -142,7 +142,7 @@ fn reference(schema: &Value) -> Option<String> {
     ))
 }
 
-/// A leaf is a scalar or an array of scalars, in every branch.
+/// Checks that a path leads to a leaf, which is a scalar or an array of scalars in every branch.
 fn leaf(places: &[&Value], prefix: &str) -> Result<(), String> {
     for schema in places {
         if schema.get("prefixItems").is_some() {

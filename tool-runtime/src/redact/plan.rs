@@ -1,4 +1,4 @@
-//! [`Plan`]: an allowlist as a tree, one node per object that a value passes on its way to a leaf.
+//! [`Plan`]: an allowlist as a tree. Each node stands for an object on the path to a leaf.
 
 use serde_json::Value;
 
@@ -12,15 +12,15 @@ pub(super) enum Plan {
     Leaf(Leaf),
     /// An object with some members that may be written.
     Object {
-        /// Sorted by name.
+        /// The members, sorted by name.
         members: Vec<Member>,
-        /// The one that the allowlist names first.
+        /// The index of the member that the allowlist names first.
         first: usize,
         /// The plan for the values of a map.
         any: Option<Box<Plan>>,
-        /// The schema allows only an object here, inside as many arrays; `None` if it allows more, or is unknown.
+        /// The number of arrays around the object, if the schema allows nothing else here. `None` otherwise.
         arrays: Option<u8>,
-        /// Bit set of required members, by index; members past the 64th are not checked.
+        /// A bit set of the required members, by index. Members past the 64th are not checked.
         required: u64,
     },
 }
@@ -32,9 +32,9 @@ pub(super) struct Member {
     pub(super) plan: Plan,
     /// `,"name":`, ready to be written.
     pub(super) quoted: Box<str>,
-    /// The place of the name in the allowlist.
+    /// The position of the name in the allowlist.
     order: usize,
-    /// The member that the allowlist names next.
+    /// The index of the member that the allowlist names next.
     pub(super) next: usize,
 }
 
@@ -48,7 +48,7 @@ impl Member {
 }
 
 impl Plan {
-    /// Reads allowlists. `$` is the whole output, `*` any member; segments are joined by dots.
+    /// Compiles the paths of allowlists. `$` is the whole output, `*` any member; dots join the segments.
     pub(super) fn of<'a>(paths: impl Iterator<Item = &'a str>) -> Self {
         let mut root = Self::empty();
         for path in paths {
@@ -61,7 +61,7 @@ impl Plan {
         root
     }
 
-    /// Ties each member to the next one of the allowlist, which is mostly in the order of the fields.
+    /// Links each member to the next one of the allowlist, because most allowlists have the order of the fields.
     fn link(&mut self) {
         let Self::Object { members, any, first, .. } = self else { return };
         any.iter_mut().for_each(|plan| plan.link());
@@ -92,7 +92,7 @@ impl Plan {
                 Ok(at) => &mut members[at].plan,
                 Err(at) => {
                     let member = Member::new(segment, members.len());
-                    // Most have one or two, and a catalog keeps thousands of plans.
+                    // Most plans have one or two members, and a catalog keeps thousands of plans.
                     members.reserve_exact(1);
                     members.insert(at, member);
                     &mut members[at].plan
@@ -106,7 +106,7 @@ impl Plan {
     pub(super) fn bind(&mut self, schema: &Value) {
         match self {
             Self::Leaf(leaf) => *leaf = Leaf::of(schema).unwrap_or(Leaf::ANY),
-            // Arrays are passed through.
+            // A plan has no nodes for arrays.
             Self::Object { .. } if schema.get("items").is_some() => {
                 if schema["type"] == "array" {
                     self.bind(&schema["items"]);
@@ -134,7 +134,7 @@ impl Plan {
         }
     }
 
-    /// The plan of a member; `None` if it may not be written.
+    /// Returns the plan of a member; `None` if it may not be written.
     pub(super) fn variant(&self, name: &str) -> Option<&Self> {
         self.member(name, 0).map(|found| match found {
             MemberMatch::Named(_, member) => &member.plan,
@@ -142,8 +142,8 @@ impl Plan {
         })
     }
 
-    /// Finds a member; `None` if it may not be written. `expected` is the place to try first: it is right for an object
-    /// whose fields come in the order of the allowlist.
+    /// Finds a member; `None` if it may not be written. `expected` is the index to try first, which is right if the
+    /// fields come in the order of the allowlist.
     #[inline]
     pub(super) fn member(&self, name: &str, expected: usize) -> Option<MemberMatch<'_>> {
         let Self::Object { members, .. } = self else { return None };
@@ -161,15 +161,15 @@ impl Plan {
         }
     }
 
-    /// The place to try first.
+    /// Returns the index of the member to try first.
     pub(super) const fn first(&self) -> usize {
         if let Self::Object { first, .. } = self { *first } else { 0 }
     }
 }
 
-/// The content that may be written of a member.
+/// The part of a plan that allows a member.
 pub(super) enum MemberMatch<'p> {
-    /// The allowlist names it; its place.
+    /// The allowlist names the member. Contains its index.
     Named(usize, &'p Member),
     /// The allowlist has `*` here.
     Any(&'p Plan),

@@ -1,4 +1,4 @@
-//! [`Projector`]: a compiled allowlist, and the values that it makes.
+//! [`Projector`]: a compiled allowlist, and the values that it projects.
 
 use std::cell::Cell;
 use std::fmt;
@@ -21,18 +21,18 @@ use crate::schema;
 use crate::schema::validator::{Compiled, JsonSchemaValidator};
 
 thread_local! {
-    /// The buffer for values of this thread; empty while one is written. A value is copied out of it once, at its size:
-    /// growing a string for each value would cost a fifth of the writing.
+    /// The buffer in which this thread writes a value, before the value is copied out at its exact size. Growing a new
+    /// string for each value would cost a fifth of the writing. The buffer is absent while a value is written.
     static ROOM: Cell<String> = const { Cell::new(String::new()) };
 }
 
-/// The maximum room that is kept, in bytes: twice the default limit of a result.
+/// The maximum capacity of a buffer that is kept, in bytes: twice the default limit of a result.
 const MAX_ROOM: usize = 64 * 1024;
 
 /// A compiled allowlist over one output schema.
 pub struct Projector {
     pub(super) allow: Plan,
-    /// For the model, where it sees more.
+    /// The plan for the model, if it sees more.
     model: Option<Box<Plan>>,
     /// Whether everyone may see files.
     shows_media: bool,
@@ -40,10 +40,10 @@ pub struct Projector {
     model_gets_media: bool,
     /// Whether everyone may see a server's text of a failure.
     shows_error: bool,
-    /// Only for outputs whose schema is narrower than their type.
+    /// The check of rules that the writer does not check. `None` if there are none.
     check: Option<Arc<dyn Compiled>>,
-    /// The same with the minimum counts of arrays of objects and of maps, which only a cut can break. `None` if there
-    /// are none.
+    /// The same check with the minimum counts of arrays of objects and of maps, which only a cut can break. `None` if
+    /// there are no such counts.
     cut_check: Option<Arc<dyn Compiled>>,
 }
 
@@ -76,21 +76,21 @@ struct Form {
     cut: Option<Cut>,
 }
 
-/// A form that was too long.
+/// The cuts of a form that was too long.
 struct Cut {
     marked: JsonText,
     left_out: LeftOut,
 }
 
-/// Why a value could not be projected. Holds no values.
+/// The reason why a value cannot be projected. It contains no values.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ProjectError {
     /// The value does not match its schema, or is not JSON: NaN, an infinity.
     OutputInvalid(Vec<Violation>),
-    /// It exceeds the limit even when cut.
+    /// The value exceeds the limit even when cut.
     TooLarge,
-    /// It cannot be shown.
+    /// The type of the value failed to serialise.
     Redaction,
 }
 
@@ -107,8 +107,8 @@ impl fmt::Display for ProjectError {
 impl std::error::Error for ProjectError {}
 
 impl Projector {
-    /// Compiles allowlists against the output schema. References inside it are followed, except those that lead back to
-    /// themselves.
+    /// Compiles allowlists against the output schema. References in the schema are followed, except recursive
+    /// ones.
     ///
     /// # Errors
     /// Every path that does not fit the schema, and a schema whose constraints cannot be checked.
@@ -131,7 +131,7 @@ impl Projector {
             model.bind(output_schema);
         }
         let [schema, of_cuts] = [false, true].map(|cut| constraints(output_schema, &projector.widest(), (cut, false)));
-        // Left unchecked, an output that breaks its schema would be shown.
+        // Without these checks, an output that breaks its schema would be shown.
         let compile = |schema: &Value| {
             JsonSchemaValidator.compile_value(schema).map_err(|problem| vec![PathProblem::unchecked(&problem)])
         };
@@ -180,7 +180,7 @@ impl Projector {
     }
 
     /// Writes the visible parts of a value, at most `max_bytes` long. Items of arrays and maps that do not fit are
-    /// omitted whole, and a string that is longer than its share is cut. The model's form has a mark there.
+    /// omitted whole, and a string that is longer than its share is cut. The model's form has a mark at each cut.
     ///
     /// # Errors
     /// The value does not match its schema, or is too large even when cut.
@@ -219,7 +219,7 @@ impl Projector {
         Ok(form)
     }
 
-    /// Cuts a string to its limit. Where a cut breaks the schema, the place stays whole and the value is cut again.
+    /// Cuts a value to its limit. If a cut breaks the schema, its place stays whole and the value is cut again.
     #[cold]
     fn fit(&self, text: &str, plan: &Plan, unwritten: &[Unwritten], room: usize) -> Result<Form, ProjectError> {
         let mut whole = Vec::new();
@@ -246,7 +246,7 @@ impl Projector {
         Err(ProjectError::TooLarge)
     }
 
-    /// The places where a value that was cut breaks the schema.
+    /// Returns the places where a cut value breaks the schema.
     fn broken(&self, text: &str, plan: &Plan) -> Result<Vec<SchemaPath>, ProjectError> {
         let Some(check) = self.cut_check.as_ref().or(self.check.as_ref()) else { return Ok(Vec::new()) };
         let tree = json::parse_value(text, &Limits::UNBOUNDED).map_err(|_| ProjectError::OutputInvalid(Vec::new()))?;
@@ -267,11 +267,11 @@ impl fmt::Debug for Projector {
     }
 }
 
-/// Constraints on the visible leaves beyond their types; `None` if there are none.
+/// Returns the rules for the visible leaves beyond their types; `None` if there are none.
 ///
-/// `required` is omitted: a missing member is optional in its type, or redaction removed it. Redaction removes empty
-/// objects too, so the minimum counts of arrays and maps apply to a `cut` only. The rules of a leaf `in_all`, a part
-/// of `allOf`, are not bound to the plan.
+/// `required` is omitted, because a missing member is optional in its type, or redaction removed it. Redaction removes
+/// empty objects, too, so the minimum counts of arrays and maps apply to a `cut` only. With `in_all`, the schema is a
+/// part of `allOf`. All rules of its leaves are returned, because the plan contains none of them.
 fn constraints(schema: &Value, plan: &Plan, at @ (cut, in_all): (bool, bool)) -> Option<Value> {
     let mut narrow = serde_json::Map::new();
     if cut && matches!(plan, Plan::Object { .. }) {
@@ -281,7 +281,7 @@ fn constraints(schema: &Value, plan: &Plan, at @ (cut, in_all): (bool, bool)) ->
     }
     match plan {
         Plan::Leaf(_) => {
-            // A leaf is a scalar or an array of scalars, so its schema is small: it is taken as it is.
+            // A leaf is a scalar or an array of scalars, so its schema is small enough to copy.
             return (in_all || says_more(schema, Leaf::of(schema).is_some())).then(|| schema.clone());
         }
         Plan::Object { members, any, .. } => {
@@ -295,7 +295,7 @@ fn constraints(schema: &Value, plan: &Plan, at @ (cut, in_all): (bool, bool)) ->
             if !properties.is_empty() {
                 narrow.insert("properties".into(), properties.into());
             }
-            // A map with integer keys has its values under a pattern, and allows no others.
+            // A map with integer keys has the schema of its values under a pattern, and allows no other keys.
             let patterns = schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten();
             let of_patterns: serde_json::Map<_, _> = patterns
                 .filter_map(|(pattern, values)| Some((pattern.clone(), constraints(values, any.as_deref()?, at)?)))
@@ -319,8 +319,8 @@ fn constraints(schema: &Value, plan: &Plan, at @ (cut, in_all): (bool, bool)) ->
     (!narrow.is_empty()).then(|| narrow.into())
 }
 
-/// Types and bounds are checked while a leaf is written, and Rust's types enforce enums; values can break every other
-/// rule of a schema. `bound` is `false` for a leaf whose bounds were not read.
+/// Whether a leaf has rules that need a separate check. The writer checks types and bounds, and Rust's types enforce
+/// enums; values can break any other rule. `bound` is `false` for a leaf whose bounds the plan does not contain.
 fn says_more(schema: &Value, bound: bool) -> bool {
     const MORE: [&str; 9] = [
         "pattern",

@@ -7,8 +7,8 @@ use crate::redact::plan::{Member, Plan};
 use crate::schema;
 
 impl Projector {
-    /// The schema of the values that everyone may see, made from that of the whole output. Members that the allowlist
-    /// leaves out are not in it.
+    /// Returns the schema of the values that everyone may see, derived from the schema of the whole output. It has only
+    /// members that the allowlist names.
     pub(crate) fn shown_schema(&self, output: &Value) -> Value {
         let mut shown = left(&self.allow, &schema::inlined(output));
         if let (Some(members), Some(dialect)) = (shown.as_object_mut(), output.get("$schema")) {
@@ -18,8 +18,8 @@ impl Projector {
     }
 }
 
-/// Returns the rest of a schema under a plan. Where the schema has alternatives, the result allows everything that the
-/// writer could write there.
+/// Returns the part of a schema that a plan allows. If the schema has alternatives, the result allows everything that
+/// the writer could write there.
 fn left(plan: &Plan, schema: &Value) -> Value {
     let Plan::Object { members, any, .. } = plan else { return schema.clone() };
     let is = |name: &str| names(schema, name);
@@ -51,7 +51,7 @@ fn left(plan: &Plan, schema: &Value) -> Value {
     described(schema, object)
 }
 
-/// Adds the type and the description of a schema to the rest of it.
+/// Adds the type, the title and the description of a schema to the part that is left.
 fn described(schema: &Value, mut left: Value) -> Value {
     for key in ["type", "title", "description"] {
         if let Some(value) = schema.get(key) {
@@ -74,8 +74,8 @@ fn requires(schema: &Value, name: &str) -> bool {
     schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|one| one == name))
 }
 
-/// Whether a part of a value is always written: an object without any member left is omitted, and so is a `null` in its
-/// place.
+/// Whether a part of a value is always written. The writer omits an object without visible members, and a `null` in
+/// place of an object.
 fn always(plan: &Plan, schema: &Value) -> bool {
     let Plan::Object { members, .. } = plan else { return true };
     match schema.get("type").and_then(Value::as_str) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// The schemas that a value at one place may have, arrays passed through, `null` left aside.
+/// Returns the schemas that a value at one place can have. For an array, these are the schemas of its items.
 pub(super) fn alternatives(schema: &Value) -> Vec<&Value> {
     let mut found = Vec::new();
     let mut waiting = vec![schema];
@@ -27,7 +27,7 @@ pub(super) fn members(schema: &Value) -> Option<&Map<String, Value>> {
     schema.get("properties")?.as_object().filter(|members| !members.is_empty())
 }
 
-/// The schema of a map's values. A map with integer keys has it under a pattern.
+/// Returns the schema of a map's values. A map with integer keys has it under a pattern.
 pub(super) fn values(schema: &Value) -> Option<&Value> {
     let patterns = || schema.get("patternProperties")?.as_object().filter(|patterns| patterns.len() == 1);
     let more = schema.get("additionalProperties").filter(|values| values.is_object() || **values == Value::Bool(true));

@@ -1,11 +1,11 @@
-//! Suggests the path that was probably intended by a wrong one.
+//! Suggests the path that the author of a wrong path probably meant.
 
 use serde_json::Value;
 use strsim::osa_distance;
 
 use crate::redact::shape::{alternatives, is_object, members, values};
 
-/// Returns the path without other notations for the items of an array: `items[].a`, `items.0.a`, `items.*.a`.
+/// Returns an existing path from one that steps into an array, such as `items[].a`, `items.0.a` or `items.*.a`.
 pub(super) fn through_arrays(path: &str, exists: impl Fn(&str) -> bool) -> Option<String> {
     let plain = |without_star: bool| {
         let index = |segment: &str| segment.is_empty() || segment.bytes().all(|byte| byte.is_ascii_digit());
@@ -16,21 +16,21 @@ pub(super) fn through_arrays(path: &str, exists: impl Fn(&str) -> bool) -> Optio
     [plain(false), plain(true)].into_iter().find(|plain| plain != path && exists(plain))
 }
 
-/// The paths of a schema's leaves, at most about 500.
+/// Returns the paths of a schema's leaves, at most about 500.
 pub(super) fn leaves(schema: &Value) -> Vec<String> {
     let mut leaves = Vec::new();
     collect(schema, "", 0, &mut leaves);
     leaves
 }
 
-/// The path among these that is most like a wrong one.
+/// Returns the path that is most similar to a wrong one.
 pub(super) fn nearest(path: &str, leaves: Vec<String>) -> Option<String> {
     let last = path.rsplit('.').next().unwrap_or(path);
     let alike = |leaf: &String| {
         let end = leaf.rsplit('.').next().unwrap_or(leaf);
         osa_distance(path, leaf).min(if end == last { 1 } else { osa_distance(last, end) + 1 })
     };
-    // Many leaves are called `id`: the one whose whole path is nearest is suggested.
+    // Many leaves are called `id`, so the whole path decides between equal names.
     let nearest = leaves.into_iter().min_by_key(|leaf| (alike(leaf), osa_distance(path, leaf)));
     nearest.filter(|leaf| alike(leaf) <= path.len().max(6) / 2)
 }

@@ -1,4 +1,4 @@
-//! The sentence of a tool's author about a call, for the person who decides.
+//! Writes the sentence of a tool's author about a call, for the person who decides.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::tool::sentence::{Piece, pieces};
 /// The maximum number of characters of one value.
 const MAX_VALUE_CHARS: usize = 80;
 
-/// Writes the sentence of a call: the first one with all its arguments present, otherwise the last one. Arguments in
-/// optional parts may be absent; the part is left out then. `None` for a tool without sentences.
+/// Writes the sentence about a call: the first sentence whose arguments are all present, or else the last one. An
+/// optional part is left out if one of its arguments is absent. `None` for a tool without sentences.
 ///
-/// `arguments` are the effective ones, as JSON text. Values are bounded and quoted, sensitive ones are masked.
+/// `arguments` is the JSON text of the effective arguments. Values are quoted and cut, and sensitive values are masked.
 pub(crate) fn summary(spec: &ToolSpec, arguments: &str, names: &[NamedArgument]) -> Option<String> {
     let last = spec.summary.last()?;
     let arguments = json::parse(arguments, &Limits::UNBOUNDED).unwrap_or(Tree::Null);
@@ -94,7 +94,7 @@ fn shown(value: &Tree<'_>, most: usize) -> String {
     }
 }
 
-/// Writes the name that was looked up for the value, marked as looked up.
+/// Writes the name that was looked up for the value, with a mark that it was looked up.
 fn named(written: &mut String, place: &str, names: &[NamedArgument]) {
     if let Some(found) = names.iter().find(|named| named.pointer == place) {
         written.push_str(" (");
@@ -107,7 +107,7 @@ fn named(written: &mut String, place: &str, names: &[NamedArgument]) {
 mod tests {
     use super::*;
 
-    /// The attribute and the catalog refuse such a sentence. If one got here, no value would be in it.
+    /// The attribute and the catalog refuse a sentence with a sensitive argument. This is a second protection.
     #[test]
     fn a_sensitive_argument_is_masked() {
         let spec = ToolSpec {

@@ -1,4 +1,4 @@
-//! Values that hold, break or exceed their schema, written by a projector.
+//! Projections of values that fit, break or exceed their schema.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::redact::{ProjectError, Projector};
 
-/// A type that serialises as its closure does.
+/// A map whose members come from a closure.
 struct By<F>(F);
 
 impl<F: Fn(&mut Vec<(&'static str, Value)>)> Serialize for By<F> {
@@ -153,7 +153,7 @@ fn a_schema_that_cannot_be_checked_is_refused() {
     let projector = Projector::compile(&paths, &[], &schema("^x")).unwrap();
     assert!(projector.project(&json!({"a": "xy"}), 100).is_ok());
     assert!(matches!(projector.project(&json!({"a": "y"}), 100), Err(ProjectError::OutputInvalid(_))));
-    // If it were left out, an output that breaks it would be shown.
+    // Without an error here, an output that breaks the pattern would be shown.
     assert!(Projector::compile(&paths, &[], &schema("(")).is_err());
 }
 
@@ -205,7 +205,7 @@ fn references_are_followed() {
     let shown: Value = serde_json::from_str(shown.get()).unwrap();
     let result = json!([{"name": "a", "at": {"kind": "home"}}]);
     assert_eq!(shown, json!({"result": result, "best": {"name": "b"}, "tree": {"id": 1}}));
-    // The rules of the definition hold.
+    // The rules of the definition apply.
     assert!(matches!(projector.project(&value("A"), 10_000), Err(ProjectError::OutputInvalid(_))));
     assert!(projector.project(&json!({"result": [{"name": 1}]}), 10_000).is_err());
     let schema = projector.shown_schema(&referring());

@@ -1,4 +1,4 @@
-//! The filtering writer: a `serde::Serializer` that writes only the JSON that the plan names.
+//! The filtering writer: a `serde::Serializer` that writes only the leaves that the plan names.
 
 mod compound;
 mod out;
@@ -20,11 +20,11 @@ const NUMBER: &str = "$serde_json::private::Number";
 /// A written value.
 pub(super) struct Written {
     pub(super) text: String,
-    /// Sorted. Empty if all was written.
+    /// The parts that were not written, sorted.
     pub(super) unwritten: Vec<Unwritten>,
 }
 
-/// A value of any type that serialises, so that the code that projects it is not compiled for each type.
+/// A value of any type that serialises. As a trait object, it keeps the projection from being compiled for each type.
 pub(super) trait Writable {
     fn write(&self, place: Cursor<'_, '_>) -> Result<Shown, Fault>;
 }
@@ -35,8 +35,8 @@ impl<T: Serialize> Writable for T {
     }
 }
 
-/// Writes a value under a plan, into a string that is empty. If an array, a map or a string is by itself much longer
-/// than `most`, only its beginning is written: more of it cannot fit.
+/// Writes a value under a plan into an empty string. If an array, a map or a string is much longer than `most`, only
+/// its beginning is written, because more cannot fit.
 pub(super) fn write(value: &dyn Writable, plan: &Plan, most: usize, text: String) -> Result<Written, Fault> {
     let mut out = Out::new(text, most);
     match value.write(Cursor { out: &mut out, plan, arrays: 0, depth: 0 })? {
@@ -47,33 +47,33 @@ pub(super) fn write(value: &dyn Writable, plan: &Plan, most: usize, text: String
         }
     }
     if !out.unwritten.is_empty() {
-        // Arrays end after their items.
+        // An array adds its entry after the entries of its items.
         out.unwritten.sort_unstable();
     }
     Ok(Written { text: out.text, unwritten: out.unwritten })
 }
 
-/// Whether any part of a value was written; if not, the empty value of its shape.
+/// Whether any part of a value was written. `No` contains the empty value of the same shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shown {
     Yes,
     No(&'static str),
 }
 
-/// Nesting limit: deeper values could overflow the stack.
+/// The maximum nesting. Deeper values could overflow the stack.
 const MAX_DEPTH: u8 = 128;
 
 /// One place of the value, with its plan.
 pub(super) struct Cursor<'o, 'p> {
     pub(super) out: &'o mut Out,
     pub(super) plan: &'p Plan,
-    /// How many arrays are open around the value at this place of the plan.
+    /// The number of open arrays around the value at this node of the plan.
     pub(super) arrays: u8,
     pub(super) depth: u8,
 }
 
 impl<'o, 'p> Cursor<'o, 'p> {
-    /// Writes a scalar. Only a leaf plan accepts one; in place of an object it is dropped or refused.
+    /// Writes a scalar if the plan is a leaf. A scalar in place of an object is dropped or refused.
     fn scalar(self, scalar: Scalar, write: impl FnOnce(&mut Out)) -> Result<Shown, Fault> {
         match self.plan {
             Plan::Leaf(leaf) if leaf.allows(scalar, self.arrays > 0) => {
@@ -86,7 +86,7 @@ impl<'o, 'p> Cursor<'o, 'p> {
         }
     }
 
-    /// The same place once more, for a value inside a wrapper that is not written.
+    /// Returns the same place one level deeper, for a value inside a wrapper.
     fn deeper(self) -> Result<Self, Fault> {
         if self.depth >= MAX_DEPTH { Err(Fault::TooDeep) } else { Ok(Self { depth: self.depth + 1, ..self }) }
     }
@@ -97,11 +97,11 @@ impl<'o, 'p> Cursor<'o, 'p> {
 
     /// `shortest` is the same number, as an `f32` or an `f64`.
     fn float<F: Serialize>(self, value: f64, shortest: F) -> Result<Shown, Fault> {
-        // Checked on leaves that are not shown too: an output that is not JSON is wrong as a whole.
+        // Hidden leaves are checked, too, because an output that is not JSON is invalid as a whole.
         if !value.is_finite() {
             return Err(Fault::NotJson);
         }
-        // `serde_json` writes the shortest text that reads as the number; here without the machinery of formatting.
+        // `serde_json` writes the shortest text that reads as the number. A fixed buffer avoids the cost of formatting.
         let mut digits = [0; 32];
         let mut rest = digits.as_mut_slice();
         serde_json::to_writer(&mut rest, &shortest).map_err(|_| Fault::NotJson)?;
@@ -126,12 +126,12 @@ impl<'o, 'p> Cursor<'o, 'p> {
         }
     }
 
-    /// JSON text inside a value is read and filtered like any other.
+    /// Parses JSON text inside a value, and filters it like any other value.
     pub(super) fn raw(self, text: &str) -> Result<Shown, Fault> {
         json::parse_value(text, &json::Limits::UNBOUNDED).map_err(|_| Fault::NotJson)?.serialize(self)
     }
 
-    /// `{"variant": value}`.
+    /// Writes `{"variant": value}`.
     fn variant<T: Serialize + ?Sized>(self, variant: &'static str, value: &T) -> Result<Shown, Fault> {
         let mut members = self.object()?;
         members.member(variant, value)?;
@@ -170,7 +170,7 @@ impl<'o, 'p> ser::Serializer for Cursor<'o, 'p> {
     }
 
     fn serialize_f32(self, value: f32) -> Result<Shown, Fault> {
-        // The shortest text that reads as this f32, not the digits of its f64.
+        // Writes the shortest text that reads as this `f32`, not the digits of its `f64`.
         self.float(value.into(), value)
     }
 

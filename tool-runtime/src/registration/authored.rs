@@ -26,7 +26,7 @@ impl Registration {
         self.types.describe(self.meta)
     }
 
-    /// Returns where the tool is written.
+    /// Returns the place of the tool in its source.
     #[must_use]
     pub const fn location(&self) -> Location {
         self.meta.location

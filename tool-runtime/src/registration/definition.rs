@@ -27,10 +27,10 @@ pub(crate) struct Described {
     pub(crate) input: Checked,
     /// The schema of the value, or of the payload of a client tool; `None` for a dynamic tool without an output schema.
     pub(crate) output: Option<Checked>,
-    /// The schema of a client's answer; `None` for server tools.
+    /// The schema of a client's result; `None` for server tools.
     pub(crate) answer: Option<Checked>,
     pub(crate) effect: ToolEffect,
-    /// `None` when no allowlist was given.
+    /// `None` without an allowlist.
     pub(crate) allow: Option<Vec<String>>,
     pub(crate) model: Vec<String>,
     pub(crate) prepare: Vec<String>,
@@ -45,7 +45,7 @@ pub(crate) struct Described {
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_result_bytes: Option<usize>,
     pub(crate) location: Option<Location>,
-    /// Whether files come attached to the value; `None` if only its handler knows.
+    /// Whether the value can have attached files; `None` if only its handler knows.
     pub(crate) has_media: Option<bool>,
     pub(crate) requirements: Vec<Requirement>,
     /// The hash of the definition that a server published; `None` for a tool that was not discovered.
@@ -57,7 +57,7 @@ pub(crate) struct Described {
     pub(crate) behaviour: Arc<dyn Behaviour>,
 }
 
-/// The definition of a tool, read without a catalog.
+/// Returns the definition of a tool, without a catalog.
 ///
 /// # Errors
 /// The name or a schema is not allowed in a definition.
@@ -66,7 +66,7 @@ pub fn definition<T: Tool>() -> Result<ToolSpec, BuildError> {
 }
 
 impl Described {
-    /// Combines the keys of an attribute with the facts that the compiler has about the types.
+    /// Combines the keys of the attribute with the compiler's facts about the types.
     pub(crate) fn authored(
         declared: &Declaration,
         effect: ToolEffect,
@@ -114,7 +114,7 @@ impl Described {
         }
     }
 
-    /// Makes the definition.
+    /// Creates the definition.
     ///
     /// # Errors
     /// The name or a schema is not allowed in a definition.
@@ -163,7 +163,7 @@ impl Described {
         };
         spec.definition_hash = schema::definition_hash(&spec, &self.requirements);
         if let Some(pin) = self.pin {
-            // An approval holds for the whole published definition, including members that this library does not read.
+            // An approval is for the whole published definition, including members that this library does not read.
             spec.definition_hash = json::digest([spec.definition_hash.0, pin.0].concat());
         }
         if let Some(graph) = &self.graph {
@@ -179,11 +179,11 @@ pub(crate) struct Schemas {
     pub(crate) input: Option<Checked>,
     pub(crate) output: Checked,
     pub(crate) answer: Checked,
-    /// Whether files come attached to the output.
+    /// Whether the output can have attached files.
     pub(crate) has_media: bool,
 }
 
-/// The schema that is published for a tool without one.
+/// The schema in the definition of a tool without one.
 pub(crate) const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
 fn owned(texts: &[&str]) -> Vec<String> {

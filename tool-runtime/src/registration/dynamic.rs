@@ -44,9 +44,9 @@ use crate::tool::{self, Hash, NoSchemaMode, Once, OnceScope, ToolEffect, ToolSpe
 pub struct DynamicTool {
     name: String,
     namespace: Option<String>,
-    /// Made by [`discovered`](Self::discovered), so its name may lie under `mcp__`.
+    /// Whether [`discovered`](Self::discovered) created the tool, so that its name may begin with `mcp__`.
     discovered: bool,
-    /// Read from a file of definitions, so it keeps a name without a namespace.
+    /// Whether the tool keeps a name without a namespace, as in a file of definitions.
     foreign: bool,
     title: Option<String>,
     description: String,
@@ -77,7 +77,7 @@ pub struct DynamicTool {
     runs: Runs,
 }
 
-/// The code of a dynamic tool.
+/// The implementation of a dynamic tool.
 enum Runs {
     Handler(Arc<dyn DynamicHandler>),
     Graph(GraphDeclaration, Arc<dyn Behaviour>),
@@ -85,9 +85,9 @@ enum Runs {
 }
 
 impl DynamicTool {
-    /// Creates a tool with a schema of draft-07 or 2020-12. Without [`redact`](Self::redact) every call is refused. The
-    /// name needs a namespace like that of an authored tool: `core__clock`, or `clock` with
-    /// [`namespace`](Self::namespace). A catalog refuses one that has none.
+    /// Creates a tool with a schema of draft-07 or 2020-12. Without [`redact`](Self::redact), every call is refused.
+    /// The name needs a namespace: write `core__clock`, or `clock` with [`namespace`](Self::namespace). A catalog
+    /// refuses a name without one.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -98,7 +98,7 @@ impl DynamicTool {
         Self::running(name.into(), description.into(), input_schema, effect, Runs::Handler(handler))
     }
 
-    /// Creates the tool of a graph. Its effect is set by the catalog.
+    /// Creates the tool of a graph. The catalog sets its effect.
     pub(crate) fn graph(
         name: &str,
         description: String,
@@ -110,7 +110,7 @@ impl DynamicTool {
         Self::running(tool::graph(name), description, input, effect, Runs::Graph(declared, behaviour))
     }
 
-    /// Creates a tool of the library.
+    /// Creates a built-in tool of this library.
     pub(crate) fn built_in(
         name: &str,
         description: &str,
@@ -155,7 +155,7 @@ impl DynamicTool {
         }
     }
 
-    /// Creates a tool that takes any object. Its calls are marked unvalidated. They run only if the tool is
+    /// Creates a tool that accepts any object. Its calls are marked unvalidated. They run only if the tool is
     /// `read_only`, unless [`approve_each`](Self::approve_each) is called.
     pub fn without_schema(
         name: impl Into<String>,
@@ -176,10 +176,10 @@ impl DynamicTool {
     /// Creates a tool that a server published under `name`. It is untrusted, so the server's claims about it do not
     /// count.
     ///
-    /// It is called `mcp__<server>__<name>` and reaches `external_side_effect` unless the policy sets another effect.
-    /// It stays denied until the policy's `tools.NAME.pin` is the hash of this very definition
-    /// ([`ToolSpec::pin`](crate::ToolSpec)), and shows only the leaves in the policy's `tools.NAME.redact`. The hash is
-    /// that of the definition in MCP's form: `name`, `title`, `description`, `inputSchema`, `outputSchema`.
+    /// Its name is `mcp__<server>__<name>`, and its effect `external_side_effect` unless the policy sets another one.
+    /// The tool is denied until the policy's `tools.NAME.pin` is the hash of exactly this definition
+    /// ([`ToolSpec::pin`](crate::ToolSpec)). Results show only the leaves in the policy's `tools.NAME.redact`. The hash
+    /// covers the definition in MCP's form: `name`, `title`, `description`, `inputSchema`, `outputSchema`.
     pub fn discovered(
         server: &str,
         name: &str,
@@ -191,8 +191,8 @@ impl DynamicTool {
         Self { discovered: true, ..Self::new(name, description, input_schema, ToolEffect::ExternalSideEffect, handler) }
     }
 
-    /// Keeps a name without a namespace. Use it for definitions of another party that are only ranked, compared or used
-    /// to check arguments, and whose tools never run here.
+    /// Keeps a name without a namespace. Use it for foreign definitions that are only ranked, compared or used to
+    /// check arguments, and whose tools never run here.
     pub fn foreign(mut self) -> Self {
         self.foreign = true;
         self
@@ -201,7 +201,7 @@ impl DynamicTool {
     /// Returns the definition that the tool has in a catalog.
     ///
     /// # Errors
-    /// Everything that is wrong with it, together.
+    /// All problems of the definition together.
     pub fn definition(self) -> Result<ToolSpec, BuildError> {
         self.describe().spec()
     }
@@ -213,15 +213,14 @@ impl DynamicTool {
         self
     }
 
-    /// Replaces the handler by one that is called on an account.
+    /// Replaces the handler with one that acts with the token of an account.
     #[cfg(feature = "mcp-client")]
     pub(crate) fn on_account(mut self, account: OnAccount) -> Self {
         self.account = Some(account);
         self
     }
 
-    /// Sets the allowlist: leaves of the value that may leave the runner. The policy can narrow that of a discovered
-    /// tool.
+    /// Sets the allowlist: leaves of the value that may leave the runner. A policy can narrow it.
     pub fn redact<S: Into<String>>(mut self, paths: impl IntoIterator<Item = S>) -> Self {
         self.redact = Some(paths.into_iter().map(Into::into).collect());
         self
@@ -233,14 +232,14 @@ impl DynamicTool {
         self
     }
 
-    /// Sets the JSON Schema of the value, which is checked whole before any of it is shown.
+    /// Sets the JSON Schema of the value. The runner checks the whole value before it shows any part.
     pub fn output_schema(mut self, schema: Value) -> Self {
         self.output = Some(schema);
         self
     }
 
-    /// Puts the name into a namespace: `tool` becomes `namespace__tool`. Refused for a discovered tool, whose server is
-    /// its namespace.
+    /// Puts the name into a namespace: `tool` becomes `namespace__tool`. A catalog refuses this for a discovered tool,
+    /// whose server is its namespace.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
@@ -253,40 +252,40 @@ impl DynamicTool {
     }
 
     /// Sets the sentences for the person who decides on a call, with the names of arguments in braces:
-    /// `Deletes the task {title}`. The first sentence with all its arguments present is shown, otherwise the last one.
-    /// A catalog refuses a name that its schema does not have, and one of a sensitive argument.
+    /// `Deletes the task {title}`. The person reads the first sentence whose arguments are all present, or else the
+    /// last one. A catalog refuses names that the schema does not have, and names of sensitive arguments.
     pub fn summary<S: Into<Arc<str>>>(mut self, sentences: impl IntoIterator<Item = S>) -> Self {
         self.summary = sentences.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets words that policies may match.
+    /// Sets words that a policy can match.
     pub fn tags<S: Into<Arc<str>>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
         self.tags = tags.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets additional words by which the tool is found, such as `overdue`. Models do not read them.
+    /// Sets additional search words, such as `overdue`. Models do not read them.
     pub fn also<S: Into<Arc<str>>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
         self.also = words.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets how long a call may take.
+    /// Sets the time limit of a call.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sets how long a projected result may be, in bytes.
+    /// Sets the maximum size of a projected result, in bytes.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.max_result_bytes = Some(bytes);
         self
     }
 
-    /// Makes it a client tool: the handler only prepares; a client executes and sends back a value of this schema.
-    /// `prepare` is the allowlist of the payload, [`redact`](Self::redact) that of the client's value. Refused for a
-    /// discovered tool, which its server executes.
+    /// Makes this a client tool: the handler only prepares a payload, and a client executes the call and sends back a
+    /// value of this schema. `prepare` is the allowlist of the payload, [`redact`](Self::redact) the allowlist of the
+    /// client's value. A catalog refuses this for a discovered tool, because the server executes it.
     pub fn client<S: Into<String>>(mut self, answer_schema: Value, prepare: impl IntoIterator<Item = S>) -> Self {
         self.answer = Some(answer_schema);
         self.prepare = prepare.into_iter().map(Into::into).collect();
@@ -299,7 +298,7 @@ impl DynamicTool {
         self
     }
 
-    /// Requires that the argument was seen in the run; `tool` lists such values.
+    /// Requires that the value of the argument was seen in the run before. `tool` lists such values.
     pub fn evidence(mut self, argument: impl Into<String>, tool: impl Into<String>) -> Self {
         self.evidence.insert(argument.into(), tool.into());
         self
@@ -311,25 +310,25 @@ impl DynamicTool {
         self
     }
 
-    /// States that running it again with the same arguments has no further effect.
+    /// Declares that running the tool again with the same arguments has no further effect.
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
     }
 
-    /// Sets the key of the effect that the tool has once in a tenant, with the names of arguments in braces:
-    /// `refund:{payment_id}`. A later call with the key gets the first one's result. A catalog refuses a name that the
-    /// schema does not have, and one of a sensitive or an optional argument.
+    /// Sets the effect key, with the names of arguments in braces: `refund:{payment_id}`. In a tenant, calls with an
+    /// equal key take effect once; a later call gets the result of the first. A catalog refuses names that the schema
+    /// does not have, and names of sensitive or optional arguments.
     pub fn once(self, key: impl Into<Arc<str>>) -> Self {
         self.once_in(OnceScope::Tenant, key.into())
     }
 
-    /// As [`once`](Self::once), for an effect that each principal has once.
+    /// Like [`once`](Self::once), but once for each principal.
     pub fn once_per_principal(self, key: impl Into<Arc<str>>) -> Self {
         self.once_in(OnceScope::Principal, key.into())
     }
 
-    /// As [`once`](Self::once), for an effect that each run has once, with its graphs and scripts.
+    /// Like [`once`](Self::once), but once for each run, including its graphs and scripts.
     pub fn once_per_run(self, key: impl Into<Arc<str>>) -> Self {
         self.once_in(OnceScope::Run, key.into())
     }
@@ -339,8 +338,8 @@ impl DynamicTool {
         self
     }
 
-    /// Sets how long an effect key keeps the result, in whole seconds: after that, the effect may happen again. Without
-    /// a time, it keeps the result forever. A tool without an effect key ignores it.
+    /// Sets how long an effect key keeps the result, in whole seconds. After that, the effect can happen again. By
+    /// default, the key keeps the result forever. Without an effect key, the time has no meaning.
     pub fn once_for(mut self, time: Duration) -> Self {
         self.keep = Some(time.as_secs().max(1));
         self

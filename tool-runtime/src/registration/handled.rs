@@ -1,4 +1,4 @@
-//! The behaviour of a dynamic tool: the [`DynamicHandler`] is called, and its value checked whole before any of it is
+//! The behaviour of a dynamic tool: calls its [`DynamicHandler`], and checks the whole value before any part of it is
 //! shown.
 
 use std::sync::{Arc, OnceLock};
@@ -20,9 +20,9 @@ use crate::registration::{Behaviour, Instance, Purpose, RunFailure, Running};
 use crate::schema::validator::{Compiled, JsonSchemaValidator, Validator};
 use crate::tool::Schema;
 
-/// The behaviour of a dynamic tool. Its arguments passed the tool's schema; its value is checked against the output
-/// schema before any of it is shown. Implement it with `#[async_trait]`, as the example of
-/// [`DynamicTool`](crate::registration::DynamicTool) does.
+/// The behaviour of a dynamic tool. The arguments fit the tool's schema. The runner checks the value against the output
+/// schema before it shows any part. Implement the trait with `#[async_trait]`, as in the example of
+/// [`DynamicTool`](crate::registration::DynamicTool).
 #[async_trait]
 pub trait DynamicHandler: Send + Sync {
     /// Runs the tool.
@@ -31,17 +31,17 @@ pub trait DynamicHandler: Send + Sync {
     /// The tool failed. Operators read the error; a model reads the parts that [`ToolError`] declares safe.
     async fn call(&self, arguments: &Value, context: &ToolContext) -> Result<Value, ToolError>;
 
-    /// Runs a tool that returns files attached to its value. The runner calls this one; without its own implementation
-    /// it calls [`call`](Self::call).
+    /// Runs a tool that returns files attached to its value. The runner calls this method, which calls
+    /// [`call`](Self::call) by default.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// The same errors as [`call`](Self::call).
     async fn call_with_media(&self, arguments: &Value, context: &ToolContext) -> Result<WithMedia<Value>, ToolError> {
         self.call(arguments, context).await.map(WithMedia::new)
     }
 }
 
-/// A tool that is called on an account.
+/// The connection and the handler of a tool that acts with the token of an account.
 #[cfg(feature = "mcp-client")]
 #[derive(Clone)]
 pub(crate) struct OnAccount {
@@ -50,11 +50,11 @@ pub(crate) struct OnAccount {
     pub(crate) handler: Arc<dyn AccountHandler>,
 }
 
-/// The behaviour of a tool on an account.
+/// The behaviour of a tool that acts with the token of an account.
 #[cfg(feature = "mcp-client")]
 #[async_trait]
 pub(crate) trait AccountHandler: Send + Sync {
-    /// As [`DynamicHandler::call_with_media`].
+    /// Like [`DynamicHandler::call_with_media`], with the token.
     async fn call_on(&self, token: &Secret<String>, arguments: &Value) -> Result<WithMedia<Value>, ToolError>;
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Handled {
     pub(super) handler: Arc<dyn DynamicHandler>,
     /// The schema of the handler's value; `None` if there is none.
     pub(super) output: Option<Schema>,
-    /// Compiled by the first call; `None` if it does not compile, and then no value passes.
+    /// The schema as the first call compiled it; `None` if it does not compile, so that no value passes.
     pub(super) compiled: Arc<OnceLock<Option<Arc<dyn Compiled>>>>,
     #[cfg(feature = "mcp-client")]
     pub(super) account: Option<OnAccount>,
@@ -151,12 +151,12 @@ impl Instance for HandledCall {
     }
 }
 
-/// Classifies a handler's error for the gate. A server's own text is shown if the allowlist names it.
+/// Classifies a handler's error for the gate. A model reads a server's error text only if the allowlist names `$error`.
 fn failure(error: ToolError, projector: &Projector) -> RunFailure {
     match error.kind() {
         ErrorKind::Reported if projector.shows_error() => {
             let text = error.detail();
-            // Without a text of the server, its fixed sentence remains.
+            // If the server sent no text, the fixed message remains.
             RunFailure::Tool(if text.trim().is_empty() { error } else { error.with_safe(text) })
         }
         ErrorKind::Tool | ErrorKind::Reported => RunFailure::Tool(error),

@@ -11,19 +11,19 @@ use crate::registration::DynamicTool;
 /// One server of a source.
 #[async_trait]
 pub(crate) trait ToolServer: Send + Sync {
-    /// The common prefix of the names of its tools, which no other tool has.
+    /// Returns the prefix that the names of all of its tools have, and no other tool's name.
     fn prefix(&self) -> &str;
 
-    /// The tools of its list; `None` until one was read.
+    /// Returns the tools that the server has listed; `None` before its first list.
     fn tools(&self) -> Option<Vec<DynamicTool>>;
 
-    /// A counter that goes up before [`tools`](Self::tools) changes its answer.
+    /// Returns a counter that increases before the value of [`tools`](Self::tools) changes.
     fn changes(&self) -> &Arc<AtomicU64>;
 
-    /// The kind of connection that calls of the tools need; `None` if they need none.
+    /// Returns the kind of connection that calls of the tools need; `None` if they need none.
     fn connection(&self) -> Option<&'static str>;
 
-    /// The reason why no call of this tool can run now under any policy.
+    /// Returns the reason why no call of this tool can run now under any policy.
     fn unready(&self, name: &str) -> Option<Unready>;
 
     /// Waits until the server has listed its tools, or has failed to.

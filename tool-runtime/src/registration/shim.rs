@@ -1,7 +1,7 @@
-//! The one generic shim: everything else is compiled once for all tools.
+//! The only generic code of a tool. All other code is compiled once for all tools.
 //!
-//! Generic code is compiled for each tool of an application. So it holds only the code that needs the types, and calls
-//! functions without types for everything else; `tests/compile-time.sh` counts the instructions.
+//! Generic code is compiled again for each tool of an application. So this file contains only code that needs the
+//! types, and calls functions without type parameters for the rest. `tests/compile-time.sh` counts the instructions.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Types {
         }
     }
 
-    /// Schemas and behaviour of a tool.
+    /// Returns the schemas and the behaviour of a tool.
     pub(super) fn describe(&self, declaration: &Declaration) -> Described {
         let schemas = Schemas {
             input: declaration.input.map(|input| schema::compile_input(&input)),
@@ -128,7 +128,7 @@ fn reconcile<T: Tool>(tool: T, capabilities: T::Capabilities, call: Call<T>, end
     Box::pin(async move { end.reconciled(tool.reconcile(capabilities, &call).await) })
 }
 
-/// The handling of an output.
+/// The projector and the size limit for an output.
 struct End {
     projector: Arc<Projector>,
     max_bytes: usize,

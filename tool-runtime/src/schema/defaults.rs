@@ -1,4 +1,4 @@
-//! Checks a `default` against the schema it belongs to, by hand where that is easy: compiling a validator for each
+//! Checks a `default` against its schema. Simple keywords are checked here, because compiling a validator for each
 //! default would take longer than building the rest of the catalog.
 
 use std::cmp::Ordering;
@@ -16,7 +16,7 @@ pub(crate) fn fits(schema: &Map<String, Value>, value: &Value) -> bool {
     })
 }
 
-/// Returns the answer if every keyword is a simple one, `None` otherwise.
+/// Checks a value if every keyword is a simple one; `None` otherwise.
 fn quick(schema: &Map<String, Value>, value: &Value) -> Option<bool> {
     let mut good = true;
     for (keyword, rule) in schema {
@@ -25,7 +25,7 @@ fn quick(schema: &Map<String, Value>, value: &Value) -> Option<bool> {
     Some(good)
 }
 
-/// Returns whether a keyword ignores the value: it only annotates, or applies to values of another type.
+/// Whether a keyword ignores the value, because it only annotates or applies to values of another type.
 fn ignores(keyword: &str, value: &Value) -> bool {
     match keyword {
         "default" | "description" | "title" | "deprecated" | "examples" | "$comment" => true,
@@ -37,7 +37,7 @@ fn ignores(keyword: &str, value: &Value) -> bool {
     }
 }
 
-/// Whether the value satisfies one rule; `None` for rules that are not checked by hand.
+/// Whether the value satisfies one rule; `None` for rules that are not simple.
 fn keeps(keyword: &str, rule: &Value, value: &Value) -> Option<bool> {
     Some(match (keyword, value) {
         ("type", _) => match rule {

@@ -1,5 +1,5 @@
-//! [`Effective`]: arguments in one form, however they are written: an explicit default and an absent one are the same
-//! call.
+//! [`Effective`]: a normal form of arguments. A call with an explicit default is the same call as one that leaves the
+//! argument out.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::tool::Schema;
 pub(crate) struct Effective(Box<[(Box<str>, Value)]>);
 
 impl Effective {
-    /// Reads them from an input schema, once. `read` runs only if the schema may have any.
+    /// Reads the defaults from an input schema. `read` runs only if the schema may have defaults.
     pub(crate) fn of<'s>(schema: &Schema, read: impl FnOnce() -> &'s Tree<'s>) -> Self {
         if !schema.as_str().contains("\"default\"") {
             return Self::default();
@@ -23,7 +23,7 @@ impl Effective {
     }
 
     /// Returns the canonical text of the arguments with their defaults and without members that are `null`. `None` if
-    /// those are the arguments as they are.
+    /// the arguments have this form already.
     pub(crate) fn of_arguments(&self, arguments: &Tree<'_>) -> Option<String> {
         let mut missing = self.missing(arguments).peekable();
         if missing.peek().is_none() && !has_null(arguments) {
@@ -36,15 +36,15 @@ impl Effective {
         Some(canonical::to_text(&effective))
     }
 
-    /// Returns a number that is equal for arguments of the same canonical text. It reads only the ends of strings and
-    /// of arrays, so that it costs a tenth of that text: where two are equal, the texts decide.
+    /// Returns a hash that is equal for arguments with the same canonical text. It reads only the ends of strings and
+    /// arrays, so it costs a tenth of that text. If two hashes are equal, the texts have to be compared.
     pub(crate) fn fingerprint(&self, arguments: &Tree<'_>) -> u64 {
         let defaults = self.missing(arguments);
         let defaults = defaults.map(|(name, default)| member(name, fingerprint(&Tree::from_value(default))));
         defaults.fold(fingerprint(arguments), u64::wrapping_add)
     }
 
-    /// The defaults of arguments that are left out.
+    /// Returns the defaults of arguments that are left out.
     fn missing<'e>(&'e self, arguments: &Tree<'_>) -> impl Iterator<Item = (&'e str, &'e Value)> {
         let left_out = |name: &str| arguments.get(name).is_none_or(Tree::is_null);
         let missing = self.0.iter().filter(move |(name, default)| left_out(name) && !default.is_null());
@@ -52,7 +52,7 @@ impl Effective {
     }
 }
 
-/// Members are added up, so that their order makes no difference; numbers count by value, however they are written.
+/// Hashes a value. Members are summed, so that their order makes no difference. Numbers count by their value.
 #[expect(clippy::cast_precision_loss, reason = "equal numbers are equal floats")]
 fn fingerprint(tree: &Tree<'_>) -> u64 {
     match tree {
@@ -80,7 +80,7 @@ fn member(name: &str, value: u64) -> u64 {
     value.rotate_left(u32::try_from(name.len() % 64).unwrap_or_default())
 }
 
-/// The first eight bytes of a string, the last eight, and its length.
+/// Hashes the first eight bytes of a string, the last eight, and its length.
 fn ends(text: &str) -> u64 {
     let bytes = text.as_bytes();
     match (bytes.first_chunk(), bytes.last_chunk()) {
@@ -89,7 +89,7 @@ fn ends(text: &str) -> u64 {
     }
 }
 
-/// Multiplies two words, and folds the product into one.
+/// Multiplies two words, and folds the product into one word.
 #[expect(clippy::cast_possible_truncation, reason = "both halves are taken")]
 fn mix(one: u64, other: u64) -> u64 {
     const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];

@@ -1,4 +1,4 @@
-//! The default validator as the schema compiler uses it: for single patterns, defaults and whole documents.
+//! Checks of the schema compiler with the default validator: single patterns, defaults and whole documents.
 
 use serde_json::{Value, json};
 
@@ -30,11 +30,11 @@ pub(crate) fn takes(document: &Value, part: &Value, value: &Value) -> Option<boo
     Some(compiled.check(&Tree::from_value(value)).is_ok())
 }
 
-/// Checks a document against its meta-schema, and that it compiles. The references of the document are known to stay
-/// inside it.
+/// Checks that a document fits its meta-schema and compiles. The caller has checked that its references stay inside the
+/// document.
 ///
-/// To compile a schema is a large part of building a catalog, and its tool may never be called. So only rules that a
-/// meta-schema cannot judge are compiled here; everything else is compiled once, by the first call.
+/// Compiling a schema is a large part of building a catalog, and its tool may never be called. So this function
+/// compiles only a schema with rules that a meta-schema cannot check. The first call compiles every other schema.
 pub(crate) fn compiles(schema: &Value) -> Result<(), Problem> {
     if is_plain(schema) {
         return JsonSchemaValidator::check_meta(schema);
@@ -42,11 +42,11 @@ pub(crate) fn compiles(schema: &Value) -> Result<(), Problem> {
     JsonSchemaValidator::check_compiled(schema)
 }
 
-/// The dialects whose meta-schemas are found by the text of `$schema`, and the only place for it.
+/// The known values of `$schema` at the root of a document. Their meta-schemas are built in.
 const DIALECTS: [&str; 2] = ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"];
 
-/// Keywords with rules that a meta-schema does not check: patterns must be those of an engine, and identifiers change
-/// where references lead.
+/// Keywords with rules that a meta-schema does not check. For example, the regex engine has to accept a pattern, and an
+/// identifier changes the targets of references.
 const JUDGED_BY_COMPILING: [&str; 13] = [
     "$anchor",
     "$dynamicAnchor",
@@ -63,12 +63,12 @@ const JUDGED_BY_COMPILING: [&str; 13] = [
     "patternProperties",
 ];
 
-/// Keywords whose numbers are counts. A meta-schema takes any integer, `1e30` and `2.0` too.
+/// Keywords whose numbers are counts. A meta-schema accepts any integer, even `1e30` and `2.0`.
 const COUNTS: [&str; 8] =
     ["maxContains", "maxItems", "maxLength", "maxProperties", "minContains", "minItems", "minLength", "minProperties"];
 
-/// Whether a document that fits its meta-schema certainly compiles. Names are checked wherever they are: a property of
-/// such a name only makes the answer `false`.
+/// Whether a document that fits its meta-schema is certain to compile. Every member name counts as a keyword. A
+/// property with such a name only makes the result `false`.
 fn is_plain(schema: &Value) -> bool {
     let Value::Object(members) = schema else { return false };
     members.iter().all(|(name, value)| match name.as_str() {
@@ -86,7 +86,7 @@ fn is_plain_member(name: &str, value: &Value) -> bool {
     }
     match value {
         Value::Object(members) => members.iter().all(|(name, value)| is_plain_member(name, value)),
-        // Items have no name; the empty one is not a keyword.
+        // Items have no name. The empty name is not a keyword.
         Value::Array(items) => items.iter().all(|item| is_plain_member("", item)),
         _ => true,
     }
@@ -109,7 +109,7 @@ mod tests {
         JsonSchemaValidator.compile_value(schema).map(|_| ())
     }
 
-    /// Values of every kind, for every keyword that there is.
+    /// Values of every kind, for every keyword.
     #[test]
     fn what_is_not_compiled_would_compile() {
         let values = [

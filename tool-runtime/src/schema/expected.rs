@@ -1,4 +1,4 @@
-//! Descriptions of the expected value, made from the schema alone.
+//! Descriptions of the expected value, which come from the schema alone.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, ValidationError};
@@ -53,7 +53,7 @@ pub(super) fn expected(kind: &ValidationErrorKind) -> String {
     }
 }
 
-/// The forms of `anyOf`, when each of them failed for one reason and at the value itself.
+/// Describes the forms of `anyOf`, if each form failed for one reason and at the value itself.
 fn alternatives(context: &[Vec<ValidationError<'static>>]) -> String {
     let depth = |error: &ValidationError<'_>| error.instance_path().as_str().matches('/').count();
     let least = context.iter().flatten().map(depth).min();

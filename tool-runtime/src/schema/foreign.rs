@@ -1,4 +1,4 @@
-//! Schemas from elsewhere: all of draft-07 and 2020-12, within caps, closed against fetching and endless work.
+//! Checks foreign schemas, which may use all of draft-07 and 2020-12 within limits. Nothing is fetched.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::schema::{engine, texts, visits};
 use crate::text::lex::outside_strings;
 use crate::tool::Schema;
 
-/// The deepest JSON of a schema document.
+/// The maximum depth of the JSON of a schema document.
 const MAX_JSON_DEPTH: usize = 100;
 
 /// The supported dialects, by the text of `$schema` without a trailing `#`.
@@ -21,15 +21,15 @@ const DIALECTS: [&str; 3] = [
     "https://json-schema.org/draft/2020-12/schema",
 ];
 
-/// Takes the schema of a dynamic or discovered tool as it is.
+/// Checks the schema of a dynamic or discovered tool, and returns it unchanged.
 ///
-/// References stay, and must lead to places inside the document (or to the two meta-schemas); recursion is allowed
-/// where checking a value stays linear. A `default` or `enum` value that breaks its own schema is tolerated.
+/// References stay. They must lead to places inside the document or to one of the two meta-schemas. Recursion is
+/// allowed if checking a value stays linear. A `default` or `enum` value that breaks its own schema is tolerated.
 ///
 /// # Errors
 ///
-/// The document is not a valid schema of its dialect, is over a cap on size, depth, expansion or patterns, or refers
-/// outside.
+/// The document is not a valid schema of its dialect, exceeds a limit of size, depth, expansion or patterns, or has a
+/// reference out of the document.
 pub(crate) fn check_foreign(schema: &Value) -> Result<Schema, Vec<Problem>> {
     let one = |problem| vec![problem];
     if json::is_deeper(schema, MAX_JSON_DEPTH) {
@@ -57,11 +57,11 @@ pub(crate) fn check_foreign(schema: &Value) -> Result<Schema, Vec<Problem>> {
     Ok(text)
 }
 
-/// Reads a schema document from text; its size and depth are checked before anything is built from it.
+/// Reads a schema document from text. Its size and depth are checked before it is parsed.
 ///
 /// # Errors
 ///
-/// The text is over a cap, or not JSON.
+/// The text exceeds a limit, or is not JSON.
 pub(crate) fn parse_foreign(text: &str) -> Result<Value, Problem> {
     if deeper_text(text, MAX_JSON_DEPTH) {
         return Err(too_deep());
@@ -72,7 +72,7 @@ pub(crate) fn parse_foreign(text: &str) -> Result<Value, Problem> {
     match json::parse_value(text, &Limits { bytes: texts::MAX_BYTES, depth: MAX_JSON_DEPTH }) {
         Ok(tree) => Ok(tree.to_value()),
         Err(error) => {
-            let message = format!("no JSON schema at line {} column {}", error.line, error.column);
+            let message = format!("the schema cannot be read at line {} column {}", error.line, error.column);
             Err(Problem::schema("", message, "write one JSON object that names each member once"))
         }
     }
@@ -84,7 +84,7 @@ fn too_deep() -> Problem {
     Problem::schema("", message, "nest less, or name the inner schemas in `$defs`").of_kind(SchemaProblemKind::Depth)
 }
 
-/// Whether brackets outside of strings are nested deeper than so many levels.
+/// Whether brackets outside of strings are nested deeper than `levels`.
 fn deeper_text(text: &str, levels: usize) -> bool {
     let mut depth = 0_usize;
     outside_strings(text).any(|(_, byte)| {

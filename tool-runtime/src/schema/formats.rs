@@ -1,8 +1,8 @@
-//! Formats and the bounds they imply: `format: uint32` is schemars' own, every validator has `minimum` and `maximum`.
+//! Replaces formats that only schemars defines, such as `uint32`, with bounds and patterns that every validator knows.
 
 use serde_json::{Map, Number, Value};
 
-/// Formats that JSON Schema defines. The rest is dropped, because validators are free to ignore or refuse it.
+/// Formats that JSON Schema defines. All others are dropped, because a validator may ignore or refuse them.
 const STANDARD: [&str; 19] = [
     "date",
     "date-time",
@@ -25,8 +25,8 @@ const STANDARD: [&str; 19] = [
     "uuid",
 ];
 
-/// Text formats of schemars that JSON Schema does not define, each with the pattern that takes its place: every
-/// validator applies a pattern.
+/// Text formats of schemars that JSON Schema does not define, each with the pattern that replaces it. Every validator
+/// checks patterns.
 const TEXTS: [(&str, &str); 4] = [
     ("partial-date-time", r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?$"),
     ("partial-time", r"^\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?$"),
@@ -37,7 +37,7 @@ const TEXTS: [(&str, &str); 4] = [
     ("ip", "^[0-9A-Fa-f:.]{2,45}$"),
 ];
 
-/// Writes the pattern of a format of text that JSON Schema does not define, unless the author wrote one.
+/// Adds the pattern for a text format that JSON Schema does not define, unless the author wrote a pattern.
 pub(crate) fn write_pattern(schema: &mut Map<String, Value>, format: &str) {
     if let Some((_, pattern)) = TEXTS.iter().find(|(name, _)| *name == format) {
         schema.entry("pattern").or_insert_with(|| (*pattern).into());
@@ -62,8 +62,8 @@ pub(crate) fn drop_private(schema: &mut Map<String, Value>) -> Option<String> {
     }
 }
 
-/// Writes the bounds that a numeric format implies, unless the schema has narrower ones. An integer of 128 bits without
-/// bounds of its author's may be text as well, because JSON numbers are read up to 64 bits.
+/// Adds the bounds of a numeric format, unless the schema has narrower ones. An integer of 128 bits without bounds from
+/// its author may also be text, because JSON numbers are read only up to 64 bits.
 pub(crate) fn write_bounds(schema: &mut Map<String, Value>, format: &str) {
     let Some((low, high)) = bounds(format) else { return };
     let digits = match format {
@@ -90,8 +90,8 @@ pub(crate) fn write_bounds(schema: &mut Map<String, Value>, format: &str) {
     }
 }
 
-/// The range of the type behind a format. The size of `usize` is that of 64-bit machines, so that a definition has one
-/// hash everywhere; 128-bit integers end where the parser of arguments ends.
+/// Returns the range of the type behind a format. `usize` has the range of 64-bit machines, so that a definition has
+/// one hash everywhere. 128-bit integers have the range of the parser of arguments.
 fn bounds(format: &str) -> Option<(Number, Number)> {
     Some(match format {
         "int8" => (i8::MIN.into(), i8::MAX.into()),

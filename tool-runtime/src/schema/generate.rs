@@ -1,4 +1,4 @@
-//! From a type to its schema: schemars under our settings, with expansion measured before anything is expanded.
+//! Generates the schema of a type with schemars. The size is measured before any reference is expanded.
 
 use std::collections::HashMap;
 
@@ -18,10 +18,10 @@ use crate::tool::Schema;
 /// exponential in the nesting of types, so this is counted beforehand.
 const MAX_SCHEMAS: u64 = 2_000;
 
-/// Where references of generated schemas point.
+/// The prefix of the references in generated schemas.
 const DEFINITIONS: &str = "#/$defs/";
 
-/// Writes the schema of a type. Not a type parameter, so that the code around it is compiled once, not for each tool.
+/// Generates the schema of a type. A trait object, so that the code around it is compiled once, not for each tool.
 pub(crate) type Generate<'f> = dyn Fn(&mut SchemaGenerator) -> schemars::Schema + 'f;
 
 /// Compiles the schema of a tool's arguments into the supported subset.
@@ -29,10 +29,10 @@ pub(crate) type Generate<'f> = dyn Fn(&mut SchemaGenerator) -> schemars::Schema 
 /// # Errors
 ///
 /// All places that cannot be written in the subset: recursion, enums with data, tuples, maps with keys that are not
-/// text, values that can be anything, expansion past the caps, defaults that break their own schema.
+/// text, values that can be anything, expansion past the limits, defaults that break their own schema.
 pub(crate) fn compile_input(schema: &Generate<'_>) -> Result<Schema, Vec<Problem>> {
     let mut generated = generate(schema, &Contract::Deserialize)?;
-    // The tool's own definition has these for the whole; a second version could contradict it.
+    // The tool's definition has its own title and description, which these could contradict.
     for key in ["title", "description", "default", "examples"] {
         if let Value::Object(root) = &mut generated {
             root.remove(key);
@@ -73,10 +73,10 @@ fn run(schema: &Generate<'_>, contract: &Contract, inline: bool) -> (Value, Map<
     (value, definitions)
 }
 
-/// Counts the schemas of an expansion without expanding.
+/// Counts the schemas of an expanded document without expanding it.
 struct Measure<'a> {
     definitions: &'a Map<String, Value>,
-    /// Schemas and depth of a definition; `None` while it is being counted.
+    /// The number of schemas and the depth of each definition; `None` while it is being counted.
     known: HashMap<&'a str, Option<(u64, usize)>>,
     pointer: Pointer,
     problems: Vec<Problem>,
@@ -158,11 +158,11 @@ fn recursion(pointer: &Pointer, reference: &str) -> Problem {
     pointer.problem(message, "write a flat list whose items name their parent by id")
 }
 
-/// Compiles the schema of an answer. A type that is not an object becomes the property `wrap` of one; whether it did is
-/// returned too.
+/// Compiles the schema of an answer. Returns `true` with the schema if the type is not an object, and so became the
+/// property `wrap` of one.
 ///
 /// # Errors
-/// As [`compile_input`].
+/// The same errors as [`compile_input`].
 pub(crate) fn compile_answer<T: JsonSchema>(wrap: &str) -> Result<(Schema, bool), Vec<Problem>> {
     let (plain, _) = run(&T::json_schema, &Contract::Deserialize, true);
     if plain.get("type").and_then(Value::as_str) == Some("object") {

@@ -1,5 +1,5 @@
-//! The size of a document with references: the number of schemas that it expands to, and of looks at one value. They
-//! are counted with memoisation, never by expanding, because two kilobytes can demand years of work.
+//! Resolves the references of a document, and counts the schemas that it expands to. The count uses memoisation and
+//! never expands, because two kilobytes can expand to years of work.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ const MAX_EXPANDED: u64 = 10_000;
 /// The longest chain of references and schemas, so that walking it stays within a thread's stack.
 pub(super) const MAX_CHAIN: usize = 128;
 
-/// The meta-schemas that validators hold themselves, so that a reference to one fetches nothing.
+/// The meta-schemas that validators contain, so that a reference to one fetches nothing.
 const BUILT_IN: [&str; 2] = ["http://json-schema.org/draft-07/schema", "https://json-schema.org/draft/2020-12/schema"];
 
 /// A document whose references are known to stay inside it.
@@ -54,7 +54,7 @@ impl<'a> Document<'a> {
                 document.problems.push(
                     Problem::schema(
                         pointer,
-                        "the reference leads out of the schema or nowhere",
+                        "the reference leads out of the schema or has no target",
                         "refer to `#/$defs/NAME`; nothing is ever fetched",
                     )
                     .of_kind(SchemaProblemKind::Reference),
@@ -75,7 +75,7 @@ impl<'a> Document<'a> {
     ) {
         let Value::Object(members) = schema else { return };
         if depth > MAX_DEPTH {
-            let message = format!("schemas nest over {MAX_DEPTH} deep");
+            let message = format!("schemas nest over {MAX_DEPTH} levels deep");
             let problem = pointer.problem(message, "nest less, or name the inner schemas in `$defs`");
             return self.problems.push(problem.of_kind(SchemaProblemKind::Depth));
         }
@@ -115,7 +115,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Where the references of a schema lead; `None` if one of them does not resolve.
+    /// Returns the targets of the references of a schema; `None` if one of them does not resolve.
     fn targets(&self, schema: &'a Map<String, Value>) -> Option<Vec<Target<'a>>> {
         let owner = self.owners.get(&(std::ptr::from_ref(schema) as usize)).copied().unwrap_or(0);
         let mut targets = Vec::new();
@@ -123,7 +123,7 @@ impl<'a> Document<'a> {
             let Some(reference) = schema.get(key) else { continue };
             let reference = reference.as_str()?;
             targets.push(self.resolve(owner, reference)?);
-            // A dynamic reference may lead to any anchor of its name, depending on the way to it.
+            // A dynamic reference may lead to any anchor of its name, depending on the path to the reference.
             if let (true, Some(name)) = (key == "$dynamicRef", reference.rsplit('#').next()) {
                 targets.extend(self.dynamic.get(name).into_iter().flatten().map(|schema| Target::Schema(schema)));
             }
@@ -152,7 +152,7 @@ impl<'a> Document<'a> {
         (found.is_object() || found.is_boolean()).then_some(Target::Schema(found))
     }
 
-    /// Returns the schemas that apply where this one does because it refers to them.
+    /// Returns the schemas that a schema refers to, which apply to the same values.
     pub(crate) fn referred(&self, schema: &'a Map<String, Value>) -> Vec<Target<'a>> {
         self.targets(schema).unwrap_or_default()
     }
@@ -166,12 +166,12 @@ pub(crate) struct Expansion<'a, 'd> {
 }
 
 impl<'a, 'd> Expansion<'a, 'd> {
-    /// Refuses a document that expands past the caps.
+    /// Returns an error if a document expands past the limits.
     pub(crate) fn check(document: &'d Document<'a>, root: &'a Value) -> Result<(), Problem> {
         let mut expansion = Self { document, known: HashMap::new(), too_deep: false };
         let schemas = expansion.count(root, 0);
         if expansion.too_deep {
-            let message = format!("references chain over {MAX_CHAIN} deep");
+            let message = format!("a chain of references has over {MAX_CHAIN} links");
             return Err(Problem::schema("", message, "refer to schemas directly").of_kind(SchemaProblemKind::Depth));
         }
         if schemas > MAX_EXPANDED {
@@ -186,7 +186,7 @@ impl<'a, 'd> Expansion<'a, 'd> {
         let Value::Object(members) = schema else { return 1 };
         match self.known.get(&address(schema)) {
             Some(Some(known)) => return *known,
-            // It is being counted: a reference back to it adds no schema.
+            // The schema is being counted, so a reference back to it adds nothing.
             Some(None) => return 0,
             None => {}
         }
@@ -199,7 +199,7 @@ impl<'a, 'd> Expansion<'a, 'd> {
         for target in self.document.referred(members) {
             schemas = schemas.saturating_add(match target {
                 Target::Schema(target) => self.count(target, depth + 1),
-                // About as many as a meta-schema has.
+                // The approximate number of schemas of a meta-schema.
                 Target::BuiltIn => 100,
             });
         }
@@ -213,7 +213,7 @@ impl<'a, 'd> Expansion<'a, 'd> {
     }
 }
 
-/// The identity of a schema: its address, because the document does not move.
+/// Returns the address of a schema, which identifies it because the document does not move.
 pub(crate) fn address(schema: &Value) -> usize {
     match schema {
         // The map rather than the value around it, so that both kinds of borrow find the same entry.
@@ -222,8 +222,8 @@ pub(crate) fn address(schema: &Value) -> usize {
     }
 }
 
-/// Resolves a reference against its base, by the rules of RFC 3986 for the plain cases. A wrong answer in the others
-/// names no known resource and is refused.
+/// Resolves a reference against its base by the rules of RFC 3986 for plain cases. In other cases, the result can be
+/// wrong; it then names no known resource, and the reference is refused.
 fn join(base: &str, reference: &str) -> String {
     let scheme = |text: &str| text.split_once(':').is_some_and(|(scheme, _)| !scheme.contains(['/', '?', '#']));
     if base.is_empty() || scheme(reference) {

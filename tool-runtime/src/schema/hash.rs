@@ -12,11 +12,11 @@ use crate::tool::{Hash, ToolSpec};
 /// The number of digits up to which a double holds every integer exactly.
 const EXACT_DIGITS: usize = 15;
 
-/// SHA-256 over the canonical JSON (RFC 8785) of a definition without its title and the hash itself, and of the tool's
-/// requirements. Every protective rule is part of it; limits are not.
+/// Returns the SHA-256 over the canonical JSON (RFC 8785) of a definition without its title and the hash itself, and of
+/// the tool's requirements. It covers every protective rule, but no limits.
 pub(crate) fn definition_hash(spec: &ToolSpec, borrowed: &[Requirement]) -> Hash {
     let text = |value: &Value| canonical::rfc8785(value);
-    // A tool without sentences keeps the hash that it had before there were any.
+    // `summary`, `also` and `once` are left out if a tool does not have them.
     let summary = match spec.summary.as_slice() {
         [] => String::new(),
         sentences => {
@@ -64,17 +64,17 @@ pub(crate) fn definition_hash(spec: &ToolSpec, borrowed: &[Requirement]) -> Hash
     ))
 }
 
-/// The hash of a definition as its server published it, every key of it.
+/// Returns the hash of a definition as its server published it, with every key.
 pub(crate) fn pin(definition: &Value) -> Hash {
     digest(canonical::to_text(definition))
 }
 
-/// The capabilities with their effects, in whatever order the parameters are written.
+/// Returns the capabilities with their effects, independent of the order of parameters.
 fn borrows(requirements: &[Requirement]) -> Value {
     let mut found: Vec<_> = requirements
         .iter()
         .filter_map(|one| match one.source {
-            // Every tool may look at its own call.
+            // Every tool may read the context of its own call.
             InjectedFrom::Context => None,
             InjectedFrom::Capability => Some((one.name, one.effect.as_str(), None)),
             InjectedFrom::Connection(kind) => Some((one.name, one.effect.as_str(), Some(kind))),
@@ -84,10 +84,10 @@ fn borrows(requirements: &[Requirement]) -> Value {
     found.into_iter().map(|(name, effect, kind)| json!({"effect": effect, "kind": kind, "name": name})).collect()
 }
 
-/// Turns canonical text with exact integers into the text of RFC 8785, which rounds long ones.
+/// Converts canonical text with exact integers into the text of RFC 8785, which rounds long integers.
 fn doubles(text: &str) -> Cow<'_, str> {
-    // Few schemas have such a number, and reading each byte of all of them costs more than hashing them. A number that
-    // is too long has a byte at one of these places.
+    // Few schemas have a long integer, and reading each byte of a schema costs more than hashing it. A long integer has
+    // a digit at one of the sampled places.
     let step = EXACT_DIGITS + 1;
     if !text.bytes().skip(EXACT_DIGITS).step_by(step).any(|byte| byte.is_ascii_digit()) {
         return Cow::Borrowed(text);

@@ -17,23 +17,23 @@ pub(crate) const TAKE_OR_ASK: &str = "take the id from a tool's result or ask th
 pub(crate) const TAKE: &str = "take the id from a tool's result; never make one up";
 
 /// The string arguments of a tool that are ids by their name, at any depth, alone or in an array: `id`, `*_id`,
-/// `*_ids`, `*Id`, `*Ids`, `*ID`, `*IDs`. Arguments that need evidence are ids whatever they are called.
+/// `*_ids`, `*Id`, `*Ids`, `*ID`, `*IDs`. Arguments that need evidence are ids, regardless of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IdArguments {
-    /// Properties of the schema, sorted; `None` for a tool without a schema, where the name of an argument alone
+    /// Properties of the schema, sorted; `None` for a tool without a schema, where only the name of an argument
     /// decides.
     names: Option<Box<[Box<str>]>>,
     evidence: Box<[Box<str>]>,
 }
 
 impl IdArguments {
-    /// Reads them from a definition, once. `read` runs only if the schema may have any.
+    /// Reads the id arguments from a definition. `read` runs only if the schema may have any.
     pub(crate) fn of<'s>(spec: &ToolSpec, read: impl FnOnce() -> &'s Tree<'s>) -> Self {
         let names = spec.no_schema.is_none().then(|| Self::of_schema(&spec.input_schema, read));
         Self { names, evidence: spec.evidence.keys().map(|name| name.as_str().into()).collect() }
     }
 
-    /// As [`of`](Self::of), for a schema as a value.
+    /// Like [`of`](Self::of), for a schema as a value.
     #[cfg(test)]
     pub(crate) fn of_value(schema: &Value) -> Self {
         let mut names = BTreeSet::new();
@@ -49,7 +49,7 @@ impl IdArguments {
         names.into_iter().collect()
     }
 
-    /// Cuts white space off both ends of each id, before validation. Returns whether there was any.
+    /// Removes outer white space from each id, before validation. Returns whether an id changed.
     pub(crate) fn trim(&self, arguments: &mut Tree<'_>) -> bool {
         let mut trimmed = false;
         if self.looks() {
@@ -58,9 +58,9 @@ impl IdArguments {
         trimmed
     }
 
-    /// Refuses ids that are blank or placeholders.
+    /// Reports ids that are blank or placeholders.
     pub(crate) fn check(&self, arguments: &Tree<'_>, violations: &mut Vec<Violation>) {
-        // Most calls have none, and pointers are made only for those that do.
+        // Most calls have no placeholder, so pointers are built only if there is one.
         if self.looks() && self.any_placeholder(arguments, true) {
             self.each(arguments, true, &mut String::new(), &mut |pointer| {
                 violations.push(
@@ -165,8 +165,8 @@ const fn is_scalar(tree: &Tree<'_>) -> bool {
     !matches!(tree, Tree::Array(_) | Tree::Object(_))
 }
 
-/// Collects the properties that are ids by their name, wherever in the document they are. One whose values are listed
-/// is a choice, and one whose default is a placeholder has a meaning for it.
+/// Collects the properties that are ids by their names, anywhere in the document. A property with listed values is a
+/// choice. A default that is a placeholder has a meaning. Such properties are not collected.
 fn properties(schema: &Tree<'_>, names: &mut BTreeSet<Box<str>>) {
     match schema {
         Tree::Array(items) => items.iter().for_each(|item| properties(item, names)),
@@ -207,7 +207,7 @@ fn is_id_name(name: &str) -> bool {
         || ["ID", "IDs"].into_iter().any(|end| name.ends_with(end))
 }
 
-/// The names that an input schema has at a place: of the arguments, or of the members of one of them. Empty if the
+/// Returns the names that an input schema has at a place: the arguments, or the members of one of them. Empty if the
 /// schema names none.
 pub(crate) fn names_at(schema: &Schema, path: &[String]) -> BTreeSet<String> {
     fn collect<'s>(root: &'s Value, schema: &'s Value, depth: usize, found: &mut Vec<(&'s String, &'s Value)>) {
@@ -234,11 +234,11 @@ pub(crate) fn names_at(schema: &Schema, path: &[String]) -> BTreeSet<String> {
 
 /// Whether the arguments of every call have a value at a place.
 pub(crate) enum Presence {
-    /// They do.
+    /// Every call has a value.
     Always,
     /// A call may leave the value out, or set it to `null`.
     Optional,
-    /// The schema has no such place: this segment is not among these names.
+    /// The schema has no such place. Contains the unknown segment and the known names.
     Unknown(String, BTreeSet<String>),
 }
 
@@ -258,10 +258,10 @@ pub(crate) fn presence(schema: &Schema, path: &[String]) -> Presence {
             required.is_some_and(|required| required.iter().any(|name| name == segment))
         };
         let Some(below) = object.get("properties").and_then(|properties| properties.get(segment)) else {
-            // Only some branch of the schema names it.
+            // Only a branch of the schema names it.
             return Presence::Optional;
         };
-        // A default of an argument is filled in; one of a member of an argument is not.
+        // The default of an argument is filled in; the default of a member of an argument is not.
         let has_default = at == 0 && below.get("default").is_some_and(|default| !default.is_null());
         let below = match below.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#')) {
             Some(pointer) => root.pointer(pointer).unwrap_or(below),
@@ -275,7 +275,7 @@ pub(crate) fn presence(schema: &Schema, path: &[String]) -> Presence {
     Presence::Always
 }
 
-/// Whether a schema allows `null`. A schema that names no type may.
+/// Whether a schema allows `null`. A schema without `type`, `enum` and `const` does.
 fn may_be_null(schema: &Value) -> bool {
     match schema.get("type") {
         Some(Value::String(one)) => one == "null",

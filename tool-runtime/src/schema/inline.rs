@@ -1,4 +1,4 @@
-//! [`inlined`]: a document with its references written out, for readers that follow a path through it.
+//! [`inlined`]: replaces the references of a document with their targets, for code that follows a path through it.
 
 use std::borrow::Cow;
 
@@ -8,17 +8,17 @@ use crate::schema::graph::{Document, MAX_CHAIN, Target, address};
 use crate::schema::merge::{ANNOTATIONS, UNEVALUATED, joins};
 use crate::schema::positions::subschemas;
 
-/// The maximum size of a document whose references are written out, in bytes. Later references stay.
+/// The maximum size of a document with replaced references, in bytes. Later references stay.
 const MAX_BYTES: usize = 1 << 20;
 
-/// The approximate size of a value without its texts.
+/// The approximate size of a value without its texts, in bytes.
 const NODE: usize = 16;
 
-/// Keywords that name a schema, or hold schemas that apply to no value.
+/// Keywords that name a schema, or contain schemas that apply to no value.
 const NAMES: [&str; 5] = ["$anchor", "$defs", "$dynamicAnchor", "$id", "definitions"];
 
-/// Replaces each reference by the schema that it refers to. A reference that leads back to itself, or to a meta-schema,
-/// stays. So does every reference of a document in which one leads outside.
+/// Replaces each reference with the schema that it refers to. A reference that leads back to itself, or to a
+/// meta-schema, stays. If a reference leads out of the document, all references stay.
 pub(crate) fn inlined(schema: &Value) -> Cow<'_, Value> {
     if !has_reference(schema) {
         return Cow::Borrowed(schema);
@@ -60,12 +60,12 @@ impl<'a> Inlining<'a, '_> {
         written
     }
 
-    /// The schema that takes the place of a reference.
+    /// Returns the schema that replaces a reference.
     fn target(&self, members: &'a Map<String, Value>) -> Option<&'a Value> {
         if !members.contains_key("$ref") || self.bytes > MAX_BYTES || self.around.len() > MAX_CHAIN {
             return None;
         }
-        // With a dynamic reference next to it there are several targets.
+        // A reference with a dynamic reference next to it has several targets.
         match self.document.referred(members).as_slice() {
             [Target::Schema(target)] if !self.around.contains(&address(target)) => Some(target),
             _ => None,
@@ -84,7 +84,7 @@ impl<'a> Inlining<'a, '_> {
             }
             return target;
         }
-        // Rules next to a reference hold as well.
+        // Rules next to a reference apply, too.
         match own.entry("allOf").or_insert_with(|| Value::Array(Vec::new())) {
             Value::Array(all) => all.insert(0, target),
             other => *other = Value::Array(vec![target]),
@@ -92,8 +92,8 @@ impl<'a> Inlining<'a, '_> {
         Value::Object(own)
     }
 
-    /// The members of a schema, with the schemas in them written out. Definitions apply to no value, and names are not
-    /// needed any more.
+    /// Returns the members of a schema, with the references in them replaced. Definitions and names of schemas are left
+    /// out, because no reference needs them.
     fn members(&mut self, members: &'a Map<String, Value>, wanted: fn(&str) -> bool) -> Map<String, Value> {
         let positions = subschemas(members);
         let mut written = Map::new();
@@ -123,8 +123,8 @@ impl<'a> Inlining<'a, '_> {
     }
 }
 
-/// Whether the rules next to a reference can be written into its target. Alternatives stay apart, because readers look
-/// for the members of an object in each.
+/// Whether the rules next to a reference can be merged into its target. Alternatives stay separate, because readers
+/// look for the members of an object in each alternative.
 fn can_join(own: &Map<String, Value>, target: &Value) -> bool {
     let Value::Object(target) = target else { return false };
     let apart = |key: &&str| own.contains_key(*key) || target.contains_key(*key);
@@ -157,13 +157,13 @@ mod tests {
             &json!({"properties": {"p":
                 {"type": "array", "minItems": 1, "description": "Own.", "items": {"type": "string"}}}}),
         );
-        // `items` does not check what `prefixItems` next to it checks.
+        // `items` does not apply to the items that `prefixItems` next to it checks.
         let tuple = json!({"$ref": "#/$defs/B", "prefixItems": [true]});
         check(
             &json!({"$defs": defs, "properties": {"p": tuple}}),
             &json!({"properties": {"p": {"prefixItems": [true], "allOf": [{"items": {"type": "string"}}]}}}),
         );
-        // Rules next to a reference hold too, except in draft-07.
+        // Rules next to a reference apply, too, except in draft-07.
         let older = "http://json-schema.org/draft-07/schema#";
         let next_to = json!({"$ref": "#/definitions/A", "maxLength": 3, "allOf": [{"minLength": 1}]});
         check(
@@ -174,7 +174,7 @@ mod tests {
             &json!({"$schema": older, "definitions": defs, "properties": {"p": next_to}}),
             &json!({"$schema": older, "properties": {"p": {"type": "string"}}}),
         );
-        // A value is not a schema.
+        // A value in `const` is not a schema.
         let constant = json!({"properties": {"p": {"const": {"$ref": "#"}}}});
         check(&constant, &constant);
     }

@@ -1,4 +1,4 @@
-//! The borrowed tree as an instance of the validator library.
+//! Implements the traits of the validator library for the borrowed tree.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 
 use crate::json::Tree;
 
-/// Names [`Tree`] as a representation of JSON.
+/// The type that makes [`Tree`] known to the validator library as a representation of JSON.
 pub(super) struct TreeJson;
 
 impl Json for TreeJson {
@@ -16,7 +16,7 @@ impl Json for TreeJson {
     type PreparedKey = String;
     type StringBuffer = Tree<'static>;
 
-    // Looking a name up walks the members; one walk for all names is cheaper for any object of usual size.
+    // A look-up visits all members, so one pass for several names is cheaper for an object of usual size.
     const KEYS_PER_LOOKUP: usize = 4;
 
     fn prepare_key(key: &str) -> String {
@@ -186,7 +186,7 @@ impl JsonNumber for TreeNumber {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "the library asks for it where a double is all there is")]
+    #[expect(clippy::cast_precision_loss, reason = "the library requires an `f64` here")]
     fn as_f64(&self) -> Option<f64> {
         Some(match *self {
             Self::Int(number) => number as f64,
@@ -211,7 +211,7 @@ impl JsonNumber for TreeNumber {
         })
     }
 
-    // A float is a number that could not be read as an exact integer, and no integer type is built from one.
+    // The parser makes a float only of a number that is not an exact integer, and no integer type accepts a float.
     fn is_integer(&self) -> bool {
         !matches!(self, Self::Float(_))
     }

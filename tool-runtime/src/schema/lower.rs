@@ -1,4 +1,4 @@
-//! The lowering: rewrites a generated schema into a subset without loss, and refuses what does not fit.
+//! Lowering: rewrites a generated schema into a subset of JSON Schema without loss, and reports parts that do not fit.
 
 use serde_json::{Map, Value};
 
@@ -9,9 +9,9 @@ use crate::schema::{defaults, engine, formats, merge};
 /// The use of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lowering {
-    /// A model writes the value: the subset, closed, bounded.
+    /// Arguments, which a model writes. Only the subset is allowed, objects are closed and numbers bounded.
     Arguments,
-    /// The value is a tool's output: rewritten in the same way, but never refused.
+    /// A tool's output. It is rewritten in the same way, but may leave the subset.
     Output,
 }
 
@@ -45,7 +45,7 @@ const SUBSET: [&str; 26] = [
     "uniqueItems",
 ];
 
-/// Lowers in place.
+/// Lowers a schema in place.
 pub(crate) fn lower(root: &mut Value, lowering: Lowering) -> Result<(), Vec<Problem>> {
     let mut walk = Walk { lowering, pointer: Pointer::default(), problems: Vec::new() };
     let object = matches!(root.get("type"), Some(ty) if ty == "object");
@@ -130,7 +130,7 @@ impl Walk {
         }
     }
 
-    /// Checks one schema of arguments, its children aside, and closes it when it is an object.
+    /// Checks one schema of arguments without its children, and closes it if it is an object.
     fn check(&mut self, schema: &mut Map<String, Value>) {
         let mut known = true;
         for keyword in schema.keys().filter(|keyword| !SUBSET.contains(&keyword.as_str())) {
@@ -236,15 +236,15 @@ pub(crate) fn has_type(schema: &Map<String, Value>, ty: &str) -> bool {
     }
 }
 
-/// Why a keyword is not in the subset, and what to write instead.
+/// Returns the message and the correction for a keyword outside of the subset.
 fn refusal(keyword: &str, value: Option<&Value>) -> (String, &'static str) {
     match keyword {
         "oneOf" | "anyOf" => (
-            format!("an enum with data (`{keyword}`) has no schema that every provider takes"),
+            format!("an enum with data (`{keyword}`) has no schema that every provider accepts"),
             "write a struct with a unit enum for the kind and optional fields for the data",
         ),
         "prefixItems" | "additionalItems" => {
-            ("a tuple has no schema that every provider takes".to_owned(), "write a struct with named fields")
+            ("a tuple has no schema that every provider accepts".to_owned(), "write a struct with named fields")
         }
         "patternProperties" => {
             let digits = value
@@ -252,8 +252,8 @@ fn refusal(keyword: &str, value: Option<&Value>) -> (String, &'static str) {
                 .is_some_and(|patterns| patterns.keys().all(|pattern| pattern.contains(r"\d+")));
             let kind = if digits { "integer keys" } else { "patterned keys" };
             (
-                format!("a map with {kind} (`patternProperties`) has no schema that every provider takes"),
-                "write a list of structs that hold key and value, or a map with `String` keys",
+                format!("a map with {kind} (`patternProperties`) has no schema that every provider accepts"),
+                "write a list of structs with a key and a value, or a map with `String` keys",
             )
         }
         "not" => ("`not` is outside the subset".to_owned(), "write a range instead of a non-zero or excluding type"),

@@ -1,8 +1,8 @@
-//! Lossless rewrites: optional without `anyOf`, `allOf` of one, and lists of documented constants.
+//! Lossless rewrites: optional values without `anyOf`, `allOf` of one schema, and lists of documented constants.
 
 use serde_json::{Map, Value};
 
-/// Texts about a schema, not rules: where two meet, the outer one is nearer to the author of the field.
+/// Keywords that set no rule. If two schemas have one, the outer one wins, because it is nearer to the field's author.
 pub(super) const ANNOTATIONS: [&str; 8] =
     ["$comment", "default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"];
 
@@ -22,13 +22,13 @@ const NEIGHBOURS: [&str; 12] = [
     "then",
 ];
 
-/// Rules for what no other rule looked at.
+/// Rules for items and properties that no other rule evaluates.
 pub(super) const UNEVALUATED: [&str; 2] = ["unevaluatedItems", "unevaluatedProperties"];
 
-/// Merges `anyOf: [X, null]` and `allOf: [X]` into the schema that holds them; returns whether `null` was there.
+/// Merges `anyOf: [X, null]` and `allOf: [X]` into the schema that contains them. Returns whether `null` was there.
 ///
-/// Where X itself has alternatives, `type` cannot admit `null`. Such a schema stays as it is, or is merged too if
-/// `eager`, for a caller that refuses such an X with a message about it.
+/// If X itself has alternatives, `type` cannot admit `null`, so the schema stays unchanged. With `eager`, it is merged,
+/// too, for a caller that then refuses X with its own message.
 pub(crate) fn hoist(schema: &mut Map<String, Value>, eager: bool) -> bool {
     let mut nullable = false;
     loop {
@@ -44,7 +44,7 @@ pub(crate) fn hoist(schema: &mut Map<String, Value>, eager: bool) -> bool {
     }
 }
 
-/// The keyword to merge, the branch that stays, and whether the other one is `null`.
+/// Returns the keyword to merge, the index of the branch that stays, and whether the other branch is `null`.
 fn candidate(schema: &Map<String, Value>, eager: bool) -> Option<(&'static str, usize, bool)> {
     let found = ["anyOf", "oneOf", "allOf"].into_iter().find_map(|keyword| {
         let branches = schema.get(keyword)?.as_array()?;
@@ -57,19 +57,19 @@ fn candidate(schema: &Map<String, Value>, eager: bool) -> Option<(&'static str, 
         }
     })?;
     let inner = schema.get(found.0)?.as_array()?.get(found.1)?.as_object()?;
-    // `oneOf: [X, null]` is not `X or null` when X takes null itself.
+    // If X itself accepts `null`, `oneOf: [X, null]` refuses `null`.
     if found.0 == "oneOf" && found.2 && !excludes_null(inner) {
         return None;
     }
     if found.2 && !eager && !takes_null_by_type(inner) {
         return None;
     }
-    // Rules next to `anyOf: [X, null]` would have to hold for null as well: all except `enum`, `const` and `type` do.
+    // Rules next to `anyOf: [X, null]` also apply to `null`, and these can refuse it.
     let beside = found.2 && ["enum", "const", "type", "not", "$ref"].iter().any(|key| schema.contains_key(*key));
     (!beside && !inner.contains_key(found.0) && joins(schema, inner)).then_some(found)
 }
 
-/// Whether two schemas that both hold mean the same when their rules are written into the outer one.
+/// Whether the rules of two schemas that both apply can be merged into the outer one without a change in meaning.
 pub(super) fn joins(outer: &Map<String, Value>, inner: &Map<String, Value>) -> bool {
     let clash = inner
         .iter()
@@ -182,7 +182,7 @@ fn constants(branches: &Value) -> Option<Constants> {
     (!all.values.is_empty()).then_some(all)
 }
 
-/// The type of a constant that a folded `enum` may have.
+/// Returns the type of a constant. `None` for a value that a folded `enum` cannot have.
 pub(crate) fn scalar_type(value: &Value) -> Option<&'static str> {
     match value {
         Value::String(_) => Some("string"),

@@ -1,4 +1,4 @@
-//! The schema of a tool's output: looser than that of arguments, because no model has to write it.
+//! Compiles the schema of a tool's output. It has fewer restrictions than arguments, because no model has to write it.
 
 use schemars::generate::Contract;
 
@@ -13,7 +13,7 @@ use crate::tool::Schema;
 ///
 /// # Errors
 ///
-/// Recursion, and expansion past the caps.
+/// Recursion, and expansion past the limits.
 pub(crate) fn compile_output(schema: &Generate<'_>) -> Result<Schema, Vec<Problem>> {
     let mut generated = generate(schema, &Contract::Serialize)?;
     if let Some(root) = generated.as_object_mut() {

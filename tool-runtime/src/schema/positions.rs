@@ -1,4 +1,4 @@
-//! Where a schema holds other schemas: a property named `anyOf` or an enum value `"not"` is data, not a keyword.
+//! Finds the schemas inside a schema. A property named `anyOf` or an enum value `"not"` is data, not a keyword.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::schema::problem::Pointer;
 
-/// The deepest nesting of schemas.
+/// The maximum nesting of schemas.
 pub(crate) const MAX_DEPTH: usize = 32;
 
 /// Keywords whose value is one schema.
@@ -25,7 +25,7 @@ const ONE: [&str; 12] = [
     "unevaluatedProperties",
 ];
 
-/// Keywords whose value is a list of schemas; `items` was one up to draft-07.
+/// Keywords whose value is a list of schemas; `items` can be a list up to draft-07.
 const LIST: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
 
 /// Keywords whose value maps names to schemas; members of `dependencies` may be lists of names instead.
@@ -35,18 +35,18 @@ const NAMED: [&str; 6] =
 /// One schema inside another.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Position<'a> {
-    /// The keyword that holds it.
+    /// The keyword that contains the schema.
     pub(crate) keyword: &'a str,
     /// Its name, for keywords that map names to schemas.
     pub(crate) name: Option<&'a str>,
-    /// Its place, for keywords that list schemas.
+    /// Its index, for keywords that list schemas.
     pub(crate) index: Option<usize>,
-    /// The schema: an object or a boolean, anything else is an error of the document.
+    /// The schema, which is an object or a boolean.
     pub(crate) schema: &'a Value,
 }
 
 impl Position<'_> {
-    /// Moves the pointer to this position and returns the mark to leave to.
+    /// Moves the pointer to this position, and returns the mark for [`Pointer::leave`].
     pub(crate) fn enter(&self, pointer: &mut Pointer) -> usize {
         let mark = pointer.enter(self.keyword);
         if let Some(name) = self.name {
@@ -58,7 +58,7 @@ impl Position<'_> {
     }
 }
 
-/// The schemas directly inside `schema`, in the order of its members.
+/// Returns the schemas directly inside `schema`, in the order of its members.
 pub(crate) fn subschemas(schema: &Map<String, Value>) -> Vec<Position<'_>> {
     let mut found = Vec::new();
     for (keyword, value) in schema {
@@ -90,14 +90,14 @@ fn is_schema(value: &Value) -> bool {
     value.is_object() || value.is_boolean()
 }
 
-/// `#/$defs/NAME`, with a name that is written the same in a URI.
+/// Whether a reference is `#/$defs/NAME` or `#/definitions/NAME`, with a name that needs no escapes in a URI.
 pub(super) fn names_definition(reference: &str) -> bool {
     let name = reference.strip_prefix("#/$defs/").or_else(|| reference.strip_prefix("#/definitions/"));
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     name.is_some_and(|name| !name.is_empty() && name.bytes().all(plain))
 }
 
-/// The different patterns of a document. They are looked for in data too if a reference could lead there.
+/// Returns the different patterns of a document. Data is searched, too, if a reference could lead there.
 pub(super) fn patterns(document: &Value) -> HashSet<&str> {
     let has_data = !refers_to_definitions_only(document);
     let (mut found, mut waiting) = (HashSet::new(), vec![(document, Place::Schema)]);
@@ -143,7 +143,7 @@ impl Place {
     }
 }
 
-/// Whether every reference leads to the document, or to a definition of it.
+/// Whether every reference leads to the root of the document or to one of its definitions.
 fn refers_to_definitions_only(document: &Value) -> bool {
     match document {
         Value::Array(items) => items.iter().all(refers_to_definitions_only),

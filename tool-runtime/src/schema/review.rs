@@ -11,7 +11,7 @@ use crate::schema::subset::{Outside, outside};
 use crate::schema::{formats, suspicion};
 use crate::tool::ToolName;
 
-/// What to do with a definition, from the mildest to the gravest.
+/// The advice on a definition, from the mildest to the most severe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Advice {
     /// There are no findings.
@@ -23,7 +23,7 @@ pub enum Advice {
 }
 
 impl Advice {
-    /// The name used in reports.
+    /// Returns the name used in reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -42,24 +42,24 @@ pub enum Reason {
     Name,
     /// The name claims a namespace that does not belong to the source.
     Namespace,
-    /// A description speaks to the model about more than the tool, or hides characters.
+    /// A description gives the model orders, or contains hidden characters.
     Description,
     /// The document is too large.
     Size,
     /// The document nests too deeply, or expands too far.
     Depth,
-    /// The schema is outside of the subset that every provider takes.
+    /// The schema is outside of the subset that every provider accepts.
     Subset,
-    /// A reference leads outside, into a circle, or elsewhere than to a definition.
+    /// A reference leads out of the document, in a circle, or to a place that is not a definition.
     Reference,
-    /// The schema is not valid, or makes little sense.
+    /// The schema is not valid, or contradicts itself.
     Schema,
     /// The pattern is expensive to match, or means different things to different engines.
     Regex,
 }
 
 impl Reason {
-    /// The name used in reports.
+    /// Returns the name used in reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ pub struct Finding {
     pub advice: Advice,
     /// The subject.
     pub reason: Reason,
-    /// Its place, and what to write instead.
+    /// The problem, with its place and a correction.
     pub problem: Problem,
 }
 
@@ -97,13 +97,13 @@ pub struct Review {
 }
 
 impl Review {
-    /// The gravest advice of all findings.
+    /// Returns the most severe advice of all findings.
     #[must_use]
     pub fn advice(&self) -> Advice {
         self.findings.iter().map(|finding| finding.advice).max().unwrap_or(Advice::Accept)
     }
 
-    /// Returns the subject of the first of the gravest findings.
+    /// Returns the subject of the first finding with the most severe advice.
     #[must_use]
     pub fn reason(&self) -> Option<Reason> {
         let gravest = self.advice();
@@ -127,7 +127,7 @@ pub fn review(name: &str, description: &str, schema: &Value) -> Review {
     verdict
 }
 
-/// As [`review`], for a schema in text form; its size and depth are checked before anything is built from it.
+/// Like [`review`], for a schema as text. Its size and depth are checked before it is parsed.
 #[must_use]
 pub fn review_text(name: &str, description: &str, schema: &str) -> Review {
     match parse_foreign(schema) {
@@ -202,7 +202,7 @@ fn of_document(problem: &Problem) -> Reason {
     }
 }
 
-/// Rules that are valid and still odd.
+/// Reports rules that are valid but allow nothing, contradict each other or are expensive.
 fn review_rules(schema: &Map<String, Value>, pointer: &mut Pointer, verdict: &mut Review) {
     let mut odd = |reason, message: String, remedy: &str| {
         verdict.add(Advice::Review, reason, pointer.problem(message, remedy));

@@ -1,4 +1,4 @@
-//! The gate that definitions from elsewhere pass to be shown to every provider: [`is_subset`].
+//! [`is_subset`]: the check that every provider accepts a foreign schema.
 
 use serde_json::{Map, Value};
 
@@ -6,16 +6,16 @@ use crate::error::Problem;
 use crate::schema::positions::{MAX_DEPTH, subschemas};
 use crate::schema::problem::Pointer;
 
-/// Keywords that some provider cannot carry.
+/// Keywords that some provider does not accept.
 const REFUSED: [&str; 8] = ["oneOf", "anyOf", "allOf", "not", "if", "then", "else", "patternProperties"];
 
-/// Checks that a schema keeps to the subset: no alternatives, conditions or patterned properties at a schema
-/// position, and references only to `#/$defs/NAME` or `#/definitions/NAME`, which exist and do not come back to
-/// themselves.
+/// Checks that a schema stays within the subset that every provider accepts. It has no alternatives, conditions or
+/// patterned properties at a schema position. Its references are `#/$defs/NAME` or `#/definitions/NAME`, lead to
+/// existing definitions, and are not recursive.
 ///
 /// # Errors
 ///
-/// Every place that is outside.
+/// Every place outside of the subset.
 pub fn is_subset(schema: &Value) -> Result<(), Vec<Problem>> {
     let problems = outside(schema);
     if problems.is_empty() { Ok(()) } else { Err(problems.into_iter().map(|(_, problem)| problem).collect()) }
@@ -28,7 +28,7 @@ pub(crate) enum Outside {
     Reference,
 }
 
-/// Every place that is outside of the subset.
+/// Returns every place outside of the subset.
 pub(crate) fn outside(schema: &Value) -> Vec<(Outside, Problem)> {
     let mut gate =
         Gate { root: schema, pointer: Pointer::default(), open: Vec::new(), seen: Vec::new(), problems: Vec::new() };
@@ -42,8 +42,9 @@ pub(crate) fn outside(schema: &Value) -> Vec<(Outside, Problem)> {
 struct Gate<'a> {
     root: &'a Value,
     pointer: Pointer,
-    /// The definitions that are being followed, and those that were.
+    /// The definitions that are being visited.
     open: Vec<(&'a str, &'a str)>,
+    /// The definitions that were visited.
     seen: Vec<(&'a str, &'a str)>,
     problems: Vec<(Outside, Problem)>,
 }
@@ -56,7 +57,7 @@ impl<'a> Gate<'a> {
     fn visit(&mut self, schema: &'a Value, depth: usize) {
         let Value::Object(members) = schema else { return };
         if depth > MAX_DEPTH {
-            return self.refuse(Outside::Keyword, format!("schemas nest over {MAX_DEPTH} deep"), "nest less");
+            return self.refuse(Outside::Keyword, format!("schemas nest over {MAX_DEPTH} levels deep"), "nest less");
         }
         for keyword in REFUSED.into_iter().filter(|keyword| members.contains_key(*keyword)) {
             self.refuse(
@@ -82,16 +83,16 @@ impl<'a> Gate<'a> {
             (matches!(holder, "$defs" | "definitions") && !name.contains('/')).then_some((holder, name))
         });
         let Some((holder, name)) = target else {
-            return self.refuse(Outside::Reference, "the reference leaves the definitions of the schema", remedy);
+            return self.refuse(Outside::Reference, "the reference does not lead to a definition", remedy);
         };
         let definition = self.root.get(holder).and_then(Value::as_object).and_then(|all: &Map<_, _>| all.get(name));
         let Some(definition) = definition else {
-            return self.refuse(Outside::Reference, "the reference points nowhere", remedy);
+            return self.refuse(Outside::Reference, "the reference has no target", remedy);
         };
         if self.open.contains(&(holder, name)) {
             return self.refuse(Outside::Reference, "the reference leads back to itself", remedy);
         }
-        // Each definition is walked once: its mistakes do not depend on the way to it.
+        // Each definition is visited once, because its mistakes do not depend on the reference to it.
         if self.seen.contains(&(holder, name)) {
             return;
         }

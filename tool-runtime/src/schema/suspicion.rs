@@ -1,6 +1,6 @@
 //! Heuristics for hostile definitions: hidden characters, prompt injection, expensive patterns.
 //!
-//! These are hints for a person. Their absence proves nothing: the policy keeps a run safe.
+//! These are hints for a person. A definition without them can still be hostile; only the policy keeps a run safe.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::error::Problem;
 use crate::schema::problem::Pointer;
 use crate::text::{InvisibleKind, invisible_kind};
 
-/// Words, in lower case, that describe no tool.
+/// Phrases, in lower case, that do not belong in the description of a tool.
 const PHRASES: [&str; 22] = [
     "<important",
     "</important",
@@ -34,7 +34,7 @@ const PHRASES: [&str; 22] = [
     "without telling the user",
 ];
 
-/// Looks through all texts that a model would read.
+/// Searches all texts that a model would read.
 pub(crate) fn texts(description: &str, schema: &Value, found: &mut dyn FnMut(Problem)) {
     let mut pointer = Pointer::default();
     if let Some(message) = suspicious(description) {
@@ -43,9 +43,9 @@ pub(crate) fn texts(description: &str, schema: &Value, found: &mut dyn FnMut(Pro
     walk(schema, &mut pointer, 0, found);
 }
 
-/// Titles, descriptions, names, constants: in a schema every text reaches the model.
+/// Visits every text of a schema, because titles, descriptions, names and constants all reach the model.
 fn walk(value: &Value, pointer: &mut Pointer, depth: usize, found: &mut dyn FnMut(Problem)) {
-    // Deeper values were refused for their depth.
+    // Deeper values have already been refused.
     if depth > 128 {
         return;
     }
@@ -78,13 +78,13 @@ fn report(text: &str, pointer: &Pointer, found: &mut dyn FnMut(Problem)) {
 
 fn suspicious(text: &str) -> Option<&'static str> {
     if text.chars().any(is_hidden) {
-        return Some("the text holds invisible characters");
+        return Some("the text contains invisible characters");
     }
     let lower = text.to_lowercase();
-    PHRASES.iter().any(|phrase| lower.contains(phrase)).then_some("the text gives orders beyond describing the tool")
+    PHRASES.iter().any(|phrase| lower.contains(phrase)).then_some("the text gives orders to the model")
 }
 
-/// Whether text can be hidden in the character. Characters that scripts and emoji need are not hidden.
+/// Whether a character can hide text. Characters that scripts and emoji need do not count.
 const fn is_hidden(character: char) -> bool {
     match invisible_kind(character) {
         None | Some(InvisibleKind::Break | InvisibleKind::Joiner | InvisibleKind::Variation | InvisibleKind::Blank) => {
@@ -95,10 +95,11 @@ const fn is_hidden(character: char) -> bool {
     }
 }
 
-/// Why a pattern needs a second look: a repeated group that repeats inside, or syntax that engines treat differently.
+/// Returns the reason to review a pattern: a repeated group with a repetition inside, or syntax that engines treat
+/// differently.
 pub(crate) fn pattern(pattern: &str) -> Option<&'static str> {
     let bytes = pattern.as_bytes();
-    // Whether each open group holds an unbounded repetition.
+    // Whether each open group contains an unbounded repetition.
     let mut groups: Vec<bool> = Vec::new();
     let (mut at, mut in_class) = (0, false);
     while let Some(byte) = bytes.get(at) {
@@ -106,7 +107,7 @@ pub(crate) fn pattern(pattern: &str) -> Option<&'static str> {
         match byte {
             b'\\' => {
                 if !in_class && rest.first().is_some_and(|next| matches!(next, b'1'..=b'9' | b'k')) {
-                    return Some("the pattern refers back to a group");
+                    return Some("the pattern has a back-reference");
                 }
                 at += 1;
             }
@@ -119,7 +120,7 @@ pub(crate) fn pattern(pattern: &str) -> Option<&'static str> {
                     || rest.starts_with(b"?=")
                     || rest.starts_with(b"?!")
                 {
-                    return Some("the pattern looks around");
+                    return Some("the pattern has look-around");
                 }
                 groups.push(false);
             }

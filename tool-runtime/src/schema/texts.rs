@@ -1,4 +1,4 @@
-//! Writes schema values as canonical text, within the size cap.
+//! Writes schema values as canonical text, within the size limit.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::error::{Problem, SchemaProblemKind};
 use crate::json::canonical;
 use crate::tool::Schema;
 
-/// The largest schema that is accepted, in bytes of its text. The largest real one seen has 13 KiB.
+/// The maximum size of a schema, in bytes of its text. The largest known real schema has 13 KiB.
 pub(crate) const MAX_BYTES: usize = 64 * 1024;
 
 /// Serialises any schema canonically.
@@ -18,7 +18,7 @@ pub(crate) fn schema_text(value: &Value) -> Result<Schema, Problem> {
     Ok(Schema::from_text(text))
 }
 
-/// The problem of a schema whose text is over the cap.
+/// Returns the problem of a schema whose text exceeds the limit.
 pub(crate) fn too_large() -> Problem {
     Problem::schema(
         "",

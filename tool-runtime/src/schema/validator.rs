@@ -1,4 +1,4 @@
-//! Validators: they compile a schema and check a tree against it. The default is the `jsonschema` crate, offline.
+//! Validators compile a schema and check values against it. The default one uses the crate `jsonschema`, offline.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::tool::Schema;
 /// The maximum number of violations that are listed for one value.
 const MOST_VIOLATIONS: usize = 100;
 
-/// How often a pattern with look-around may go back before the text counts as not matching.
+/// The maximum number of backtracks of a pattern with look-around. After that, the text counts as not matching.
 const BACKTRACKS: usize = 10_000;
 
-/// The maximum number of different patterns of a foreign schema, each of which is compiled.
+/// The maximum number of different patterns in a foreign schema. Each pattern is compiled.
 pub(super) const MAX_PATTERNS: usize = 64;
 
-/// The maximum size of a compiled pattern, in bytes: `\p{L}{180}`, ten characters, compiles to 10 MiB. The patterns of
-/// a foreign schema have it together, each an equal share. So do the caches that matching fills, in every schema.
+/// The maximum size of a compiled pattern, in bytes. Short patterns can be large: `\p{L}{180}` compiles to 10 MiB. The
+/// patterns of a foreign schema share this size equally. In every schema, the caches of the patterns share it, too.
 const PATTERN_BYTES: usize = 8 << 20;
 
 /// The version of the `jsonschema` crate that this package's manifest requires.
@@ -37,7 +37,7 @@ const LIBRARY: &str = requirement(
 );
 
 /// Returns the version that follows one of two texts in the manifest: `written` occurs in the manifest of the
-/// repository, `published` in one that cargo rewrote for a registry. A manifest without either does not compile.
+/// repository, `published` in a manifest that cargo rewrote for a registry. Without either, this does not compile.
 #[expect(clippy::panic, reason = "evaluated by the compiler only")]
 const fn requirement<'a>(manifest: &'a str, written: &str, published: &str) -> &'a str {
     let start = match (find(manifest.as_bytes(), written.as_bytes()), find(manifest.as_bytes(), published.as_bytes())) {
@@ -52,7 +52,7 @@ const fn requirement<'a>(manifest: &'a str, written: &str, published: &str) -> &
     }
 }
 
-/// Where the needle begins.
+/// Returns the position of the needle.
 const fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
     let mut at = 0;
     while at + needle.len() <= text.len() {
@@ -68,7 +68,7 @@ const fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
     None
 }
 
-/// Compiles schemas. Replace it to validate with another library.
+/// Compiles schemas. Implement it to validate with another library.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -110,13 +110,13 @@ const fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
 /// # let _ = OneLine;
 /// ```
 pub trait Validator: Send + Sync {
-    /// The name that records show.
+    /// Returns the name for records.
     fn name(&self) -> &str;
 
-    /// The version that records show.
+    /// Returns the version for records.
     fn version(&self) -> &str;
 
-    /// Compiles a schema. Nothing may be fetched.
+    /// Compiles a schema. An implementation must not fetch anything.
     ///
     /// # Errors
     ///
@@ -146,11 +146,11 @@ pub trait Compiled: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Every broken rule, up to 100, in the order of pointers; values are not quoted.
+    /// Every broken rule, up to 100, in the order of pointers. No violation quotes a value.
     fn check(&self, value: &Tree<'_>) -> Result<(), Vec<Violation>>;
 }
 
-/// The default validator: draft-07 and 2020-12 in full, formats asserted, no network, no files, bounded patterns.
+/// The default validator, for all of draft-07 and 2020-12. It checks formats, limits patterns, and does no IO.
 ///
 /// ```
 /// use serde_json::json;
@@ -166,11 +166,11 @@ pub trait Compiled: Send + Sync {
 pub struct JsonSchemaValidator;
 
 impl JsonSchemaValidator {
-    /// Compiles a schema that is given as a value.
+    /// Compiles a schema from a JSON value.
     ///
     /// # Errors
     ///
-    /// As [`Validator::compile`].
+    /// The same errors as [`Validator::compile`].
     pub fn compile_value(&self, schema: &Value) -> Result<Arc<dyn Compiled>, Problem> {
         compile(schema, || Schema::from_text(schema.to_string()))
     }
@@ -180,7 +180,7 @@ impl JsonSchemaValidator {
         jsonschema::meta::validate(schema).map_err(|error| problem(&error))
     }
 
-    /// Checks that a foreign schema compiles, with patterns that share one maximum size.
+    /// Checks that a foreign schema compiles if its patterns share the maximum size.
     pub(super) fn check_compiled(schema: &Value) -> Result<(), Problem> {
         validator(schema, share(schema)).map(drop)
     }
@@ -205,7 +205,7 @@ fn compile(schema: &Value, text: impl FnOnce() -> Schema) -> Result<Arc<dyn Comp
     Ok(Arc::new(CompiledSchema { validator, text: text() }))
 }
 
-/// Compiles a schema with a maximum size of each pattern. A pattern that fits a smaller one compiles to the same size.
+/// Compiles a schema. `size` limits each compiled pattern, but does not change a pattern that fits.
 fn validator(schema: &Value, size: usize) -> Result<jsonschema::Validator<TreeJson>, Problem> {
     let cache = share(schema);
     // The linear engine has no look-around; patterns that need it run in a backtracking one, with a low limit.
@@ -219,7 +219,7 @@ fn validator(schema: &Value, size: usize) -> Result<jsonschema::Validator<TreeJs
         .map_err(|error| problem(&error))
 }
 
-/// The share of each pattern of a schema in [`PATTERN_BYTES`]. The types of an application may have more patterns.
+/// Returns the share of [`PATTERN_BYTES`] for each pattern. An authored schema can exceed [`MAX_PATTERNS`].
 fn share(schema: &Value) -> usize {
     PATTERN_BYTES / patterns(schema).len().clamp(1, MAX_PATTERNS)
 }
@@ -232,7 +232,7 @@ fn problem(error: &ValidationError<'_>) -> Problem {
     if let Kind::Format { format } = error.kind()
         && format == "regex"
     {
-        // The pattern is an instance of the meta-schema, or a part of the schema that was compiled.
+        // The pattern is a value that the meta-schema refused, or a part of the compiled schema.
         let place = Some(error.instance_path().as_str()).filter(|place| !place.is_empty());
         return Problem::schema(
             place.unwrap_or(error.schema_path().as_str()),
@@ -249,7 +249,7 @@ fn problem(error: &ValidationError<'_>) -> Problem {
 
 struct CompiledSchema {
     validator: jsonschema::Validator<TreeJson>,
-    // Parsed again only to describe the expected value.
+    // The text is parsed only to describe the expected value.
     text: Schema,
 }
 
@@ -304,7 +304,7 @@ fn violation(error: &ValidationError<'_>, schema: &Value, value: &Tree<'_>) -> V
     }
 }
 
-/// The known names that the unknown ones look like. Only names from the schema are shown.
+/// Suggests known names that are similar to the unknown ones. Only names from the schema are shown.
 fn suggestion(known: &Map<String, Value>, unexpected: &[String], object: Option<&Tree<'_>>) -> Option<String> {
     let absent = |name: &str| object.is_none_or(|object| object.get(name).is_none());
     let suggestion =
@@ -312,7 +312,7 @@ fn suggestion(known: &Map<String, Value>, unexpected: &[String], object: Option<
     (!suggestion.is_empty()).then(|| format!("did you mean {suggestion}?"))
 }
 
-/// Sorted: another crate may make `serde_json` keep the order in which a schema was written.
+/// Lists names in sorted order, because another crate may make `serde_json` keep the order of the source.
 fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let mut names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
     names.sort_unstable();

@@ -1,5 +1,5 @@
-//! How often a validator may look at one value: alternatives that meet in the same place multiply with each level,
-//! which recursion and shared definitions turn into exponential time.
+//! Limits how often a validator may visit one value. Alternatives at the same place multiply the visits at each level,
+//! so recursion and shared definitions can lead to exponential time.
 
 use std::collections::HashMap;
 
@@ -9,19 +9,19 @@ use crate::error::{Problem, SchemaProblemKind};
 use crate::schema::graph::{Document, Target, address};
 use crate::schema::positions::subschemas;
 
-/// The maximum number of looks along one path from the root of a value to a leaf.
+/// The maximum number of visits along one path from the root of a value to a leaf.
 const MAX_VISITS: u64 = 5_000;
 
-/// The deepest value that can occur: arguments and outputs have their own limits of depth.
+/// The maximum depth of a value. Arguments and outputs have their own limits of depth.
 const LEVELS: usize = 64;
 
 /// The maximum number of steps that counting one document may take.
 const BUDGET: usize = 500_000;
 
-/// The looks that a meta-schema takes, roughly.
+/// The approximate number of visits by a meta-schema.
 const BUILT_IN: u64 = 100;
 
-/// Refuses a document whose validation may take more than linear time in the value.
+/// Returns an error if the validation of a value may take more than linear time.
 pub(crate) fn check<'a>(document: &Document<'a>, root: &'a Value) -> Result<(), Problem> {
     let mut visits = Visits { document, here: HashMap::new(), known: HashMap::new(), budget: BUDGET };
     match visits.count(root, LEVELS) {
@@ -44,21 +44,21 @@ enum Stop {
     Budget,
 }
 
-/// A schema and all that apply to the same value because of it.
+/// A schema together with the schemas that it applies to the same value.
 #[derive(Clone)]
 struct Here<'a> {
     visits: u64,
     edges: Vec<(Label<'a>, &'a Value)>,
 }
 
-/// Which members of a value a schema applies to.
+/// The members of a value that a schema applies to.
 #[derive(Clone, Copy)]
 enum Label<'a> {
     Key(&'a str),
-    /// Keys that are none of these.
+    /// All keys except these.
     OtherKeys(Option<&'a Map<String, Value>>),
     Item(usize),
-    /// Items from this place on.
+    /// Items from this index on.
     OtherItems(usize),
     KeyText,
 }
@@ -76,7 +76,7 @@ impl<'a> Visits<'a, '_> {
         Ok(())
     }
 
-    /// Looks along the worst path through a value of so many levels.
+    /// Counts the visits along the worst path through a value with this many levels.
     fn count(&mut self, schema: &'a Value, levels: usize) -> Result<u64, Stop> {
         if !schema.is_object() {
             return Ok(1);
@@ -109,7 +109,7 @@ impl<'a> Visits<'a, '_> {
         let Value::Object(members) = schema else { return Ok(()) };
         match self.here.get(&address(schema)) {
             Some(Some(_)) => return Ok(()),
-            // It is being gathered: its references lead back to it without entering a member.
+            // The schema is being gathered, so its references lead back to it without entering a member.
             Some(None) => return Err(Stop::Loop),
             None => {}
         }
@@ -145,7 +145,7 @@ impl<'a> Visits<'a, '_> {
             };
             here.edges.push((label, position.schema));
         }
-        // To find members that were not evaluated, a validator visits the schemas next to it once more.
+        // To find unevaluated members, a validator visits the neighbouring schemas once more.
         let times = if members.keys().any(|key| key.starts_with("unevaluated")) { 2 } else { 1 };
         for schema in beside {
             if !schema.is_object() {

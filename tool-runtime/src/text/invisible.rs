@@ -3,21 +3,21 @@
 /// The kind of an invisible character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InvisibleKind {
-    /// A control character: a terminal may obey it. Ends of lines and tabs are among them.
+    /// A control character, which a terminal may obey. Includes line breaks and tabs.
     Control,
-    /// It has no width, or changes the direction of the text around it.
+    /// A character without width, or one that changes the direction of the text around it.
     Mark,
-    /// It ends a line or a paragraph without being a control character.
+    /// A separator of lines or paragraphs that is not a control character.
     Break,
-    /// It joins or separates its neighbours: scripts and emoji need it.
+    /// A joiner or separator of its neighbours, which scripts and emoji need.
     Joiner,
-    /// It chooses a form of the character before it: scripts and emoji need it.
+    /// A selector for a form of the previous character, which scripts and emoji need.
     Variation,
-    /// It takes the place of a letter and is empty.
+    /// An empty character in place of a letter.
     Filler,
     /// The empty pattern of Braille, which is its space.
     Blank,
-    /// A tag, or reserved for such: a hidden text can be written in them.
+    /// A tag character, or one reserved for tags. Hidden text can be written with them.
     Tag,
 }
 
@@ -127,6 +127,6 @@ mod tests {
             assert_eq!(invisible_kind(character), Some(kind), "{character:?}");
             assert!(is_invisible(character));
         }
-        assert!(!is_invisible('\u{2028}'), "white space, and trimmed as that");
+        assert!(!is_invisible('\u{2028}'), "it is white space, which is trimmed");
     }
 }

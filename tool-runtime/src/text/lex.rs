@@ -6,9 +6,9 @@ const HIGH: u64 = ONES << 7;
 
 /// Returns the offset of the next quote, backslash or control character, or the end.
 ///
-/// Eight bytes at a time, because most strings are short; after 24, sixteen. Vectors of sixteen bytes take fewer
-/// instructions but twice the time: without `unsafe`, compilers load a vector through memory, and each string waits for
-/// that.
+/// Reads eight bytes at a time, because most strings are short, and sixteen after the first 24. Vectors of sixteen
+/// bytes take fewer instructions but twice the time: without `unsafe`, compilers load a vector through memory, and each
+/// string waits for the load.
 #[inline(never)]
 pub(crate) fn plain_until(bytes: &[u8], mut at: usize) -> usize {
     let near = at.saturating_add(24);
@@ -30,8 +30,8 @@ pub(crate) fn plain_until(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Skips pairs of words that have no such character, with one branch for both. Not inlined, because a short string
-/// would then have its registers saved.
+/// Skips pairs of words without quotes, backslashes and control characters, with one branch for both words. Not
+/// inlined, because the caller would then save registers even for a short string.
 #[inline(never)]
 fn past_plain_pairs(bytes: &[u8], mut at: usize) -> usize {
     while let (Some(one), Some(other)) = (word(bytes, at), word(bytes, at + 8))
@@ -42,22 +42,22 @@ fn past_plain_pairs(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Whether a string has no quote, backslash or control character. Eight bytes at a time, because most texts are too
-/// short for sixteen.
+/// Whether a string has no quote, backslash or control character. Reads eight bytes at a time, because most texts are
+/// too short for sixteen.
 #[inline]
 pub(crate) fn is_plain(bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();
     if words.iter().any(|word| ends(u64::from_le_bytes(*word)) != 0) {
         return false;
     }
-    // The last eight bytes overlap the word before: that costs less than the remaining bytes one by one.
+    // Reading the last eight bytes, which overlap the previous word, is faster than reading the rest one by one.
     match bytes.last_chunk() {
         Some(last) => ends(u64::from_le_bytes(*last)) == 0,
         None => rest.iter().all(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20)),
     }
 }
 
-/// Returns the next eight bytes, if so many remain.
+/// Returns the next eight bytes. `None` if fewer remain.
 #[inline]
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
@@ -74,7 +74,7 @@ const fn ends(word: u64) -> u64 {
     (low.wrapping_sub(ONES * 0x21) & !low | backslash.wrapping_sub(ONES) & !backslash) & HIGH
 }
 
-/// Which byte is marked first.
+/// Returns the index of the first marked byte.
 #[inline]
 const fn first(ends: u64) -> usize {
     (ends.trailing_zeros() / 8) as usize
@@ -93,7 +93,7 @@ pub(crate) fn closing_quote(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Returns offset and value of the bytes outside strings; the quotes around strings are among them.
+/// Returns offset and value of the bytes outside of strings, including the quotes around strings.
 pub(crate) fn outside_strings(text: &str) -> impl Iterator<Item = (usize, u8)> {
     let bytes = text.as_bytes();
     let (mut at, mut opened) = (0, false);
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn every_byte_is_told_apart() {
         for byte in 0..=u8::MAX {
-            // Sixteen at a time, and one by one; eight at a time, and the last eight.
+            // These lengths cover sixteen bytes at a time, eight at a time, the last eight, and one by one.
             for (place, length) in (1..=57).flat_map(|length| (0..length).map(move |place| (place, length))) {
                 let mut bytes = vec![b'x'; length];
                 bytes[place] = byte;

@@ -1,4 +1,4 @@
-//! JSON Pointers (RFC 6901): written segment by segment, read back, never quoted by hand.
+//! JSON Pointers (RFC 6901): builds them segment by segment, and splits them, with the right escapes.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub(crate) fn segment(name: &str) -> String {
     pointer
 }
 
-/// Returns the segments, unescaped; none for the root. `None` if the text is not a pointer.
+/// Returns the unescaped segments; the root has none. `None` if the text is not a pointer.
 pub(crate) fn split(pointer: &str) -> Option<impl Iterator<Item = Cow<'_, str>>> {
     let rest = if pointer.is_empty() { None } else { Some(pointer.strip_prefix('/')?) };
     Some(rest.into_iter().flat_map(|rest| rest.split('/')).map(unescape))
@@ -36,12 +36,12 @@ pub(crate) fn unescape(segment: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the name that a segment encodes inside the fragment of a URI. `None` if its percent signs are wrong.
+/// Returns the name that a segment encodes inside the fragment of a URI. `None` if a percent escape is invalid.
 pub(crate) fn percent_unescape(segment: &str) -> Option<String> {
     Some(unescape(&percent_decode(segment)?).into_owned())
 }
 
-/// Decodes the percent signs of a fragment.
+/// Decodes the percent escapes of a URI fragment. `None` if one is invalid.
 pub(crate) fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

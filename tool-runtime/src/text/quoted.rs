@@ -1,13 +1,13 @@
-//! [`quoted`]: a value from outside, quoted inside a sentence.
+//! [`quoted`]: quotes a foreign value inside a sentence.
 
 use crate::text::is_invisible;
 
-/// Returns a string between `“` and `”`, on one line and of at most `most` characters, which cannot close the quotes. A
-/// text that was cut is followed by its length, outside of the quotes.
+/// Returns a text between `“` and `”`, on one line and with at most `most` characters. The text cannot close the
+/// quotes. If it was cut, its length follows after the quotes.
 pub(crate) fn quoted(text: &str, most: usize) -> String {
     let (mut shown, whole) = cleaned(text, most);
     if shown.chars().any(is_right_to_left) {
-        // Isolated, so that it does not reorder what follows.
+        // Isolates the text, so that it does not reorder the characters after it.
         shown = format!("\u{2068}{shown}\u{2069}");
     }
     if whole {
@@ -25,8 +25,8 @@ pub(crate) fn plain(text: &str, most: usize) -> String {
     }
 }
 
-/// Quotes become `'`, white space becomes one space, and invisible characters are removed. Also returns whether that is
-/// all of the text.
+/// Replaces quotes with `'` and white space with one space, and removes invisible characters. Also returns whether the
+/// whole text fits.
 fn cleaned(text: &str, most: usize) -> (String, bool) {
     let (mut shown, mut count, mut gap) = (String::new(), 0, false);
     for character in text.chars() {

@@ -1,10 +1,10 @@
-//! Random ids, made in batches.
+//! Random ids, whose bytes come from the system in batches.
 
 use std::cell::RefCell;
 
 use uuid::{Builder, Uuid};
 
-/// How many ids one call of the system fills. Such a call takes as long as twenty ids that are at hand.
+/// The number of ids for which one system call gets bytes. The call takes as long as twenty ids from the pool.
 const AT_ONCE: usize = 32;
 
 const ID_BYTES: usize = 16;
@@ -33,7 +33,7 @@ thread_local! {
 
 /// Returns a random id for a run, a call or a booking. Keys and other secrets come from the system directly.
 pub(crate) fn random_id() -> Uuid {
-    // A thread that ends has no pool any more.
+    // A thread that is ending no longer has a pool.
     let id = POOL.try_with(|pool| pool.borrow_mut().take()).ok().flatten();
     id.map_or_else(Uuid::new_v4, |bytes| Builder::from_random_bytes(bytes).into_uuid())
 }

@@ -1,27 +1,27 @@
-//! [`Digested`]: the arguments of a call, for the layers below the one that reads them.
+//! [`Digested`]: the arguments of a call, for modules that only compare or store them.
 
 use crate::tool::Hash;
 
-/// The arguments of a call, as the tool gets them. Canonical text and hash are made on demand: together they cost as
+/// The arguments of a call, as the tool gets them. Canonical text and hash are computed on demand, because they cost as
 /// much as all other stages of a small call, and most calls need neither.
 pub(crate) trait Digested: Send + Sync {
-    /// The tool.
+    /// Returns the name of the tool.
     fn tool(&self) -> &str;
 
-    /// The text that was read. Calls of one tool with the same text are equal.
+    /// Returns the original text. Calls of one tool with the same text are equal.
     fn read(&self) -> &str;
 
-    /// A hash of the arguments. Calls with different fingerprints are not equal.
+    /// Returns a fast hash of the arguments. Calls with different fingerprints are not equal.
     fn fingerprint(&self) -> u64;
 
-    /// The effective arguments as canonical text. Calls of one tool are equal exactly if these are.
+    /// Returns the effective arguments as canonical text. Calls of one tool are equal exactly if their texts are.
     fn effective(&self) -> &str;
 
-    /// SHA-256 of [`effective`](Self::effective).
+    /// Returns the SHA-256 of [`effective`](Self::effective).
     fn effective_digest(&self) -> Hash;
 }
 
-/// A tool and its arguments.
+/// The name of a tool and its arguments.
 #[cfg(test)]
 impl Digested for (&'static str, String) {
     fn tool(&self) -> &str {

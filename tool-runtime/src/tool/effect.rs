@@ -1,4 +1,4 @@
-//! [`ToolEffect`]: the reach of a tool or a capability.
+//! [`ToolEffect`]: how far the effects of a tool or a capability reach.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ParseError;
 
-/// The reach of a tool or a capability, in ascending order.
+/// How far the effects of a tool or a capability reach, in ascending order.
 ///
 /// ```
 /// use tool_runtime::ToolEffect;

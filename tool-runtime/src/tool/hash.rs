@@ -34,7 +34,7 @@ impl Hash {
     }
 }
 
-/// SHA-256 of bytes that come one after the other.
+/// Computes the SHA-256 of several chunks of bytes.
 #[derive(Clone, Default)]
 pub(crate) struct Hashing(Sha256);
 
@@ -76,7 +76,7 @@ impl FromStr for Hash {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        // `from_str_radix` would take a sign.
+        // `from_str_radix` alone would accept a sign.
         if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Err(NOT_A_HASH);
         }

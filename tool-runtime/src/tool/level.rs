@@ -1,10 +1,10 @@
-//! Effects as types, so that the compiler can compare a tool's effect with those of its capabilities.
+//! Effects as types, so that the compiler can compare a tool's effect with the effects of its capabilities.
 
 #![allow(non_camel_case_types, reason = "compiler messages print these types next to the author's own words")]
 
 use crate::tool::ToolEffect;
 
-/// An effect as a type, so that the compiler can compare a tool's effect with those of its capabilities.
+/// An effect as a type, so that the compiler can compare a tool's effect with the effects of its capabilities.
 pub trait EffectLevel: sealed::Level + 'static {
     /// The same effect as data.
     const EFFECT: ToolEffect;
@@ -19,15 +19,15 @@ pub type StateChange = state_change;
 /// [`ToolEffect::ExternalSideEffect`] as a type.
 pub type ExternalSideEffect = external_side_effect;
 
-/// [`ReadOnly`].
+/// The type behind [`ReadOnly`].
 #[derive(Debug)]
 pub enum read_only {}
 
-/// [`StateChange`].
+/// The type behind [`StateChange`].
 #[derive(Debug)]
 pub enum state_change {}
 
-/// [`ExternalSideEffect`].
+/// The type behind [`ExternalSideEffect`].
 #[derive(Debug)]
 pub enum external_side_effect {}
 

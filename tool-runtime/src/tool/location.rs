@@ -1,8 +1,8 @@
-//! [`Location`]: where a tool is written.
+//! [`Location`]: the place of a tool in its source.
 
 use std::fmt;
 
-/// Where a tool is written in its author's sources. Formats as `file:line:column`, as in messages of the compiler.
+/// The place of a tool in its author's source. Formats as `file:line:column`, like messages of the compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Location {
@@ -10,7 +10,7 @@ pub struct Location {
     pub krate: &'static str,
     /// The module path, with the crate.
     pub module: &'static str,
-    /// The file, as its path was given to the compiler.
+    /// The path of the file, as the compiler received it.
     pub file: &'static str,
     /// The line, from 1.
     pub line: u32,

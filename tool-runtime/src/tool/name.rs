@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ParseError;
 
-/// The longest name that every provider takes, in bytes.
+/// The longest name that every provider accepts, in bytes.
 const MAX_BYTES: usize = 64;
 
 const EMPTY: ParseError = ParseError::new("name_empty", "the tool name is empty; write `<namespace>__<tool>`");
 const TOO_LONG: ParseError = ParseError::new("name_too_long", "the tool name is longer than 64 bytes");
 const CHARACTER: ParseError =
-    ParseError::new("name_character", "the tool name holds a character other than ASCII letters, digits, `_` and `-`");
+    ParseError::new("name_character", "the tool name has a character other than ASCII letters, digits, `_` and `-`");
 const NO_NAMESPACE: ParseError =
     ParseError::new("name_without_namespace", "the tool name has no namespace; write `<namespace>__<tool>`");
 const NAMESPACE: ParseError =
     ParseError::new("name_namespace", "the namespace of the tool name does not start with an ASCII letter");
 const TOOL_PART: ParseError =
-    ParseError::new("name_tool_part", "the part after the first `__` is empty or holds a second `__`");
+    ParseError::new("name_tool_part", "the part after the first `__` is empty or contains a second `__`");
 pub(crate) const RESERVED: ParseError =
     ParseError::new("name_reserved", "the namespace `mcp` is reserved for tools discovered from MCP servers");
 pub(crate) const GRAPH: ParseError =
@@ -33,7 +33,7 @@ pub(crate) const DISCOVERED: ParseError = ParseError::new(
     "a discovered tool is called `mcp__<server>__<tool>`; give it no namespace, or make it with `DynamicTool::new` if it is not a server's",
 );
 
-/// The tool with which a model searches for tools.
+/// The name of the built-in tool with which a model searches for tools.
 pub(crate) const SEARCH: &str = "tools__search";
 
 /// The name of a tool.
@@ -54,7 +54,7 @@ pub struct ToolName(Arc<str>);
 impl ToolName {
     /// Parses the name of an authored tool: a namespace that starts with a letter, `__`, and a tool part without a
     /// second `__`, in ASCII letters, digits, `_` and `-`. `mcp__` is reserved for discovered tools,
-    /// `graph__` for graphs, and `tools__search` for the tool of that name.
+    /// `graph__` for graphs, and `tools__search` for the built-in tool.
     ///
     /// # Errors
     /// The text is not such a name; the error names the wrong part.
@@ -76,18 +76,18 @@ impl ToolName {
         Ok(Self(name.into()))
     }
 
-    /// Takes a legal name unchanged, with or without a namespace: a name in a document, or one that a server
-    /// published.
+    /// Accepts a legal name with or without a namespace, for example from a document or a server. The name is not
+    /// changed.
     ///
     /// # Errors
-    /// The text is empty, longer than 64 bytes, or holds another character.
+    /// The text is empty, longer than 64 bytes, or contains an illegal character.
     pub fn foreign(name: &str) -> Result<Self, ParseError> {
         check_alphabet(name)?;
         Ok(Self(name.into()))
     }
 
-    /// Parses the name of a tool that is made at run time. It needs a namespace as an authored one does; its tool part
-    /// may hold a second `__`.
+    /// Parses the name of a tool that is made at run time. It needs a namespace. The part after the namespace may
+    /// contain another `__`, which is refused in the name of an authored tool.
     pub(crate) fn dynamic(name: &str) -> Result<Self, ParseError> {
         check_alphabet(name)?;
         if parts(name)?.is_none() {
@@ -111,7 +111,7 @@ impl ToolName {
         is_discovered(&self.0)
     }
 
-    /// The name, for records to share.
+    /// Returns the name, for records that share it.
     pub(crate) const fn shared(&self) -> &Arc<str> {
         &self.0
     }
@@ -146,7 +146,7 @@ pub(crate) fn graph(name: &str) -> String {
     format!("{GRAPHS}{name}")
 }
 
-/// The namespace and the tool part of a name. `None` if it has no namespace.
+/// Splits a name into its namespace and its tool part. `None` if it has no namespace.
 fn parts(name: &str) -> Result<Option<(&str, &str)>, ParseError> {
     let Some((namespace, tool)) = name.split_once("__") else { return Ok(None) };
     if !namespace.starts_with(|first: char| first.is_ascii_alphabetic()) {
@@ -189,7 +189,7 @@ impl AsRef<str> for ToolName {
     }
 }
 
-/// Takes any legal name, as [`ToolName::foreign`] does.
+/// Accepts any legal name, like [`ToolName::foreign`].
 impl std::str::FromStr for ToolName {
     type Err = ParseError;
 
@@ -198,7 +198,7 @@ impl std::str::FromStr for ToolName {
     }
 }
 
-/// Takes any legal name, as [`ToolName::foreign`] does.
+/// Accepts any legal name, like [`ToolName::foreign`].
 impl TryFrom<String> for ToolName {
     type Error = ParseError;
 

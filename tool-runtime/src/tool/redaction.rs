@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The allowlist of a tool: a leaf that it does not name is stripped from everything that leaves the runner.
+/// The allowlist of a tool. A leaf that it does not name never leaves the runner.
 ///
-/// A path names a leaf, which is a scalar or an array of scalars, by the names on the wire with dots between them:
+/// A path names a leaf, which is a scalar or an array of scalars. It consists of serialized names, joined by dots:
 ///
 /// | path | names |
 /// | --- | --- |

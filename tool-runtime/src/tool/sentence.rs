@@ -17,7 +17,7 @@ pub(crate) enum Piece {
     End,
 }
 
-/// Why a string cannot be read as a sentence.
+/// The reason why a string is not a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SentenceError {
     Empty,
@@ -37,7 +37,7 @@ impl fmt::Display for SentenceError {
         match self {
             Self::Empty => f.write_str("is empty"),
             Self::TooLong => write!(f, "is longer than {MAX_SENTENCE_CHARS} characters"),
-            Self::Hidden => f.write_str("holds a line break or an invisible character"),
+            Self::Hidden => f.write_str("contains a line break or an invisible character"),
             Self::Open => f.write_str("has a `{` that is never closed; write `{{` for the character"),
             Self::Close => f.write_str("has a `}` that closes nothing; write `}}` for the character"),
             Self::Unnamed => f.write_str("has braces without a name; write the name of an argument between them"),
@@ -69,7 +69,7 @@ fn check(pieces: &[Piece]) -> Result<(), SentenceError> {
 }
 
 impl Piece {
-    /// The pieces outside of optional parts.
+    /// Returns the pieces outside of optional parts.
     pub(crate) fn always(pieces: &[Self]) -> impl Iterator<Item = &Self> {
         let mut is_optional = false;
         pieces.iter().filter(move |piece| {
@@ -79,8 +79,8 @@ impl Piece {
     }
 }
 
-/// Reads a sentence. `{{`, `}}`, `[[` and `]]` are characters; quotes directly around a name are dropped, because a
-/// string is shown in quotes.
+/// Reads a sentence. `{{`, `}}`, `[[` and `]]` each stand for one character. Quotes directly around a name are dropped,
+/// because a string is shown in quotes anyway.
 pub(crate) fn pieces(sentence: &str) -> Result<Vec<Piece>, SentenceError> {
     if sentence.trim().is_empty() {
         return Err(SentenceError::Empty);

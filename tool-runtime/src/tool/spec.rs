@@ -47,60 +47,60 @@ pub struct ToolSpec {
     pub input_schema: Schema,
     /// JSON Schema of the output, before redaction.
     pub output_schema: Schema,
-    /// Sentences for the person who decides on a call, with the names of arguments in braces; empty for none. The first
-    /// sentence with all its arguments present is shown, otherwise the last one. Models do not read them.
+    /// Sentences for the person who decides on a call, with the names of arguments in braces; may be empty. The person
+    /// reads the first sentence whose arguments are all present, or else the last one. Models do not read them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub summary: Vec<Arc<str>>,
-    /// How far the tool reaches.
+    /// How far the effects of the tool reach.
     pub effect: ToolEffect,
     /// The allowlist for outputs.
     pub redaction: Redaction,
     pub(crate) execution: Execution,
-    /// Words that policies and views may match.
+    /// Words that a policy can match.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<Arc<str>>,
-    /// Additional words by which the tool is found: words of users that the description lacks. Models do not read them.
+    /// Additional search words: words of users that the description lacks. Models do not read them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Arc<str>>,
     /// Arguments that are masked in events, records, approvals and logs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sensitive: Vec<String>,
-    /// Arguments that must have been seen in the run, each with the tool that lists such values.
+    /// Arguments whose values the run must have seen before, each with the tool that lists such values.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub evidence: BTreeMap<String, String>,
-    /// The arguments, at least one of which has to be given; empty without such a rule.
+    /// Alternative arguments: a call needs at least one of them. Empty without such a rule.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub require_any: Vec<String>,
-    /// Running it again with the same arguments has no further effect.
+    /// Whether running the tool again with the same arguments has no further effect.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub idempotent: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) once: Option<Once>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) no_schema: Option<NoSchemaMode>,
-    /// SHA-256 of the canonical JSON of the definition that a server published, which a policy pins; `None` for every
-    /// tool that was not discovered.
+    /// The hash that a policy pins: SHA-256 of the canonical JSON of the definition that a server published. `None` for
+    /// a tool that was not discovered.
     ///
     /// Canonical JSON has no white space, sorted keys, and integers digit for digit, as in RFC 8785 except for integers
-    /// beyond 2^53. Every key of the definition counts, unknown ones included.
+    /// beyond 2^53. Every key of the definition counts, including unknown ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pin: Option<Hash>,
     /// SHA-256 over the canonical JSON (RFC 8785) of all fields above except the title, and of each borrowed capability
-    /// with its effect. Limits are not part of it.
+    /// with its effect. It does not cover limits.
     pub definition_hash: Hash,
 }
 
 impl ToolSpec {
-    /// Returns the condition under which a tool runs whose arguments have no schema: `reject_effects` if calls run only
-    /// when the tool is `read_only`, or `approve_each` if each call needs an approval. `None` for a tool with a schema.
+    /// Returns the rule for a tool whose arguments have no schema: `reject_effects` if calls run only when the tool is
+    /// `read_only`, or `approve_each` if each call needs an approval. `None` for a tool with a schema.
     #[must_use]
     pub fn no_schema_mode(&self) -> Option<&'static str> {
         self.no_schema.map(NoSchemaMode::as_str)
     }
 
-    /// Returns the key of the effect that the tool has once, with the names of arguments in braces, the scope in which
-    /// it has it once (`tenant`, `principal` or `run`), and how long the key keeps the result, if not forever. `None`
-    /// for a tool without such a key.
+    /// Returns the effect key of the tool with the names of arguments in braces, its scope (`tenant`, `principal` or
+    /// `run`), and how long it keeps the result, if not forever. Within the scope, calls with an equal key take effect
+    /// once. `None` for a tool without such a key.
     ///
     /// ```
     /// use tool_runtime::{ToolError, definition, tool};
@@ -130,7 +130,7 @@ impl ToolSpec {
 pub struct Schema(Arc<str>);
 
 impl Schema {
-    /// Takes text that the schema layer wrote.
+    /// Wraps text that the schema compiler wrote.
     pub(crate) fn from_text(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
@@ -169,7 +169,7 @@ impl ToolSpec {
     }
 }
 
-/// Where a tool finishes.
+/// The place where a tool is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -191,7 +191,7 @@ impl Execution {
     }
 }
 
-/// The effect that a tool has once.
+/// The effect key of a tool, `once`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Once {
@@ -227,7 +227,7 @@ impl OnceScope {
     }
 }
 
-/// The condition under which a tool runs whose arguments have no schema.
+/// The rule for a tool whose arguments have no schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoSchemaMode {

@@ -346,7 +346,7 @@ fn a_catalog_refuses_a_sentence_that_it_cannot_write() {
         ("Says {text}]", "has a `]` that closes nothing"),
         ("Says [{text} [{pin}]]", "has an optional part inside another"),
         ("Says [it]", "has an optional part without an argument"),
-        ("Says it.\nReally.", "holds a line break"),
+        ("Says it.\nReally.", "contains a line break"),
         ("Says {txt}", "names the argument `txt`, which does not exist; did you mean `text`?"),
         ("Says it to {to.nam}", "names the argument `to.nam`, which does not exist; did you mean `name`?"),
         ("Says {text.length}", "names the argument `text.length`, which does not exist"),

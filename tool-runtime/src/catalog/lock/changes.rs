@@ -1,11 +1,11 @@
-//! The meaning of a changed definition for its users.
+//! [`LockChange`]: a difference between two definitions, with a verdict for the users of the tool.
 
 use serde::Serialize;
 
 /// The maximum number of changes of one tool that are kept.
 pub(super) const MAX_CHANGES: usize = 100;
 
-/// The verdict on a change by semantic versioning, from the mildest to the gravest.
+/// The verdict on a change by semantic versioning, from the mildest to the most severe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LockVerdict {
@@ -13,7 +13,7 @@ pub(crate) enum LockVerdict {
     Unchanged,
     /// Calls and results work as before.
     Patch,
-    /// The tool takes or shows more than before.
+    /// The tool accepts or shows more than before.
     Minor,
     /// Valid calls are refused or mean something else, or shown values are missing.
     Major,
@@ -30,13 +30,13 @@ impl LockVerdict {
     }
 }
 
-/// The people who should look at a change, whatever its verdict.
+/// A mark on a change that deserves attention, regardless of its verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LockMark {
-    /// A model, or the person who decides on calls, reads other words than before.
+    /// A model, or the person who decides on calls, reads different words than before.
     Visible,
-    /// The tool reaches further, shows more or is protected less, or the change cannot be judged: a person must look.
+    /// A person must look: the tool reaches further, shows more or is protected less, or the change cannot be judged.
     Review,
 }
 
@@ -46,8 +46,7 @@ pub(crate) enum LockMark {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LockChange {
-    /// JSON Pointer (RFC 6901) into the definition, references followed as if inlined; the empty text is the whole
-    /// tool.
+    /// JSON Pointer (RFC 6901) into the definition, as if references were inlined. The empty string is the whole tool.
     pub pointer: String,
     pub(crate) verdict: LockVerdict,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,21 +66,21 @@ impl LockChange {
     }
 
     /// Returns the verdict by semantic versioning: `patch` if calls and results work as before; `minor` if the tool
-    /// takes or shows more than before; or `major` if valid calls are refused or mean something else, or shown values
-    /// are missing.
+    /// accepts or shows more than before; or `major` if valid calls are refused or mean something else, or shown
+    /// values are missing.
     #[must_use]
     pub const fn verdict(&self) -> &'static str {
         self.verdict.as_str()
     }
 
-    /// Whether a model, or the person who decides on calls, reads other words than before.
+    /// Whether a model, or the person who decides on calls, reads different words than before.
     #[must_use]
     pub const fn is_visible(&self) -> bool {
         matches!(self.mark, Some(LockMark::Visible))
     }
 
-    /// Whether a person must look at it, whatever its verdict: the tool reaches further, shows more or is protected
-    /// less, or the change cannot be judged.
+    /// Whether a person must look at it, regardless of the verdict: the tool reaches further, shows more or is
+    /// protected less, or the change cannot be judged.
     #[must_use]
     pub const fn needs_review(&self) -> bool {
         matches!(self.mark, Some(LockMark::Review))
@@ -98,7 +97,7 @@ pub(crate) struct ToolChanges {
     pub(crate) visible: bool,
     /// Whether some change [needs a review](LockChange::needs_review).
     pub(crate) review: bool,
-    /// The changes, the gravest first; at most 100.
+    /// The changes, the most severe first; at most 100.
     pub(crate) changes: Vec<LockChange>,
 }
 

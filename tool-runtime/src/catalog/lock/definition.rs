@@ -26,7 +26,7 @@ pub(super) fn compare(old: &Locked, new: &Locked) -> Changes {
     let mut changes = Vec::new();
     words(old, new, &mut changes);
     shape::compare("/input_schema", &old.input_schema, &new.input_schema, Use::Input, &mut changes);
-    // Only leaves that were shown count; newly shown ones are a change of the allowlist.
+    // Only leaves that the old definition shows count here. `redaction` reports leaves that only the new one shows.
     let shown: Option<Vec<_>> =
         old.redaction.as_ref().map(|shown| shown.allow.iter().chain(&shown.model).cloned().collect());
     let usage = Use::Output(shown.as_deref());
@@ -41,7 +41,7 @@ pub(super) fn compare(old: &Locked, new: &Locked) -> Changes {
     if changes.is_empty() && (old.graph.is_some() || new.graph.is_some()) {
         changes.push(LockChange::new("/hash", Patch, None, "the definition of a tool that it uses changed"));
     } else if changes.is_empty() {
-        let message = "the hash is not that of the locked definition, or another version computed it";
+        let message = "the hash does not belong to the locked definition, or another version computed it";
         changes.push(LockChange::new("/hash", Patch, Review, message));
     }
     changes
@@ -122,7 +122,7 @@ fn shown_or_not(at: &str, verdict: LockVerdict, mark: Option<LockMark>, path: &s
     LockChange::new(at, verdict, mark, format!("`{}` {meaning}", plain(path, SHOWN)))
 }
 
-/// Whether an allowlist shows the leaf of a path. A member that it names is not searched under `*`.
+/// Whether an allowlist shows the leaf at a path. `*` applies only to members that the list does not name.
 fn shows(list: &[String], path: &str) -> bool {
     let mut left: Vec<std::str::Split<'_, char>> = list.iter().map(|path| path.split('.')).collect();
     for segment in path.split('.') {
@@ -167,7 +167,7 @@ fn protection(old: &Locked, new: &Locked, changes: &mut Changes) {
         let at = under("/evidence", name);
         changes.push(match (before, after) {
             (Some(before), Some(after)) => {
-                LockChange::new(at, Major, Review, format!("the lister of its values changed: `{before}` -> `{after}`"))
+                LockChange::new(at, Major, Review, format!("another tool lists its values: `{before}` -> `{after}`"))
             }
             (Some(_), None) => LockChange::new(at, Minor, Review, "values no longer need evidence"),
             _ => LockChange::new(at, Major, None, "values need evidence now"),
@@ -213,7 +213,7 @@ fn reach(old: &Locked, new: &Locked, changes: &mut Changes) {
         changes.push(LockChange::new("/execution", Major, Review, message));
     }
     if old.once != new.once {
-        // Effects that happened under the old key are unknown under the new one.
+        // The ledger does not find the effects of the old key under the new key.
         let told = |once: &Option<Once>| once.as_ref().map(|once| Value::from(told_once(once)));
         let message = shape::between(told(&old.once).as_ref(), told(&new.once).as_ref());
         changes.push(LockChange::new("/once", Minor, Review, message));
@@ -260,7 +260,7 @@ fn reach(old: &Locked, new: &Locked, changes: &mut Changes) {
     }
 }
 
-/// The meaning of the entries of a list that are gone, and of those that are new.
+/// The verdict, mark and text for an entry that a list lost or gained.
 type Meaning<'a> = ((LockVerdict, Option<LockMark>), &'a str);
 
 fn list(at: &str, old: &[String], new: &[String], lost: Meaning<'_>, won: Meaning<'_>, changes: &mut Changes) {

@@ -16,7 +16,7 @@ pub(super) struct Locked {
     pub(super) hash: Hash,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) title: Option<String>,
-    /// Line by line, so that a difference shows the line.
+    /// The lines of the description, so that a diff shows only the changed ones.
     pub(super) description: Vec<String>,
     pub(super) input_schema: Value,
     pub(super) output_schema: Value,
@@ -26,7 +26,7 @@ pub(super) struct Locked {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) summary: Vec<String>,
     pub(super) effect: ToolEffect,
-    /// `None` if the allowlist is the policy's, so that anything may be shown.
+    /// `None` if only the policy has an allowlist, which may show anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) redaction: Option<Redaction>,
     pub(super) execution: Execution,
@@ -46,7 +46,7 @@ pub(super) struct Locked {
     pub(super) once: Option<Once>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) no_schema: Option<NoSchemaMode>,
-    /// Capabilities by name, and connections by name and kind, each with how far it reaches.
+    /// Capabilities by name, and connections by name and kind, each with its effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) borrows: BTreeMap<String, ToolEffect>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ impl Locked {
         let spec = &*entry.spec;
         let texts = |texts: &[std::sync::Arc<str>]| texts.iter().map(ToString::to_string).collect();
         let borrows = entry.requirements.iter().filter_map(|one| match one.source {
-            // Every tool may look at its own call.
+            // Every tool may read the context of its own call.
             InjectedFrom::Context => None,
             InjectedFrom::Capability => Some((one.name.to_owned(), one.effect)),
             InjectedFrom::Connection(kind) => Some((format!("{} ({kind})", one.name), one.effect)),

@@ -1,4 +1,4 @@
-//! The verdicts of a lock for definitions that a server published.
+//! Compares definitions that a server published, with the verdicts of a lock.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::catalog::lock::shape::{self, Use};
 use crate::catalog::lock::{LockChange, LockReport};
 use crate::text::{cut, pointer};
 
-/// Compares two definitions as a server published them, key by key. The policy holds the allowlist for outputs, so
+/// Compares two definitions as a server published them, key by key. The allowlist for outputs is in the policy, so
 /// every member of an output counts here.
 pub(crate) fn compare_published(name: &str, before: &Value, now: &Value) -> LockReport {
     let mut changes = Vec::new();

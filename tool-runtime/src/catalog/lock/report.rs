@@ -16,7 +16,7 @@ const MAX_LINES: usize = 1_000;
 
 /// The differences between two locks: the tools that changed, by name.
 ///
-/// As text it has a line for each tool and one for each change, 1,000 at most.
+/// As text, it has a line for each tool and a line for each change. After 1,000 lines it only counts tools.
 ///
 /// [`ToolLock`](crate::catalog::ToolLock) has an example.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -37,7 +37,7 @@ impl LockReport {
                 }
                 (before, None) => {
                     let renamed = added.iter().find(|(_, after)| is_alike(before, after));
-                    let hint = renamed.map(|(name, _)| format!("; `{}` is alike: was it renamed?", plain(name, 128)));
+                    let hint = renamed.map(|(name, _)| format!("; was it renamed to `{}`?", plain(name, 128)));
                     let message = format!("the tool was removed{}", hint.unwrap_or_default());
                     vec![LockChange::new("", LockVerdict::Major, None, message)]
                 }
@@ -60,7 +60,7 @@ impl LockReport {
         Self { tools: vec![changes] }
     }
 
-    /// Returns the tools that changed, sorted by name, each with its changes: the gravest first, and at most 100.
+    /// Returns the tools that changed, sorted by name, each with its changes: the most severe first, and at most 100.
     #[must_use]
     pub fn tools(&self) -> impl ExactSizeIterator<Item = (&str, &[LockChange])> {
         self.tools.iter().map(|tool| (tool.name.as_str(), tool.changes.as_slice()))
@@ -72,7 +72,7 @@ impl LockReport {
         self.tools.is_empty()
     }
 
-    /// Returns the gravest [verdict](LockChange::verdict) of all tools; `unchanged` if nothing changed.
+    /// Returns the most severe [verdict](LockChange::verdict) of all tools; `unchanged` if nothing changed.
     #[must_use]
     pub fn verdict(&self) -> &'static str {
         self.tools.iter().map(|tool| tool.verdict).max().unwrap_or(LockVerdict::Unchanged).as_str()
@@ -91,7 +91,7 @@ impl LockReport {
     }
 }
 
-/// Whether one tool is the other under another name.
+/// Whether two entries can be the same tool under different names.
 fn is_alike(old: &Result<Locked, String>, new: &Result<Locked, String>) -> bool {
     let (Ok(old), Ok(new)) = (old, new) else { return false };
     old.input_schema == new.input_schema && old.output_schema == new.output_schema && old.effect == new.effect

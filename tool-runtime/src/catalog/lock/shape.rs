@@ -1,6 +1,6 @@
-//! Compares two schemas by the values that fit them, for values that are taken and for values that are shown.
+//! Compares two schemas by the values that fit them, with separate verdicts for arguments and for outputs.
 //!
-//! The work is bounded: a comparison visits a limited number of places, and reports if there are more.
+//! A comparison visits a limited number of places, and reports if there are more.
 
 mod members;
 mod shown;
@@ -21,13 +21,13 @@ use view::{View, behind, resolve};
 /// The maximum number of places of two schemas that are compared.
 const MAX_PLACES: usize = 20_000;
 
-/// The deepest place that is compared, references counted.
+/// The maximum depth of a place that is compared, including references.
 const MAX_DEPTH: usize = 96;
 
 /// The longest pointer of a change, in bytes.
 const LONGEST_POINTER: usize = 512;
 
-/// Rules that are compared as a whole: the same, or not.
+/// Keywords whose values are only compared for equality.
 const WHOLE: [&str; 21] = [
     "$dynamicRef",
     "$recursiveRef",
@@ -52,7 +52,7 @@ const WHOLE: [&str; 21] = [
     "contentMediaType",
 ];
 
-/// Rules that are compared by their meaning.
+/// Keywords whose values are compared by their meaning.
 const RULES: [&str; 25] = [
     "additionalProperties",
     "allOf",
@@ -84,13 +84,13 @@ const RULES: [&str; 25] = [
 /// The use of a schema's values.
 #[derive(Clone, Copy)]
 pub(super) enum Use<'a> {
-    /// A model writes them.
+    /// Arguments, which a model writes.
     Input,
-    /// A model or a client reads them: the members that the allowlist names, or all without one.
+    /// An output. A model or a client reads the members that the allowlist names, or all members without one.
     Output(Option<&'a [String]>),
 }
 
-/// The change in the set of values that fit.
+/// The change in the set of values that fit a schema.
 #[derive(Clone, Copy, PartialEq)]
 enum Shift {
     Narrower,
@@ -102,7 +102,7 @@ enum Shift {
     /// A member that is not required was added.
     Added,
     Removed,
-    /// An absent member means something else.
+    /// The default of a member changed, so leaving it out means something else.
     Default,
     /// Titles, descriptions and examples.
     Text,
@@ -149,19 +149,19 @@ struct Comparison<'a, 'c> {
     roots: (&'a Value, &'a Value),
     usage: Use<'a>,
     pointer: String,
-    /// The names of members that lead here, with `*` for those of a map.
+    /// The names of the members on the path to the current place; `*` for a member of a map.
     path: Vec<&'a str>,
     open: Vec<(usize, usize)>,
-    /// Pairs without a difference, wherever they are met.
+    /// The pairs of schemas that were found to be equal.
     clean: HashSet<(usize, usize)>,
     places: usize,
     found: usize,
-    /// How often a pair was met inside itself, and assumed to be clean.
+    /// The number of times that a pair contained itself and was assumed to be equal.
     assumed: usize,
-    /// The compared member was required before.
+    /// Whether the compared member was required before.
     was_required: bool,
     kept: usize,
-    /// The gravest of the differences that are not kept.
+    /// The most severe verdict of the differences that are not kept.
     beyond: Option<LockVerdict>,
     changes: &'c mut Vec<LockChange>,
 }
@@ -171,7 +171,7 @@ impl<'a> Comparison<'a, '_> {
         self.places > MAX_PLACES
     }
 
-    /// Compares below a keyword.
+    /// Runs `inside` with the pointer extended by these segments.
     fn below(&mut self, segments: &[&str], inside: impl FnOnce(&mut Self)) {
         let mark = self.pointer.len();
         segments.iter().for_each(|segment| pointer::push(&mut self.pointer, segment));
@@ -184,12 +184,12 @@ impl<'a> Comparison<'a, '_> {
         if self.open.len() > MAX_DEPTH {
             self.places = MAX_PLACES + 1;
         }
-        // By the targets of references, so that a pair of schemas is compared once, however it is reached.
+        // The targets of references identify a pair, so that it is compared once, through any reference.
         let pair = (address(behind(self.roots.0, old)), address(behind(self.roots.1, new)));
         if self.is_over() || self.clean.contains(&pair) {
             return;
         }
-        // A recursive schema meets itself. It is equal if the rest of it is, so no difference is assumed.
+        // A recursive schema contains itself. It is equal if the rest of it is, so the inner pair is assumed equal.
         if self.open.contains(&pair) {
             self.assumed += 1;
             return;
@@ -199,7 +199,7 @@ impl<'a> Comparison<'a, '_> {
         self.open.push(pair);
         self.pair(old, new, was_required);
         self.open.pop();
-        // A result that rests on such an assumption is not remembered: the open pair may still turn out to differ.
+        // A result that rests on such an assumption is not remembered, because the open pair may still differ.
         if (found, assumed) == (self.found, self.assumed) && !self.is_over() {
             self.clean.insert(pair);
         }
@@ -243,12 +243,12 @@ impl<'a> Comparison<'a, '_> {
         }
     }
 
-    /// Whether two schemas are the same, word for word, with references followed.
+    /// Whether two schemas are identical, with references followed.
     fn same(&mut self, old: &'a Value, new: &'a Value) -> bool {
         self.equal(old, new, 0, &mut HashSet::new())
     }
 
-    /// `met` holds the pairs that references led to: if one of them is different, all of it is.
+    /// `met` contains the visited pairs of reference targets. A difference in one of them would have ended the search.
     fn equal(&mut self, old: &'a Value, new: &'a Value, depth: usize, met: &mut HashSet<(usize, usize)>) -> bool {
         self.places += 1;
         if depth > MAX_DEPTH {
@@ -283,7 +283,7 @@ impl<'a> Comparison<'a, '_> {
         }
     }
 
-    /// Adds a difference here.
+    /// Adds a difference at the current place.
     fn add(&mut self, shift: Shift, message: &str) {
         use LockVerdict::{Major, Minor, Patch};
 
@@ -291,7 +291,7 @@ impl<'a> Comparison<'a, '_> {
         let (verdict, mark, meaning) = match (self.usage, shift) {
             (_, Shift::Same) => (Patch, None, ""),
             (_, Shift::Text) => (Patch, Some(LockMark::Visible), ""),
-            (_, Shift::Foreign) => (Patch, Some(LockMark::Review), " (not a keyword that is known)"),
+            (_, Shift::Foreign) => (Patch, Some(LockMark::Review), " (unknown keyword)"),
             (Use::Output(_), _) if !self.is_shown() => (Patch, None, " (not shown)"),
             (_, Shift::Unknown) => (Major, Some(LockMark::Review), ""),
             (Use::Input, Shift::Narrower) => (Major, None, " (fewer arguments fit)"),
@@ -314,7 +314,7 @@ impl<'a> Comparison<'a, '_> {
         self.changes.push(LockChange::new(pointer, verdict, mark, format!("{message}{meaning}")));
     }
 
-    /// Whether the allowlist names this place, something below it or something above it.
+    /// Whether the allowlist names this place, a place below it or a place above it.
     fn is_shown(&self) -> bool {
         let Use::Output(Some(allowed)) = self.usage else { return true };
         // `zip` ends with the shorter path, so a path covers the places above it and below it.
@@ -323,7 +323,7 @@ impl<'a> Comparison<'a, '_> {
     }
 }
 
-/// The identity of a schema: its address, because the documents do not move.
+/// Returns the address of a schema, which identifies it because the documents do not move.
 fn address(schema: &Value) -> usize {
     std::ptr::from_ref(schema) as usize
 }

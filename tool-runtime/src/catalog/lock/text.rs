@@ -11,19 +11,19 @@ use crate::error::ParseError;
 use crate::json::{Limits, Tree, canonical, parse_value};
 use crate::text::sentence;
 
-/// The marks that a merge leaves at the beginning of a line. No line of a lock begins like this.
+/// The conflict markers that a merge leaves at the beginning of a line. No line of a lock begins with one.
 const MARKS: [&str; 4] = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"];
 
 /// The longest message about an entry, in bytes.
 const MESSAGE: usize = 300;
 
-/// The longest schema that is read, in bytes. A catalog takes at most 64 KiB (`schema::texts::MAX_BYTES`).
+/// The longest schema that is read, in bytes. A catalog accepts at most 64 KiB (`schema::texts::MAX_BYTES`).
 const MAX_SCHEMA: usize = 256 * 1024;
 
 /// The entries of a lock by tool. `Err` is the reason why an entry is unreadable.
 pub(super) type Entries = BTreeMap<String, Result<Locked, String>>;
 
-/// Writes the readable entries; an unreadable one is left out.
+/// Writes the readable entries only.
 pub(super) fn write(tools: &Entries) -> String {
     let readable = tools.iter().filter_map(|(name, locked)| Some((name.clone(), locked.as_ref().ok()?.to_value())));
     let document = serde_json::json!({"tools": readable.collect::<Map<_, _>>(), "version": VERSION});
@@ -50,7 +50,7 @@ fn pretty(value: &Value, depth: usize, out: &mut String) {
             out.push(']');
         }
         Value::Object(members) if !members.is_empty() => {
-            // Sorted here, because the order of a map depends on the features of `serde_json`.
+            // The members are sorted here, because the order of a map depends on the features of `serde_json`.
             let members: BTreeMap<_, _> = members.iter().collect();
             out.push('{');
             for (at, (name, value)) in members.into_iter().enumerate() {
@@ -78,7 +78,7 @@ pub(super) fn read(text: &str) -> Result<Entries, ParseError> {
         }
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    // No limit of bytes: the caller holds the text, and a catalog may have any number of tools.
+    // No limit of bytes: the text is already in memory, and a catalog may have any number of tools.
     let tree = parse_value(text, &Limits::UNBOUNDED).map_err(|error| {
         let message = format!("{error}; restore the lock, or remove it and write it again");
         ParseError::formatted("lock_malformed", message)

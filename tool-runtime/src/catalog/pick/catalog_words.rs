@@ -1,16 +1,16 @@
-//! The words of a catalog's tools, kept between picks.
+//! Caches the index over a catalog's tools between picks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::catalog::pick::PickIndex;
 use crate::catalog::{Entry, ToolCatalog};
 
-/// The words of a catalog. Made by the first pick, and again by the first pick after a server listed its tools.
+/// The cached index over a catalog. A pick builds it if it is missing, or if a server has listed its tools since.
 #[derive(Default)]
 pub(crate) struct CatalogWords(Mutex<Option<Arc<Words>>>);
 
 impl CatalogWords {
-    /// The words of all tools that are listed so far.
+    /// Returns the index over all tools that are listed so far.
     pub(crate) fn of(&self, catalog: &ToolCatalog) -> Arc<Words> {
         let mut words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let come = catalog.servers().iter().filter(|server| server.entries().is_some()).count();
@@ -21,12 +21,12 @@ impl CatalogWords {
     }
 }
 
-/// The words of a catalog's tools at one time. The slot of a tool that the catalog was built with is its position.
+/// The index over a catalog's tools at one time. The slot of a tool that the catalog was built with is its position.
 pub(crate) struct Words {
     pub(crate) index: PickIndex,
     /// The number of tools.
     pub(crate) tools: usize,
-    /// The slot of the first tool of each server, by the server's place; `None` for one that had not listed its tools.
+    /// The slot of the first tool of each server, by the server's position; `None` before the server's list.
     first: Vec<Option<usize>>,
 }
 

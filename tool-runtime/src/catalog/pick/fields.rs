@@ -17,11 +17,11 @@ pub(crate) enum PickField {
     Argument,
     /// The descriptions of arguments.
     ArgumentDescription,
-    /// The values that an argument may have, where the schema lists them.
+    /// The values that the schema lists for an argument.
     ArgumentValue,
     /// The namespace, or the server of a discovered tool.
     Namespace,
-    /// The words that the author added.
+    /// The search words that the author added with `also`.
     Also,
 }
 
@@ -30,17 +30,17 @@ pub(super) const FIELDS: usize = 7;
 /// The parameters of a field in BM25F.
 pub(super) struct Settings {
     pub(super) field: PickField,
-    /// The weight of a word in it.
+    /// The weight of a word in this field.
     pub(super) weight: f64,
     /// The discount for a field that is longer than the average, from 0 to 1.
     pub(super) length: f64,
-    /// The bytes of it that are read, so that no description is long enough to hold every word.
+    /// The number of bytes that are read, so that a long description cannot match every query.
     pub(super) max_bytes: usize,
-    /// Whether two words side by side count as one word too.
+    /// Whether two adjacent words also count as one word.
     pub(super) pairs: bool,
 }
 
-/// Chosen on one half of the retrieval corpus and checked on the other, then rounded.
+/// The settings of each field, chosen on one half of the retrieval corpus, checked on the other half, and rounded.
 pub(super) const SETTINGS: [Settings; FIELDS] = [
     Settings { field: PickField::Name, weight: 3.0, length: 0.25, max_bytes: 1 << 10, pairs: true },
     Settings { field: PickField::Description, weight: 1.0, length: 0.8, max_bytes: 8 << 10, pairs: true },
@@ -48,7 +48,7 @@ pub(super) const SETTINGS: [Settings; FIELDS] = [
     Settings { field: PickField::ArgumentDescription, weight: 0.3, length: 0.4, max_bytes: 8 << 10, pairs: false },
     Settings { field: PickField::ArgumentValue, weight: 0.75, length: 0.4, max_bytes: 4 << 10, pairs: false },
     Settings { field: PickField::Namespace, weight: 0.25, length: 0.75, max_bytes: 1 << 10, pairs: false },
-    // No corpus has such words. An author's word counts for less than one of the name, however many there are.
+    // The corpus has no `also` words, so this is chosen by hand: less than the name, regardless of the number of words.
     Settings { field: PickField::Also, weight: 2.0, length: 0.0, max_bytes: 1 << 10, pairs: true },
 ];
 
@@ -82,7 +82,7 @@ pub(super) fn texts(spec: &ToolSpec) -> [String; FIELDS] {
     texts
 }
 
-/// The namespace of a name, and the rest of it.
+/// Splits a name into its namespace and the rest.
 fn split(name: &str) -> (&str, &str) {
     match name.split_once("__") {
         Some((prefix, rest)) if is_discovered(name) => rest.split_once("__").unwrap_or((prefix, rest)),
@@ -91,7 +91,7 @@ fn split(name: &str) -> (&str, &str) {
     }
 }
 
-/// Visits the names, descriptions and listed values of the arguments. A schema of a catalog is bounded in depth.
+/// Visits the names, descriptions and listed values of the arguments. Catalogs limit the depth of schemas.
 fn arguments(schema: &Value, take: &mut impl FnMut(PickField, &str)) {
     let Value::Object(schema) = schema else { return };
     let properties = schema.get("properties").and_then(Value::as_object);

@@ -7,7 +7,7 @@ use crate::catalog::pick::fields::{FIELDS, SETTINGS, texts};
 use crate::catalog::pick::words::words;
 use crate::tool::{ToolName, ToolSpec};
 
-/// How often a word occurs in each field of a tool.
+/// The number of times that a word occurs in each field of a tool.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Posting {
     pub(super) slot: u32,
@@ -16,7 +16,7 @@ pub(super) struct Posting {
 
 pub(super) struct Indexed {
     pub(super) name: ToolName,
-    /// Words per field.
+    /// The number of words in each field.
     pub(super) lengths: [u32; FIELDS],
     stems: Vec<Arc<str>>,
 }
@@ -41,16 +41,16 @@ pub(super) struct Indexed {
 #[derive(Default)]
 pub struct PickIndex {
     postings: HashMap<Arc<str>, Vec<Posting>>,
-    /// The tools by their slots; `None` after one was removed, until the next one is added.
+    /// The tools by slot; `None` for a slot whose tool was removed.
     tools: Vec<Option<Indexed>>,
     slots: HashMap<ToolName, u32>,
     free: Vec<u32>,
-    /// Words per field of all tools.
+    /// The number of words in each field of all tools.
     totals: [u64; FIELDS],
 }
 
 impl PickIndex {
-    /// Adds a tool, in place of one of the same name, and returns its slot.
+    /// Adds a tool and returns its slot. Replaces a tool of the same name.
     pub fn insert(&mut self, spec: &ToolSpec) -> usize {
         self.remove(spec.name.as_str());
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -96,7 +96,7 @@ impl PickIndex {
         true
     }
 
-    /// The number of slots, those of removed tools included.
+    /// Returns the number of slots, including the slots of removed tools.
     pub(super) fn slots(&self) -> usize {
         self.tools.len()
     }
@@ -113,15 +113,15 @@ impl PickIndex {
         self.postings.get(stem).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the rarity of a word that `having` tools have: the inverse document frequency of BM25, which is never
-    /// negative.
+    /// Returns the rarity of a word that occurs in `having` tools: the inverse document frequency of BM25, which is
+    /// never negative.
     #[allow(clippy::cast_precision_loss, reason = "counts stay below 2^52")]
     pub(super) fn rarity(&self, having: usize) -> f64 {
         let (all, having) = (self.slots.len() as f64, having as f64);
         ((all - having + 0.5) / (having + 0.5)).ln_1p()
     }
 
-    /// Returns the divisors of the counts of each field, by its length: `base + slope * length`.
+    /// Returns `(base, slope)` of each field. A count is divided by `base + slope * length`.
     #[allow(clippy::cast_precision_loss, reason = "counts stay below 2^52")]
     pub(super) fn discounts(&self) -> [(f64, f64); FIELDS] {
         let tools = self.slots.len().max(1) as f64;
@@ -132,7 +132,7 @@ impl PickIndex {
     }
 }
 
-/// The words of a definition, and how often each occurs.
+/// Returns the length of each field of a definition, and how often each word occurs in each field.
 fn count(spec: &ToolSpec) -> ([u32; FIELDS], BTreeMap<String, [u8; FIELDS]>) {
     let mut counted = BTreeMap::<String, [u8; FIELDS]>::new();
     let mut lengths = [0; FIELDS];
@@ -153,7 +153,7 @@ fn count(spec: &ToolSpec) -> ([u32; FIELDS], BTreeMap<String, [u8; FIELDS]>) {
     (lengths, counted)
 }
 
-/// Two words as one: `time zone` is found by `timezone`, and the other way round.
+/// Joins two words, so that `time zone` and `timezone` find each other.
 pub(super) fn joined(first: &str, second: &str) -> String {
     [first, second].concat()
 }

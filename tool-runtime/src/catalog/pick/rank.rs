@@ -1,5 +1,5 @@
-//! Ranking by BM25F: words count by how rare they are, more in some fields than in others, and less each time they are
-//! repeated.
+//! Ranking by BM25F: a word counts more if it is rare, counts more in some fields than in others, and adds less with
+//! each repetition.
 
 use std::collections::HashMap;
 
@@ -9,15 +9,15 @@ use crate::catalog::pick::words::{Word, is_function_word, weight, words};
 use crate::text::cut;
 use crate::tool::ToolName;
 
-/// How soon further occurrences of a word stop counting.
+/// The parameter `k1` of BM25. With a lower value, further occurrences of a word add less.
 const SATURATION: f64 = 1.1;
 /// The additional weight of a word that is repeated in the query.
 const REPEATED: f64 = 0.25;
-/// The weight of two words side by side, in addition to each of them.
+/// The weight of two adjacent words, in addition to the weights of both.
 const PAIR: f64 = 0.4;
-/// The part of a query that is read: this many bytes at its beginning and at its end.
+/// The number of bytes of a query that are read at its beginning and at its end.
 const MAX_HALF_BYTES: usize = 8 << 10;
-/// The maximum number of distinct words of a query that count: the rarest.
+/// The maximum number of distinct words of a query that count. The most valuable words are kept.
 const MAX_WORDS: usize = 256;
 
 /// The contribution of a word of the query to a score.
@@ -29,7 +29,7 @@ pub(crate) struct PickReason {
 }
 
 impl PickReason {
-    /// Returns the part of the definition in which it was found: `name`, `description`, `argument`,
+    /// Returns the part of the definition in which the word was found: `name`, `description`, `argument`,
     /// `argument_description`, `argument_value`, `namespace` or `also`.
     pub(super) const fn field(&self) -> &'static str {
         match self.field {
@@ -52,19 +52,19 @@ pub(super) struct Ranked {
     pub(super) reasons: Vec<PickReason>,
 }
 
-/// A word of the query that some tool has.
+/// A word of the query that occurs in some tool.
 struct Wanted<'i> {
     shown: String,
     postings: &'i [Posting],
-    /// Its rarity, its repetitions and its weight together.
+    /// The product of its rarity, its repetitions and its weight.
     worth: f64,
-    /// Whether it finds tools. A function word does not.
+    /// Whether the word finds tools. A function word does not.
     finds: bool,
 }
 
 impl PickIndex {
-    /// Ranks the tools of the slots for which `among` holds. Only tools that have a word of the query are returned. A
-    /// tool comes first if the query contains its name, because other names may consist of the same words.
+    /// Ranks the tools whose slot `among` accepts. Only tools that have a word of the query are returned. A tool comes
+    /// first if the query contains its name, because other names may consist of the same words.
     pub(super) fn rank(&self, query: &str, among: &dyn Fn(usize) -> bool, most: usize) -> Vec<Ranked> {
         let wanted = self.wanted(query);
         let possible: f64 = wanted.iter().map(|word| word.worth).sum();
@@ -91,7 +91,7 @@ impl PickIndex {
         let ranked = scores.into_iter().enumerate().filter(|(slot, score)| *score > 0.0 && among(*slot));
         let mut ranked: Vec<_> = ranked
             .filter_map(|(slot, score)| {
-                // Rounded, so that the order of two equal tools never depends on the last bit of a logarithm.
+                // Rounding keeps the order of two equal tools independent of the last bit of a logarithm.
                 let score = if score.is_finite() { (score / possible * 1e6).round() / 1e6 } else { 1.0 };
                 Some(Ranked { slot, name: self.tool(slot)?.name.clone(), score, reasons: Vec::new() })
             })
@@ -107,16 +107,16 @@ impl PickIndex {
         ranked
     }
 
-    /// Returns the tools whose names the query contains: as words with `_` or `-` in them, or as the whole query.
+    /// Returns the tools whose names the query contains. A name without `_` and `-` has to be the whole query.
     fn named(&self, query: &str) -> Vec<usize> {
         let is_in_name = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
         let words = halves(query).flat_map(|half| half.split(|char| !is_in_name(char)));
         words.filter(|word| word.contains(['_', '-']) || *word == query).filter_map(|word| self.slot(word)).collect()
     }
 
-    /// Returns the words of a query that no tool of the slots for which `among` holds has, in their order: at most
+    /// Returns the words of a query that occur in no tool whose slot `among` accepts, in their order: at most
     /// [`UNMATCHED`](Self::UNMATCHED), without function words such as `the`. A model or a person can then try other
-    /// words, and an author may add them with `also`.
+    /// words, and an author can add the missing words with `also`.
     ///
     /// ```
     /// use tool_runtime::catalog::PickIndex;
@@ -168,7 +168,7 @@ impl PickIndex {
             };
             for pair in found.windows(2) {
                 let [first, second] = pair else { continue };
-                // Two such words side by side say little about a tool.
+                // Two adjacent words with low weights say little about a tool.
                 if weight(first) < 1.0 && weight(second) < 1.0 {
                     continue;
                 }
@@ -186,13 +186,13 @@ impl PickIndex {
             (stem, Wanted { shown, postings, worth, finds })
         });
         let mut wanted: Vec<_> = wanted.collect();
-        // In a fixed order, because sums of floats depend on it.
+        // The order is fixed, because sums of floats depend on it.
         wanted.sort_by(|(a, one), (b, other)| other.worth.total_cmp(&one.worth).then_with(|| a.cmp(b)));
         wanted.truncate(MAX_WORDS);
         wanted.into_iter().map(|(_, wanted)| wanted).collect()
     }
 
-    /// Adds to the ranked tools the words that made their scores.
+    /// Adds the words that contributed to the score of each ranked tool.
     fn explain(&self, wanted: &[Wanted<'_>], discounts: &[(f64, f64); FIELDS], ranked: &mut [Ranked]) {
         let places: HashMap<_, _> = ranked.iter().enumerate().map(|(at, one)| (one.slot, at)).collect();
         for word in wanted.iter().filter(|word| word.finds) {
@@ -218,7 +218,7 @@ impl PickIndex {
     }
 }
 
-/// How often a word occurs in each field, by the field's weight and against its length.
+/// Returns how often a word occurs in each field, scaled by the field's weight and length.
 fn frequencies(posting: &Posting, tool: &Indexed, discounts: &[(f64, f64); FIELDS]) -> [f64; FIELDS] {
     std::array::from_fn(|at| match posting.counts[at] {
         0 => 0.0,
@@ -229,7 +229,7 @@ fn frequencies(posting: &Posting, tool: &Indexed, discounts: &[(f64, f64); FIELD
     })
 }
 
-/// The beginning and the end of a query, because a question comes before or after pasted text.
+/// Returns the beginning and the end of a query, because a question comes before or after pasted text.
 fn halves(query: &str) -> impl Iterator<Item = &str> {
     let first = cut(query, MAX_HALF_BYTES);
     let rest = &query[first.len()..];

@@ -12,11 +12,11 @@ use crate::catalog::pick::{Pick, PickOptions};
 use crate::contain::awaited;
 use crate::tool::ToolSpec;
 
-/// Ranks tools for a query in place of the built-in ranking: with embeddings, or by a user's earlier choices. Implement
+/// Ranks tools for a query in place of the built-in ranking, for example with embeddings or a user's history. Implement
 /// it with [`macro@async_trait`].
 ///
-/// A scorer that is late, fails, panics or gives an invalid answer does not fail the request: the built-in ranking is
-/// used, and the failure is reported to the operators' sink.
+/// If a scorer is late, fails, panics or gives an invalid answer, the request uses the built-in ranking, and the
+/// operators' sink receives the failure.
 ///
 /// ```
 /// use std::error::Error;
@@ -41,19 +41,19 @@ use crate::tool::ToolSpec;
 /// ```
 #[async_trait]
 pub trait Scorer: Send + Sync {
-    /// Scores tools, each from 0 to 1 under its name; a tool that is left out has 0. `tools` are those that the model
-    /// may see. A name of another tool, a name twice, or a score outside of that range refuses the whole answer.
+    /// Returns pairs of a tool's name and its score from 0 to 1; a missing tool has 0. `tools` are the tools that the
+    /// model may see. The whole answer is invalid if a name is unknown or occurs twice, or a score is out of range.
     ///
     /// # Errors
-    /// There are no scores. Operators read the error.
+    /// The scorer cannot compute scores. Operators read the error.
     async fn score(&self, query: &str, tools: &[&ToolSpec])
     -> Result<Vec<(String, f64)>, Box<dyn Error + Send + Sync>>;
 }
 
-/// Why the scores of a [`Scorer`] do not count.
+/// The reason why the scores of a [`Scorer`] are not used.
 pub(crate) struct ScorerFault {
     pub(crate) code: &'static str,
-    /// For operators: it can hold any text.
+    /// A message for operators, which can contain any text.
     pub(crate) text: String,
 }
 
@@ -71,7 +71,7 @@ pub(crate) async fn scored(
     ))
 }
 
-/// Runs a scorer; returns the scores by the names of the tools.
+/// Runs a scorer, and returns the scores by the names of the tools.
 async fn scores(
     scorer: &dyn Scorer,
     deadline: Duration,

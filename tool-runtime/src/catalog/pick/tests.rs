@@ -164,7 +164,7 @@ fn words_of_the_author_find_a_tool_and_no_other() {
     assert!(pick.reasons.iter().any(|reason| reason.field() == "also" && reason.word == "open"), "{pick:?}");
     assert_eq!(first(&with, "open the file").name.as_str(), "editor__open_in_editor");
     assert_eq!(first(&with, "my todo").name.as_str(), "tasks__list", "two words are found as one");
-    // However many words an author adds, those of a name win.
+    // The words of a name win, regardless of how many words an author adds.
     let stuffed: Vec<_> = ["open", "file", "editor"].iter().cycle().take(3000).copied().collect();
     let greedy = catalog([plain().also(stuffed), editor()]);
     assert_eq!(first(&greedy, "open this in the editor").name.as_str(), "editor__open_in_editor");

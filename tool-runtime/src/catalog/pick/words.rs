@@ -1,4 +1,4 @@
-//! From text to words: the same way for definitions and for queries.
+//! Splits text into words, in the same way for definitions and queries.
 
 use std::borrow::Cow;
 
@@ -8,22 +8,22 @@ use unicode_normalization::char::is_combining_mark;
 
 use crate::text::cut;
 
-/// The longest word that is kept, in bytes before folding; the rest of it is left out.
+/// The maximum length of a word, in bytes before folding. Longer words are cut.
 const MAX_WORD_BYTES: usize = 64;
 
 /// A word of some text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
-    /// Without case and accents, for people.
+    /// The word without case and accents, for display.
     pub(super) folded: String,
-    /// The compared form: words with one stem are equal.
+    /// The form for comparison. Words with the same stem are equal.
     pub(super) stem: String,
 }
 
 /// Splits text into words.
 ///
-/// Names in camel case and snake case come apart, and so do letters and digits. Scripts without spaces between words
-/// become overlapping pairs of characters. Compatible forms of a character (full-width letters, ligatures) are one.
+/// Names in camel case and snake case are split, and letters are split from digits. Text in a script without spaces
+/// becomes overlapping pairs of characters. Compatible forms of a character (full-width letters, ligatures) are equal.
 pub(super) fn words(text: &str) -> Vec<Word> {
     // NFKC makes full-width letters and ligatures equal to plain ones; ASCII has none of them.
     let normal: Cow<'_, str> = if text.is_ascii() { text.into() } else { text.nfkc().collect::<String>().into() };
@@ -37,7 +37,7 @@ pub(super) fn words(text: &str) -> Vec<Word> {
         } else if first.is_alphanumeric() {
             let length = prefix(rest, |char| is_in_word(char) && !is_unspaced(char));
             splitter.run(&rest[..length]);
-            // The `s` of a possessive.
+            // Skips the `s` of a possessive.
             let after = rest[length..].strip_prefix(['\'', '’']).and_then(|after| after.strip_prefix('s'));
             let ends = after.filter(|after| !after.starts_with(char::is_alphanumeric));
             ends.map_or(length, |after| rest.len() - after.len())
@@ -49,7 +49,7 @@ pub(super) fn words(text: &str) -> Vec<Word> {
     splitter.found
 }
 
-/// The bytes at the beginning whose characters all match.
+/// Returns the length in bytes of the longest prefix whose characters all match.
 fn prefix(text: &str, matches: impl Fn(char) -> bool) -> usize {
     text.find(|char| !matches(char)).unwrap_or(text.len())
 }
@@ -58,7 +58,7 @@ fn is_in_word(char: char) -> bool {
     char.is_alphanumeric() || is_combining_mark(char)
 }
 
-/// Characters of scripts that put no spaces between words, or glue particles to them as Korean does.
+/// Whether a script puts no spaces between words, or attaches particles to words, as in Korean.
 const fn is_unspaced(char: char) -> bool {
     matches!(char,
         '\u{0E00}'..='\u{0EFF}' // Thai, Lao
@@ -76,7 +76,7 @@ struct Splitter {
 }
 
 impl Splitter {
-    /// A run of letters and digits: cut where the case or the kind changes.
+    /// Splits a run of letters and digits where the case or the kind changes.
     fn run(&mut self, run: &str) {
         let mut from = 0;
         let mut before: Option<char> = None;
@@ -136,7 +136,7 @@ fn is_border(before: char, char: char, next: Option<char>) -> bool {
         || (char.is_uppercase() && (before.is_lowercase() || (before.is_uppercase() && ends_capitals())))
 }
 
-/// Letters without a removable accent, in their usual ASCII spelling.
+/// Returns the usual ASCII spelling of a letter without a removable accent.
 const fn plain(char: char) -> Option<&'static str> {
     Some(match char {
         'ß' => "ss",
@@ -150,7 +150,7 @@ const fn plain(char: char) -> Option<&'static str> {
     })
 }
 
-/// Whether a word is a function word, such as `the`. Such a word finds no tool, however rare it is in definitions: it
+/// Whether a word is a function word, such as `the`. Such a word finds no tool, even if it is rare in definitions. It
 /// only orders tools that other words found.
 pub(super) fn is_function_word(word: &Word) -> bool {
     FUNCTION_WORDS.binary_search(&word.folded.as_str()).is_ok()
@@ -165,14 +165,14 @@ pub(super) fn weight(word: &Word) -> f64 {
     }
 }
 
-/// Words that say a little about the wanted tool: verbs that address the assistant, questions for a person, a place or
-/// a time, and particles, as in `turn on`. Sorted.
+/// Words that say little about the wanted tool: verbs that address the assistant, question words for a person, a place
+/// or a time, and particles, as in `turn on`. Sorted.
 const WEAK_WORDS: &[&str] = &[
     "get", "give", "help", "know", "let", "like", "look", "need", "on", "out", "please", "provide", "show", "tell",
     "use", "using", "want", "when", "where", "who",
 ];
 
-/// Sorted.
+/// English function words. Sorted.
 const FUNCTION_WORDS: &[&str] = &[
     "a",
     "about",

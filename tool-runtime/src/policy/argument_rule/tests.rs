@@ -99,7 +99,7 @@ fn a_limit_is_exact_for_numbers_and_for_decimal_texts() {
             ],
         );
     }
-    // A float of the limit itself is the number that is written, and integers above 2^53 keep their last digit.
+    // A float equals the decimal number that it is written as, and integers above 2^53 keep their last digit.
     check(
         "pointer = '/n'\nat_most = 0.3\notherwise = 'deny'",
         &[(json!({"n": 0.3}), false), (json!({"n": 0.1 + 0.2}), true), (json!({"n": "0.3"}), false)],

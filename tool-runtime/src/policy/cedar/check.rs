@@ -19,7 +19,7 @@ use crate::tool::{self, ToolEffect, ToolSpec, is_discovered};
 type Checked<'a> = HashMap<&'a str, (&'a ToolSpec, ToolEffect)>;
 
 impl CedarRules {
-    /// Returns the mistakes of the policies against the catalog.
+    /// Returns the names, attributes and types in the policies that do not fit the catalog.
     pub(crate) fn check(&self, labels: &BTreeMap<String, LabelRule>, tools: &Checked<'_>) -> Vec<Problem> {
         let failed = || vec![Problem::policy("cedar".to_owned(), "the Cedar engine failed on the policies".to_owned())];
         on_own_stack(|| {
@@ -67,7 +67,7 @@ impl CedarRules {
         let schema = match Schema::from_json_value(schema::of(self.attributes().iter(), described.into_iter())) {
             Ok(schema) => schema,
             Err(error) => {
-                let message = format!("the catalog has no Cedar schema: {error}");
+                let message = format!("the Cedar schema of the catalog is invalid: {error}");
                 return vec![Problem::policy("cedar".to_owned(), message)];
             }
         };
@@ -83,7 +83,7 @@ impl CedarRules {
     }
 }
 
-/// The ids of the entities of a type that a policy names.
+/// Returns the ids of all entities of the type `of` in a policy.
 fn named(policy: &Policy, of: &str) -> impl Iterator<Item = String> {
     let literals = policy.entity_literals().into_iter();
     literals.filter(move |uid| uid.type_name().to_string() == of).map(|uid| uid.id().unescaped().to_owned())

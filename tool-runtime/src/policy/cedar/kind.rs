@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::json::Tree;
 use crate::policy::check::unsatisfiable::{target, types};
 
-/// The depth to which types of arguments are followed. Policies do not see deeper members.
+/// The maximum depth of nested arguments. Policies do not see deeper members.
 const MAX_DEPTH: usize = 8;
 
-/// The Cedar type of an argument. Policies do not see arguments without one: unions, maps, `null` alone.
+/// The Cedar type of an argument. Policies do not see arguments that have no such type: unions, maps and a lone `null`.
 #[derive(Debug, PartialEq)]
 pub(super) enum Kind {
     Text,
@@ -29,12 +29,12 @@ pub(super) struct Member {
     required: bool,
 }
 
-/// A value that its kind cannot hold: a number with more than four decimal places, or beyond Cedar's range.
+/// A value that does not fit its Cedar type, such as a number with more than four decimal places.
 #[derive(Debug, PartialEq)]
 pub(super) struct TypeMismatch;
 
 impl Kind {
-    /// The arguments of a tool as one record, with the members that `wanted` accepts.
+    /// Returns the type of a tool's arguments: a record of the members that `wanted` accepts.
     pub(super) fn arguments(schema: &Value, wanted: impl Fn(&str) -> bool) -> Self {
         let members = match record(schema, target(schema, schema), 0) {
             Self::Record(members) => members,
@@ -43,7 +43,7 @@ impl Kind {
         Self::Record(members.into_iter().filter(|(name, _)| wanted(name)).collect())
     }
 
-    /// The type in a Cedar schema.
+    /// Returns the type as JSON for a Cedar schema.
     pub(super) fn to_json(&self) -> Value {
         match self {
             Self::Text => json!({ "type": "String" }),
@@ -62,7 +62,7 @@ impl Kind {
         }
     }
 
-    /// The value for policies. `None` for `null`, which counts as absent.
+    /// Converts an argument to a Cedar value. `None` for `null`, which counts as absent.
     pub(super) fn value(&self, value: &Tree<'_>) -> Result<Option<RestrictedExpression>, TypeMismatch> {
         let value = match (self, value) {
             (_, Tree::Null) => return Ok(None),
@@ -92,7 +92,7 @@ impl Kind {
     }
 }
 
-/// A number as a Cedar decimal: one to four places, never rounded.
+/// Formats a number as a Cedar decimal, which has one to four decimal places. `None` if it would need rounding.
 fn decimal(number: &Tree<'_>) -> Option<String> {
     let text = match number {
         Tree::Int(number) => number.to_string(),
@@ -105,7 +105,7 @@ fn decimal(number: &Tree<'_>) -> Option<String> {
     }
 }
 
-/// The kind of a schema, and whether `null` is a value of it.
+/// Returns the Cedar type for a schema, and whether the schema accepts `null`.
 fn kind(document: &Value, schema: &Value, depth: usize) -> Option<(Kind, bool)> {
     if depth > MAX_DEPTH {
         return None;
@@ -142,7 +142,7 @@ fn kind(document: &Value, schema: &Value, depth: usize) -> Option<(Kind, bool)> 
     Some((kind, nullable))
 }
 
-/// Whether an `enum` or `const` without a type holds texts only.
+/// Whether an `enum` or `const` without a `type` contains only strings.
 fn texts_only(schema: &Value) -> bool {
     let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
     let mut all = listed.chain(schema.get("const")).peekable();

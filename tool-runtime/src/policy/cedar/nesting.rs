@@ -1,5 +1,5 @@
-//! How large and how deep the text of policies may be: the engine's parser recurses, and a deep text would overflow any
-//! stack.
+//! Limits for the size and nesting of policies in Cedar. The engine's parser is recursive, so deeply nested text would
+//! overflow any stack.
 
 /// The longest text of all policies together, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
@@ -7,13 +7,13 @@ const MAX_BYTES: usize = 64 * 1024;
 /// The maximum number of brackets that may be open at the same time.
 const MAX_OPEN: usize = 32;
 
-/// The maximum number of operators in one policy: each may nest the next one.
+/// The maximum number of operators in one policy. Each operator can add a level of nesting.
 const MAX_OPERATORS: usize = 256;
 
-/// Refuses a string that is too large or too deep.
+/// Returns an error if the text is too long or too deeply nested.
 pub(super) fn check(text: &str) -> Result<(), String> {
     if text.len() > MAX_BYTES {
-        return Err("the policies are longer than 64 KiB together; write them shorter".to_owned());
+        return Err("the policies are longer than 64 KiB together; shorten them".to_owned());
     }
     let (mut open, mut operators) = (0_usize, 0_usize);
     let mut bytes = text.bytes().enumerate().peekable();
@@ -27,7 +27,7 @@ pub(super) fn check(text: &str) -> Result<(), String> {
         word.clear();
         match byte {
             b'"' => {
-                // A backslash escapes what follows it, a quote included.
+                // A backslash escapes the next character, even a quote.
                 while let Some((_, inner)) = bytes.next() {
                     match inner {
                         b'"' => break,

@@ -1,4 +1,4 @@
-//! From text to [`Ready`]: names the policies, and splits them by what they may do and by what they read.
+//! Parses Cedar text into [`Ready`], in which policies are grouped by their consequence and their inputs.
 
 use cedar_policy::ffi::DetailedError;
 use cedar_policy::{Effect, Policy, PolicyId, PolicySet};
@@ -18,7 +18,7 @@ pub(super) fn ready(text: String) -> Result<Ready, String> {
     on_own_stack(|| parsed(text)).unwrap_or_else(|| Err("the Cedar engine failed on these policies".to_owned()))
 }
 
-/// A policy, the inputs that it reads, and its form for admission, before arguments are read.
+/// A parsed policy. `early` is its form for a decision before arguments are read; `asks` if it requires an approval.
 struct One {
     policy: Policy,
     early: Option<Policy>,
@@ -62,7 +62,7 @@ fn parsed(text: String) -> Result<Ready, String> {
         frozen: sets(|one| Some(&one.policy))?,
         admission: sets(|one| one.early.as_ref())?,
         all: named.map_err(|_| "two policies have the same `@id`".to_owned())?,
-        types: Types::new().ok_or("the Cedar engine refuses its own names")?,
+        types: Types::new().ok_or("the Cedar engine refuses the names of the entity types")?,
         reads,
         text,
     })
@@ -81,7 +81,7 @@ fn one(policy: &Policy, reads: &mut Reads) -> Result<One, String> {
             ("approval", "required", Effect::Forbid) => asks = true,
             ("approval", "required", Effect::Permit) => {
                 return Err(format!(
-                    "policy `{id}`: write `@approval(\"required\")` on a `forbid`, which then holds until a person approves"
+                    "policy `{id}`: write `@approval(\"required\")` on a `forbid`; it denies a call until a person approves"
                 ));
             }
             ("approval", ..) => return Err(format!("policy `{id}`: the only value is `@approval(\"required\")`")),
@@ -109,7 +109,7 @@ fn one(policy: &Policy, reads: &mut Reads) -> Result<One, String> {
     Ok(One { policy, early, asks })
 }
 
-/// An error of the engine, in one sentence.
+/// Returns an error of the engine as one sentence, with its label and help.
 pub(super) fn describe(error: &DetailedError) -> String {
     let label = error.source_locations.first().and_then(|location| location.label.as_deref());
     let more = label.into_iter().chain(error.help.as_deref());

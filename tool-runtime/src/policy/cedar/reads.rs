@@ -1,24 +1,24 @@
-//! The inputs that policies read, found in their JSON form.
+//! [`Reads`]: the inputs that Cedar policies read, found in the JSON form of the policies.
 
 use std::collections::BTreeSet;
 
 use cedar_policy::Policy;
 use serde_json::Value;
 
-/// The inputs of policies.
+/// The inputs that policies read.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
-    /// They read the arguments of calls.
+    /// Whether some policy reads the arguments of calls.
     pub(super) arguments: bool,
-    /// Some read all of them as one record.
+    /// Whether some policy reads all arguments as one record.
     pub(super) whole: bool,
-    /// The arguments that they read by name.
+    /// The arguments that policies read by name.
     pub(super) names: BTreeSet<String>,
-    /// The attributes of principals that they read.
+    /// The attributes of principals that policies read.
     pub(super) attributes: BTreeSet<String>,
-    /// The roles that they name.
+    /// The roles that policies name.
     pub(super) roles: BTreeSet<String>,
-    /// The labels that they name.
+    /// The labels that policies name.
     pub(super) labels: BTreeSet<String>,
 }
 
@@ -35,7 +35,7 @@ impl Reads {
         reads
     }
 
-    /// Returns the inputs of one `when` or `unless`.
+    /// Returns the inputs of one `when` or `unless` clause.
     pub(super) fn of_clause(clause: &Value) -> Self {
         let mut reads = Self::default();
         reads.walk(clause);
@@ -69,11 +69,11 @@ impl Reads {
         }
     }
 
-    /// Records a chain of attributes of a variable, or a variable alone. Returns `false` if the expression is neither.
+    /// Records an access such as `context.arguments.to`, or a lone variable. Returns `false` for other expressions.
     fn path(&mut self, expression: &Value) -> bool {
         let Some((variable, path)) = chain(expression) else { return false };
         match (variable, path.as_slice()) {
-            // The context alone could be compared with a whole record.
+            // A policy can compare the whole context, and so all arguments, with a record.
             ("context", [] | ["arguments"]) => (self.arguments, self.whole) = (true, true),
             ("context", ["arguments", name, ..]) => {
                 self.arguments = true;
@@ -100,7 +100,7 @@ impl Reads {
     }
 }
 
-/// `context.a.b` or `context has a.b` as the variable and its path.
+/// Splits `context.a.b` or `context has a.b` into the variable and its path.
 fn chain(expression: &Value) -> Option<(&str, Vec<&str>)> {
     let mut path = Vec::new();
     let mut expression = expression;

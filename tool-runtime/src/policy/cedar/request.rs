@@ -1,4 +1,4 @@
-//! A Cedar request, made from the run, the tool and the arguments, and the decision from its answer.
+//! Builds a Cedar request from the run, the tool and the arguments, and turns the engine's answer into a verdict.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -17,13 +17,13 @@ use crate::policy::rule_verdict::RuleVerdict;
 use crate::policy::server_rule::server_of;
 use crate::tool::{Schema, ToolEffect, is_discovered};
 
-/// The rule of a call on which the engine failed.
+/// The rule of a denial after a failure of the engine.
 const FAILED: &str = "internal_error.cedar";
 
-/// The least stack that an evaluation gets. The engine refuses to use more.
+/// The minimum free stack for an evaluation. The engine returns an error before it overflows its stack.
 const EVALUATION_BYTES: usize = 1024 * 1024;
 
-/// The types of entities, parsed once.
+/// The names of the entity types, parsed once.
 pub(super) struct Types {
     principal: EntityTypeName,
     role: EntityTypeName,
@@ -57,12 +57,12 @@ fn text(text: &str) -> RestrictedExpression {
     RestrictedExpression::new_string(text.to_owned())
 }
 
-/// The engine cannot decide, so the call is denied.
+/// The error if the engine cannot decide. The call is denied.
 struct Undecided;
 
 impl CedarRules {
-    /// Returns the verdict that restricts a call, with every rule that gives it, in a fixed order. `arguments` is
-    /// `None` before they are read; policies that depend on them then do not count.
+    /// Returns the verdict that restricts a call, and the rules with that verdict in a fixed order. `arguments` is
+    /// `None` before they are read; conditions on arguments do not count at that stage.
     pub(crate) fn say(
         &self,
         context: &PolicyContext<'_>,
@@ -90,7 +90,7 @@ impl Ready {
     ) -> Result<Option<(RuleVerdict, Vec<String>)>, Undecided> {
         let sets = if arguments.is_some() { &self.frozen } else { &self.admission };
         let request = Request::new(
-            // The empty id is that of a run without a principal.
+            // A run without a principal has the empty id.
             uid(&self.types.principal, context.principal.unwrap_or_default()),
             uid(&self.types.action, tool.name),
             uid(&self.types.tool, tool.name),
@@ -107,7 +107,7 @@ impl Ready {
         }
         let asked = denies(&request, &sets.ask, &entities, false);
         Ok(asked.map(|rules| {
-            // A policy that fails here denies: its failure must not become a question.
+            // A failure of a policy denies the call; it must not become a request for approval.
             let failed = rules.iter().any(|rule| rule.starts_with(FAILED));
             (if failed { RuleVerdict::Deny } else { RuleVerdict::RequireApproval }, rules)
         }))
@@ -159,7 +159,7 @@ impl Ready {
         if let Some(arguments) = arguments.filter(|_| self.reads.arguments) {
             let schema = tool.input_schema.map(Schema::to_value).unwrap_or_default();
             let kind = Kind::arguments(&schema, |name| self.reads.whole || self.reads.names.contains(name));
-            // Without a record, a policy would decide on rounded or missing arguments.
+            // If the arguments do not fit the record, a policy would decide on rounded or missing values.
             let record = kind.value(arguments).ok().flatten().ok_or(Undecided)?;
             pairs.push(("arguments".to_owned(), record));
         }
@@ -167,7 +167,7 @@ impl Ready {
     }
 }
 
-/// Returns the rules that deny. Without `permit`, only `forbid` policies count.
+/// Returns the rules that deny a request. With `permit`, a request that no `permit` policy matches is denied, too.
 fn denies(request: &Request, policies: &PolicySet, entities: &Entities, permit: bool) -> Option<Vec<String>> {
     // Cedar reports ids in no fixed order; the rule of a decision must always be the same.
     let named = |ids: &mut dyn Iterator<Item = &PolicyId>, prefix: &str| {
@@ -186,7 +186,7 @@ fn denies(request: &Request, policies: &PolicySet, entities: &Entities, permit: 
     if answer.decision() == Decision::Allow {
         return None;
     }
-    // Each policy that asks can require its own number of approvals.
+    // All rules are returned, because each can set its own number of approvals.
     let denied = named(&mut answer.diagnostics().reason(), "cedar");
     if denied.is_empty() { permit.then(|| vec!["cedar".to_owned()]) } else { Some(denied) }
 }

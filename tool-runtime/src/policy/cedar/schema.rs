@@ -1,4 +1,4 @@
-//! The Cedar schema of a catalog: an action for each tool, in the groups of its effect and of all calls.
+//! The Cedar schema of a catalog. Each tool is an action in the group of its effect and in `call`, the group of all.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ pub(super) struct Described<'a> {
     pub(super) arguments: Kind,
 }
 
-/// The schema as JSON.
+/// Returns the schema as JSON.
 pub(super) fn of<'a>(
     attributes: impl Iterator<Item = &'a String>,
     tools: impl Iterator<Item = Described<'a>>,

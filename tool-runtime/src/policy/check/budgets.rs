@@ -1,4 +1,4 @@
-//! Budgets under which no call could ever run, or one call would hold everything.
+//! Reports budgets that are too small for any call, or that a single call would reserve completely.
 
 use crate::error::Problem;
 use crate::policy::data::PolicyData;

@@ -1,5 +1,5 @@
-//! Checks the graphs that a policy names: each exists, is named where graphs are allowed, and has a budget that
-//! suffices.
+//! Checks the graphs in a policy: each exists, a key names the graph and not its tool, and only `allowed_graphs` allows
+//! it.
 
 use std::collections::HashMap;
 

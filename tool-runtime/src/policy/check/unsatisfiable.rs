@@ -1,4 +1,4 @@
-//! Whether an argument can ever meet the condition of a rule. A rule whose condition never holds is a mistake.
+//! Finds conditions that no value of an argument can meet. A rule with such a condition is a mistake.
 
 use serde_json::Value;
 
@@ -7,14 +7,14 @@ use crate::policy::decimal::Decimal;
 use crate::schema;
 use crate::text::nearest;
 
-/// Why a condition never holds, and the nearest value for which it would.
+/// The message about a condition that never holds, and the nearest value that the argument can have.
 pub(super) struct Unsatisfiable {
     pub(super) message: String,
     pub(super) nearest: Option<String>,
 }
 
-/// Returns why a condition can hold for no value of an argument, or for no item of an array. `None` if it can hold, or
-/// if the schema leaves it open. `document` is the whole input schema, `argument` the part for the argument.
+/// Returns the reason why no value of an argument, or no item of an array, can meet a condition. `None` if the schema
+/// allows such a value. `document` is the whole input schema, `argument` the part for the argument.
 pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> Option<Unsatisfiable> {
     let items = argument.get("items").filter(|_| types(argument).any(|name| name == "array"));
     let argument = items.map_or(argument, |items| target(document, items));
@@ -43,7 +43,7 @@ pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> O
             let known = choices.is_empty() || choices.iter().any(|choice| choice.starts_with(prefix.as_str()));
             return (!known).then(|| unsatisfiable(key, &choices, Some(prefix)));
         }
-        // The bounds of a schema are those of its numbers; a string may be below them.
+        // The bounds of a schema apply to numbers only; a numeric string may be below them.
         Condition::AtMost(_) if named.contains(&"string") => None,
         Condition::AtMost(limit) => {
             let bound = |key: &str| {
@@ -64,7 +64,7 @@ pub(super) fn of(condition: &Condition, document: &Value, argument: &Value) -> O
     })
 }
 
-/// Whether the texts of an argument are decimal numbers: its schema takes such texts, and no word.
+/// Whether the schema of an argument accepts decimal numbers as strings, but not any string.
 fn is_decimal_text(document: &Value, argument: &Value) -> bool {
     let takes = |text: &str| schema::takes(document, argument, &text.into()) == Some(true);
     ["0", "1", "0.5", "1.00", "-1"].into_iter().any(takes) && !takes("x") && !takes("")
@@ -86,7 +86,7 @@ fn unsatisfiable(key: &str, choices: &[&str], written: Option<&str>) -> Unsatisf
 /// Follows a reference inside the document. Returns the schema itself if it is not a reference or does not resolve.
 pub(in crate::policy) fn target<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
-    // A longer chain of references is a cycle.
+    // A longer chain of references counts as a cycle.
     for _ in 0..8 {
         let place = schema.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix('#'));
         let Some(next) = place.and_then(|place| document.pointer(place)) else { break };
@@ -95,20 +95,20 @@ pub(in crate::policy) fn target<'a>(document: &'a Value, schema: &'a Value) -> &
     schema
 }
 
-/// The texts that a schema lists as the only values.
+/// Returns the strings in the `enum` or `const` of a schema.
 fn choices(schema: &Value) -> Vec<&str> {
     let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
     listed.chain(schema.get("const")).filter_map(Value::as_str).collect()
 }
 
-/// The types that a schema names.
+/// Returns the types that a schema names.
 pub(in crate::policy) fn types(schema: &Value) -> impl Iterator<Item = &str> {
     let named = schema.get("type");
     let list = named.and_then(Value::as_array).into_iter().flatten();
     named.into_iter().chain(list).filter_map(Value::as_str)
 }
 
-/// The schema's names for the type of a value.
+/// Returns the names of a value's type in JSON Schema.
 const fn types_of(value: &RuleValue) -> &'static [&'static str] {
     match value {
         RuleValue::Bool(_) => &["boolean"],

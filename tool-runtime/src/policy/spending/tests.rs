@@ -120,7 +120,7 @@ async fn calls_without_a_limit_share_what_is_left() {
     assert_eq!(call().err(), Some(refused(Amount::Time)), "a fourth one has no place");
     tokio::time::advance(ms(30)).await;
     drop(held);
-    // 210 ms are left. A call with its own limit holds that much, and the others share the rest.
+    // 210 ms are left. A call with its own limit reserves that limit, and the other calls share the rest.
     let limited = reserve(&spending, Spend::call(Some(ms(10)), 0));
     assert_eq!(limited.time(), Some(ms(10)));
     let (one, two) = (call().unwrap(), call().unwrap());

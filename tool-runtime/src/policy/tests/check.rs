@@ -41,7 +41,7 @@ fn every_name_must_exist() {
     );
 }
 
-/// A crate without a used item is not linked, so none of its tools is there.
+/// The linker drops a crate that the program never uses, so its tools are missing.
 #[test]
 fn a_namespace_without_a_tool_is_named_once() {
     let hint = "; no tool of the namespace `stock` is linked: write `use my_tools as _;` for the crate that has them";

@@ -175,11 +175,11 @@ fn a_caller_grants_nothing() {
         let context = PolicyContext { caller, roles, ..PolicyContext::default() };
         Case { context, ..call(name, ReadOnly) }
     };
-    // A tool in its list must also be allowed to the run.
+    // The run must be allowed to use the tools in a caller's list, too.
     check(by("t__admin", &report, &[]), "deny allowed_tools");
     check(by("t__admin", &report, &admin), "allow roles.admin.allowed_tools");
     check(by("t__admin", &other, &admin), "allow roles.admin.allowed_tools");
-    // A tool outside its list is refused, and the table of all graphs applies too.
+    // A tool outside the caller's list is refused, and `callers.graph` applies to every graph.
     check(by("t__gated", &report, &[]), "deny callers.graph:report.allowed_tools");
     check(by("t__gated", &other, &[]), "require_approval require_approval_for_tools");
     check(by("t__write", &report, &[]), "deny callers.graph.denied_tools");

@@ -48,7 +48,7 @@ fn errors_say_where_and_what_to_do() {
     check(
         "allowed_tools = ['core add']",
         "policy_value",
-        "policy, line 1, column 18: the tool name holds a character other than ASCII letters, digits, `_` and `-`",
+        "policy, line 1, column 18: the tool name has a character other than ASCII letters, digits, `_` and `-`",
     );
     check(
         "require_approval_for_effects = ['state_chang']",
@@ -112,7 +112,7 @@ fn files_are_read_by_what_they_are_called() {
     let format = error("policy.yaml", None);
     assert_eq!(
         format,
-        ("policy_format", "policy.yaml: name the file `*.toml` or `*.json`, after what it holds".to_owned())
+        ("policy_format", "policy.yaml: name the file `*.toml` or `*.json`, after its format".to_owned())
     );
     let bytes = error("bytes.toml", Some(b"parallel = 1\n# \xff"));
     assert_eq!(bytes, ("policy_not_utf8", "bytes.toml:2:3: the text is not UTF-8; save the file as UTF-8".to_owned()));

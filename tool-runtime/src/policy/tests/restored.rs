@@ -65,7 +65,7 @@ fn a_role_that_takes_away_still_does_so_after_it_is_gone() {
     // The run does not get rights that the principal has gained since.
     assert_eq!(rule(&fresh, &now, &keys), "allow attributes.clearance.secret.allowed_tools");
     assert_eq!(rule(&held, &now, &keys), "deny allowed_tools");
-    // A snapshot names each standing once, and a run is held to 16 at most.
+    // A snapshot contains each standing once, and at most 16 of them.
     let standing = Standing { roles: Vec::new(), attributes: cleared.to_vec() };
     assert_eq!(held.standings(standing.clone()), [standing, intern.clone()]);
     assert_eq!(held.standings(intern.clone()), std::slice::from_ref(&intern));
@@ -104,7 +104,7 @@ fn parallel_effects_and_revisions_are_of_all_policies() {
     assert_eq!(same.revision(), wide.revision());
 }
 
-/// Notices are not part of a policy's revision, so the lists of each policy hold whether the rest of it changed or not.
+/// Notices are not part of a policy's revision, so the lists of each policy apply even if nothing else differs.
 #[test]
 fn a_restored_run_lists_the_arguments_that_each_of_its_policies_lists() {
     let with = |rest: &str, lists: &[&str]| {
@@ -124,7 +124,7 @@ fn a_restored_run_lists_the_arguments_that_each_of_its_policies_lists() {
     ] {
         let mut policies = RunPolicy::new(with(other, before[0])).policies();
         for policy in [with(other, before[1]), with("", now), with("", now)] {
-            // Each process restores the run from the snapshot of the one before.
+            // Each process restores the run from the snapshot of the previous process.
             let run = RunPolicy::restored(policy, policies, Vec::new()).unwrap();
             policies = run.policies();
         }

@@ -10,7 +10,7 @@ trait Orders {
     fn book(&self);
 }
 
-/// Lends its declaration to the one below.
+/// Declares less than `Greedy` borrows.
 #[tool(name = "test__modest", effect = read_only, redact = ["$"])]
 struct Modest {}
 

@@ -1,4 +1,4 @@
-//! Arrays and objects while they are written. One that turns out empty is removed again.
+//! Writers of arrays and objects. An array or object is removed again if the allowlist leaves nothing of it.
 
 use serde::ser::{self, Serialize};
 
@@ -16,12 +16,12 @@ pub(in crate::redact) struct Compound<'o, 'p> {
     arrays: u8,
     depth: u8,
     start: usize,
-    /// Where its bracket is: behind `start` in `{"variant":[..]}`.
+    /// The position of its bracket, which is after `start` in `{"variant":[..]}`.
     bracket: usize,
     seen: usize,
     written: usize,
     missing: usize,
-    /// The array is the value of `{"variant": ..}`.
+    /// Whether the array is the value of `{"variant": ..}`.
     wrapped: bool,
 }
 
@@ -79,32 +79,32 @@ impl<'o, 'p> Compound<'o, 'p> {
     }
 }
 
-/// An object, or a value that `serde_json` disguises as one.
+/// An object, or a value that `serde_json` serialises as one.
 pub(in crate::redact) enum Members<'o, 'p> {
     Object(Object<'o, 'p>),
-    /// A struct of `serde_json`'s own: its one member holds JSON text.
+    /// A private struct of `serde_json`, whose only member contains JSON text.
     Text(Cursor<'o, 'p>, Shown),
 }
 
-/// An object on its way out, or the one inside `{"variant": {..}}`.
+/// An object that is being written, alone or inside `{"variant": {..}}`.
 pub(in crate::redact) struct Object<'o, 'p> {
     out: &'o mut Out,
     /// `None` if nothing may be written here.
     plan: Option<&'p Plan>,
     depth: u8,
-    /// Where its text begins.
+    /// The position at which its text begins.
     start: usize,
-    /// Where its brace is: behind `start` in `{"variant":{..}}`.
+    /// The position of its brace, which is after `start` in `{"variant":{..}}`.
     brace: usize,
-    /// Entries of a map that are not written.
+    /// The number of entries of a map that are not written.
     missing: usize,
-    /// The text that ends it.
+    /// The text that closes the object.
     closing: &'static str,
     seen: bool,
     written: usize,
-    /// Which of the plan's first 64 members came, by place.
+    /// A bit set of the plan's first 64 members that have occurred, by index.
     came: u64,
-    /// The place of the member that should come next.
+    /// The index of the member that is expected next.
     next: usize,
     /// The key of the entry whose value comes next.
     key: Option<String>,
@@ -123,7 +123,7 @@ impl<'o, 'p> Members<'o, 'p> {
         quote(&mut out.text, variant);
         out.text.push_str(":{");
         let plan = plan.variant(variant);
-        // An object without a written member is not shown at all, and a variant has at least its own name.
+        // A variant has at least its name, so it is not an empty object: without a written member, it is removed.
         Self::Object(Object { seen: true, ..Object::opened(out, plan, depth, start, "}}") })
     }
 
@@ -135,7 +135,7 @@ impl<'o, 'p> Members<'o, 'p> {
         match self {
             Self::Object(object) => object.member(name, value),
             Self::Text(place, kept) => {
-                // Whatever the text is, it is filtered as data.
+                // The text is parsed and filtered like any other value.
                 let text = value.serialize(Key)?;
                 let Cursor { plan, arrays, depth, .. } = *place;
                 *kept = Cursor { out: &mut *place.out, plan, arrays, depth }.raw(&text)?;
@@ -264,7 +264,7 @@ impl ser::SerializeMap for Members<'_, '_> {
     type Error = Fault;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Fault> {
-        // A map is never disguised.
+        // `serde_json` does not serialise its private structs as maps.
         let Self::Object(object) = self else { return Err(Fault::Author) };
         object.key = Some(key.serialize(Key)?);
         Ok(())

@@ -1,10 +1,10 @@
-//! [`Out`]: the text that a writer makes, and the counts of omissions that cannot fit.
+//! [`Out`]: the text of a writer, and the parts that it left out because they cannot fit.
 
 use crate::json::quote;
 use crate::redact::fit::Unwritten;
 use crate::text::cut;
 
-/// The text written.
+/// The output of a writer.
 pub(in crate::redact) struct Out {
     pub(in crate::redact) text: String,
     most: usize,
@@ -16,8 +16,8 @@ impl Out {
         Self { text, most, unwritten: Vec::new() }
     }
 
-    /// Whether the array or map that begins here has as much as can fit: twice the limit, because cutting one long text
-    /// makes room for the items after it.
+    /// Whether the array or map that begins here is longer than twice the limit. Up to that size, later items may still
+    /// fit, because a cut of a long string makes room for them.
     #[inline]
     pub(super) fn is_full(&self, start: usize) -> bool {
         self.text.len() - start > self.most.saturating_mul(2)
@@ -32,7 +32,7 @@ impl Out {
         }
     }
 
-    /// Counts the omitted part of the array, map or text that begins here.
+    /// Records the omitted part of the array, map or string that begins at `start`.
     #[cold]
     pub(super) fn leave_out(&mut self, start: usize, missing: usize) {
         self.unwritten.push((start, missing));
@@ -42,7 +42,7 @@ impl Out {
         if value.len() <= self.most { quote(&mut self.text, value) } else { self.part(value) }
     }
 
-    /// Writes as much of a string as can fit.
+    /// Writes the beginning of a string that cannot fit.
     #[cold]
     fn part(&mut self, value: &str) {
         let kept = cut(value, self.most);

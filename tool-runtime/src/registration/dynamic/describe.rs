@@ -1,4 +1,4 @@
-//! From a dynamic tool to the declaration that a catalog checks.
+//! Converts a dynamic tool into the declaration that a catalog checks.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl DynamicTool {
             false if reserved => Err(name::RESERVED),
             _ if forged => Err(name::GRAPH),
             _ if taken => Err(name::BUILT_IN),
-            // Its own namespace would exempt it from every rule for discovered tools.
+            // With another namespace, no rule for discovered tools would apply to it.
             true if !is_discovered(&written) => Err(name::DISCOVERED),
             _ => Ok(name),
         });
@@ -91,7 +91,7 @@ impl DynamicTool {
         }
     }
 
-    /// The hash of the definition in MCP's form.
+    /// Returns the hash of the definition in MCP's form.
     fn mcp_pin(&self, written: &str) -> Hash {
         let name =
             written.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map_or(written, |(_, name)| name);

@@ -1,4 +1,4 @@
-//! Schemas from elsewhere: some load, others would cost too much or refer outside.
+//! Foreign schemas: some are accepted, others would cost too much or refer out of the document.
 
 use serde_json::{Value, json};
 
@@ -112,7 +112,7 @@ fn recursion_ends_and_does_not_fan_out() {
     }
 }
 
-/// `levels` definitions, each of which holds the next one twice.
+/// `levels` definitions. Each contains the next one twice.
 fn doubling(levels: usize, hold: fn(Value) -> Value) -> Value {
     let mut defs = serde_json::Map::new();
     for level in 0..levels {
@@ -164,7 +164,7 @@ fn patterns_are_counted_and_share_one_size() {
         accept(&json!({"pattern": usual}));
     }
     accept(&patterned((0..64).map(|at| format!("^[a-z0-9_-]{{1,{}}}x?[0-9]{{2,20}}$", at + 40))));
-    // One text is compiled once.
+    // Equal patterns are compiled once.
     accept(&patterned((0..200).map(|_| r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$".to_owned())));
     refuse(&patterned((0..65).map(|at| format!("^a{at}$"))), "over 64 different patterns");
     let named: serde_json::Map<_, _> = (0..65).map(|at| (format!("^a{at}$"), json!({}))).collect();
@@ -172,11 +172,11 @@ fn patterns_are_counted_and_share_one_size() {
     // A reference may lead to a place where no schema is expected.
     let hidden: Vec<_> = (0..65).map(|at| json!({"pattern": format!("^a{at}$")})).collect();
     refuse(&json!({"x-own": hidden}), "over 64 different patterns");
-    // Ten megabytes each.
+    // Each pattern compiles to ten megabytes.
     refuse(&patterned((170..180).map(|times| format!(r"^h\p{{L}}{{{times}}}b$"))), "too large once compiled");
     let large = patterned((0..64).map(|at| format!(r"^a{at}\p{{L}}{{9}}$")));
     refuse(&large, "too large once compiled");
-    // The types of an application may have them.
+    // The schema of an authored tool may have such patterns.
     assert!(JsonSchemaValidator.compile_value(&large).is_ok());
 }
 

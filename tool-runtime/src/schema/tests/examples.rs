@@ -1,7 +1,7 @@
-//! Six ordinary tools, and the schemas that models were shown to call well.
+//! Six ordinary tools, with schemas that models are known to call well.
 //!
-//! The types differ from those schemas in two intended ways: an optional argument may be null, and an integer ends
-//! where its type does.
+//! The compiled schemas differ from the published ones in two intended ways: an optional argument may be `null`, and an
+//! integer has the bounds of its type.
 
 use schemars::JsonSchema;
 use serde_json::{Value, json};

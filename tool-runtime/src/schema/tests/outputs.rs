@@ -1,4 +1,4 @@
-//! Outputs that could not be arguments: everything that serialises and ends.
+//! Types that can be outputs but not arguments: all types that serialise and do not recurse.
 
 use std::collections::BTreeMap;
 

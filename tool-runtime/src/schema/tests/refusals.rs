@@ -1,4 +1,4 @@
-//! Types that cannot be arguments: each refusal with its place and what to write instead.
+//! Types that cannot be arguments. Each problem has its place and a correction.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! The gate: keywords count at schema positions only.
+//! The check of the subset. Keywords count only at schema positions.
 
 use serde_json::{Value, json};
 

@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use crate::catalog::lock::shape::view::View;
 use crate::catalog::lock::shape::{Comparison, Shift, Use};
 
-/// The schema that every value fits, for a place without one.
+/// The schema of a place without one. Every value fits it.
 static ANYTHING: Value = Value::Bool(true);
 
-/// The maximum number of alternatives that are compared each with each, or looked through.
+/// The maximum number of alternatives that are compared pairwise or searched.
 const MAX_BRANCHES: usize = 64;
 
 impl<'a> Comparison<'a, '_> {
@@ -55,7 +55,7 @@ impl<'a> Comparison<'a, '_> {
         self.others(one, other, is_input);
     }
 
-    /// Members without their own schema.
+    /// Compares the rules for members that `properties` does not list.
     fn others(&mut self, one: &View<'a>, other: &View<'a>, is_input: bool) {
         let of = |view: &View<'a>| view.get("additionalProperties").unwrap_or(&ANYTHING);
         let (old, new) = (of(one), of(other));
@@ -66,9 +66,9 @@ impl<'a> Comparison<'a, '_> {
                 below.add(Shift::Narrower, "arguments that are not listed are refused now");
             }
             (Value::Bool(_), Value::Bool(_)) if is_input => {
-                below.add(Shift::Wider, "arguments that are not listed are taken now");
+                below.add(Shift::Wider, "arguments that are not listed are accepted now");
             }
-            // Readers of an output read the members that are listed.
+            // Readers of an output read only the members that are listed.
             (Value::Bool(_), Value::Bool(_)) => below.add(Shift::Same, "whether there are members that are not listed"),
             (old, new) => below.schemas(old, new),
         });
@@ -83,7 +83,7 @@ impl<'a> Comparison<'a, '_> {
         }
     }
 
-    /// Whether the old schema is one of several alternatives now, or the other way round. This is a separate
+    /// Whether the old schema is now one of several alternatives, or was one of them and is alone now. Adds this as one
     /// difference.
     pub(super) fn is_alternative(&mut self, one: &View<'a>, other: &View<'a>) -> bool {
         let (shift, message) = match (one.alternatives(), other.alternatives()) {
@@ -118,7 +118,7 @@ impl<'a> Comparison<'a, '_> {
             && rules.into_iter().all(is_same)
     }
 
-    /// Alternatives are the same in any order. One without an equal is compared with the rest of the other side.
+    /// Compares alternatives in any order: equal ones are paired first, and the rest are compared with each other.
     pub(super) fn branches(&mut self, keyword: &str, one: &View<'a>, other: &View<'a>) {
         let of = |view: &View<'a>| view.get(keyword).and_then(Value::as_array);
         let is_all = keyword == "allOf";

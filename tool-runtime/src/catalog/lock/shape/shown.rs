@@ -1,4 +1,4 @@
-//! Two values as a message shows them.
+//! Formats two values for the message of a change.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::text::plain;
 /// The maximum number of characters of a value in a message.
 const SHOWN: usize = 80;
 
-/// Two values in one line, cut.
+/// Returns both values in one line, each cut to 80 characters.
 pub(in crate::catalog::lock) fn between(old: Option<&Value>, new: Option<&Value>) -> String {
     let shown =
         |value: Option<&Value>| value.map_or("none".to_owned(), |value| plain(&canonical::to_text(value), SHOWN));
@@ -18,7 +18,7 @@ pub(in crate::catalog::lock) fn between(old: Option<&Value>, new: Option<&Value>
     }
 }
 
-/// Two texts in one line, starting shortly before the first difference.
+/// Returns both texts in one line, each from shortly before the first difference.
 pub(in crate::catalog::lock) fn texts(old: &str, new: &str) -> String {
     let same = old.char_indices().zip(new.chars()).take_while(|((_, one), other)| one == other);
     let (chars, bytes) = same.fold((0, 0), |(chars, _), ((at, one), _)| (chars + 1, at + one.len_utf8()));

@@ -1,4 +1,4 @@
-//! Types, lists of values, bounds, patterns, formats, defaults and descriptive texts.
+//! Compares types, lists of values, bounds, patterns, formats, defaults and descriptive texts.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -10,8 +10,8 @@ use crate::catalog::lock::shape::{Comparison, RULES, Shift, WHOLE, between};
 use crate::json::canonical;
 use crate::text::plain;
 
-/// The keywords of bounds: the bound, its excluding form, whether it is a lower bound, and the types to which it
-/// applies.
+/// The keywords of bounds: the inclusive keyword, the exclusive one if there is one, whether it is a lower bound, and
+/// the types that it applies to.
 const BOUNDS: [(&str, &str, bool, u8); 8] = [
     ("minimum", "exclusiveMinimum", true, NUMBER),
     ("maximum", "exclusiveMaximum", false, NUMBER),
@@ -23,11 +23,11 @@ const BOUNDS: [(&str, &str, bool, u8); 8] = [
     ("maxProperties", "", false, OBJECT),
 ];
 
-/// A bound as a number, and whether it is excluded. A larger one is tighter.
+/// A bound as a number, and whether the number itself is excluded. The larger of two bounds is tighter.
 type Bound = (Exact, bool);
 
 impl<'a> Comparison<'a, '_> {
-    /// Descriptive texts, defaults, and unknown keywords.
+    /// Compares descriptive texts, defaults and unknown keywords.
     pub(super) fn texts(&mut self, one: &View<'a>, other: &View<'a>, was_required: bool) {
         let known = |key: &&str| !(ELSEWHERE.contains(key) || WHOLE.contains(key) || RULES.contains(key));
         let keywords: BTreeSet<_> = one.keywords().chain(other.keywords()).filter(known).collect();
@@ -131,7 +131,7 @@ impl<'a> Comparison<'a, '_> {
                 (old, new) if is_number(old) || is_number(new) => Shift::Text,
                 (None, _) => Shift::Narrower,
                 (_, None) => Shift::Wider,
-                // Whether one pattern matches more texts than another is not computed.
+                // Two patterns are not compared further.
                 _ if keyword == "pattern" => Shift::Unknown,
                 _ => Shift::Other,
             };
@@ -156,7 +156,7 @@ impl<'a> Comparison<'a, '_> {
     }
 }
 
-/// The tighter of the bound and the excluded one. A minimum of zero bounds no length.
+/// Returns the tighter one of the inclusive and the exclusive bound. `None` for a minimum length of zero.
 fn bound(view: &View<'_>, keyword: &str, excluding: &str, is_least: bool) -> Option<Bound> {
     // Upper bounds are negated, so that the larger number is the tighter bound in both directions.
     let sign = |exact: Exact| if is_least { exact } else { exact.negated() };
@@ -176,7 +176,7 @@ fn tighter(one: &Bound, other: &Bound) -> Ordering {
     one.0.compare(&other.0).then(one.1.cmp(&other.1))
 }
 
-/// A number, exact where it is an integer.
+/// A number of a schema. Integers are exact.
 #[derive(Clone, Copy)]
 enum Exact {
     Integer(i128),

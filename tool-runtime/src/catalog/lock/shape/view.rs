@@ -1,4 +1,4 @@
-//! A schema as a comparison sees it: references followed, types as a set.
+//! [`View`]: a schema whose references are followed and whose types are a set.
 
 use std::collections::BTreeSet;
 
@@ -27,11 +27,11 @@ const ANY: u8 = 127;
 /// A schema, and the schemas that it refers to.
 pub(super) struct View<'a> {
     chain: Vec<&'a Map<String, Value>>,
-    /// No value fits.
+    /// Whether no value fits.
     pub(super) is_never: bool,
-    /// It cannot be taken apart: its rules are in several places, or a reference leads nowhere.
+    /// Whether keywords cannot be compared, because rules are in several places or a reference has no target.
     pub(super) is_opaque: bool,
-    /// `anyOf` of the schema and of `null`, which is another way to write a type of both.
+    /// Whether the schema is a branch of an `anyOf` whose other branch is `null`.
     or_null: bool,
 }
 
@@ -51,8 +51,8 @@ impl<'a> View<'a> {
             match members.get("$ref") {
                 None => return view.checked(),
                 Some(reference) => match resolve(root, reference).filter(|_| view.chain.len() < MAX_CHAIN) {
-                    // Rules next to a reference apply together with those of its target, which this chain cannot
-                    // express.
+                    // Rules next to a reference apply together with the rules of its target. This chain cannot
+                    // express that.
                     Some(target) if !has_rules(members) => schema = target,
                     _ => {
                         view.is_opaque = true;
@@ -67,7 +67,7 @@ impl<'a> View<'a> {
     }
 
     fn checked(mut self) -> Self {
-        // A type that JSON Schema does not have, or a keyword of the wrong form, has no meaning to compare.
+        // A type that JSON Schema does not define, or a malformed keyword, cannot be compared.
         let is_wrong = |value: &Value| match value {
             Value::String(name) => bits(name) == 0,
             Value::Array(names) => names.iter().any(|name| name.as_str().is_none_or(|name| bits(name) == 0)),
@@ -80,7 +80,7 @@ impl<'a> View<'a> {
         self
     }
 
-    /// The keyword, where it is written nearest.
+    /// Returns the value of a keyword from the first schema of the chain that has it.
     pub(super) fn get(&self, keyword: &str) -> Option<&'a Value> {
         // The chain continues inside such an `anyOf`, so it is not a separate rule.
         let is_followed = |members: &Map<String, Value>| keyword == "anyOf" && without_null(members).is_some();
@@ -91,24 +91,24 @@ impl<'a> View<'a> {
         self.chain.iter().flat_map(|members| members.keys().map(String::as_str))
     }
 
-    /// The keywords that decide which values fit, each once.
+    /// Returns the keywords that decide which values fit, each once.
     pub(super) fn rules(&self) -> BTreeSet<&'a str> {
         let rules = self.keywords().filter(|key| RULES.contains(key) || WHOLE.contains(key));
         rules.filter(|key| *key != "default").collect()
     }
 
-    /// Whether both or neither of them are written as one of two branches next to `null`.
+    /// Whether both schemas have a `null` branch, or neither has.
     pub(super) const fn has_null_of(&self, other: &Self) -> bool {
         self.or_null == other.or_null
     }
 
-    /// The alternatives, if they are the only rule.
+    /// Returns the alternatives, if they are the only rule.
     pub(super) fn alternatives(&self) -> Option<&'a [Value]> {
         let is_only = !self.or_null && self.rules().iter().eq(["anyOf"].iter());
         self.get("anyOf").filter(|_| is_only)?.as_array().map(Vec::as_slice)
     }
 
-    /// The types of values that fit, as a set.
+    /// Returns the types of values that fit, as a set of bits.
     pub(super) fn types(&self) -> u8 {
         let types = match self.constants() {
             Some(values) if self.get("type").is_none() => {
@@ -119,7 +119,7 @@ impl<'a> View<'a> {
         if self.or_null { types | NULL_TYPE } else { types }
     }
 
-    /// The types that `type` names; all if there is none.
+    /// Returns the types that `type` names; all types without it.
     fn declared(&self) -> u8 {
         match self.get("type") {
             Some(Value::String(name)) => bits(name),
@@ -132,7 +132,7 @@ impl<'a> View<'a> {
         self.types() & NUMBER == INTEGER
     }
 
-    /// The values of `enum`, or that of `const`, limited to those that `type` allows.
+    /// Returns the values of `enum` or `const` that `type` allows.
     pub(super) fn constants(&self) -> Option<Vec<&'a Value>> {
         let mut values: Vec<_> = match (self.get("enum"), self.get("const")) {
             (Some(Value::Array(values)), None) => values.iter().collect(),
@@ -147,7 +147,7 @@ impl<'a> View<'a> {
         Some(values)
     }
 
-    /// A string for a type, as `string` or `string, null`.
+    /// Returns the types as text, such as `string, null`.
     pub(super) fn type_text(&self) -> String {
         let types = self.types();
         if types == ANY {
@@ -162,14 +162,14 @@ impl<'a> View<'a> {
     }
 }
 
-/// The schema that a reference inside the document leads to.
+/// Returns the schema that a reference inside the document leads to.
 pub(super) fn resolve<'a>(root: &'a Value, reference: &Value) -> Option<&'a Value> {
     let path = pointer::percent_decode(reference.as_str()?.strip_prefix('#')?)?;
-    // An anchor has no slash in front.
+    // Only pointers are resolved. An anchor does not begin with a slash.
     (path.is_empty() || path.starts_with('/')).then(|| root.pointer(&path)).flatten()
 }
 
-/// The schema behind references that have no other keywords.
+/// Follows references that have no other keywords, and returns the last target.
 pub(super) fn behind<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut found = schema;
     for _ in 0..MAX_CHAIN {
@@ -184,7 +184,7 @@ pub(super) fn behind<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     found
 }
 
-/// The schema that is one of two branches, where the other one is `null` and nothing else is required.
+/// Returns the branch of an `anyOf` whose only other branch is `null`, if the schema has no other rule.
 fn without_null(members: &Map<String, Value>) -> Option<&Value> {
     let branches = members.get("anyOf")?.as_array()?;
     let is_null = |branch: &Value| {
@@ -199,7 +199,7 @@ fn without_null(members: &Map<String, Value>) -> Option<&Value> {
     members.keys().filter(is_rule).all(|key| key == "anyOf" || key == "default").then_some(inner)
 }
 
-/// Whether a schema that refers to another adds rules.
+/// Whether a schema with a reference adds rules.
 fn has_rules(members: &Map<String, Value>) -> bool {
     members.keys().any(|key| key != "default" && (RULES.contains(&&**key) || WHOLE.contains(&&**key)))
 }

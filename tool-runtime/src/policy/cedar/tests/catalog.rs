@@ -1,4 +1,4 @@
-//! Policies against a catalog: problems name the policy.
+//! Compares policies with a catalog. Each problem names its policy.
 
 use super::*;
 

@@ -42,7 +42,7 @@ fn cedar_narrows_a_policy_and_allows_nothing_more() {
     assert_eq!(decide(only, &none, "docs__search", Some("{}")), ALLOWED);
     assert_eq!(decide(only, &none, "mail__send", Some(LETTER)), "deny cedar");
     assert_eq!(decide(only, &none, "mail__send", None), "deny cedar");
-    // The policy's `effect` for the tool (`read_only`) replaces that of its definition (`external_side_effect`).
+    // The policy's `effect` for the tool (`read_only`) replaces the effect in its definition (`external_side_effect`).
     assert_eq!(decide(only, &none, "mcp__wiki__search", Some("{}")), ALLOWED);
     let permits = policy(PERMIT).unwrap();
     let other = spec("mail__other", ToolEffect::ReadOnly);
@@ -213,7 +213,7 @@ fn policy_with_two_approvals(scope: &str, deciders: &serde_json::Value) -> ToolP
     ToolPolicy::from_json(&written.to_string()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Each policy that asks can require its own number of approvals, so an explanation names all of them.
+/// Each policy that requires an approval can set its own number, so an explanation names all of them.
 #[test]
 fn every_policy_that_asks_is_named() {
     let (policy, [mail, ..]) = (policy_with_two_approvals("", &serde_json::json!({})), specs());

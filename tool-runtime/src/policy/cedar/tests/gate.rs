@@ -1,4 +1,4 @@
-//! The gate evaluates the policies when it shows tools, when it admits a call, and when the arguments are frozen.
+//! The gate evaluates the policies when it shows tools, when it admits a call, and when it has the arguments.
 
 use std::sync::Arc;
 

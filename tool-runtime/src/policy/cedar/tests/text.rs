@@ -1,4 +1,4 @@
-//! Text that is refused, with what to write.
+//! Cedar text that is refused, with the messages.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn size_and_depth_are_bounded() {
     let clause = |body: &str| format!("permit(principal, action, resource) when {{ {body} }};");
     let bracketed = |depth: usize| clause(&format!("{}true{}", "(".repeat(depth), ")".repeat(depth)));
     let joined = |operands: usize, by: &str| clause(&vec!["true"; operands].join(by));
-    // At the limits the engine has enough stack, on a test's thread as on a worker's.
+    // At the limits, the engine has enough stack even on a test's thread.
     for cedar in [bracketed(31), joined(129, " && "), clause(&format!("{}true", "if true then true else ".repeat(256)))]
     {
         let policy = policy(&cedar).unwrap_or_else(|error| panic!("{error}"));

@@ -1,6 +1,6 @@
 //! Schema and type agree: a type is built from exactly the values that its schema accepts.
 //!
-//! Rows on which a typed parse and a schema are known to differ by default are among the generated values.
+//! The generated values include values on which serde and a schema differ by default.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ struct Inner {
     label: Option<String>,
 }
 
-/// A value for each field that is right, then values that are wrong somewhere or look it.
+/// A valid value for each field.
 const RIGHT: [(&str, &str); 14] = [
     ("count", "1"),
     ("small", "2"),
@@ -136,8 +136,8 @@ fn answer(compiled: &dyn crate::schema::validator::Compiled, text: &str) -> Answ
     match (checked, built) {
         (Ok(()), Ok(_)) => Answer::Built,
         (Err(_), Err(_)) => Answer::Refused,
-        (Ok(()), Err(error)) => panic!("the schema takes what the type refuses: {text}: {error}"),
-        (Err(violations), Ok(_)) => panic!("the type takes what the schema refuses: {text}: {violations:?}"),
+        (Ok(()), Err(error)) => panic!("the schema accepts a value that the type refuses: {text}: {error}"),
+        (Err(violations), Ok(_)) => panic!("the type accepts a value that the schema refuses: {text}: {violations:?}"),
     }
 }
 
