@@ -18,11 +18,11 @@ pub(crate) struct CallClient {
     pub(crate) offers: Capabilities,
     /// Fires when the client cancels the call, and when the run is cancelled.
     pub(crate) cancellation: Arc<CancellationToken>,
-    /// The server's hook that stores its own entry when the call is suspended.
+    /// Stores the server's own entry when the call is suspended.
     pub(crate) server: Option<Arc<dyn KeepsCall>>,
 }
 
-/// A server that stores a call for its client, in the transaction in which the call begins to wait.
+/// Stores an entry of the server in the transaction that suspends a call, so that the client finds the call later.
 #[async_trait]
 pub(crate) trait KeepsCall: Send + Sync {
     /// Returns the entry to write with the call. `None` if the call may not wait.
@@ -33,7 +33,7 @@ pub(crate) trait KeepsCall: Send + Sync {
     fn entered(&self, waits: Option<bool>);
 }
 
-/// A server's write, in the transaction in which a call begins to wait.
+/// The write of a server in the transaction that suspends a call.
 pub(crate) struct ServerEntry {
     pub(crate) keys: Vec<Key>,
     /// Returns `false`, and writes nothing, if the call may not wait.

@@ -32,7 +32,7 @@ pub(in crate::runner) struct Draft {
     effect: Option<ToolEffect>,
     /// Whether the tool began to run, here or at a client.
     executed: bool,
-    /// The call, until its arguments are read. They are digested only if they are never read.
+    /// The call, until its arguments are read. If they are never read, the record gets a digest of them.
     unparsed_call: Option<ToolCall>,
     /// The texts that a person reads while the call waits.
     explanation: Option<Box<ApprovalTexts>>,
@@ -129,7 +129,7 @@ impl Draft {
         self.unparsed_call.take()
     }
 
-    /// Takes over the arguments for the record: masked, or a hash if they could not be read.
+    /// Adds the arguments to the record: masked, or as a hash if they could not be read.
     #[inline]
     pub(in crate::runner) fn read(&mut self, read: Result<Hydrated, Refused>) -> Result<Hydrated, Stop> {
         let (shown, read) = match read {
@@ -152,7 +152,7 @@ impl Draft {
         self.note(|record| record.decision = decision);
     }
 
-    /// Adds the key of the effect that the tool has once.
+    /// Adds the effect key (`once`) of the call.
     pub(in crate::runner) fn set_effect_key(&mut self, key: String) {
         self.note(|record| record.effect_key = Some(key.into()));
     }
@@ -215,7 +215,7 @@ impl Draft {
         }
     }
 
-    /// Takes over the arguments and the texts of a call as it waits in the store.
+    /// Copies the arguments and the texts from the stored document of a waiting call.
     pub(in crate::runner) fn copy_from_pending(&mut self, pending: &PendingCall) {
         self.set_shown_arguments(Shown::Masked(pending.shown_arguments.clone()));
         self.set_explanation(pending);
