@@ -9,7 +9,7 @@ use crate::tool::Hash;
 #[derive(Default)]
 pub(in crate::runner) struct Digests {
     key: OnceLock<DigestKey>,
-    /// The substitute where the store's key could not be read. Its digests compare only with those of this runner.
+    /// A random key that is used until the store's key was read. Only digests of this runner are comparable with it.
     own: OnceLock<DigestKey>,
 }
 
@@ -49,7 +49,7 @@ impl Digests {
 
 #[cfg(feature = "mcp-server")]
 impl Digests {
-    /// Returns an id derived from the values that identify a call: calls with equal values have the same id.
+    /// Returns an id derived from the values that identify a call. Calls with equal values have the same id.
     pub(in crate::runner) fn asked(&self, call: &[u8]) -> Hash {
         self.key().code("asked", call)
     }
