@@ -26,8 +26,8 @@ pub(super) type Lookups<L> = BTreeMap<(Arc<str>, Arc<str>), L>;
 /// The parts that all runs of a runner share. Parts that the application wrote are called only through [`Contained`],
 /// which catches their panics.
 pub(super) struct Shared {
-    /// The store that [`ToolRunner::store`](super::ToolRunner::store) returns. Declared above `store`: fields are
-    /// dropped in this order, and `store` has to be the last owner, because it catches a panic of the destructor.
+    /// The store that [`ToolRunner::store`](super::ToolRunner::store) returns. Unlike `store`, it never corrects the
+    /// clock.
     pub(super) store_of_application: Arc<dyn Store>,
     /// Whether the store is the default one in memory, which no other process can reach.
     #[cfg_attr(not(feature = "mcp-server"), expect(dead_code, reason = "only a server reads it"))]
