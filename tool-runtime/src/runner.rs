@@ -1,7 +1,7 @@
 //! The runner and its gate, through which every call of a tool runs. This module knows no provider and no model.
 //!
 //! [`ToolRunner`] starts a [`Run`] for each conversation or task, and [`Run::exec`] runs the calls. A waiting call is
-//! finished by [`Run::resume`] with a person's [`ApprovalDecision`], or by [`Run::client_result`] with a value.
+//! finished by [`Run::resume`] with a person's [`ApprovalDecision`], or by [`Run::client_result`].
 
 mod builder;
 mod error;

@@ -1,4 +1,4 @@
-//! [`RunnerBuilder`]: the parts of a runner that have a default, and the checks before a runner is built.
+//! [`RunnerBuilder`]: collects the parts of a runner, checks them and builds the runner.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,7 +25,7 @@ use crate::schema::validator::{JsonSchemaValidator, Validator};
 use crate::store::{Clock, MemoryStore, Store, StoreClock, SystemClock, Timed};
 use crate::tool::is_discovered;
 
-/// Collects the parts of a runner, most of which have a default. Made by [`ToolRunner::builder`].
+/// Builds a [`ToolRunner`]. [`ToolRunner::builder`] creates one, with defaults for all parts except catalog and policy.
 ///
 /// ```
 /// use std::time::Duration;
@@ -123,7 +123,7 @@ impl RunnerBuilder {
         self
     }
 
-    /// Sets the store of records and pending calls; in memory by default.
+    /// Sets the store, which keeps records and waiting calls; in memory by default.
     pub fn store(mut self, store: impl Store + 'static) -> Self {
         (self.store, self.store_is_own) = (Arc::new(store), false);
         self
@@ -140,8 +140,8 @@ impl RunnerBuilder {
         self
     }
 
-    /// Sets the clock of records and expiries, for tests and replays. The default is the system's clock, corrected by
-    /// the store's time when the two differ by a second or more.
+    /// Sets the clock for the times in records and for expiries, for tests and replays. The default is the system's
+    /// clock, corrected by the store's time when the two differ by a second or more.
     ///
     /// Give the store the same clock ([`MemoryStore::with_clock`](crate::store::MemoryStore::with_clock)), because
     /// waiting calls expire by the store's time.

@@ -134,7 +134,7 @@ impl Run {
     }
 
     /// Closes a call that waits for a person or a client and is no longer needed. It ends as `cancelled`, or as
-    /// `outcome_unknown` if a client was asked to execute a tool with effects, because it may have done so.
+    /// `outcome_unknown` if a client may have executed a tool with effects.
     ///
     /// # Errors
     /// No call waits under this id, or the store failed.

@@ -169,7 +169,7 @@ impl Run {
         }
     }
 
-    /// Marks the beginning of a turn of the model: the same mistake in several calls of the turn counts once.
+    /// Marks the beginning of a turn of the model. The same mistake in several calls of one turn counts once.
     pub fn begin_turn(&self) {
         self.state().begin_turn();
     }
@@ -268,12 +268,12 @@ impl Run {
         self.accounts().add(&self.shared().store, used);
     }
 
-    /// Returns a budget of tokens or cost that is used up. The loop must not ask the model again in that case. `None`
-    /// while every budget has some left.
+    /// Returns a budget of tokens or cost that is used up. The agent loop must then send no further request to the
+    /// model. `None` while every budget has some left.
     ///
     /// # Errors
     /// The policy has budgets of principals or tenants, and the store could not be read or could not charge an earlier
-    /// turn. The loop must not ask the model in this case either.
+    /// turn. The agent loop must send no request in this case either.
     pub async fn exhausted(&self) -> Result<Option<BudgetExceeded>, StoreError> {
         let parent = || self.parent().and_then(|parent| parent.spending().exhausted_for_model());
         if let Some(exceeded) = self.spending().exhausted_for_model().or_else(parent) {
@@ -337,7 +337,7 @@ impl Run {
         offer::guidance(self.remembered(), self.catalog())
     }
 
-    /// Returns a tool's effect by the policy's classification. `None` if there is no such tool.
+    /// Returns the effect that the policy gives a tool. `None` if there is no such tool.
     pub(crate) fn effect_of(&self, name: &str) -> Option<ToolEffect> {
         let shared = self.shared();
         shared.catalog.get(name).map(|spec| self.policy().effect_of(name, spec.effect))

@@ -28,8 +28,8 @@ pub(crate) trait KeepsCall: Send + Sync {
     /// Returns the entry to write with the call. `None` if the call may not wait.
     async fn entry(&self, run: &Run, call: &PendingCall) -> Result<Option<ServerEntry>, StoreError>;
 
-    /// Called after the transaction: `Some(true)` if the call waits, `Some(false)` if the server's entry was refused,
-    /// `None` if the call does not wait for another reason.
+    /// Tells the server the result of the transaction: `Some(true)` if the call waits, `Some(false)` if it does not
+    /// wait because of the server's entry, `None` if it does not wait because of another reason.
     fn entered(&self, waits: Option<bool>);
 }
 

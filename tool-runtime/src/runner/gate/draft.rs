@@ -25,7 +25,7 @@ use crate::tool::ToolEffect;
 /// outcome.
 #[derive(Clone)]
 pub(in crate::runner) struct Draft {
-    /// The id in the record: that of the call, or a generated one if that is a duplicate or too long.
+    /// The id in the record: the call's own, or a generated one if the call's id is a duplicate or too long.
     pub(in crate::runner) id: CallId,
     called: Called,
     pub(in crate::runner) started_at: Timestamp,
@@ -90,7 +90,7 @@ impl Draft {
         self.called.name()
     }
 
-    /// Returns the tool; `None` if the call was suspended before or no tool has this name.
+    /// Returns the tool. `None` for a call that was suspended before, or if no tool has this name.
     pub(in crate::runner) const fn tool(&self) -> Option<&Arc<Entry>> {
         if let Called::Tool(entry) = &self.called { Some(entry) } else { None }
     }
@@ -170,7 +170,7 @@ impl Draft {
         self.decision().map(|decision| &*decision.rule)
     }
 
-    /// Adds the changes that hydration made to the arguments.
+    /// Adds to the record the changes that hydration made to the arguments.
     #[inline]
     pub(in crate::runner) fn hydrated(&mut self, treatment: &Treatment, validator: &Arc<str>) {
         self.note(|record| record.validator = treatment.is_validated.then(|| Arc::clone(validator)));

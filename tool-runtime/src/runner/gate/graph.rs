@@ -1,4 +1,5 @@
-//! Graphs: starts the run of a graph, with no more permissions than the run that called the graph.
+//! Starts and continues the runs of graphs: agents and scripts that run as tools. The run of a graph has no more
+//! permissions than the run that called the graph.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -54,7 +54,7 @@ pub(in crate::runner) struct OpenCall {
     pub(in crate::runner) known: Option<Box<ToolExecResult>>,
     /// The waiting call that must be claimed before anything else about this call is written.
     pub(in crate::runner) claim: Option<Box<Claim>>,
-    /// A graph that waited, and its continuation.
+    /// A graph that waited, and the decision with which it continues.
     pub(in crate::runner) continued: Option<Box<Continued>>,
     /// The grant that permits the call, and the policy's decision before the grant.
     pub(in crate::runner) grant: Option<Box<(Key, Option<Decision>)>>,
@@ -202,7 +202,7 @@ impl OpenCall {
         &self.run
     }
 
-    /// Returns the token that cancels the call: that of its run, or of its client.
+    /// Returns the token that cancels the call: the token of its MCP client, or of its run.
     pub(in crate::runner) fn cancellation(&self) -> &CancellationToken {
         self.client.as_ref().map_or(&self.run().options().cancellation, |client| &client.cancellation)
     }
@@ -231,7 +231,7 @@ impl OpenCall {
         self.draft.read(read)
     }
 
-    /// Adds the changes that hydration made to the arguments to the record.
+    /// Adds to the record the changes that hydration made to the arguments.
     #[inline]
     pub(in crate::runner) fn hydrated(&mut self, treatment: &Treatment) {
         self.draft.hydrated(treatment, &self.run.shared().compiled.label);
@@ -332,7 +332,7 @@ impl OpenCall {
             {
                 telemetry::record_lost(&self.run, &self.draft, &error);
                 if matches!(error, StoreError::Fenced) {
-                    // Another process has closed the call, or will, as `outcome_unknown`.
+                    // Another process closes the call as `outcome_unknown`, or has closed it.
                     let mut stop = Stop::new(Outcome::OutcomeUnknown);
                     stop.cause = Some(Cause::Lost);
                     result = stop.result(id, true);
@@ -350,7 +350,7 @@ impl OpenCall {
             }
             self.close_recorded();
         }
-        // The last step: if the future is dropped while it waits, the result was not returned.
+        // The last wait. If the future is dropped here, the result counts as not returned.
         labels::share(&self.run).await;
         if self.draft.executed() || is_kept {
             self.handed_out();

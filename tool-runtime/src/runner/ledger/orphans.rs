@@ -1,5 +1,5 @@
-//! Closes the orphaned calls of a graph's run once the graph's call has ended: waiting calls that no decision can reach
-//! any more, and calls without a recorded end.
+//! Closes calls that a graph (an agent or a script that runs as a tool) leaves open when its own call ends: waiting
+//! calls that no decision can reach any more, and calls without a recorded end.
 
 use std::sync::Arc;
 

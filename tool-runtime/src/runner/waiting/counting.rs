@@ -15,8 +15,8 @@ use crate::store::waiting::{Approval, Counted, Uncounted};
 use crate::store::{Key, PendingCall, StoreError, Waiting};
 
 /// Returns the number of deciders who have to approve a waiting call now. Labels that its run gained after the
-/// suspension can meet a rule that requires more approvals. For a graph, returns the stored number, because only the
-/// rules for the inner call apply.
+/// suspension can meet a rule that requires more approvals. For a graph, returns the stored number; its inner call has
+/// a number of its own.
 pub(in crate::runner) fn required_now(run: &Run, call: &PendingCall) -> u32 {
     // Another process may have added labels of the run to the call.
     run.remembered().label(&call.gained);

@@ -1,5 +1,5 @@
-//! Adds labels that a run gains while its calls wait to the stored calls. A process that carries out a decision without
-//! the run then has the labels.
+//! Copies labels that a run gains to its waiting calls in the store, so that a process that carries out a decision
+//! without the run has them.
 
 use std::sync::Arc;
 

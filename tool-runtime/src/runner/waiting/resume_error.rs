@@ -161,7 +161,7 @@ impl fmt::Display for ResumeError {
             Self::OtherTenant => f.write_str("the token belongs to another tenant"),
             Self::NoRandomness => f.write_str("the system returned no random bytes"),
             Self::UnknownRun => f.write_str("there is no such run"),
-            Self::Held => f.write_str("another process has the run; try again when it is done"),
+            Self::Held => f.write_str("another process has the run; try again later"),
             Self::HeldBack => f.write_str("the run lacks records since the store was restored; release it first"),
             Self::Engine => f.write_str("a durable executor runs the conversation; pass the decision to it"),
             Self::NotAllowed(mismatch) | Self::Mismatch(mismatch) => fmt::Display::fmt(mismatch, f),
@@ -184,7 +184,7 @@ impl fmt::Display for ResumeError {
             Self::GrantConditions(why) => write!(f, "the conditions of the grant cannot be read: {why}"),
             Self::GrantUnmet(pointer) => write!(
                 f,
-                "the call that waits does not meet the condition on `{}`; write conditions that it meets",
+                "the waiting call does not meet the condition on `{}`; write conditions that it meets",
                 pointer.escape_debug()
             ),
             Self::Store(error) => fmt::Display::fmt(error, f),

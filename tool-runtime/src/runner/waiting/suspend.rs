@@ -65,7 +65,7 @@ pub(in crate::runner) async fn suspend(
         Err(stop) => return world::unstated(open, &frozen, stop).await,
     };
     let key = open.ledger_key(&frozen);
-    // Before a call waits for the first time, another process may have run it without an approval, or ended it.
+    // Before a call waits for the first time, another process may have run it without an approval.
     let is_new = graph.is_none() && open.attempt.is_none() && open.run().state().is_continued();
     if is_new && let Some(known) = Box::pin(begun_before(open, &frozen)).await {
         return Ok(Ending::Elsewhere(Box::new(known)));
@@ -75,12 +75,12 @@ pub(in crate::runner) async fn suspend(
     }
     let (run, shared) = (open.run(), open.run().shared());
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
-    // Only approvals show names, and the inner call of a graph has its own.
+    // Only approvals show names, and the inner call of a graph shows its own names.
     let is_named = suspension == Suspension::Approval && graph.is_none();
     let Explained { names, summary, changes } = explain(run, &open.draft.id, &frozen, is_named).await;
     let digests = run.digests().await;
     let now = shared.clock.now();
-    // The call of a graph and the call for which it waits have the same approvals.
+    // The call of a graph and its inner call have the same approvals.
     let approvals = graph.as_ref().map(|graph| graph.approvals.clone()).unwrap_or_default();
     let mut pending = PendingCall {
         record_digest: Some(digests.of(frozen.argument_digest())),

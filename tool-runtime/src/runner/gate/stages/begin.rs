@@ -126,8 +126,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         waits: (claim.is_none() && run.state().is_continued())
             .then(|| (run.waiting_key(&open.draft.id), bound.reserved.hydrated.frozen.argument_digest())),
     };
-    // From here on, the write of the call's record also closes the attempt in the ledger, so that no process repeats
-    // it.
+    // From here on, the write of the call's record also closes the attempt, so that no process repeats it.
     open.attempt = Some(Box::new(attempt.clone()));
     if claim.is_none()
         && let Some(known) = Box::pin(begun_before(open, Arc::clone(&bound.reserved.hydrated.frozen))).await
@@ -162,7 +161,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         return Ok(Beginning::End(Box::pin(effect::still_waits(open)).await));
     }
     let is_blocked = matches!(begun, Ok(Begun::Blocked(_)));
-    // The tool may reconcile an unknown twin next, so its repetition stays counted.
+    // If the tool may reconcile an earlier call next, this call stays counted as a repetition.
     let is_repeated = is_decided || matches!(begun, Ok(Begun::Blocked(Blocked::Unknown(_))));
     let beginning = continue_with(open, begun, grant.and_then(|grant| grant.1));
     if is_blocked || matches!(beginning, Ok(Beginning::Ask | Beginning::End(Ending::Suspended(_)))) {

@@ -50,7 +50,7 @@ impl Bound {
         context_of(call, self.reserved.timeout, client)
     }
 
-    /// The name of the tool.
+    /// Returns the name of the tool.
     pub(super) fn tool(&self) -> &str {
         self.reserved.hydrated.frozen.entry.spec.name.as_str()
     }

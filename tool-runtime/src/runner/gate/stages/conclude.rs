@@ -1,4 +1,4 @@
-//! Conclude: delivers a projected output, or suspends the call for its client.
+//! Conclude: delivers a projected output, or has the call wait for its client or for its graph.
 
 use crate::call::{Delivered, JsonText, Outcome, PendingGraph};
 use crate::hydrate::Hydrated;
@@ -27,7 +27,7 @@ pub(in crate::runner) fn conclude(open: &mut OpenCall, bound: Bound, left: Left)
     let projected = match left {
         Left::Output(projected) => projected,
         Left::Waits(pending) => {
-            // Noted for a call that then cannot wait: calls of its graph may have had effects.
+            // Needed if the call then cannot wait, because calls of its graph may have had effects.
             open.has_acted = pending.begun;
             open.had_no_effect();
             return Ok(Concluded::GraphWaits(Box::new(hydrated), pending));

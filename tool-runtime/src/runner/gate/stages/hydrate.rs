@@ -62,7 +62,7 @@ pub(in crate::runner) fn hydrate_waiting(
 ) -> Result<Hydrated, Refused> {
     let proves = reader == Reader::Own;
     let shown = || Shown::Masked(pending.shown_arguments.clone());
-    // The call of a waiting graph is a call of another tool than `pending.tool`.
+    // If a graph waits, `call` can be its inner call, of another tool than `pending.tool`.
     let Some(entry) = run.shared().catalog.entry(&call.name) else {
         return Err(Refused { stop: Stop::new(Outcome::ApprovalMismatch), shown: shown() });
     };
