@@ -197,7 +197,7 @@ impl RunnerBuilder {
     /// Sets the operators' sink. It receives the failures of calls, connections, stores, models and parts of the
     /// application, each with the text of the error. There is none by default.
     ///
-    /// The sink is called inline, so it must not block: pass the text to another task. A panic in it is caught.
+    /// The sink is called inline, so it must not block. Pass the text to another task. A panic in the sink is caught.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
@@ -247,8 +247,9 @@ impl RunnerBuilder {
     /// Builds the runner.
     ///
     /// # Errors
-    /// Lists every problem: of the policy with this catalog, of the look-ups of names, capabilities of executable tools
-    /// that are not bound, and a missing call of [`approvals`](Self::approvals) if the policy can require an approval.
+    /// Lists every problem: mistakes in the policy for this catalog, mistakes in the look-ups of names, unbound
+    /// capabilities of executable tools, and a missing call of [`approvals`](Self::approvals) if the policy can require
+    /// an approval.
     pub fn build(self) -> Result<ToolRunner, BuildError> {
         let failures = self.failures.clone();
         let mut policy = self.policy.check(self.catalog.specs(), self.repairer_names());

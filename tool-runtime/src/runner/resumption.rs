@@ -24,7 +24,7 @@ use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, RunSn
 use crate::store::{Key, StoreError, StoredGrant, StoredUnknown};
 
 impl Run {
-    /// Finishes a call that waits for an approval, once: a second decision is refused.
+    /// Finishes a call that waits for an approval. A second decision is refused.
     ///
     /// `question` identifies the details that the decider saw. It comes from the [result](ToolExecResult::question),
     /// the event or the [document](crate::store::PendingCall::question) of the call. If the call now asks another
@@ -171,7 +171,7 @@ impl Run {
     /// token, because without the key it is random text. [`ToolRunner::open_token`] opens it in any process that has
     /// the key.
     ///
-    /// A decision does not invalidate the token: in two processes with independent stores, the call can run once in
+    /// A decision does not invalidate the token. In two processes with independent stores, the call can run once in
     /// each. To prevent this, let the processes share a store, or pass
     /// [`ToolContext::idempotency_key`](crate::ToolContext::idempotency_key), which is the same in both, to the outside
     /// system. To revoke a token before it expires, remove its key from the ring.
@@ -209,8 +209,8 @@ impl Run {
         LedgerClient(self).recorded(call_id).await
     }
 
-    /// Continues a call whose process is gone: the tool reconciles it, or runs again if it is `idempotent`; any other
-    /// call ends as `outcome_unknown`. If the call has a record, returns the recorded result.
+    /// Continues a call whose process is gone. The tool reconciles the call, or runs again if it is `idempotent`. Any
+    /// other call ends as `outcome_unknown`. If the call has a record, returns the recorded result.
     ///
     /// Use this method after [`resume`](Self::resume) finds that the call no longer waits. For a call that never
     /// waited, [`exec`](Self::exec) of the same call has the same effect. A conversation, a worker and an engine do

@@ -285,7 +285,8 @@ impl Run {
         self.accounts().overdrawn(&self.shared().store).await.map_err(|error| self.store_unread(error))
     }
 
-    /// Sends an event to the run's sinks. The runner emits the events of calls, the agent loop those of the model.
+    /// Sends an event to the run's sinks. The runner emits the events of calls; the agent loop emits the events of the
+    /// model.
     pub fn emit(&self, event: Event) {
         match (&self.0.events, self.0.listener.get()) {
             (Some(sink), Some(listener)) => {
@@ -310,7 +311,7 @@ impl Run {
         self.spending().spent().plus(self.state().counted())
     }
 
-    /// Loads visible tools in addition to those loaded before, and returns the names in `names` that are loaded now.
+    /// Loads visible tools in addition to the tools loaded before. Returns the part of `names` that is loaded now.
     /// Later requests offer the model only loaded tools.
     pub(crate) fn load<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
         offer::load(self.remembered(), self.catalog(), offer::MAX_LOADED_TOOLS, names)
@@ -484,7 +485,7 @@ impl Run {
         &self.0.shared
     }
 
-    /// Returns the policies of this run: the runner's, and those of earlier processes.
+    /// Returns the policies of this run: the runner's policy, and the policies under which earlier processes ran it.
     pub(super) fn policy(&self) -> &RunPolicy {
         &self.0.policy
     }

@@ -99,7 +99,7 @@ impl<'r> ServedRun<'r> {
         self.0.options().tenant.as_deref()
     }
 
-    /// Returns the id under which the store keeps the run.
+    /// Returns the id of the run in the store.
     pub(crate) fn stored_id(self) -> &'r Arc<str> {
         self.0.identity()
     }

@@ -62,7 +62,7 @@ pub(super) struct Shared {
     pub(super) span_values: bool,
 }
 
-/// Drops the adapters where a panic is caught: their destructors are the application's code.
+/// Drops the adapters with `discard`, which catches panics in their destructors.
 impl Drop for Shared {
     fn drop(&mut self) {
         discard(std::mem::take(&mut self.capabilities));
@@ -70,8 +70,8 @@ impl Drop for Shared {
 }
 
 impl Shared {
-    /// Returns the hash of the policy and of the definitions with which the catalog was built. Tools that MCP servers
-    /// publish later do not change it; the policy pins their definitions.
+    /// Returns the hash of the policy and of the definitions that the catalog had when it was built. Tools that MCP
+    /// servers publish later do not change it; the policy pins their definitions.
     #[cfg(feature = "agent")]
     pub(super) fn version(&self) -> Hash {
         *self.version.get_or_init(|| {

@@ -41,7 +41,7 @@ pub(in crate::runner) struct Draft {
     /// The arguments as events show them after [`take_record`](Self::take_record). `None` if no sink listened at that
     /// time.
     shown: Option<JsonText>,
-    /// Hashes for which the record gets digests. `None` if the arguments were read without a change.
+    /// The hashes that digests replace in the record. `None` if the arguments were read without a repair.
     plain: Option<Box<Plain>>,
 }
 
@@ -78,7 +78,7 @@ pub(in crate::runner) struct ApprovalTexts {
     pub(in crate::runner) names: Vec<NamedArgument>,
 }
 
-/// A call that could not be hydrated, and the form in which its record may show the arguments.
+/// A call that could not be hydrated, with its arguments as the record may show them.
 pub(in crate::runner) struct Refused {
     pub(in crate::runner) stop: Stop,
     pub(in crate::runner) shown: Shown,
@@ -114,7 +114,7 @@ impl Draft {
         self.unparsed_call = Some(call);
     }
 
-    /// Sets the form in which the record may show the arguments.
+    /// Sets the arguments as the record may show them.
     #[inline]
     pub(in crate::runner) fn set_shown_arguments(&mut self, arguments: Shown) {
         match arguments {
@@ -174,7 +174,7 @@ impl Draft {
     #[inline]
     pub(in crate::runner) fn hydrated(&mut self, treatment: &Treatment, validator: &Arc<str>) {
         self.note(|record| record.validator = treatment.is_validated.then(|| Arc::clone(validator)));
-        // Arguments that a person approved are read a second time but not repaired again: the first repair stays.
+        // Arguments that a person approved are read a second time but not repaired again, so the first repair stays.
         if treatment.repair.is_some() {
             self.plain.get_or_insert_default().repair.clone_from(&treatment.repair);
         }

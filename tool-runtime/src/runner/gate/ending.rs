@@ -1,4 +1,4 @@
-//! [`Ending`] and [`Stop`]: the ways in which a call leaves the gate.
+//! [`Ending`] and [`Stop`]: the two results of a call in the gate.
 
 use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};

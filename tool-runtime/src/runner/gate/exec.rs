@@ -129,7 +129,7 @@ fn from_hydration(open: &mut OpenCall, hydrated: Hydrated, decision: Option<Deci
     stages::decide(open, frozen, decision)
 }
 
-/// Handles a call that requires an approval: applies a matching grant. Without one, suspends the call for a person.
+/// Applies a matching grant to a call that requires an approval. Without a grant, suspends the call for a person.
 async fn resolve_approval(open: &mut OpenCall, hydrated: Hydrated) -> Result<Permit, Result<Ending, Stop>> {
     if let Some(known) = open.known.take() {
         return Err(Ok(Ending::Elsewhere(known)));

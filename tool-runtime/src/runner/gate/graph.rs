@@ -57,7 +57,7 @@ impl Host {
         Work::new(self.run.clone(), run)
     }
 
-    /// Starts the run of a script, in which each call with effects waits for an approval. `None` if the maximum number
+    /// Starts the run of a script. Each of its calls with effects waits for an approval. `None` if the maximum number
     /// of policies already applies to the run.
     #[cfg(feature = "code-mode")]
     pub(crate) fn start_asking(&self, context: &ToolContext, identity: &GraphIdentity<'_>) -> Option<Work> {
@@ -86,7 +86,7 @@ impl Host {
         Work::new(self.run.clone(), run)
     }
 
-    /// Returns the options of a graph's run, with no more permissions than those of the calling run.
+    /// Returns the options of a graph's run, with no more permissions than the calling run has.
     fn options(&self, context: &ToolContext, identity: &GraphIdentity<'_>, run_id: Arc<str>) -> RunOptions {
         let (run, options) = (&self.run, self.run.options());
         // A graph gets no tool with a greater effect than its own, by the policy's classification.

@@ -50,7 +50,7 @@ pub(in crate::runner) async fn contained<T>(future: Boxed<'_, T>, bounds: Bounds
     if let Poll::Ready(ended) = poll_fn(|cx| Poll::Ready(tool.poll(cx))).await {
         return ended;
     }
-    // On the heap: a timer is larger than the rest of this future.
+    // On the heap, because a timer is larger than the rest of this future.
     Box::pin(waited_for(tool, bounds)).await
 }
 

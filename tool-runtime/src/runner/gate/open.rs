@@ -54,7 +54,7 @@ pub(in crate::runner) struct OpenCall {
     pub(in crate::runner) known: Option<Box<ToolExecResult>>,
     /// The waiting call that must be claimed before anything else about this call is written.
     pub(in crate::runner) claim: Option<Box<Claim>>,
-    /// A graph that waited, and the decision with which it continues.
+    /// A graph that waited, and the decision on its inner call.
     pub(in crate::runner) continued: Option<Box<Continued>>,
     /// The grant that permits the call, and the policy's decision before the grant.
     pub(in crate::runner) grant: Option<Box<(Key, Option<Decision>)>>,
@@ -303,7 +303,7 @@ impl OpenCall {
             Box::pin(self.run.digests()).await;
         }
         let ended = match self.known.take() {
-            // The gate refuses the call now, but an earlier attempt ended it: return the recorded result.
+            // The gate refuses the call now, but an earlier attempt ended it, so its recorded result is returned.
             Some(known) => Ok(Ending::Elsewhere(known)),
             None => match ended {
                 Err(stop) if self.may_be_known(&stop) => match Box::pin(self.look(stop)).await {

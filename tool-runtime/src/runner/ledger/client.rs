@@ -86,7 +86,7 @@ impl Attempt {
 
 /// A waiting call that this run is about to finish.
 pub(in crate::runner) struct Claim {
-    /// The stored call with which the decision was compared.
+    /// The stored call that was compared with the run and the decision.
     pub(in crate::runner) waiting: Waiting,
     pub(in crate::runner) decision: DecisionRecord,
     /// Keeps other tasks of this run from deciding on the call.
@@ -290,7 +290,7 @@ impl LedgerClient<'_> {
         let (held, mut keys) = (self.0.lease(), self.0.keys());
         keys.push(key.clone());
         let change = move |transaction: &mut Transaction| {
-            // If another process has the run, this fails and the tool is stopped: the store would refuse its end too.
+            // Fails if another process has the run. The tool is then stopped, because the store would refuse its end.
             ledger::check(transaction, held.as_ref())?;
             ledger::renew(transaction, &key, &owner, lease)
         };

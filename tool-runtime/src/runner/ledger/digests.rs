@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use crate::call::{ArgumentDigest, DigestKey};
 use crate::tool::Hash;
 
-/// The key of a runner: the application's, or the store's once it is read.
+/// The key for digests: set by the application, or read from the store.
 #[derive(Default)]
 pub(in crate::runner) struct Digests {
     key: OnceLock<DigestKey>,

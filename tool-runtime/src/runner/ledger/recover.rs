@@ -275,8 +275,8 @@ pub(crate) async fn earlier(run: &Run, call_id: &CallId) -> Result<Earlier, Stor
     })
 }
 
-/// Continues or closes calls of this run whose process is gone, except those that `waits` accepts, for which the
-/// conversation still waits. The model has already read that the outcome of the other calls is unknown.
+/// Continues or closes calls of this run whose process is gone. Skips calls that `waits` accepts, because the
+/// conversation still waits for them. The model has already read that the outcome of the other calls is unknown.
 pub(crate) async fn close_others(run: &Run, waits: impl Fn(&CallId) -> bool) -> Result<(), StoreError> {
     for call in LedgerClient(run).all_unfinished(|record| !waits(&record.tool_call_id)).await? {
         if LedgerClient(run).is_abandoned(&call).await? {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::call::CallId;
 use crate::contain::{caught, discard};
 
-/// One contained failure: of a tool, a connection, a model, or a part of the application. The sink of
+/// A failure of a tool, a connection, a model, or a part of the application. The sink of
 /// [`RunnerBuilder::failures`](crate::runner::RunnerBuilder::failures) receives it.
 ///
 /// Records, events, logs and models receive only its code. The text can contain values.
@@ -88,7 +88,7 @@ impl fmt::Debug for Failure<'_> {
     }
 }
 
-/// The closure with which an application receives failures.
+/// The closure of the application that receives failures.
 pub(in crate::runner) type FailureSink = Arc<dyn Fn(&Failure<'_>) + Send + Sync>;
 
 /// The sink of a runner, if the application set one.

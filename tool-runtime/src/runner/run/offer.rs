@@ -60,8 +60,8 @@ impl Offered {
     }
 }
 
-/// Loads visible tools in addition to those loaded before, up to `most`, and returns the names in `names` that are
-/// loaded now.
+/// Loads visible tools in addition to the tools loaded before, up to `most`. Returns the part of `names` that is loaded
+/// now.
 pub(in crate::runner) fn load<'n>(
     remembered: &Remembered,
     view: &CatalogView,

@@ -154,8 +154,8 @@ impl RunOptions {
         self
     }
 
-    /// Sets the sink that receives the events of the run. It is called inline, so it must not block: pass the event to
-    /// another task. A panic in it is caught.
+    /// Sets the sink that receives the events of the run. It is called inline, so it must not block. Pass the event to
+    /// another task. A panic in the sink is caught.
     ///
     /// ```
     /// use tool_runtime::RunOptions;
@@ -202,8 +202,8 @@ impl RunOptions {
         self
     }
 
-    /// Returns the thresholds of the loop guard for a policy without any. The run of a server's session has none: it
-    /// lasts for many conversations, and equal calls of different conversations are no loop.
+    /// Returns the thresholds of the loop guard for a policy without any. The run of a server's session gets no loop
+    /// guard, because it lasts for many conversations, and equal calls in different conversations are no loop.
     pub(in crate::runner) fn unnamed_loop_guard(&self) -> LoopThresholds {
         if self.ends_with_process { LoopThresholds::NEVER } else { LoopThresholds::default() }
     }

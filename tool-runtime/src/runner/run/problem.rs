@@ -7,8 +7,8 @@ use crate::runner::RunOptions;
 use crate::runner::shared::Shared;
 use crate::text::nearest;
 
-/// Logs a problem. Only unknown tools and connections are warnings: roles, attributes and labels often come from other
-/// systems, where they have a meaning.
+/// Logs a problem. Only unknown tools and connections are warnings, because roles, attributes and labels often come
+/// from other systems, where they have a meaning.
 pub(in crate::runner) fn log(problem: &ParseError, run: &str) {
     let code = problem.code();
     match code {

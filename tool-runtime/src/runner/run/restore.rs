@@ -62,8 +62,7 @@ fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOption
 
 /// Writes a waiting call of a snapshot to the store, unless the store has it as waiting, begun or ended.
 ///
-/// The states are checked in the order in which a call passes them. A call that changes its state meanwhile is found in
-/// the next one.
+/// The checks follow the order of these states, so that a call that changes its state meanwhile is found.
 pub(in crate::runner) async fn put_back(run: &Run, waiting: Waiting) -> Result<(), StoreError> {
     let (store, id) = (&run.shared().store, waiting.call.call_id.clone());
     let kept = store.waiting(run.waiting_key(&id)).await?;

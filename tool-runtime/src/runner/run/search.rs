@@ -1,4 +1,4 @@
-//! `tools__search`: the tool with which a model searches for tools.
+//! `tools__search`: the tool that lets a model search for tools.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ const DESCRIPTION: &str = "Finds tools that are not loaded yet, and loads them: 
 const MAX_DESCRIPTION_BYTES: usize = 300;
 
 impl DynamicTool {
-    /// Returns `tools__search`, a `read_only` tool with which a model searches for tools that an agent did not pick
+    /// Returns `tools__search`, a `read_only` tool that lets a model search for tools that its agent did not pick
     /// ([`Agent::pick`](crate::agent::Agent::pick)). The next requests of the run offer the tools that it found.
     ///
     /// Like every tool, it has to be in the catalog and in the policy's `allowed_tools`. It finds only tools that the
@@ -126,7 +126,7 @@ impl Instance for Search {
 }
 
 impl Search {
-    /// Finds tools and loads them, including those below the minimum score: a search returns the best tools that exist.
+    /// Finds and loads tools. Ignores the minimum score, so that a search returns the best tools that exist.
     fn search(&self, run: &Run) -> Result<SearchOutput, ToolError> {
         let picks = run.pick(&self.query, &PickOptions::new(self.limit + 1).min_score(0.0));
         // The search tool is not a result of its own.

@@ -62,7 +62,7 @@ impl Remembered {
         changed
     }
 
-    /// Replaces the state by that of an earlier process, and keeps the labels of both.
+    /// Replaces the state with the state of an earlier process, and keeps the labels of both.
     pub(in crate::runner) fn restore(&self, earlier: RunState) {
         self.change(|state| state.restore(earlier));
     }

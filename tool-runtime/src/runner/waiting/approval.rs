@@ -348,7 +348,7 @@ fn approved(
 fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Refused> {
     let refuse = |stop: Stop| {
         // The standard messages of these outcomes state that the tool ran.
-        let stop = stop.message("The value in place of the tool's output does not match it. The call still waits.");
+        let stop = stop.message("The value in place of the tool's output is not valid. The call still waits.");
         Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
     };
     projected(run, pending.decided_tool(), value).map(Decided::Respond).map_err(refuse)

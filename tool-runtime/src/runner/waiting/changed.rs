@@ -9,11 +9,11 @@ use crate::runner::waiting::{approval, comparison};
 use crate::runner::{ResumeError, Run};
 use crate::store::{Key, PendingCall, StoreError};
 
-/// Returns the change because of which this process refuses every approval of a waiting call. `None` if there is no
-/// such change, or if the process does not have the tool, because an MCP server may still publish it.
+/// Returns the change that makes this process refuse every approval of a waiting call. `None` if there is no such
+/// change, or if the process does not have the tool, because an MCP server may still publish it.
 ///
 /// For a graph, also compares the definition of the inner call's tool. The inner call needs no comparison of policies,
-/// because its run derives its policy from that of the graph's call.
+/// because its run has the policy of the graph's call, or a policy derived from it.
 pub(crate) async fn change_since(run: &Run, call: &PendingCall) -> Result<Option<DecisionError>, StoreError> {
     let change = comparison::differs(run, call);
     let change = change.filter(|why| matches!(why, DecisionError::Definition | DecisionError::Policy));

@@ -18,7 +18,7 @@ use crate::runner::{ResumeError, Run};
 use crate::store::waiting::Bars;
 use crate::store::{DecisionRecord, DecisionRefusal, PendingCall, Waiting, is_before};
 
-/// The way in which a suspended call is about to be finished.
+/// The purpose for which a suspended call is reopened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::runner) enum Purpose {
     /// The call may have an effect: it runs, or a value replaces its output.
@@ -146,7 +146,7 @@ pub(in crate::runner) fn invalid_result(call: &PendingCall, refused: Refused) ->
 /// Adds a reason for operators, if the stop has none.
 fn explained(Refused { mut stop, shown }: Refused) -> Refused {
     if stop.reason.is_none() {
-        let why = format!("the value of the decision is `{}`", stop.outcome);
+        let why = format!("the value for the waiting call was refused as `{}`", stop.outcome);
         stop = stop.reason(why, None);
     }
     Refused { stop, shown }

@@ -8,7 +8,7 @@ use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
 
 use crate::call::CallId;
 
-/// The locks of the calls of a run on which a decision is in progress.
+/// The locks of the calls of a run, while a decision on them is in progress.
 #[derive(Default)]
 pub(in crate::runner) struct DecisionLocks(Mutex<HashMap<CallId, Weak<Turns<()>>>>);
 

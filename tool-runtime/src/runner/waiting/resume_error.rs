@@ -7,7 +7,7 @@ use crate::call::{CallId, DecisionError, SafeError, ToolExecResult};
 use crate::store::StoreError;
 
 /// The reason why a waiting call cannot be finished, a decision on it cannot be remembered, or its run cannot be
-/// restored, sealed, opened, enqueued or found. Nothing was changed: a call that waited still waits.
+/// restored, sealed, opened, enqueued or found. Nothing was changed, and a call that waited still waits.
 ///
 /// ```
 /// use tool_runtime::call::{Decider, DecisionError};
@@ -86,7 +86,7 @@ pub enum ResumeError {
     /// Records of the run have been missing since the store was restored from a backup. See
     /// [`release_run`](trait@crate::store::Store#method.release_run).
     HeldBack,
-    /// An engine for durable execution runs the conversation: pass the decision to it.
+    /// A durable executor runs the conversation. Pass the decision to it.
     Engine,
     /// The store failed.
     Store(StoreError),

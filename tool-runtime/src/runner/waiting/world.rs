@@ -1,5 +1,5 @@
-//! Preconditions: a tool states the outside values on which a call depends, first when the call is suspended and again
-//! before it begins.
+//! Preconditions: the outside values on which a call depends. Its tool states them when the call is suspended, and
+//! again before it begins.
 //!
 //! The looked-up names are compared in the same way. If a value or a name differs, the approval does not count, and the
 //! call waits with a new question.

@@ -205,8 +205,8 @@ impl OpenCall {
     }
 }
 
-/// The code of a call in a purged or erased run, equal to that of
-/// [`StoreError::RunPurged`](crate::store::StoreError::RunPurged).
+/// The code of a call in a purged or erased run.
+/// [`StoreError::RunPurged`](crate::store::StoreError::RunPurged) has the same code.
 const RUN_PURGED: &str = "run_purged";
 
 fn cancelled(outcome: Outcome) -> Stop {

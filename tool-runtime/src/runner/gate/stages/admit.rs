@@ -25,7 +25,7 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     if !call.is_complete() {
         return Err(Stop::new(Outcome::IncompleteCall));
     }
-    // Before the tool is looked up: a repeated id is refused even if its tool is gone.
+    // Checked before the tool is looked up, so that a repeated id is refused even if its tool is gone.
     match open.id_status() {
         Taken::First => {}
         Taken::Again => {
@@ -40,7 +40,7 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     if open.cancellation().is_cancelled() {
         return Err(Stop::new(Outcome::Cancelled));
     }
-    // The result is that of an unknown tool, so that a client cannot probe for tools outside its list.
+    // The result is the same as for an unknown tool, so that a client cannot probe for tools outside its list.
     if open.client.as_ref().is_some_and(|client| !client.is_offered) {
         return Err(Stop::new(Outcome::Unavailable));
     }

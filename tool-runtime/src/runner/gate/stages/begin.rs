@@ -38,13 +38,13 @@ pub(in crate::runner) enum Beginning {
     Twins(Key, Vec<StoredUnknown>),
 }
 
-/// A bound call that may run: it has a ledger entry if it needs one. Made only in this file and in
-/// [`twins`](super::twins).
+/// A bound call that may run. If it needs a ledger entry, it has one. Only this file and [`twins`](super::twins) make
+/// this value.
 pub(in crate::runner) struct Entered {
     pub(super) purpose: Purpose,
 }
 
-/// Begins a call that needs no ledger entry. Returns `None` for any other call: pass it to [`enter`].
+/// Begins a call that needs no ledger entry. Returns `None` for any other call, which [`enter`] begins.
 ///
 /// A tool that only reads, or that only prepares a payload for a client, has no effect that could happen twice. Such a
 /// call gets a ledger entry only if it was approved, so that a crash does not lose the approval; a process that takes
@@ -242,7 +242,7 @@ async fn take(
             Ok(begun)
         }
         Err(error) => {
-            // The store has answered: this attempt is not in the ledger.
+            // The store has answered that this attempt is not in the ledger.
             if matches!(error, ResumeError::NotWaiting(_)) {
                 open.attempt = None;
             }
@@ -332,7 +332,7 @@ fn continue_with(
             if before_grant.is_some() {
                 open.draft.decided(before_grant);
             }
-            // `earlier.known` is empty here: only the question of an approved call names earlier calls.
+            // `earlier.known` is empty here, because only the question of an approved call names earlier calls.
             Ok(Beginning::Twins(key, earlier.unknown))
         }
         Ok(Begun::Ungranted) => {

@@ -1,5 +1,5 @@
-//! The effect of a call: the key under which calls of one effect exclude each other, and the result of a call whose
-//! effect another call already caused.
+//! Effects: the key that at most one call of an effect may hold at a time, and the result of a call whose effect
+//! another call already caused.
 
 use std::sync::Arc;
 
@@ -29,9 +29,9 @@ pub(super) fn has_none(open: &OpenCall, frozen: &Frozen) -> bool {
     effect == ToolEffect::ReadOnly || spec.execution == Execution::Client
 }
 
-/// Returns the key under which calls of this effect exclude each other, with the earlier calls that were shown to the
-/// person who approved this one. `None` for a call without an effect, for an `idempotent` tool without `once`, and for
-/// a graph, whose inner calls have their own keys.
+/// Returns the claim of a call on the key of its effect, with the earlier calls that the approver of this call saw.
+/// `None` for a call without an effect, for an `idempotent` tool without `once`, and for a graph, whose inner calls
+/// have their own keys.
 pub(super) fn claim(open: &mut OpenCall, frozen: &Frozen, shown: Vec<UnknownCall>) -> Option<EffectClaim> {
     let spec = &frozen.entry.spec;
     let name = spec.name.as_str();
@@ -75,7 +75,7 @@ pub(in crate::runner) enum Looked {
 /// Searches for other calls of the effect before a call suspends for an approval. A person then never has to decide on
 /// an effect that another call already caused or is causing now.
 ///
-/// Only calls with an effect key (`once`) need the search: without one, a call that ended or runs blocks no other.
+/// Only calls with an effect key (`once`) need the search. Without a key, a call that ended or runs blocks no other.
 pub(in crate::runner) async fn look(open: &mut OpenCall, frozen: &Frozen) -> Result<Looked, Stop> {
     let claim = if frozen.entry.spec.once.is_some() { claim(open, frozen, Vec::new()) } else { None };
     let Some(claim) = claim else { return Ok(Looked::Asks(Vec::new())) };

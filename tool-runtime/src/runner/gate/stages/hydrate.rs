@@ -1,4 +1,5 @@
-//! Hydrate: parse, repair if the policy permits it, validate, check the semantic rules, build the typed arguments.
+//! Hydrate: parses the arguments, repairs them if the policy permits it, validates them, checks the semantic rules, and
+//! builds the typed arguments.
 
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ pub(in crate::runner) fn hydrate_waiting(
     let Some(entry) = run.shared().catalog.entry(&call.name) else {
         return Err(Refused { stop: Stop::new(Outcome::ApprovalMismatch), shown: shown() });
     };
-    // The current limits apply, not those of the suspension.
+    // The current limits apply, and not the limits at the time of the suspension.
     let limits = run.policy().limits_of(entry.spec.name.as_str());
     hydrate::hydrate(call, Arc::clone(entry), &Hydrator { proves, ..asked(run) }.settings(limits, false)).map_err(
         |unhydrated| {
@@ -92,7 +93,7 @@ pub(in crate::runner) fn read_again(
     hydrated.map_err(|unhydrated| Stop::new(unhydrated.error.outcome))
 }
 
-/// Returns the form in which a record may show arguments that could not be hydrated.
+/// Returns arguments that could not be hydrated, as a record may show them.
 #[cold]
 fn shown_of(call: &ToolCall, error: &HydrationError) -> Shown {
     match &error.masked {

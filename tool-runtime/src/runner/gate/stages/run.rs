@@ -56,7 +56,7 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, enter
         Some(attempt) => {
             let running = running.instrument(execution.span());
             Box::pin(LedgerClient(open.run()).hold(attempt, running)).await.unwrap_or_else(|| {
-                // The lease is lost: another process may take the call over, so this attempt has to stop.
+                // The lease is lost. Another process may take the call over, so this attempt has to stop.
                 bounds.token().cancel();
                 Err(Interrupted::lost())
             })
