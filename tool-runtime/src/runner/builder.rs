@@ -228,7 +228,7 @@ impl RunnerBuilder {
     }
 
     /// Returns the problems of the policy that [`build`](Self::build) would report for this catalog and these
-    /// repairers. It needs no adapters, so a command or a test can check a policy alone.
+    /// repairers. This check needs no adapters, so a command or a test can run it.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};

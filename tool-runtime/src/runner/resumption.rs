@@ -35,9 +35,10 @@ impl Run {
     /// effect.
     ///
     /// If the policy requires several approvals (`required` under `[approvals]`), a partial approval is stored and
-    /// recorded, and the call waits with the same question for other deciders. [`ToolExecResult::approvals`] has their
-    /// number. Each person counts once, and one denial ends the call. A decider who edits the arguments changes the
-    /// question, and only the editor's approval counts for it. No person can answer such a call in the tool's place.
+    /// recorded, and the call waits with the same question for other deciders. [`ToolExecResult::approvals`] returns
+    /// the numbers of given and required approvals. Each person counts once, and one denial ends the call. A decider
+    /// who edits the arguments changes the question, and only the editor's approval counts for it. No person can answer
+    /// such a call in the tool's place.
     ///
     /// The call has to belong to the run's principal and tenant. To run it, or to answer in the tool's place, the
     /// policy, the tool's definition and the arguments must be the same as at the suspension, and the run may have no
@@ -300,8 +301,9 @@ impl ToolRunner {
     /// A call of another definition stays open. Any other call that can be reconciled or repeated stays open for a
     /// week, and is then closed as `outcome_unknown`. A call that can be neither is closed at once.
     ///
-    /// A waiting call of such a run ends as `approval_expired` once its deadline has passed; if this runner does not
-    /// have its tool, it ends a week later. The same applies to a waiting call inside a graph whose own call is over.
+    /// A waiting call of a run that no process continues ends as `approval_expired` once its deadline has passed, or a
+    /// week later if this runner does not have its tool. The same applies to a waiting call inside a graph whose own
+    /// call is over.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};

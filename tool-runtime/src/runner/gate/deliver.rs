@@ -1,4 +1,5 @@
-//! Prepares projected values for the model, and applies their evidence and labels.
+//! Prepares projected values for the model, adds the ids in them to the run's evidence, and puts the tool's labels on
+//! the run.
 
 use crate::call::{Delivered, ToolExecResult};
 use crate::catalog::Entry;

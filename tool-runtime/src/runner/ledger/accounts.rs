@@ -1,4 +1,4 @@
-//! The amounts that a run books on the accounts of its principal and its tenant, which other runs share.
+//! Books the use of budgets on the accounts of a run's principal and tenant, which their other runs share.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -12,7 +12,7 @@ use crate::policy::{LoopThresholds, PolicyContext, RunTools, Standing, ToolNames
 use crate::runner::Run;
 use crate::store::RunLease;
 
-/// The principal of a run and its permissions. The options can only narrow the permissions that the policy gives.
+/// The principal of a run and its permissions. No default allows more than the policy does.
 ///
 /// If the runner does not know a name (of a tool, a kind of connection, a role, an attribute or a label), it logs the
 /// problem when the run starts, and [`Run::problems`](crate::runner::Run::problems) lists it.
@@ -58,7 +58,7 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Creates options without a principal and connections, and with every tool that the policy shows.
+    /// Creates options without a principal or connections, and with every tool that the policy shows.
     pub fn new() -> Self {
         Self::default()
     }

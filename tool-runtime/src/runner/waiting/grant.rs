@@ -22,8 +22,8 @@ use crate::tool::ToolEffect;
 /// The maximum length of the conditions, in bytes. Every call that the grant may cover evaluates them.
 const MAX_CONDITIONS: usize = 64 << 10;
 
-/// The calls to which a decision also applies later: their runs, their arguments, their number and a lifetime. Pass it
-/// to [`Run::remember`].
+/// A decision for later calls, with the runs and the arguments to which it applies, the number of calls and a lifetime.
+/// Pass it to [`Run::remember`].
 ///
 /// ```
 /// use std::time::Duration;

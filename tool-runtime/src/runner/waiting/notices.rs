@@ -1,4 +1,5 @@
-//! The contents of the notices about a call, as the policies of its run define them. The store writes the notices.
+//! The contents of notices (webhook messages) about a call, as the policies of its run define them. The store writes
+//! the notices.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Checks decisions that arrive outside the run of their call, before they are posted to it.
+//! Checks decisions before they are posted: stored as messages for the run of their call.
 
 use crate::call::{Caller, Decider, DecisionError, Question, Suspension};
 use crate::contain::discard;
