@@ -31,8 +31,7 @@ impl Run {
     /// question, the decision is refused; a graph asks a new question for each of its calls.
     ///
     /// The policy determines who may decide: a person of the run's tenant with a required role. The principal of the
-    /// run may decide only if the policy sets `own_calls`. An attempt of any other person is recorded and has no
-    /// effect.
+    /// run may decide only if the policy sets `own_calls`. Any other attempt to decide is recorded and has no effect.
     ///
     /// If the policy requires several approvals (`required` under `[approvals]`), a partial approval is stored and
     /// recorded, and the call waits with the same question for other deciders. [`ToolExecResult::approvals`] returns

@@ -9,7 +9,7 @@ use crate::tool::Hash;
 #[derive(Default)]
 pub(in crate::runner) struct Digests {
     key: OnceLock<DigestKey>,
-    /// A random key that is used until the store's key was read. Only digests of this runner are comparable with it.
+    /// A random key, used while the store's key has not been read. Its digests are comparable only with each other.
     own: OnceLock<DigestKey>,
 }
 

@@ -42,7 +42,7 @@ const MOST_TIME: Duration = Duration::from_secs(600);
 pub(crate) type Known = Option<Option<ToolExecResult>>;
 
 /// As [`recover`](Run::recover), but distinguishes a call that runs in another process from one that never began.
-/// Boxed, because the gate is one of its callers.
+/// Boxed, because this function runs the gate and the gate calls it.
 pub(crate) fn go_on<'r>(
     run: &'r Run,
     call_id: &'r CallId,
@@ -343,7 +343,7 @@ async fn take_over_if_left(
     let (keys, left) = (ledger::keys_of(key, entry), key.clone());
     if transact(store, keys, move |transaction| ledger::is_left(transaction, &left, is_orphan)).await? {
         let run = runner.run(options_of(waited, &RunOptions::new()));
-        // A call that is dropped ends as `outcome_unknown`.
+        // After a timeout the future is dropped, and the call ends as `outcome_unknown`.
         if let Ok(taken_over) = timeout(MOST_TIME, go_on_begun(&run, &waited.call_id, key)).await {
             taken_over?;
         }

@@ -1,4 +1,4 @@
-//! Calls that began, here or in another process, and have no known end.
+//! Finds and closes calls that began, here or in another process, and have no recorded end.
 
 use jiff::Timestamp;
 
@@ -14,7 +14,7 @@ use crate::store::pages::Search;
 use crate::store::runs::RunLease;
 use crate::store::{Document, DocumentKind, Key, Query, StoreError, StoredDocument, Transaction, ledger, transact};
 
-/// Closes an abandoned call, or leaves it open. Returns whether it closed it.
+/// The part of a transaction that closes an abandoned call or leaves it open. Returns `true` if the call was closed.
 type EndAbandoned = fn(&mut Transaction, &Key, Option<&RunLease>) -> Result<bool, StoreError>;
 
 /// An open entry of the ledger: a call that began and has no recorded end.

@@ -26,7 +26,7 @@ use crate::tool::Schema;
 
 /// A part of the application. A panic in it is caught and reported to the operators' sink.
 pub(in crate::runner) struct Contained<T: ?Sized> {
-    /// `None` only during its drop.
+    /// `None` only while this value is dropped.
     part: Option<Arc<T>>,
     failures: Failures,
 }

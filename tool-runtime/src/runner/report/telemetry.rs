@@ -16,14 +16,14 @@ use crate::store::{StoreError, WriteHandle};
 
 const RECORD_LOST: &str = "a record could not be stored";
 
-/// Emits the start of a call.
+/// Emits the start event of a call.
 pub(in crate::runner) fn announce_start(run: &Run, draft: &Draft) {
     if run.has_sink() {
         run.emit(Event::ToolCallStart { id: draft.id.clone(), name: draft.name().to_owned() });
     }
 }
 
-/// Emits the end of a call, or its suspension.
+/// Emits the terminal event of a call, or the event of its suspension.
 pub(in crate::runner) fn announce_end(run: &Run, draft: &Draft, result: &ToolExecResult) {
     if !run.has_sink() {
         return;

@@ -146,7 +146,7 @@ pub(in crate::runner) async fn expire(run: &Run, question: &Question) -> Result<
     expire_with(run, question, Stop::new(Outcome::ApprovalExpired)).await
 }
 
-/// As [`expire`]. A call without effects ends with `stop`.
+/// As [`expire`], but a call without effects ends with `stop`.
 pub(in crate::runner) async fn expire_with(
     run: &Run,
     question: &Question,

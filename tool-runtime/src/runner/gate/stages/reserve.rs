@@ -23,7 +23,7 @@ pub(in crate::runner) struct Reserved {
     pub(super) carved: Option<Box<Reservation>>,
     /// The amount to book on the accounts of the principal and the tenant. `None` if they have no accounts.
     pub(super) bill: Option<Box<Bill>>,
-    /// The tool's time limit: the shortest of its own, the policy's, and the rest of the run's.
+    /// The time limit of the call: the shortest of the tool's limit, the policy's limit and the run's remaining time.
     pub(super) timeout: Option<Duration>,
     /// The maximum length of the result.
     pub(super) max_bytes: usize,
@@ -90,7 +90,7 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     let held = run.spending().reserve(Spend::call(wanted, bytes));
     let is_exhausted = held.is_err();
     let reservation = share(held)?;
-    // A call of a graph spends the budgets of the calling run too.
+    // A call that a graph makes also spends the budgets of the parent run.
     let carved = match run.parent() {
         Some(parent) => share(parent.spending().carve(bytes))?,
         None => None,
