@@ -362,7 +362,7 @@ impl Run {
 
     fn decided<'a>(&'a self, tool: &'a str) -> Decided<'a> {
         let options = self.options();
-        // For a tool that is no longer in the catalog, assume the greatest effect.
+        // If the catalog no longer has the tool, assume the greatest effect.
         let effect = self.shared().catalog.get(tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
         Decided { tool, effect, principal: options.principal.as_deref(), tenant: options.tenant.as_deref() }
     }
