@@ -219,8 +219,8 @@ impl OpenCall {
 
     /// Passes the call to the stages that hydrate it.
     ///
-    /// The closure is synchronous and also returns the arguments for the record. Wherever a call is dropped, its
-    /// arguments are either unread or recorded.
+    /// The closure is synchronous and also returns the arguments for the record. A call that is dropped has either
+    /// unread or recorded arguments.
     #[inline]
     pub(in crate::runner) fn read(
         &mut self,

@@ -23,8 +23,8 @@ pub(crate) const METRICS: &str = "tool_runtime::metrics";
 pub(in crate::runner) enum Parent {
     /// The turn of a model that made the call.
     Turn(Span),
-    /// The span that is current while the tool runs. In a separate task there may be none; the contained span then
-    /// replaces it, which was current when the call was made.
+    /// The span that is current while the tool runs. If there is none, because the call runs in a separate task, the
+    /// parent is the contained span, which was current when the call was made.
     Surroundings(Span),
 }
 

@@ -1,8 +1,8 @@
 //! The stages of the gate, one file each; [`exec`](crate::runner::gate::exec) calls them in order.
 //!
 //! Each stage has one task, and ends the call with a [`Stop`](crate::runner::gate::ending::Stop) if it cannot continue.
-//! Most stages need a value that only the previous stage can create. `earlier`, `effect`, `resolve` and `twins` are no
-//! stages, but helpers of them.
+//! Most stages need a value that only the previous stage can create. `earlier`, `effect`, `resolve` and `twins` are
+//! helpers of stages.
 
 mod admit;
 mod begin;
