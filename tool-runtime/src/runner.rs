@@ -1,7 +1,7 @@
-//! The gate: the only place through which a tool runs. It knows no provider and no model.
+//! The runner and its gate, through which every call of a tool runs. This module knows no provider and no model.
 //!
-//! [`ToolRunner`] makes a [`Run`] for each conversation or task, and [`Run::exec`] runs the calls. A call that waits
-//! ends with [`Run::resume`] and a person's [`ApprovalDecision`], or with [`Run::client_result`].
+//! [`ToolRunner`] starts a [`Run`] for each conversation or task, and [`Run::exec`] runs the calls. A waiting call is
+//! finished by [`Run::resume`] with a person's [`ApprovalDecision`], or by [`Run::client_result`].
 
 mod builder;
 mod error;

@@ -1,4 +1,4 @@
-//! [`RunnerBuilder`]: the parts of a runner that have a default, and the checks before a runner is built.
+//! [`RunnerBuilder`]: collects the parts of a runner, checks them and builds the runner.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,7 +25,7 @@ use crate::schema::validator::{JsonSchemaValidator, Validator};
 use crate::store::{Clock, MemoryStore, Store, StoreClock, SystemClock, Timed};
 use crate::tool::is_discovered;
 
-/// Collects the parts of a runner, most of which have a default. Made by [`ToolRunner::builder`].
+/// Builds a [`ToolRunner`]. [`ToolRunner::builder`] creates one, with defaults for all parts except catalog and policy.
 ///
 /// ```
 /// use std::time::Duration;
@@ -86,23 +86,24 @@ impl RunnerBuilder {
         }
     }
 
-    /// Binds adapters. Called more than once, the sets are merged; the later binding of a trait wins.
+    /// Binds adapters to capabilities. Repeated calls add to the earlier bindings; the last binding of a trait wins.
     pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = self.capabilities.merge(capabilities);
         self
     }
 
-    /// Sets the broker that resolves connections. Without one, a tool that borrows a connection cannot be built.
+    /// Sets the broker that resolves connections. Without one, [`build`](Self::build) fails if the policy mentions a
+    /// tool that borrows a connection.
     pub fn broker(mut self, broker: impl ConnectionBroker + 'static) -> Self {
         self.broker = Some(Arc::new(broker));
         self
     }
 
-    /// Sets whether approvals can be given. With `true`, tools that need an approval are visible and their calls wait;
-    /// with `false`, they are invisible and denied. Required if the policy can require an approval.
+    /// Sets whether people can approve calls. With `true`, tools that need an approval are visible and their calls
+    /// wait; with `false`, they are invisible and denied. Required if the policy can require an approval.
     ///
-    /// It is one of two switches: the principal of a run may decide on its own calls only if the policy also has
-    /// `own_calls = true` under `[approvals]`.
+    /// The principal of a run may decide on its own calls only if the policy also has `own_calls = true` under
+    /// `[approvals]`.
     pub fn approvals(mut self, possible: bool) -> Self {
         self.approvals = Some(possible);
         self
@@ -114,36 +115,36 @@ impl RunnerBuilder {
         self
     }
 
-    /// Sets how long a call with effects counts as running after its process last renewed the lease; 30 seconds by
-    /// default, at least one. A running process renews the lease. Once it has expired, any other process may close the
-    /// call as `outcome_unknown`.
+    /// Sets how long a call with effects counts as running after its process last renewed the call's lease; 30 seconds
+    /// by default, at least one. A running process renews the lease in time. After the lease has expired, any other
+    /// process may close the call as `outcome_unknown`.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease.max(Duration::from_secs(1));
         self
     }
 
-    /// Sets the store of records and pending calls; in memory by default.
+    /// Sets the store, which keeps records and waiting calls; in memory by default.
     pub fn store(mut self, store: impl Store + 'static) -> Self {
         (self.store, self.store_is_own) = (Arc::new(store), false);
         self
     }
 
-    /// Sets the key of the digests that replace arguments in records. By default the store creates the key and keeps
-    /// it: a reader of the whole store can then test guesses of sensitive arguments against their digests; a reader of
-    /// the records alone cannot.
+    /// Sets the key of the digests that replace arguments in records. By default the key is created once and kept in
+    /// the store. A reader of the whole store can then test guesses of sensitive arguments against their digests; a
+    /// reader of the records alone cannot.
     ///
-    /// Give every process of a store the same key. After a change, digests start with the id of the new key and no
-    /// longer match earlier ones; records stay verifiable.
+    /// Give every process of a store the same key. After a change of the key, new digests start with its id and do not
+    /// match earlier ones. Records stay verifiable.
     pub fn digest_key(mut self, key: DigestKey) -> Self {
         self.digest_key = Some(key);
         self
     }
 
-    /// Sets the clock of records and expiries, for tests and replays. The default is the system's clock, corrected by
-    /// the store's time when the two differ by a second or more.
+    /// Sets the clock for the times in records and for expiries, for tests and replays. The default is the system's
+    /// clock, corrected by the store's time when the two differ by a second or more.
     ///
-    /// Give the store the same clock ([`MemoryStore::with_clock`](crate::store::MemoryStore::with_clock)): a call that
-    /// waits expires by the store's time.
+    /// Give the store the same clock ([`MemoryStore::with_clock`](crate::store::MemoryStore::with_clock)), because
+    /// waiting calls expire by the store's time.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Some(Arc::new(clock));
         self
@@ -155,11 +156,11 @@ impl RunnerBuilder {
         self
     }
 
-    /// Adds a repairer, in addition to the built-in ones: it rewrites text that is almost JSON. `repair` returns the
-    /// text to read instead; `None` if the text is not broken in the way it knows.
+    /// Adds a repairer of arguments that are almost JSON, in addition to the built-in ones. `repair` returns the
+    /// corrected text, or `None` if the text does not have the defect that it corrects.
     ///
-    /// It runs only if the policy names it, at most once for a call, and only on arguments that could not be parsed.
-    /// The result is parsed and validated like any other text. Records show the name.
+    /// The repairer runs only if the policy names it, at most once for a call, and only on arguments that could not be
+    /// parsed. The corrected text is parsed and validated like any other. The call's record contains the name.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
@@ -180,8 +181,9 @@ impl RunnerBuilder {
         self
     }
 
-    /// Sets the look-up of names for the values of one argument. The names are shown to the person who decides on a
-    /// call of the tool. Building fails if the tool or the argument does not exist, and if the argument is sensitive.
+    /// Sets the look-up that turns the ids in one argument into names. The person who decides on a call of the tool
+    /// sees the names. [`build`](Self::build) fails if the tool or the argument does not exist, or if the argument is
+    /// sensitive.
     pub fn names(
         mut self,
         tool: impl Into<Arc<str>>,
@@ -192,10 +194,10 @@ impl RunnerBuilder {
         self
     }
 
-    /// Sets the operators' sink. It receives every contained failure of calls, connections, stores, models and parts of
-    /// the application, with the text of the error. There is none by default.
+    /// Sets the operators' sink. It receives the failures of calls, connections, stores, models and parts of the
+    /// application, each with the text of the error. There is none by default.
     ///
-    /// The sink is called inline: hand the text on and do not block. A panic in it is contained.
+    /// The sink is called inline, so it must not block. Pass the text to another task. A panic in the sink is caught.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
@@ -218,15 +220,15 @@ impl RunnerBuilder {
         self
     }
 
-    /// Sets whether the span of a tool has its arguments, the sensitive ones masked, and its result as everyone may see
-    /// it (`gen_ai.tool.call.arguments` and `gen_ai.tool.call.result`); `false` by default.
+    /// Sets whether the span of a tool contains its masked arguments and the part of its result that everyone may see
+    /// (`gen_ai.tool.call.arguments` and `gen_ai.tool.call.result`); `false` by default.
     pub const fn span_values(mut self, wanted: bool) -> Self {
         self.span_values = wanted;
         self
     }
 
-    /// Returns every problem of the policy for this catalog and its repairers, as [`build`](Self::build) finds them. It
-    /// needs no capabilities, so a command or a test can check a policy without adapters.
+    /// Returns the problems of the policy that [`build`](Self::build) would report for this catalog and these
+    /// repairers. This check needs no adapters, so a command or a test can run it.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
@@ -242,11 +244,12 @@ impl RunnerBuilder {
         problems
     }
 
-    /// Checks the policy against the catalog, that the capabilities of every executable tool are bound, and that
-    /// [`approvals`](Self::approvals) was called if the policy can require an approval.
+    /// Builds the runner.
     ///
     /// # Errors
-    /// All problems together.
+    /// Lists every problem: mistakes in the policy for this catalog, mistakes in the look-ups of names, unbound
+    /// capabilities of executable tools, and a missing call of [`approvals`](Self::approvals) if the policy can require
+    /// an approval.
     pub fn build(self) -> Result<ToolRunner, BuildError> {
         let failures = self.failures.clone();
         let mut policy = self.policy.check(self.catalog.specs(), self.repairer_names());
@@ -308,8 +311,8 @@ impl RunnerBuilder {
         self.repairers.iter().map(|(name, _)| name.as_str()).chain(built_in().map(|(name, _)| name))
     }
 
-    /// Logs the tools of servers that the policy allows and that cannot run. This is not an error, because a server may
-    /// change its tools at any time.
+    /// Logs the tools of MCP servers that the policy allows and that cannot run. They are no error, because a server
+    /// may change its tools at any time.
     fn log_unready(&self) {
         for tool in self.policy.mentioned().filter(|name| is_discovered(name)) {
             if let Some(why) = self.catalog.unready(&self.policy, tool) {
@@ -347,11 +350,11 @@ impl RunnerBuilder {
     }
 }
 
-/// A store, the clock next to it, and the same clock if the store's time corrects it.
+/// A store, the clock of the runner, and the same clock again if the store's time corrects it.
 type Timekeeping = (Arc<dyn Store>, Arc<dyn Clock>, Option<Arc<StoreClock>>);
 
-/// Returns the store and the clock of a runner. Unless the application set its own clock, the store's time corrects the
-/// system's. The runner's default store is memory, whose time is already the machine's.
+/// Returns the store and the clock of a runner. Unless the application set a clock, the store's time corrects the
+/// system's. The default store in memory needs no correction, because its time is the machine's.
 fn timed(store: &Arc<dyn Store>, is_own: bool, clock: Option<Arc<dyn Clock>>) -> Timekeeping {
     match clock {
         Some(clock) => (Arc::clone(store), clock, None),

@@ -1,15 +1,16 @@
-//! The problems of a runner that cannot be built.
+//! [`BuildProblems`]: the reasons why a runner cannot be built.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{BuildError, Problem};
 
-/// Everything that prevents a runner.
+/// All problems that [`RunnerBuilder::build`](super::RunnerBuilder::build) found.
 #[derive(Default)]
 pub(super) struct BuildProblems {
     pub(super) policy: Vec<Problem>,
+    /// The capabilities without an adapter, each with the tools that need it.
     pub(super) unbound: BTreeMap<&'static str, BTreeSet<String>>,
-    /// The unbound capabilities that a broker opens.
+    /// The capabilities in `unbound` that are connections, which only a broker can resolve.
     pub(super) connections: BTreeSet<&'static str>,
     /// The problems of the look-ups of names.
     pub(super) names: Vec<String>,
@@ -19,7 +20,7 @@ pub(super) struct BuildProblems {
 }
 
 impl BuildProblems {
-    /// Returns all problems together, the gravest kind first; `Ok` if there is none.
+    /// Returns all problems as one error, those of the policy first; `Ok` if there is none.
     pub(super) fn into_result(self) -> Result<(), BuildError> {
         let mut problems = self.policy;
         for (capability, tools) in self.unbound {

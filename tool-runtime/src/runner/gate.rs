@@ -1,4 +1,4 @@
-//! The gate: [`exec`] lists the stages that every call passes, in order.
+//! The gate: the checks that every call passes before and after its tool runs. [`exec`] lists them in order.
 
 pub(super) mod call_client;
 pub(super) mod deliver;

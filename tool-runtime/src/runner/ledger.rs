@@ -1,4 +1,4 @@
-//! The ledger as a run uses it: records, accounts, calls that began, and calls whose process is gone.
+//! A run's access to the ledger: calls that began and their ends, accounts of budgets, and calls whose process is gone.
 
 pub(super) mod accounts;
 pub(super) mod client;

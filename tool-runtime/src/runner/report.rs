@@ -1,4 +1,4 @@
-//! Reports of failures: log lines, the operators' sink, and the containment of panics in parts of the application.
+//! Reports failures in log lines and to the operators' sink, and catches panics in the application's parts.
 
 pub(super) mod contained;
 pub(super) mod failure;

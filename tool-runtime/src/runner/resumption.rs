@@ -1,10 +1,9 @@
-//! Calls that do not end in one pass: the methods that decide, answer or close a waiting call, and those that continue
-//! a run or a call of another process.
+//! Methods for calls that do not end in one pass: they decide, answer or close a waiting call, or continue a run or a
+//! call of another process.
 //!
-//! The methods are together here, as the documentation shows them, which makes the file long; each calls a function in
-//! a submodule of the runner. No module imports this one: the ledger closes the calls of an ended graph through
-//! [`Run::abandon`], which is why [`orphans`](crate::runner::ledger::orphans) does not import the gate that it enters
-//! again.
+//! The file is long because of the documentation; each method only calls a function in a submodule of the runner. No
+//! module imports this one. [`orphans`](crate::runner::ledger::orphans) calls [`Run::abandon`] to close the calls of an
+//! ended graph, so it needs no import of the gate.
 
 use tokio_util::sync::CancellationToken;
 
@@ -25,27 +24,28 @@ use crate::runner::{ApprovalDecision, Grant, ResumeError, Run, RunOptions, RunSn
 use crate::store::{Key, StoreError, StoredGrant, StoredUnknown};
 
 impl Run {
-    /// Finishes a call that waits for an approval, once: a second decision is refused.
+    /// Finishes a call that waits for an approval. A second decision is refused.
     ///
-    /// The decision answers the question that was shown: that of the [result](ToolExecResult::question), the event or
-    /// the [document](crate::store::PendingCall::question) of the call. If the call asks another one now, as a graph
-    /// does with each of its calls, the decision is refused.
+    /// `question` identifies the details that the decider saw. It comes from the [result](ToolExecResult::question),
+    /// the event or the [document](crate::store::PendingCall::question) of the call. If the call now asks another
+    /// question, the decision is refused; a graph asks a new question for each of its calls.
     ///
-    /// The policy determines who may decide: a person of the run's tenant, with a required role, and not the principal
-    /// of the run unless `own_calls` is set. Any other attempt is recorded and has no effect.
+    /// The policy determines who may decide: a person of the run's tenant with a required role. The principal of the
+    /// run may decide only if the policy sets `own_calls`. Any other attempt to decide is recorded and has no effect.
     ///
-    /// If the policy requires several approvals (`required` under `[approvals]`), a partial approval is noted and
-    /// recorded, and the call waits with the same question for other deciders: the result has their number
-    /// ([`ToolExecResult::approvals`]). The same person counts once, and one denial ends the call. Edited arguments ask
-    /// another question, for which only the editor has approved. Such a call cannot be answered in the tool's place.
+    /// If the policy requires several approvals (`required` under `[approvals]`), a partial approval is stored and
+    /// recorded, and the call waits with the same question for other deciders. [`ToolExecResult::approvals`] returns
+    /// the numbers of given and required approvals. Each person counts once, and one denial ends the call. A decider
+    /// who edits the arguments changes the question, and only the editor's approval counts for it. No person can answer
+    /// such a call in the tool's place.
     ///
-    /// The call has to belong to the run's principal and tenant. To run it, or to answer in its place, the policy, the
-    /// tool's definition and the arguments must be those that were suspended, and the run may have no role and no tool
-    /// that the call's run did not have. Edited arguments must fit the schema and be allowed by the policy, and an
-    /// answer must fit the output schema. Otherwise the result is `approval_mismatch` with the difference
-    /// ([`SafeError::mismatch`](crate::call::SafeError::mismatch)). It is recorded
-    /// ([`DecisionRecord`](crate::store::DecisionRecord)), and the call still waits: correct the decision and try
-    /// again. The call can be denied, [expired](Run::expire) or [abandoned](Run::abandon) in any case.
+    /// The call has to belong to the run's principal and tenant. To run it, or to answer in the tool's place, the
+    /// policy, the tool's definition and the arguments must be the same as at the suspension, and the run may have no
+    /// role and no tool that the call's run did not have. Edited arguments must match the schema and the policy must
+    /// allow them; an answer must match the output schema. Otherwise the result is `approval_mismatch` with the
+    /// difference ([`SafeError::mismatch`](crate::call::SafeError::mismatch)). The attempt is recorded
+    /// ([`DecisionRecord`](crate::store::DecisionRecord)), and the call still waits for a corrected decision. It can be
+    /// denied, [expired](Run::expire) or [abandoned](Run::abandon) in any case.
     ///
     /// # Errors
     /// No such call waits for an approval, the decider may not decide, or the store failed. A decision that comes too
@@ -80,9 +80,10 @@ impl Run {
         approval::expire(self, question).await
     }
 
-    /// Whether a decider may approve the call of this question now, by the policies that the run is held to. Nothing is
-    /// recorded; a decider of another tenant is reported to operators. A decider who has approved a call that needs
-    /// other deciders too ([`DecisionError::SameDecider`](crate::call::DecisionError::SameDecider)) can still deny it.
+    /// Checks whether a decider may approve the call of this question now, under all policies of the run. Nothing is
+    /// recorded; a decider of another tenant is reported to operators. A decider who has already approved a call that
+    /// needs several approvals ([`DecisionError::SameDecider`](crate::call::DecisionError::SameDecider)) can still deny
+    /// it.
     ///
     /// # Errors
     /// No call waits with this question ([`ResumeError::NotWaiting`]), the decider may not decide on it
@@ -91,8 +92,8 @@ impl Run {
         posting::may_decide(self, question, decider).await
     }
 
-    /// Remembers a person's answer to the question of a waiting call, for later calls. The call itself still waits:
-    /// decide on it with [`resume`](Self::resume). The grant has a record in the chain of the run.
+    /// Stores a person's answer to the question of a waiting call as a grant for later calls. The call itself still
+    /// waits: decide on it with [`resume`](Self::resume). The grant is recorded in the chain of the run.
     ///
     /// # Errors
     /// The call does not wait for an approval or asks another question now; the decider may not decide on it, which is
@@ -110,15 +111,15 @@ impl Run {
     /// Finishes a call that waits for its client with the client's result, a JSON value as text. Only the first
     /// matching result counts.
     ///
-    /// The value is untrusted: it may be as long as the tool's result may be (32 KiB by default), is validated against
-    /// the tool's `client_result`, projected, and puts the tool's labels on the run. The run is compared with the call
-    /// as by [`Run::resume`].
+    /// The value is untrusted. It may not be longer than the tool's own result (32 KiB by default). It is validated
+    /// against the tool's `client_result` and projected, and it puts the tool's labels on the run. The run has to match
+    /// the call as for [`Run::resume`].
     ///
-    /// A value that does not fit is recorded and returned as `approval_mismatch` with the difference, and the call
-    /// still waits for one that does.
+    /// If the value does not match, the result is `approval_mismatch` with the difference, the attempt is recorded, and
+    /// the call waits for another value.
     ///
     /// # Errors
-    /// No call waits for a client under this id, or the store failed. A value that does not fit is a result, not an
+    /// No call waits for a client under this id, or the store failed. A value that does not match is a result, not an
     /// error.
     pub async fn client_result(&self, call_id: &str, value: &str) -> Result<ToolExecResult, ResumeError> {
         client::client_result(self, call_id, value).await
@@ -133,7 +134,7 @@ impl Run {
     }
 
     /// Closes a call that waits for a person or a client and is no longer needed. It ends as `cancelled`, or as
-    /// `outcome_unknown` if a client was asked to execute a tool with effects, because it may have done so.
+    /// `outcome_unknown` if a client may have executed a tool with effects.
     ///
     /// # Errors
     /// No call waits under this id, or the store failed.
@@ -141,13 +142,13 @@ impl Run {
         abandon::abandon(self, call_id).await
     }
 
-    /// Settles a call of this run that ended as `outcome_unknown`, once: the person states that it took effect, with
+    /// Settles a call of this run that ended as `outcome_unknown`, once. The person states that it took effect, with
     /// its result as JSON text; states that it had no effect ([`Reconciled::Prevented`]); or lets the tool reconcile it
-    /// ([`Reconciled::Unknown`]). Calls of the same effect wait until then.
+    /// ([`Reconciled::Unknown`]). Until a call is settled, calls of the same effect wait.
     ///
-    /// A person who may decide on a call of the tool may settle it. The result is checked against the output schema and
-    /// projected like the tool's own. The settlement has a separate record in the chain of the run, with the decider
-    /// and the reason; the record of the call stays as it is, and so does the history of a conversation.
+    /// A person who may decide on a call of the tool may settle it. The result is validated against the output schema
+    /// and projected like the tool's own. A separate record in the chain of the run contains the settlement, the
+    /// decider and the reason. The record of the call and the history of a conversation do not change.
     /// [`unsettled_calls`](trait@crate::store::Store#method.unsettled_calls) lists the calls to settle, and
     /// [`RunQueue::settle`](crate::agent::RunQueue::settle) settles them without their run.
     ///
@@ -156,7 +157,7 @@ impl Run {
     ///
     /// # Errors
     /// No call of unknown outcome has this id, or it was settled before ([`ResumeError::NotWaiting`]); the decider may
-    /// not decide on it ([`ResumeError::NotAllowed`]); or the store failed. An attempt is recorded.
+    /// not decide on it ([`ResumeError::NotAllowed`]); or the store failed. A refused attempt is recorded.
     pub async fn settle(
         &self,
         call_id: &CallId,
@@ -166,13 +167,14 @@ impl Run {
         settle::settle(self, call_id, outcome, decider).await
     }
 
-    /// Seals a call that waits for an approval, with the state of its run, into a token that any client may carry:
-    /// without the key it is random text. [`ToolRunner::open_token`] opens it, in any process that has the key.
+    /// Encrypts a call that waits for an approval, with the state of its run, into a token. Any client may keep the
+    /// token, because without the key it is random text. [`ToolRunner::open_token`] opens it in any process that has
+    /// the key.
     ///
-    /// A decision does not invalidate the token itself: over two independent stores, each of them lets the call run
-    /// once. Where that is not enough, let the processes share a store, or let the tool's effect depend on
-    /// [`ToolContext::idempotency_key`](crate::ToolContext::idempotency_key), which is the same for all of them. A
-    /// token cannot be revoked before it expires, except by removing its key from the ring.
+    /// A decision does not invalidate the token. In two processes with independent stores, the call can run once in
+    /// each. To prevent this, let the processes share a store, or pass
+    /// [`ToolContext::idempotency_key`](crate::ToolContext::idempotency_key), which is the same in both, to the outside
+    /// system. To revoke a token before it expires, remove its key from the ring.
     ///
     /// # Errors
     /// No call waits for an approval under this id, the store failed, or the system returned no random bytes.
@@ -181,8 +183,8 @@ impl Run {
         tokens::seal(self, call_id, keys).await
     }
 
-    /// Returns the current state of the run. Take it when no call is running: a call that still runs counts as
-    /// `outcome_unknown` in the restored run if its tool has effects.
+    /// Returns the current state of the run. Take the snapshot while no call is running: a call of a tool with effects
+    /// that still runs is `outcome_unknown` in the restored run.
     ///
     /// # Errors
     /// The store failed.
@@ -190,16 +192,16 @@ impl Run {
         snapshot::snapshot(self).await
     }
 
-    /// Returns the result of a call of this run for a caller whose own future was dropped. It is read from the call's
-    /// record, which does not contain output that only the model may see.
+    /// Returns the result of a call of this run from its record, for a caller whose future was dropped. The record does
+    /// not contain output that only the model may see.
     ///
-    /// A call without a record is `outcome_unknown` if its tool has effects and it had begun: in this process, in the
-    /// one that the run was restored from, or, according to the ledger, in any other. `None` if it has no record and no
-    /// effect of it can have begun. Records of another principal or tenant are ignored.
+    /// A call without a record is `outcome_unknown` if its tool has effects and the call had begun in this process, in
+    /// the process that took the run's snapshot, or in any other process according to the ledger. `None` if the call
+    /// has no record and cannot have had an effect. Records of another principal or tenant are ignored.
     ///
-    /// A call whose process is gone is closed as `outcome_unknown`, unless its tool may reconcile or repeat it. Such a
-    /// call stays open for [`exec`](Self::exec) of the same call, for [`recover`](Self::recover), for a restored
-    /// conversation, or for a [sweep](crate::ToolRunner::sweep).
+    /// A call whose process is gone is closed as `outcome_unknown`, unless its tool may reconcile or repeat it. A call
+    /// of such a tool stays open until [`exec`](Self::exec) of the same call, [`recover`](Self::recover), a restored
+    /// conversation or a [sweep](crate::ToolRunner::sweep) continues it.
     ///
     /// # Errors
     /// The store failed.
@@ -207,11 +209,11 @@ impl Run {
         LedgerClient(self).recorded(call_id).await
     }
 
-    /// Continues a call whose process is gone: the tool reconciles it, or runs again if it is `idempotent`; any other
-    /// call ends as `outcome_unknown`. For a call with a record, the result of the record is returned.
+    /// Continues a call whose process is gone. The tool reconciles the call, or runs again if it is `idempotent`. Any
+    /// other call ends as `outcome_unknown`. If the call has a record, returns the recorded result.
     ///
-    /// Use it where [`resume`](Self::resume) finds that the call no longer waits. A call that never waited can be
-    /// handed to [`exec`](Self::exec) again instead, which does the same. A conversation, a worker and an engine do
+    /// Use this method after [`resume`](Self::resume) finds that the call no longer waits. For a call that never
+    /// waited, [`exec`](Self::exec) of the same call has the same effect. A conversation, a worker and an engine do
     /// both by themselves. `None` if the call has no record, and either did not begin or still runs in another process
     /// whose lease has not ended.
     ///
@@ -236,18 +238,19 @@ impl Run {
 }
 
 impl ToolRunner {
-    /// Restores a run from its snapshot: its evidence, spending, repetitions and labels still count. Waiting calls are
-    /// put into the store, unless it has them.
+    /// Restores a run from its snapshot, with its evidence, spending, loop guard and labels. Waiting calls are written
+    /// to the store, unless it has them.
     ///
     /// The restored run has the tools and the roles that both the snapshot and the options name, and the labels of
-    /// either. The policy also decides by the principal's roles and attributes at the time of the snapshot: a role that
-    /// takes tools away still does so after it is removed. If the run had another policy than the runner's, both apply
-    /// from now on: the strictest verdict, the lowest of each budget and limit, the labels of both, and no tool that
-    /// the run could not see. A waiting call runs only under the policies that suspended it, see [`Run::resume`].
+    /// either. The policy also evaluates the principal's roles and attributes at the time of the snapshot: a role that
+    /// hides tools still hides them after the principal has lost it. If the run had another policy than the runner's,
+    /// both apply from now on: the strictest verdict, the lowest of each budget and limit, the labels of both, and no
+    /// tool that the run could not see. A waiting call runs only under the policies that suspended it, see
+    /// [`Run::resume`].
     ///
     /// # Errors
-    /// The snapshot, or a call that waits in it, is another principal's or tenant's; its calls come from another
-    /// caller; the run ran under more than 16 other policies or sets of roles and attributes; or the store failed.
+    /// The snapshot or a waiting call in it belongs to another principal or tenant; the options name another caller;
+    /// the run had more than 16 other policies, or sets of roles and attributes; or the store failed.
     pub async fn restore(&self, snapshot: RunSnapshot, options: RunOptions) -> Result<Run, ResumeError> {
         restore::restore(self, snapshot, options).await
     }
@@ -256,10 +259,10 @@ impl ToolRunner {
     /// of the call, for [`Run::resume`]. The options name the principal and the tenant of the call.
     ///
     /// # Errors
-    /// The token was changed, its key was removed from the ring, it expired or is another principal's or tenant's; the
-    /// definition, the policy or the run differ from those at sealing; the call asks another question now over the
-    /// store of this runner ([`DecisionError::Question`](crate::call::DecisionError::Question); seal a new token); or
-    /// it was decided before there.
+    /// The token was changed, it expired, its key was removed from the ring, or it belongs to another principal or
+    /// tenant; the definition, the policy or the run has changed since the call was sealed; in the store of this
+    /// runner, the call asks another question now ([`DecisionError::Question`](crate::call::DecisionError::Question);
+    /// seal a new token) or was decided before.
     #[cfg(feature = "tokens")]
     pub async fn open_token(
         &self,
@@ -278,7 +281,7 @@ impl ToolRunner {
         grants::of_tenant(&self.shared, tenant).await
     }
 
-    /// Revokes a grant, as [`StoredGrant::revoke`]. Calls that it permitted before keep running.
+    /// Revokes a grant as [`StoredGrant::revoke`] does. Calls that the grant permitted before keep running.
     ///
     /// # Errors
     /// The store failed.
@@ -290,15 +293,16 @@ impl ToolRunner {
     /// [`sweep`](trait@crate::store::Store#method.sweep) of the runner's store does. Returns the number of removed
     /// documents.
     ///
-    /// A call is abandoned if its process is gone and no process continues its run. If this runner has its tool, and
-    /// neither it nor a tool of its graph borrows a connection, the call is reconciled, repeated or closed, for the
-    /// principal of its run. `reconcile` is called unless the policy of this runner denies the call. An `idempotent`
-    /// tool runs again if that policy lets the call run, or if the call was approved under the same policy. A call of
-    /// another definition is left open. Any other call that can be reconciled or repeated stays open for a week, and is
-    /// then closed as `outcome_unknown`; the rest is closed at once.
+    /// A call is abandoned if its process is gone and no process continues its run. If this runner has the tool, and
+    /// neither the tool nor a tool of its graph borrows a connection, the sweep reconciles, repeats or closes the call
+    /// for the principal of its run. It calls `reconcile` unless the policy of this runner denies the call. An
+    /// `idempotent` tool runs again if that policy allows the call, or if the call was approved under the same policy.
+    /// A call of another definition stays open. Any other call that can be reconciled or repeated stays open for a
+    /// week, and is then closed as `outcome_unknown`. A call that can be neither is closed at once.
     ///
-    /// A waiting call of such a run whose deadline has passed ends as `approval_expired`, if this runner has its tool,
-    /// and otherwise a week later. So does a call inside a graph whose own call is over.
+    /// A waiting call of a run that no process continues ends as `approval_expired` once its deadline has passed, or a
+    /// week later if this runner does not have its tool. The same applies to a waiting call inside a graph whose own
+    /// call is over.
     ///
     /// ```
     /// use tool_runtime::{ToolCatalog, ToolPolicy, ToolRunner};
@@ -312,12 +316,12 @@ impl ToolRunner {
     /// ```
     ///
     /// # Errors
-    /// The store failed. Calls and documents that were closed or removed before stay so.
+    /// The store failed. Calls that were closed and documents that were removed before the failure stay so.
     pub async fn sweep(&self) -> Result<u64, StoreError> {
         self.sweep_until(&CancellationToken::new()).await
     }
 
-    /// As [`sweep`](Self::sweep), but takes over no further call once `stop` fires.
+    /// As [`sweep`](Self::sweep), but takes over no further call after `stop` fires.
     pub(crate) async fn sweep_until(&self, stop: &CancellationToken) -> Result<u64, StoreError> {
         let taken_over = recover::take_over_left(self, stop, |_| true).await;
         let expired = expired::expire_left(self, stop).await;
@@ -326,8 +330,8 @@ impl ToolRunner {
         taken_over.and(expired).and(removed)
     }
 
-    /// Returns a call of unknown outcome, with the key of its effect. `None` if the run of this principal and tenant has
-    /// none under the id.
+    /// Returns a call of unknown outcome, with the key of its effect. `None` if the run of this principal and tenant
+    /// has none under the id.
     pub(crate) async fn unknown_call(
         &self,
         run_id: &str,
@@ -338,8 +342,8 @@ impl ToolRunner {
         settle::find(&self.shared, run_id, call_id, theirs).await
     }
 
-    /// Records a settlement of a call whose outcome is not unknown. A call of the party without a record leaves
-    /// nothing, unless the ids are those of a call of another tenant: see [`settle::refuse_stranger`].
+    /// Records a settlement of a call whose outcome is not unknown. If the party has no record of the call, records
+    /// nothing, unless the ids belong to a call of another tenant: see [`settle::refuse_stranger`].
     pub(crate) async fn note_late_settlement(
         &self,
         run_id: &str,
@@ -355,13 +359,13 @@ impl ToolRunner {
         Ok(())
     }
 
-    /// Records a decision on a question that no call of the run asks now: it came too late, came twice, or its question
-    /// was replaced. Use it in a program that delivers decisions by its own means, such as the handler of an engine;
-    /// [`Run::resume`], [`RunQueue`](crate::agent::RunQueue) and tokens record such decisions themselves.
+    /// Records a decision that came too late, came twice, or answers a question that was replaced. Use this method in a
+    /// program that delivers decisions by its own means, such as the handler of an engine; [`Run::resume`],
+    /// [`RunQueue`](crate::agent::RunQueue) and tokens record such decisions themselves.
     ///
-    /// Pass the decider that the application authenticated. For each call, at most 16 refusals of a decider and 256 of
-    /// all deciders of other tenants are recorded, and none for a call without a record in the store or of another
-    /// tenant than the decider's.
+    /// Pass the decider that the application authenticated. For each call, at most 16 refusals of one decider, and 256
+    /// of all deciders of other tenants, are recorded. Nothing is recorded for a call without a record in the store, or
+    /// of another tenant than the decider's.
     ///
     /// ```
     /// use tool_runtime::call::{Decider, Question};

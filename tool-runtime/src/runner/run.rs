@@ -1,8 +1,8 @@
 //! [`Run`]: one conversation or task of an agent, with its principal, its tools and its budgets.
 //!
-//! The file is long because every method that only reads or changes the state of a run is here, as the documentation
-//! shows them. Calls enter the gate in [`exec`](crate::runner::gate::exec); [`resumption`](crate::runner::resumption)
-//! finishes calls that do not end in one pass.
+//! The file is long because it has every method that only reads or changes the state of a run. The method that runs a
+//! call is in [`exec`](crate::runner::gate::exec); methods that finish a waiting call are in
+//! [`resumption`](crate::runner::resumption).
 
 pub(super) mod call_ids;
 pub(super) mod listener;
@@ -84,8 +84,8 @@ pub struct Run(Arc<RunInner>);
 struct RunInner {
     shared: Arc<Shared>,
     options: RunOptions,
-    /// The run's fields in the context of each call. The value and its id are allocated for this run alone, so that
-    /// their addresses distinguish two runs with one id.
+    /// The fields of the run that the context of each call contains. The value and its id are allocated for this run
+    /// alone, so their addresses distinguish two runs with equal ids.
     fields: Arc<RunFields>,
     view: Arc<CatalogView>,
     policy: RunPolicy,
@@ -117,7 +117,7 @@ impl Run {
             accounts: Accounts::of(&policy, options.tenant.as_ref(), options.principal.as_ref()),
             loop_guard: policy.loop_guard(options.unnamed_loop_guard()),
             evidence: Mutex::new(evidence),
-            // If the options set the id, another process may have had the run.
+            // If the options set the id, another process may have made calls of the run.
             remembered: Remembered::new(RunState::new(&options.labels, options.run_id.is_some())),
             problems: problem::of(&options, &shared),
             listener: Listener::default(),
@@ -144,8 +144,8 @@ impl Run {
         &self.0.view
     }
 
-    /// Returns the names in the run's options that its runner does not know. Such a name grants nothing. Each was
-    /// logged when the run started.
+    /// Returns a problem for each name in the run's options that the runner does not know. Such a name grants nothing.
+    /// The problems were logged when the run started.
     #[must_use]
     pub fn problems(&self) -> &[ParseError] {
         &self.0.problems
@@ -161,37 +161,38 @@ impl Run {
         self.options().conversation.as_deref()
     }
 
-    /// Adds text that the user wrote to the evidence of the run: ids in it count from now on.
+    /// Adds text that the user wrote to the evidence of the run, so that the model may use the ids in it.
     pub fn add_user_text(&self, text: &str) {
-        // The input of a graph is written by a model, so it is not evidence.
+        // A model wrote the input of a graph, so it is not evidence.
         if self.parent().is_none() {
             self.evidence().insert_text(text);
         }
     }
 
-    /// Marks the beginning of a turn of the model, so that the mistakes of all its calls count once.
+    /// Marks the beginning of a turn of the model. The same mistake in several calls of one turn counts once.
     pub fn begin_turn(&self) {
         self.state().begin_turn();
     }
 
-    /// Whether the model called a tool with the same mistake in its arguments in three turns. Turns without the tool do
-    /// not count; a valid call of it, or a turn with other mistakes only, starts the count again. The loop should then
-    /// stop asking the model, and show the user the [`clarification`](Self::clarification). The same mistake is the
-    /// same tool, pointer, keyword and expectation.
+    /// Whether the model called a tool with the same mistake in its arguments in three turns. The agent loop should
+    /// then stop asking the model, and show the user the [`clarification`](Self::clarification).
+    ///
+    /// Mistakes are the same if they have the same tool, pointer, keyword and expectation. Turns without the tool do
+    /// not count. A valid call of the tool, or a turn with only other mistakes in it, starts the count again.
     #[must_use]
     pub fn should_end_turn(&self) -> bool {
         self.state().clarification.is_some()
     }
 
-    /// Returns the request for clarification that is shown to the user: the tool that the model cannot call and the
+    /// Returns a request for clarification to show to the user. It names the tool that the model cannot call and the
     /// expected form of its arguments, without their values. `None` unless [`should_end_turn`](Self::should_end_turn).
     #[must_use]
     pub fn clarification(&self) -> Option<String> {
         self.state().clarification.clone()
     }
 
-    /// Returns the budgets that the policy sets for the run, with the used amounts: the run's own, and those that it
-    /// shares with other runs of its principal and tenant.
+    /// Returns the budgets that the policy sets for the run, with the used amounts. They include the budgets that the
+    /// run shares with other runs of its principal and tenant.
     ///
     /// ```
     /// use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolPolicy, ToolRunner};
@@ -228,19 +229,19 @@ impl Run {
         &self.options().cancellation
     }
 
-    /// Cancels the run: running tools are stopped, later calls end as `cancelled`.
+    /// Cancels the run. Running tools are stopped, and later calls end as `cancelled`.
     pub fn cancel(&self) {
         self.cancellation().cancel();
     }
 
-    /// Whether a tool with effects began to run under this id and its result was never returned: the caller's future
-    /// was dropped, or the call still runs. The effect of such a call is unknown.
+    /// Whether a tool with effects began to run under this id and its result was not returned, because the call still
+    /// runs or the caller dropped its future. The effect of such a call is unknown.
     #[must_use]
     pub fn may_have_begun(&self, call_id: &CallId) -> bool {
         self.state().began(call_id)
     }
 
-    /// Returns the stored document of a call of this run that waits. `None` if the call does not wait.
+    /// Returns the stored document of a waiting call of this run. `None` if the call does not wait.
     ///
     /// # Errors
     /// The store cannot be reached, or its documents cannot be read.
@@ -250,16 +251,16 @@ impl Run {
         Ok(waiting.filter(|call| self.owns(call.principal.as_deref(), call.tenant.as_deref())))
     }
 
-    /// Adds a model's usage to the amounts that the run, its principal and its tenant have used: tokens by kind, and
-    /// cost in the application's own unit. A cost that is negative or not a number counts as 0.
+    /// Charges a model's usage to the budgets of the run, its principal and its tenant: tokens by kind, and cost in the
+    /// application's own unit. A cost that is negative or not a number counts as 0.
     ///
-    /// The amounts of principal and tenant are in the store. They are written without waiting;
-    /// [`exhausted`](Self::exhausted) waits for the write.
+    /// The amounts of principal and tenant are in the store. This method does not wait for their write;
+    /// [`exhausted`](Self::exhausted) does.
     pub fn account(&self, usage: Usage, cost: f64) {
         let used = Spend::turn(usage, cost);
         self.spending().charge(used);
         self.state().charge(usage, cost);
-        // Both runs have the same principal and tenant, whose accounts are charged once.
+        // The parent has the same principal and tenant, so their accounts are charged only once, below.
         if let Some(parent) = self.parent() {
             parent.spending().charge(used);
             parent.state().charge(usage, cost);
@@ -267,12 +268,12 @@ impl Run {
         self.accounts().add(&self.shared().store, used);
     }
 
-    /// Returns a budget, of tokens or of cost, that is used up, so that the model is not asked again. `None` while
-    /// every budget has some left.
+    /// Returns a budget of tokens or cost that is used up. The agent loop must then send no further request to the
+    /// model. `None` while every budget has some left.
     ///
     /// # Errors
-    /// The policy has budgets of principals or tenants, and the store could not be read or could not book an earlier
-    /// turn. Do not ask the model.
+    /// The policy has budgets of principals or tenants, and the store could not be read or could not charge an earlier
+    /// turn. The agent loop must send no request in this case either.
     pub async fn exhausted(&self) -> Result<Option<BudgetExceeded>, StoreError> {
         let parent = || self.parent().and_then(|parent| parent.spending().exhausted_for_model());
         if let Some(exceeded) = self.spending().exhausted_for_model().or_else(parent) {
@@ -284,7 +285,8 @@ impl Run {
         self.accounts().overdrawn(&self.shared().store).await.map_err(|error| self.store_unread(error))
     }
 
-    /// Emits an event to the run's sinks: call events from the runner, model events from the agent loop.
+    /// Sends an event to the run's sinks. The runner emits the events of calls; the agent loop emits the events of the
+    /// model.
     pub fn emit(&self, event: Event) {
         match (&self.0.events, self.0.listener.get()) {
             (Some(sink), Some(listener)) => {
@@ -297,7 +299,7 @@ impl Run {
         }
     }
 
-    /// Whether `is` accepts a budget of the run, of the run that calls it, of its principal or of its tenant.
+    /// Whether `is` accepts a budget of the run, of its parent run, of its principal or of its tenant.
     pub(crate) fn has_budget(&self, is: fn(&Allowance) -> bool) -> bool {
         self.spending().any(is)
             || self.accounts().all().iter().any(|account| is(account.allowance()))
@@ -309,8 +311,8 @@ impl Run {
         self.spending().spent().plus(self.state().counted())
     }
 
-    /// Loads visible tools in addition to those loaded before, and returns those that are loaded now. From now on the
-    /// model is offered only loaded tools.
+    /// Loads visible tools in addition to the tools loaded before. Returns the part of `names` that is loaded now.
+    /// Later requests offer the model only loaded tools.
     pub(crate) fn load<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
         offer::load(self.remembered(), self.catalog(), offer::MAX_LOADED_TOOLS, names)
     }
@@ -331,12 +333,12 @@ impl Run {
         offer::offered(self.remembered(), &self.0.view)
     }
 
-    /// Returns the rules for the system prompt, the same in every request of the run.
+    /// Returns the rules about tools for the system prompt. They are the same in every request of the run.
     pub(crate) fn guidance(&self) -> String {
         offer::guidance(self.remembered(), self.catalog())
     }
 
-    /// Returns a tool's effect by the policy's classification. `None` if there is no such tool.
+    /// Returns the effect that the policy gives a tool. `None` if there is no such tool.
     pub(crate) fn effect_of(&self, name: &str) -> Option<ToolEffect> {
         let shared = self.shared();
         shared.catalog.get(name).map(|spec| self.policy().effect_of(name, spec.effect))
@@ -347,12 +349,12 @@ impl Run {
         self.policy().parallel()
     }
 
-    /// Returns the reason why the decider may not decide on a call of this tool in this run. `None` if they may.
+    /// Returns the reason why a person may not decide on a call of this tool in this run. `None` if the person may.
     pub(crate) fn bars(&self, tool: &str, decider: &Decider) -> Option<DecisionError> {
         self.policy().bars(decider, &self.decided(tool))
     }
 
-    /// Whether fewer people may decide on a call of this tool than have to approve it.
+    /// Whether a call of this tool needs more approvals than there are people who may decide on it.
     pub(crate) fn is_undecidable(&self, tool: &str, required: u32) -> bool {
         let admitted = self.policy().admitted(&self.decided(tool));
         admitted.is_some_and(|admitted| usize::try_from(required).is_ok_and(|required| required > admitted))
@@ -360,12 +362,12 @@ impl Run {
 
     fn decided<'a>(&'a self, tool: &'a str) -> Decided<'a> {
         let options = self.options();
-        // A tool that is gone may have had any effect.
+        // If the catalog no longer has the tool, assume the greatest effect.
         let effect = self.shared().catalog.get(tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
         Decided { tool, effect, principal: options.principal.as_deref(), tenant: options.tenant.as_deref() }
     }
 
-    /// Returns the highest number of deciders that a call of this tool can need, whichever rules require an approval.
+    /// Returns the highest number of approvals that any rule of the policy can require of a call of this tool.
     pub(crate) fn most_required(&self, tool: &str) -> u32 {
         let effect = self.shared().catalog.get(tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
         self.policy().most_required(tool, effect)
@@ -382,25 +384,26 @@ impl Run {
         self.listener().set(sink.map(|sink| Arc::new(Contained::new(sink, failures.clone()))));
     }
 
-    /// Returns the run that calls the graph whose run this is. `None` for every other run.
+    /// Returns the run that called the graph, if this is the run of a graph; otherwise `None`.
     pub(super) fn parent(&self) -> Option<&Self> {
         self.options().parent.as_ref()
     }
 
-    /// Whether documents with this principal and tenant belong to the run. Run ids can come from a request, so two runs
-    /// with one id can belong to different parties.
+    /// Whether documents with this principal and tenant belong to the run. Run ids can come from a request, so runs of
+    /// different principals can have the same id.
     pub(super) fn owns(&self, principal: Option<&str>, tenant: Option<&str>) -> bool {
         let options = self.options();
         options.principal.as_deref() == principal && options.tenant.as_deref() == tenant
     }
 
-    /// Returns the key under which a call of this run waits.
+    /// Returns the key of the document of a waiting call of this run.
     pub(super) fn waiting_key(&self, call_id: &CallId) -> Key {
         let options = self.options();
         Key::waiting(Arc::clone(self.identity()), options.tenant.as_deref(), options.principal.as_deref(), call_id)
     }
 
-    /// Returns the keys that each write of the run locks: the run, and for a graph the run whose lease it has.
+    /// Returns the keys that each write of the run locks: its own, and for a graph also the key of the run whose lease
+    /// it has.
     pub(super) fn keys(&self) -> Vec<Key> {
         let held = self.lease().map(|lease| lease.run_id).filter(|held| held != self.identity());
         [Some(self.identity().clone()), held].into_iter().flatten().map(Key::run_head).collect()
@@ -411,13 +414,14 @@ impl Run {
         self.remembered().labels().map(|labels| labels.to_vec()).unwrap_or_default()
     }
 
-    /// Asks the policy, with the run's current labels.
+    /// Passes the policy and the properties of the run, with its current labels, to `ask`.
     pub(super) fn ask<T>(&self, ask: impl FnOnce(&RunPolicy, &PolicyContext<'_>) -> T) -> T {
         let labels = self.remembered().labels();
         ask(self.policy(), &self.options().context(self.id(), labels.as_deref().unwrap_or_default()))
     }
 
-    /// Reads the store's key, once for each runner. Digests that are made before that use a key of this runner.
+    /// Returns the runner's [`Digests`]. If they have no key yet, first reads the store's. If that fails, they use a
+    /// key that only this runner has.
     pub(super) async fn digests(&self) -> &Digests {
         let shared = self.shared();
         if !shared.digests.has_key() {
@@ -429,7 +433,7 @@ impl Run {
         &shared.digests
     }
 
-    /// Reports that the store failed while a call was to be finished.
+    /// Reports a failure of the store that kept a waiting call from being finished.
     pub(super) fn store_failed(&self, error: StoreError) -> ResumeError {
         ResumeError::Store(self.store_unread(error))
     }
@@ -481,7 +485,7 @@ impl Run {
         &self.0.shared
     }
 
-    /// Returns the policies that decide for this run.
+    /// Returns the policies of this run: the runner's policy, and the policies under which earlier processes ran it.
     pub(super) fn policy(&self) -> &RunPolicy {
         &self.0.policy
     }
@@ -495,12 +499,12 @@ impl Run {
         &self.0.options
     }
 
-    /// Returns the run's own allocation of its id. Two runs never share it, even with equal text.
+    /// Returns the id in the allocation of this run. Two runs never share the pointer, even if their ids are equal.
     pub(super) fn identity(&self) -> &Arc<str> {
         &self.0.fields.run_id
     }
 
-    /// Returns the run's fields in the context of each call.
+    /// Returns the fields of the run that the context of each call contains.
     pub(super) fn fields(&self) -> &Arc<RunFields> {
         &self.0.fields
     }
@@ -533,7 +537,7 @@ impl Run {
         &self.0.remembered
     }
 
-    /// Whether a sink takes the run's events.
+    /// Whether a sink receives the run's events.
     pub(super) fn has_sink(&self) -> bool {
         self.0.events.is_some() || self.0.listener.is_set()
     }
@@ -549,22 +553,23 @@ impl Run {
 
 #[cfg(feature = "picking")]
 impl Run {
-    /// Picks from the tools that the model of this run may see, as [`ToolCatalog::pick`](crate::ToolCatalog::pick)
-    /// does. A tool that the policy hides is never picked.
+    /// Picks tools for a query as [`ToolCatalog::pick`](crate::ToolCatalog::pick) does, but only from the tools that
+    /// the model of this run may see.
     #[must_use]
     pub fn pick(&self, query: &str, options: &PickOptions) -> Vec<Pick> {
         self.shared().catalog.pick_of(query, options, self.catalog().entries())
     }
 
-    /// Returns the words of a query that no tool has that the model of this run may see, as
-    /// [`PickIndex::unmatched`](crate::catalog::PickIndex::unmatched) does. A tool that the policy hides does not
-    /// count.
+    /// Returns the words of a query that match no tool, as
+    /// [`PickIndex::unmatched`](crate::catalog::PickIndex::unmatched) does, but considers only the tools that the model
+    /// of this run may see.
     #[must_use]
     pub fn unmatched(&self, query: &str) -> Vec<String> {
         self.shared().catalog.unmatched_of(query, self.catalog().entries())
     }
 
-    /// Picks by the scores of the application, or as [`pick`](Self::pick) does if it sets none.
+    /// Picks by the scores of the application's scorer. Without a scorer, or if it fails, picks as [`pick`](Self::pick)
+    /// does.
     pub(crate) async fn pick_scored(
         &self,
         query: &str,

@@ -1,4 +1,4 @@
-//! The interface of the gate for a server of tools: the party of a run, and runs whose calls outlive their requests.
+//! The interface of the runner for an MCP server: the party of a run, and runs whose calls outlive their requests.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ use crate::store::{
 pub(crate) struct ServedRun<'r>(pub(crate) &'r Run);
 
 impl<'r> ServedRun<'r> {
-    /// Returns the catalog that a new run with the same options would see, including tools of servers that connected
-    /// later.
+    /// Returns the catalog that a new run with the same options would see now. It includes tools of MCP servers that
+    /// connected after the start of this run.
     pub(crate) fn catalog_now(self) -> Arc<CatalogView> {
         let options = self.0.options();
         self.0.shared().view(self.0.policy(), &options.context(self.0.id(), &options.labels))
@@ -40,8 +40,8 @@ impl<'r> ServedRun<'r> {
         self.0.options().is_party_of(options)
     }
 
-    /// Whether the run has had so many calls that a session should begin another one. A run with a budget continues:
-    /// its budget counts for the whole window.
+    /// Whether the run has had so many calls that the session should begin another run. A run with a budget is never
+    /// replaced, because another run would have a new budget.
     pub(crate) fn is_long(self) -> bool {
         self.0.policy().budget() == Allowance::default() && self.0.state().call_ids.len() >= MAX_CALLS / 2
     }
@@ -57,7 +57,7 @@ impl<'r> ServedRun<'r> {
         self.0.bars(tool, &decider).is_none().then_some(decider)
     }
 
-    /// Puts the labels of another run on this one, because the principal reads a result of that run here.
+    /// Puts the labels of another run on this one, before the principal reads a result of that run here.
     pub(crate) fn take_labels_of(self, other: &Run) {
         if Arc::ptr_eq(self.0.identity(), other.identity()) {
             return;
@@ -74,18 +74,18 @@ impl<'r> ServedRun<'r> {
             let call = (rights.party, tool, json::canonical::to_text(&arguments));
             match rights.tools {
                 None => serde_json::to_vec(&call),
-                // A session with fewer tools does not find the call.
+                // A session with other tools gets another id, so it does not find the call.
                 Some(tools) => serde_json::to_vec(&(call, tools)),
             }
             .ok()?
         };
-        // The id is derived from sensitive arguments and is stored, so it is made with the digest key.
+        // The id is stored and depends on sensitive arguments, so it is derived with the digest key.
         Some(format!("{}{}", served::NAME, self.0.digests().await.asked(&of)).into())
     }
 
     /// Returns the entry to write with a call of this run that begins to wait: the run with its server's document,
-    /// unless the store has it, and a document under the id by which the call is found. If that id has another
-    /// document, the call does not wait.
+    /// unless the store has it, and, if `named` is set, a document under an id with which the client finds the call. If
+    /// that id already has another document, the call does not wait.
     pub(crate) fn served_entry(self, document: Arc<str>, named: Option<(&Arc<str>, Arc<str>)>) -> ServerEntry {
         let stored = stored_run(self.0.options(), self.0.identity(), document);
         let named = named.map(|(id, document)| stored_run(self.0.options(), id, document));
@@ -99,7 +99,7 @@ impl<'r> ServedRun<'r> {
         self.0.options().tenant.as_deref()
     }
 
-    /// Returns the id under which the store keeps the run.
+    /// Returns the id of the run in the store.
     pub(crate) fn stored_id(self) -> &'r Arc<str> {
         self.0.identity()
     }
@@ -110,8 +110,8 @@ impl<'r> ServedRun<'r> {
 pub(crate) struct ServedRuns<'r>(pub(crate) &'r ToolRunner);
 
 impl ServedRuns<'_> {
-    /// Whether a call of this tool can wait for a person. A graph's call can wait if any other call can, and a call
-    /// with an effect while the outcome of an earlier one is unknown.
+    /// Whether a call of this tool can wait for a person. A graph can always wait, for an inner call. A call with an
+    /// effect can wait because the outcome of an earlier call is unknown.
     pub(crate) fn can_wait(self, entry: &Entry) -> bool {
         let (policy, is_graph) = (&self.0.shared.policy, entry.spec.name.as_str().starts_with("graph__"));
         let asks = || approval_rules::asks(policy, entry);
@@ -119,13 +119,13 @@ impl ServedRuns<'_> {
         self.0.shared.approvals && (is_graph || can_be_twin || policy.data().cedar.is_some() || asks())
     }
 
-    /// Whether only this process can reach the store, so that no approver can.
+    /// Whether only this process can reach the store, so that an approver in another process cannot.
     pub(crate) fn keeps_to_itself(self) -> bool {
         self.0.shared.store_is_own
     }
 
-    /// Returns the reasons why a call can wait that no person can decide on, because only this process can reach the
-    /// store. With `own` set to `true`, a client can be asked about calls of its own principal.
+    /// Returns the rules under which a call can wait although no person can decide on it, because only this process can
+    /// reach the store. With `own` set to `true`, the server can ask a client about calls of its own principal.
     pub(crate) fn undecidable(self, own: bool) -> Vec<String> {
         let shared = &self.0.shared;
         if !shared.approvals || !self.keeps_to_itself() {
@@ -136,9 +136,9 @@ impl ServedRuns<'_> {
         rules
     }
 
-    /// Takes over calls of servers whose process is gone, if their tools can reconcile or repeat them, and closes the
-    /// others. Ends calls that waited for too long. Returns how many it closed. Takes over no further call once `stop`
-    /// fires.
+    /// Takes over calls of MCP servers whose process is gone, if their tools can reconcile or repeat them, and closes
+    /// the other calls of such servers. Ends expired calls. Returns the number of closed calls. Takes over no further
+    /// call after `stop` fires.
     pub(crate) async fn close_abandoned(self, stop: &CancellationToken) -> Result<u64, StoreError> {
         let taken_over = recover::take_over_left(self.0, stop, LedgerEntry::ends_with_process).await;
         let closed = close_abandoned(&**self.0.store(), LedgerEntry::ends_with_process).await;
@@ -151,7 +151,7 @@ impl ServedRuns<'_> {
         self.0.shared.clock.now()
     }
 
-    /// Returns when a call that is suspended now would expire.
+    /// Returns the time at which a call that is suspended now would expire.
     pub(crate) fn expires(self) -> Timestamp {
         after(self.now(), self.0.shared.approval_ttl)
     }
@@ -176,7 +176,7 @@ impl ServedRuns<'_> {
         }))
     }
 
-    /// Removes the server's document of a run, if it is still this one and no legal hold covers the run.
+    /// Removes the server's document of a run, if the store still has this document and no legal hold covers the run.
     pub(crate) async fn forget(self, run_id: &Arc<str>, document: Arc<str>) -> Result<(), StoreError> {
         served::forget(&self.0.shared.store, run_id, document).await
     }
@@ -191,7 +191,7 @@ impl ServedRuns<'_> {
                 _ => None,
             }));
         }
-        // A post that cannot be read does not hold up the others.
+        // A post that cannot be read does not delay the others.
         search.end().or_else(|error| if posts.is_empty() { Err(error) } else { Ok(()) })?;
         Ok(posts)
     }
@@ -204,15 +204,16 @@ impl ServedRuns<'_> {
         transact(&self.0.shared.store, vec![post.clone()], change).await.unwrap_or(false)
     }
 
-    /// Does the work of a post if this server can [claim](Self::claim) it, and `None` otherwise.
+    /// Does the work of a post, and renews the claim meanwhile. `None` if this server cannot [claim](Self::claim) the
+    /// post.
     ///
-    /// This process can be stopped for longer than the lease. The work therefore renews the claim before each decision
-    /// after the first. A call that has begun continues, because a dropped call ends as `outcome_unknown`.
+    /// The process can pause for longer than the lease, so the work also renews the claim before each decision after
+    /// the first. A lost claim does not stop a call that has begun, because a dropped call ends as `outcome_unknown`.
     pub(crate) async fn claimed<T>(self, post: &Key, owner: &Arc<str>, work: impl Future<Output = T>) -> Option<T> {
         if !self.claim(post, owner).await {
             return None;
         }
-        // A call that runs for long keeps its post. The call runs while the claim is renewed.
+        // A call can run for longer than the lease, so the claim is renewed while it runs.
         let renewal = async {
             loop {
                 sleep(self.0.shared.lease / 3).await;
@@ -225,26 +226,26 @@ impl ServedRuns<'_> {
         }
     }
 
-    /// Whether this server is the one that searches for documents of dead servers now. One does in each `interval` of
+    /// Whether this server has to search for documents of dead servers now. Only one server does in each `interval` of
     /// the store's time.
     pub(crate) async fn claims_search(self, interval: Duration) -> Result<bool, StoreError> {
         let change = move |transaction: &mut Transaction| served::claim_search(transaction, interval);
         transact(&self.0.shared.store, vec![served::search_key()], change).await
     }
 
-    /// Notes that this server has searched.
+    /// Notes that this server has finished its search.
     pub(crate) async fn searched(self, interval: Duration) -> Result<(), StoreError> {
         let change = move |transaction: &mut Transaction| served::searched(transaction, interval);
         transact(&self.0.shared.store, vec![served::search_key()], change).await
     }
 
-    /// Returns a name under which this process claims posts.
+    /// Returns a unique owner id with which this process claims posts.
     pub(crate) fn owner(self) -> Arc<str> {
         self.0.shared.attempt()
     }
 
-    /// Removes a post once it has had its effect. With `rest`, the post stays with this body, which answers these
-    /// questions.
+    /// Removes a post after its decisions were carried out. With `rest`, the post stays with this body instead, which
+    /// answers the remaining questions.
     pub(crate) async fn took(self, post: Key, rest: Option<(Arc<str>, Vec<Question>)>) -> Result<(), StoreError> {
         let keys = vec![Key::run_head(Arc::clone(post.scope())), post.clone()];
         let change = move |transaction: &mut Transaction| served::taken(transaction, &post, rest.as_ref());

@@ -1,4 +1,4 @@
-//! The parts that all runs of a runner share.
+//! [`Shared`]: the parts that all runs of a runner share.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,16 +20,17 @@ use crate::tool::Hash;
 #[cfg(feature = "agent")]
 use crate::tool::Hashing;
 
-/// The look-ups of names, by tool and argument.
+/// The look-ups that turn the ids in an argument into names for an approver, by tool and argument.
 pub(super) type Lookups<L> = BTreeMap<(Arc<str>, Arc<str>), L>;
 
-/// The parts that all runs of a runner share. The application's own parts are reached through [`Contained`] only.
+/// The parts that all runs of a runner share. Parts that the application wrote are called only through [`Contained`],
+/// which catches their panics.
 pub(super) struct Shared {
-    /// The store that is returned to the application. Declared above `store`, so that it is never the last owner:
-    /// fields are dropped in this order, and only `store` contains a destructor that panics.
+    /// The store that [`ToolRunner::store`](super::ToolRunner::store) returns. Unlike `store`, it never corrects the
+    /// clock.
     pub(super) store_of_application: Arc<dyn Store>,
-    /// Whether the application set no store, so that no other process reaches it.
-    #[cfg_attr(not(feature = "mcp-server"), expect(dead_code, reason = "only a server asks"))]
+    /// Whether the store is the default one in memory, which no other process can reach.
+    #[cfg_attr(not(feature = "mcp-server"), expect(dead_code, reason = "only a server reads it"))]
     pub(super) store_is_own: bool,
     pub(super) catalog: Arc<ToolCatalog>,
     pub(super) policy: ToolPolicy,
@@ -37,15 +38,16 @@ pub(super) struct Shared {
     pub(super) broker: Option<Contained<dyn ConnectionBroker>>,
     pub(super) approvals: bool,
     pub(super) approval_ttl: Duration,
-    /// How long a call in the ledger counts as running without being renewed.
+    /// How long a call in the ledger counts as running after its last renewal.
     pub(super) lease: Duration,
-    /// The name of this runner among all that share the store, and the counter of its attempts.
+    /// The id of this runner, unique among the runners of the store. The ids of its attempts start with it.
     pub(super) owner: String,
+    /// The number of attempts so far.
     pub(super) attempts: AtomicU64,
     pub(super) store: Contained<dyn Store>,
     pub(super) digests: Digests,
     pub(super) clock: Contained<dyn Clock>,
-    /// The clock, if the store's time corrects it.
+    /// The same clock as `clock`, if the store's time corrects it.
     pub(super) store_clock: Option<Arc<StoreClock>>,
     pub(super) compiled: CompiledCatalog,
     /// The cache of the tools that runs may see.
@@ -60,7 +62,7 @@ pub(super) struct Shared {
     pub(super) span_values: bool,
 }
 
-/// Adapters are dropped with the last run, and their destructors are the application's code.
+/// Drops the adapters with `discard`, which catches panics in their destructors.
 impl Drop for Shared {
     fn drop(&mut self) {
         discard(std::mem::take(&mut self.capabilities));
@@ -68,8 +70,8 @@ impl Drop for Shared {
 }
 
 impl Shared {
-    /// Returns the hash of the definitions with which the catalog was built, and of the policy. The tools that servers
-    /// publish later are not in it; the policy pins those.
+    /// Returns the hash of the policy and of the definitions that the catalog had when it was built. Tools that MCP
+    /// servers publish later do not change it; the policy pins their definitions.
     #[cfg(feature = "agent")]
     pub(super) fn version(&self) -> Hash {
         *self.version.get_or_init(|| {
@@ -86,18 +88,18 @@ impl Shared {
         })
     }
 
-    /// Names the next attempt at a call, uniquely across all processes.
+    /// Returns the id of the next attempt at a call, unique across all processes.
     pub(super) fn attempt(&self) -> Arc<str> {
         format!("{}-{}", self.owner, self.attempts.fetch_add(1, Ordering::Relaxed)).into()
     }
 
-    /// Whether this runner uses the store's time and does not know it yet.
+    /// Whether this runner uses the store's time and has not read it yet.
     #[inline]
     pub(super) fn is_undated(&self) -> bool {
         self.store_clock.as_ref().is_some_and(|clock| !clock.is_known())
     }
 
-    /// Reads the store's time. While the store cannot be reached, the clock is the machine's.
+    /// Reads the store's time. If the store cannot be reached, the clock keeps the machine's time.
     pub(super) async fn date(&self) {
         if let Err(error) = self.store.now().await {
             discard(error);
@@ -123,7 +125,8 @@ impl Shared {
     }
 }
 
-/// A call that a runner itself executes. There is none: the principal and the budgets belong to a run.
+/// The argument of [`ToolRunner::exec`](super::ToolRunner::exec). No type implements it: calls need the principal and
+/// the budgets of a run.
 #[diagnostic::on_unimplemented(
     message = "a runner executes no calls; a run does",
     label = "needs a run",

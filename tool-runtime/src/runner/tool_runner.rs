@@ -1,4 +1,4 @@
-//! [`ToolRunner`]: catalog, policy and adapters of one application.
+//! [`ToolRunner`]: the catalog, the policy and the adapters of one application.
 
 use std::fmt;
 use std::future::{Ready, ready};
@@ -17,9 +17,9 @@ use crate::store::{Store, StoreError};
 #[cfg(feature = "agent")]
 use crate::tool::Hash;
 
-/// Runs tools: one catalog, one policy, the adapters of one application. Cheap to clone.
+/// Runs the tools of one application with its policy and its adapters. Cheap to clone.
 ///
-/// Made by [`ToolRunner::builder`] and [`RunnerBuilder::build`]; each conversation gets a [`Run`].
+/// [`ToolRunner::builder`] makes one. Start a [`Run`] for each conversation.
 ///
 /// ```
 /// use tool_runtime::{RunOptions, ToolCall, ToolCatalog, ToolError, ToolPolicy, ToolRunner, tool};
@@ -46,7 +46,7 @@ pub struct ToolRunner {
 }
 
 impl ToolRunner {
-    /// Returns a builder of a runner. The catalog and the policy have no safe default.
+    /// Returns a builder of a runner. The catalog and the policy are required, because they have no safe default.
     pub fn builder(catalog: impl Into<Arc<ToolCatalog>>, policy: ToolPolicy) -> RunnerBuilder {
         RunnerBuilder::new(catalog.into(), policy)
     }
@@ -57,16 +57,17 @@ impl ToolRunner {
         Run::start(Arc::clone(&self.shared), RunPolicy::new(self.shared.policy.clone()), options)
     }
 
-    /// Never runs: no type is an [`OfARun`]. It exists for the compiler's message about a forgotten `run`.
+    /// Cannot be called, because no type implements [`OfARun`]. It exists for the compiler's message, which points to
+    /// [`run`](Self::run).
     #[doc(hidden)]
     pub fn exec<C: OfARun>(&self, call: C) -> Ready<ToolExecResult> {
         ready(call.never())
     }
 
-    /// Compiles every validator now, so that no call has to compile one.
+    /// Compiles the validators of all tools now, so that no call has to compile one.
     ///
     /// # Errors
-    /// The schemas that do not compile.
+    /// Lists the schemas that do not compile.
     pub fn warm(&self) -> Result<(), BuildError> {
         self.shared.compiled.warm(&self.shared.catalog)
     }
@@ -83,7 +84,8 @@ impl ToolRunner {
         &self.shared.policy
     }
 
-    /// Returns the schema of the tool's output as everyone may see it; `None` if the tool declares no output schema.
+    /// Returns the schema of the part of the tool's output that everyone may see. `None` if the tool declares no output
+    /// schema.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn shown_schema(&self, entry: &crate::catalog::Entry) -> Option<serde_json::Value> {
         let projector = self.shared.compiled.projector(entry)?;
@@ -106,9 +108,10 @@ impl ToolRunner {
         self.shared.failures.report(format_args!("{what}"), &Failure::of_none(code, text));
     }
 
-    /// Returns the policy rules under which a client's call can wait for a person; an empty list if there are none.
-    /// With `own` set to `true`, returns only the rules of calls that the policy does not let their own principal
-    /// decide. A server whose store no approver can reach checks that this list is empty.
+    /// Returns the policy rules under which a call of an MCP client can wait for a person. With `own` set to `true`,
+    /// omits rules for calls on which the policy lets their own principal decide alone.
+    ///
+    /// A server checks that the list is empty if no approver can reach its store.
     #[must_use]
     pub fn asking_rules(&self, own: bool) -> Vec<String> {
         let Shared { catalog, policy, approvals, .. } = &*self.shared;

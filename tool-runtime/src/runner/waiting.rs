@@ -1,4 +1,4 @@
-//! Suspends, decides, answers and closes calls that wait for a person or a client.
+//! Calls that wait for a person or a client: how they are suspended, decided, answered and closed.
 
 pub(super) mod abandon;
 pub(super) mod approval;

@@ -18,22 +18,22 @@ pub(crate) struct CallClient {
     pub(crate) offers: Capabilities,
     /// Fires when the client cancels the call, and when the run is cancelled.
     pub(crate) cancellation: Arc<CancellationToken>,
-    /// The server's hook that stores its own entry when the call is suspended.
+    /// Stores the server's own entry when the call is suspended.
     pub(crate) server: Option<Arc<dyn KeepsCall>>,
 }
 
-/// A server that stores a call for its client, in the transaction in which the call begins to wait.
+/// Stores an entry of the server in the transaction that suspends a call, so that the client finds the call later.
 #[async_trait]
 pub(crate) trait KeepsCall: Send + Sync {
     /// Returns the entry to write with the call. `None` if the call may not wait.
     async fn entry(&self, run: &Run, call: &PendingCall) -> Result<Option<ServerEntry>, StoreError>;
 
-    /// Called after the transaction: `Some(true)` if the call waits, `Some(false)` if the server's entry was refused,
-    /// `None` if the call does not wait for another reason.
+    /// Tells the server the result of the transaction: `Some(true)` if the call waits, `Some(false)` if it does not
+    /// wait because of the server's entry, `None` if it does not wait because of another reason.
     fn entered(&self, waits: Option<bool>);
 }
 
-/// A server's write, in the transaction in which a call begins to wait.
+/// The write of a server in the transaction that suspends a call.
 pub(crate) struct ServerEntry {
     pub(crate) keys: Vec<Key>,
     /// Returns `false`, and writes nothing, if the call may not wait.

@@ -1,4 +1,5 @@
-//! Prepares projected values for the model, and applies their evidence and labels.
+//! Prepares projected values for the model, adds the ids in them to the run's evidence, and puts the tool's labels on
+//! the run.
 
 use crate::call::{Delivered, ToolExecResult};
 use crate::catalog::Entry;
@@ -21,15 +22,14 @@ pub(in crate::runner) fn deliver(
 }
 
 /// Converts a projected value for delivery: a tool's own output, a person's replacement, or a client's result. Call
-/// [`read`] once nothing can keep the value from the model.
+/// [`read`] once it is certain that the model gets the value.
 #[inline]
 pub(in crate::runner) fn delivered(projected: Projected) -> Delivered {
     let Projected { shown, model, attachments, .. } = projected;
     Delivered { shown, model, warning: None, attachments }
 }
 
-/// Adds the ids in a delivered value to the run's evidence and the tool's labels to the run, wherever the value comes
-/// from.
+/// Adds the ids in a delivered value to the run's evidence, and the tool's labels to the run.
 #[inline]
 pub(in crate::runner) fn read(run: &Run, entry: &Entry, delivered: &Delivered) {
     evidence(run, entry.spec.name.as_str(), delivered.model.as_ref().unwrap_or(&delivered.shown).get());
@@ -49,21 +49,21 @@ pub(in crate::runner) fn adopt(run: &Run, tool: &str, result: &ToolExecResult) {
     }
 }
 
-/// Adds the ids in a projected value to the run's evidence. A graph's own output is written by a model, so it adds
-/// nothing: the results of the graph's calls are in the run already.
+/// Adds the ids in a projected value to the run's evidence. The output of a graph adds nothing, because a model wrote
+/// it; the run already has the evidence of the graph's calls.
 fn evidence(run: &Run, tool: &str, value: &str) {
     if run.shared().catalog.asks_evidence
         && !is_graph(tool)
-        // The value is our own JSON, so only its size is unbounded.
+        // The gate wrote this JSON, so the parser needs no limits.
         && let Ok(tree) = json::parse_value(value, &Limits::UNBOUNDED)
     {
         run.evidence().insert_result(&tree);
     }
 }
 
-/// Puts the tool's labels on the run, because the model is about to read the tool's output.
+/// Puts the tool's labels on the run before the model reads the tool's output.
 pub(in crate::runner) fn label(run: &Run, entry: &Entry) {
-    // Most policies have no labels, and building the list of them costs as much as a small call.
+    // Most policies have no labels, and to build their list costs as much as a small call.
     if run.policy().puts_labels(entry.spec.name.as_str()) {
         run.remembered().label(run.policy().labels_of(&entry.policy_resource()));
     }

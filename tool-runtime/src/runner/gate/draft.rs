@@ -25,14 +25,14 @@ use crate::tool::ToolEffect;
 /// outcome.
 #[derive(Clone)]
 pub(in crate::runner) struct Draft {
-    /// The id in the record: that of the call, or a generated one if that is a duplicate or too long.
+    /// The id in the record: the call's own, or a generated one if the call's id is a duplicate or too long.
     pub(in crate::runner) id: CallId,
     called: Called,
     pub(in crate::runner) started_at: Timestamp,
     effect: Option<ToolEffect>,
     /// Whether the tool began to run, here or at a client.
     executed: bool,
-    /// The call, until its arguments are read. They are digested only if they are never read.
+    /// The call, until its arguments are read. If they are never read, the record gets a digest of them.
     unparsed_call: Option<ToolCall>,
     /// The texts that a person reads while the call waits.
     explanation: Option<Box<ApprovalTexts>>,
@@ -41,7 +41,7 @@ pub(in crate::runner) struct Draft {
     /// The arguments as events show them after [`take_record`](Self::take_record). `None` if no sink listened at that
     /// time.
     shown: Option<JsonText>,
-    /// Hashes for which the record gets digests. `None` if the arguments were read without a change.
+    /// The hashes that digests replace in the record. `None` if the arguments were read without a repair.
     plain: Option<Box<Plain>>,
 }
 
@@ -78,7 +78,7 @@ pub(in crate::runner) struct ApprovalTexts {
     pub(in crate::runner) names: Vec<NamedArgument>,
 }
 
-/// A call that could not be hydrated, and the form in which its record may show the arguments.
+/// A call that could not be hydrated, with its arguments as the record may show them.
 pub(in crate::runner) struct Refused {
     pub(in crate::runner) stop: Stop,
     pub(in crate::runner) shown: Shown,
@@ -90,7 +90,7 @@ impl Draft {
         self.called.name()
     }
 
-    /// Returns the tool; `None` if the call was suspended before or no tool has this name.
+    /// Returns the tool. `None` for a call that was suspended before, or if no tool has this name.
     pub(in crate::runner) const fn tool(&self) -> Option<&Arc<Entry>> {
         if let Called::Tool(entry) = &self.called { Some(entry) } else { None }
     }
@@ -114,7 +114,7 @@ impl Draft {
         self.unparsed_call = Some(call);
     }
 
-    /// Sets the form in which the record may show the arguments.
+    /// Sets the arguments as the record may show them.
     #[inline]
     pub(in crate::runner) fn set_shown_arguments(&mut self, arguments: Shown) {
         match arguments {
@@ -129,7 +129,7 @@ impl Draft {
         self.unparsed_call.take()
     }
 
-    /// Takes over the arguments for the record: masked, or a hash if they could not be read.
+    /// Adds the arguments to the record: masked, or as a hash if they could not be read.
     #[inline]
     pub(in crate::runner) fn read(&mut self, read: Result<Hydrated, Refused>) -> Result<Hydrated, Stop> {
         let (shown, read) = match read {
@@ -152,7 +152,7 @@ impl Draft {
         self.note(|record| record.decision = decision);
     }
 
-    /// Adds the key of the effect that the tool has once.
+    /// Adds the effect key (`once`) of the call.
     pub(in crate::runner) fn set_effect_key(&mut self, key: String) {
         self.note(|record| record.effect_key = Some(key.into()));
     }
@@ -170,11 +170,11 @@ impl Draft {
         self.decision().map(|decision| &*decision.rule)
     }
 
-    /// Adds the changes that hydration made to the arguments.
+    /// Adds to the record the changes that hydration made to the arguments.
     #[inline]
     pub(in crate::runner) fn hydrated(&mut self, treatment: &Treatment, validator: &Arc<str>) {
         self.note(|record| record.validator = treatment.is_validated.then(|| Arc::clone(validator)));
-        // Arguments that a person approved are read a second time but not repaired again: the first repair stays.
+        // Arguments that a person approved are read a second time but not repaired again, so the first repair stays.
         if treatment.repair.is_some() {
             self.plain.get_or_insert_default().repair.clone_from(&treatment.repair);
         }
@@ -215,7 +215,7 @@ impl Draft {
         }
     }
 
-    /// Takes over the arguments and the texts of a call as it waits in the store.
+    /// Copies the arguments and the texts from the stored document of a waiting call.
     pub(in crate::runner) fn copy_from_pending(&mut self, pending: &PendingCall) {
         self.set_shown_arguments(Shown::Masked(pending.shown_arguments.clone()));
         self.set_explanation(pending);

@@ -1,4 +1,4 @@
-//! [`Ending`] and [`Stop`]: the ways in which a call leaves the gate.
+//! [`Ending`] and [`Stop`]: the two results of a call in the gate.
 
 use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
@@ -18,10 +18,9 @@ pub(in crate::runner) enum Ending {
     Suspended(Suspended),
     /// The call ended or runs in another process. This is its known result; this process does not write its record.
     Elsewhere(Box<ToolExecResult>),
-    /// The decision was not carried out, because the call could not be taken out of the waiting calls.
+    /// The decision was not carried out, because the call could not be claimed.
     NotTaken(ResumeError),
-    /// The decision has no effect: the call still waits, now with another question. Contains the result of the
-    /// decision.
+    /// The decision has no effect, and the call still waits. Contains the result of the decision.
     Refused(Box<ToolExecResult>),
 }
 
@@ -41,7 +40,7 @@ impl Suspended {
     }
 }
 
-/// A call that was refused or failed. Boxed to keep it small: every stage returns it or its own value.
+/// A call that was refused or failed. Boxed to stay small, because every stage can return it.
 pub(in crate::runner) struct Stop(Box<CallRefusal>);
 
 /// The reason why a call was refused or failed. Only `reason`, and a `message` written by the tool's author, can
@@ -51,10 +50,10 @@ pub(in crate::runner) struct CallRefusal {
     pub(in crate::runner) message: Cow<'static, str>,
     pub(in crate::runner) errors: Vec<Violation>,
     pub(in crate::runner) tool_code: Option<String>,
-    /// The details for operators; they can hold values.
+    /// The details for operators. They can contain argument or output values.
     pub(in crate::runner) reason: Option<Reason>,
     pub(in crate::runner) cause: Option<Cause>,
-    /// The difference between the suspended call and the call now.
+    /// The difference between the suspended call and its present state.
     pub(in crate::runner) mismatch: Option<DecisionError>,
     /// Set if the model was never offered the tool and must not learn that it exists.
     pub(in crate::runner) concealed: bool,
@@ -114,7 +113,7 @@ impl Stop {
         self
     }
 
-    /// Makes it the stop of a call whose outcome is unknown, with its details for operators.
+    /// Returns the stop of a call whose outcome is unknown, with the same details for operators.
     #[cold]
     pub(in crate::runner) fn unknown(self) -> Self {
         let mut stop = Self::new(Outcome::OutcomeUnknown);
@@ -144,7 +143,7 @@ impl Stop {
     }
 }
 
-/// The maximum length in bytes of an author's or a person's message. Without this limit, a message could be longer than
-/// a result may be.
+/// The maximum length in bytes of the message of a tool's author or of a person. Without this limit, a message could be
+/// longer than any result.
 pub(in crate::runner) const MAX_MESSAGE_BYTES: usize = 2048;
 pub(in crate::runner) const MAX_CODE_BYTES: usize = 128;

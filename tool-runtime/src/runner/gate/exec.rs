@@ -1,8 +1,8 @@
-//! `exec`: the gate as a list of stages.
+//! [`Run::exec`]: calls the stages of the gate in order.
 //!
-//! The stages that decide and run a call pass values that only the previous stage creates. `reach`, `connect` and
-//! `recordable` return no such value; the order of this file guarantees them. A call ends with a value, a suspension,
-//! or a [`Stop`] returned through `?`.
+//! Most stages need a value that only the previous stage can create, so the compiler rejects another order. No stage
+//! needs a value of `reach`, `connect` or `recordable`: only the code of this file ensures that they run. A call ends
+//! with a value, a suspension, or a [`Stop`] returned through `?`.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -28,16 +28,16 @@ impl Run {
     /// dropped, polled or not, the call still gets its record and its terminal event.
     ///
     /// Refusals and failures are in the result, see [`ToolExecResult::outcome`]. The future has to be polled inside a
-    /// tokio runtime with its timer enabled. Before it resolves, it waits for the store to acknowledge the record,
-    /// without a separate timeout.
+    /// tokio runtime with its timer enabled. It resolves after the store has acknowledged the record; no timeout limits
+    /// that wait.
     pub fn exec(&self, call: ToolCall) -> impl Future<Output = ToolExecResult> + Send + use<> {
         run_to_end(OpenCall::start(self.clone(), call), from_start)
     }
 
-    /// As [`exec`](Self::exec), within the span of a model's turn.
+    /// As [`exec`](Self::exec), with the span of a model's turn as the parent of the call's span.
     ///
     /// `known` is a result that another process recorded: its labels and evidence apply to this run, but the tool does
-    /// not run again and no second record is written. `is_new`: no earlier process can have made the call.
+    /// not run again and no second record is written. `is_new` states that no earlier process can have made the call.
     pub(crate) fn exec_within(
         &self,
         turn: &Span,
@@ -66,14 +66,14 @@ impl Run {
         run_to_end(open, from_start)
     }
 
-    /// Hydrates calls without running them. Each result can be executed once, by [`Run::exec_hydrated`] of this run.
+    /// Parses and validates calls without running them. [`Run::exec_hydrated`] of this run executes each result once.
     #[must_use]
     pub fn hydrate(&self, calls: impl IntoIterator<Item = ToolCall>) -> Vec<HydrationResult> {
         calls.into_iter().map(|call| stages::hydrate_only(self, call)).collect()
     }
 
-    /// Executes a hydrated call, starting at the policy's decision on its arguments. A call that another run hydrated
-    /// is refused as `policy_denied`.
+    /// Executes a hydrated call without parsing and validating its arguments again. A call that another run hydrated is
+    /// refused as `policy_denied`.
     pub fn exec_hydrated(&self, hydrated: Hydrated) -> impl Future<Output = ToolExecResult> + Send + use<> {
         let open = OpenCall::start_hydrated(self.clone(), &hydrated);
         run_to_end(open, |open| from_hydrated(open, hydrated))
@@ -82,8 +82,8 @@ impl Run {
 
 /// Runs an open call to its end. `judge` runs the stages up to the policy's decision on the arguments.
 ///
-/// The stages before the permit are synchronous: as nested futures they would be copied into each awaiter, about 500
-/// instructions per call (design 007).
+/// The stages before the permit are synchronous. Nested futures would be copied into each awaiter, which costs about
+/// 500 instructions a call (`docs/design/007-cost-of-a-call.md`).
 #[expect(clippy::manual_async_fn, reason = "an `async fn` would hold the call twice")]
 fn run_to_end(
     mut open: OpenCall,
@@ -106,7 +106,7 @@ fn run_to_end(
     }
 }
 
-/// Runs the stages up to the decision.
+/// Runs the stages from the first one up to the policy's decision on the arguments.
 fn from_start(open: &mut OpenCall) -> Result<Judged, Stop> {
     let mut decision = None;
     let hydrated = open.read(|open, call| {
@@ -122,14 +122,14 @@ fn from_hydrated(open: &mut OpenCall, hydrated: Hydrated) -> Result<Judged, Stop
     from_hydration(open, hydrated, decision)
 }
 
-/// Runs the stages after hydration, up to the decision. `decision` is the final one from [`admit`](stages::admit), if
-/// there is one.
+/// Runs the stages after hydration, up to the decision. `decision` is the policy's decision at admission, if it holds
+/// for all arguments.
 fn from_hydration(open: &mut OpenCall, hydrated: Hydrated, decision: Option<Decision>) -> Result<Judged, Stop> {
     let frozen = stages::freeze(open, hydrated);
     stages::decide(open, frozen, decision)
 }
 
-/// Handles a call that requires an approval: applies a matching grant, or suspends the call for a person.
+/// Applies a matching grant to a call that requires an approval. Without a grant, suspends the call for a person.
 async fn resolve_approval(open: &mut OpenCall, hydrated: Hydrated) -> Result<Permit, Result<Ending, Stop>> {
     if let Some(known) = open.known.take() {
         return Err(Ok(Ending::Elsewhere(known)));
@@ -144,7 +144,7 @@ async fn resolve_approval(open: &mut OpenCall, hydrated: Hydrated) -> Result<Per
     }
 }
 
-/// Suspends a call for a person, unless its effect happened or happens now.
+/// Suspends a call for a person, unless another call already caused its effect or is causing it now.
 async fn ask(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, Stop> {
     let frozen = Arc::clone(&hydrated.frozen);
     match stages::look(open, &frozen).await? {
@@ -156,7 +156,7 @@ async fn ask(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, Stop> {
     }
 }
 
-/// Runs the stages after the permit; an approved call enters here.
+/// Runs the stages after the permit. A call that a person approved starts here.
 pub(in crate::runner) async fn from_permit(open: &mut OpenCall, permit: Permit) -> Result<Ending, Stop> {
     let mut bound = {
         let reserved = stages::reserve(open, permit)?;
@@ -192,8 +192,8 @@ pub(in crate::runner) async fn from_permit(open: &mut OpenCall, permit: Permit) 
     concluded(open, bound, left).await
 }
 
-/// Handles a call that did not begin, because earlier calls of the same effect have an unknown outcome: its tool
-/// reconciles the earlier call, or this call waits for a person.
+/// Handles a call that did not begin, because earlier calls of the same effect have an unknown outcome. If its tool
+/// cannot reconcile the earlier call, this call waits for a person.
 async fn twins(open: &mut OpenCall, mut bound: Bound, key: Key, unknown: Vec<StoredUnknown>) -> Result<Ending, Stop> {
     if let Some(left) = stages::reconcile_twin(open, &mut bound, &key, &unknown).await? {
         return concluded(open, bound, left).await;
@@ -205,7 +205,8 @@ async fn twins(open: &mut OpenCall, mut bound: Bound, key: Key, unknown: Vec<Sto
     suspend(open, bound.into_hydrated(), Suspension::Approval, waits).await
 }
 
-/// Lets the tool reconcile a call that is already recorded, under the current policy. Writes nothing to the store.
+/// Lets the tool reconcile a call that already has a record, if the current policy does not deny it. Writes nothing to
+/// the store.
 pub(in crate::runner) async fn reconcile(open: &mut OpenCall, hydrated: Hydrated) -> Result<Left, Stop> {
     stages::admit_hydrated(open, &hydrated)?;
     let hydrated = open.draft.read(Ok(hydrated))?;
@@ -224,7 +225,7 @@ pub(in crate::runner) async fn reconcile(open: &mut OpenCall, hydrated: Hydrated
     stages::reconcile(open, &mut bound).await
 }
 
-/// Delivers the output of a call, or suspends the call.
+/// Delivers the output of a call, or suspends the call for its client or for the person that its graph waits for.
 async fn concluded(open: &mut OpenCall, bound: Bound, left: Left) -> Result<Ending, Stop> {
     match stages::conclude(open, bound, left)? {
         Concluded::Delivered(delivered) => Ok(Ending::Delivered(delivered)),

@@ -1,4 +1,5 @@
-//! Graphs: the run of a graph belongs to the run that calls it, and has no wider permissions.
+//! Starts and continues the runs of graphs: agents and scripts that run as tools. The run of a graph has no more
+//! permissions than the run that called the graph.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -44,7 +45,7 @@ impl Host {
         &self.run
     }
 
-    /// Returns the suspended graph to continue; `None` after the first call.
+    /// Takes the suspended graph to continue. `None` if there is none, or if it was taken before.
     pub(crate) fn continued(&self) -> Option<Continued> {
         self.continued.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -56,7 +57,7 @@ impl Host {
         Work::new(self.run.clone(), run)
     }
 
-    /// Starts the run of a script, in which each call with effects waits for an approval. `None` if the maximum number
+    /// Starts the run of a script. Each of its calls with effects waits for an approval. `None` if the maximum number
     /// of policies already applies to the run.
     #[cfg(feature = "code-mode")]
     pub(crate) fn start_asking(&self, context: &ToolContext, identity: &GraphIdentity<'_>) -> Option<Work> {
@@ -80,16 +81,15 @@ impl Host {
         self.options(context, identity, Arc::clone(&self.graph))
     }
 
-    /// Links a continued run to its parent run.
+    /// Links the continued run of a graph to its parent run.
     pub(crate) fn work(&self, run: Run) -> Work {
         Work::new(self.run.clone(), run)
     }
 
-    /// Returns the options of a graph's run, no wider than those of the run that calls it.
+    /// Returns the options of a graph's run, with no more permissions than the calling run has.
     fn options(&self, context: &ToolContext, identity: &GraphIdentity<'_>, run_id: Arc<str>) -> RunOptions {
         let (run, options) = (&self.run, self.run.options());
-        // A tool with a greater effect than the graph's own, by the policy's classification, is not offered to the
-        // graph.
+        // A graph gets no tool with a greater effect than its own, by the policy's classification.
         let most = run.effect_of(context.tool().as_str()).unwrap_or(ToolEffect::ReadOnly);
         let has = |name: &&String| !is_graph(name) && run.effect_of(name).is_some_and(|effect| effect <= most);
         let tools = identity.tools.iter().filter(has).map(|name| name.as_str().into()).collect();
@@ -122,8 +122,8 @@ pub(in crate::runner) fn forward_events(run: &Run, call: &CallId, graph: &str) -
 /// The separator between the names in the path of a call.
 pub(crate) const SEPARATOR: &str = " > ";
 
-/// Derives the id of a graph's run from the key of the call. Records contain the id; the arguments in the key cannot be
-/// guessed from it.
+/// Derives the id of a graph's run from the idempotency key of the call. Records contain the id, so it does not reveal
+/// the arguments in the key.
 pub(in crate::runner) fn run_id(digests: &Digests, idempotency_key: &str) -> String {
     format!("graph_{}", digests.id_of(idempotency_key))
 }

@@ -40,17 +40,17 @@ impl fmt::Display for Interrupted {
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Runs `future` to its end, or to the first of panic, timeout and cancellation.
+/// Runs `future` until it ends, panics, times out or is cancelled.
 ///
 /// The timer is created after the first `Pending`, so a tool that is ready at once needs none. The token of `bounds`
-/// fires on a timeout, so that work which the tool left on another thread can stop.
+/// fires on a timeout, so that the tool's work on other threads can stop.
 #[inline]
 pub(in crate::runner) async fn contained<T>(future: Boxed<'_, T>, bounds: Bounds<'_>) -> Result<T, Interrupted> {
     let mut tool = Contained { future: Some(future) };
     if let Poll::Ready(ended) = poll_fn(|cx| Poll::Ready(tool.poll(cx))).await {
         return ended;
     }
-    // On the heap: a timer is larger than the rest of this future.
+    // On the heap, because a timer is larger than the rest of this future.
     Box::pin(waited_for(tool, bounds)).await
 }
 
@@ -77,7 +77,7 @@ async fn waited_for<T>(mut tool: Contained<'_, T>, bounds: Bounds<'_>) -> Result
     .await
 }
 
-/// A future whose panics, while it is polled and while it is dropped, are contained.
+/// Catches the panics of a future while it is polled and while it is dropped.
 struct Contained<'a, T> {
     future: Option<Boxed<'a, T>>,
 }

@@ -1,4 +1,5 @@
-//! [`OpenCall`]: the guard that gives every call exactly one record and one terminal event, dropped or not.
+//! [`OpenCall`]: the guard that gives every call exactly one record and one terminal event, even if its future is
+//! dropped.
 
 mod begun;
 mod ended;
@@ -32,8 +33,8 @@ use crate::tool::{Digested, Hash, ToolEffect};
 /// Fields that only some calls need are behind pointers, because this value is moved for every call.
 pub(in crate::runner) struct OpenCall {
     run: Run,
-    /// The call's own id, if the record has a generated one because this id is a duplicate or too long. The model gets
-    /// this id.
+    /// The id that the model gave, if it is a duplicate or too long. The record then has a generated id instead; the
+    /// result for the model has this one.
     id: Option<CallId>,
     taken: Taken,
     /// When the call arrived; for a call that waited, when it was reopened.
@@ -53,14 +54,14 @@ pub(in crate::runner) struct OpenCall {
     pub(in crate::runner) known: Option<Box<ToolExecResult>>,
     /// The waiting call that must be claimed before anything else about this call is written.
     pub(in crate::runner) claim: Option<Box<Claim>>,
-    /// A graph that waited, and its continuation.
+    /// A graph that waited, and the decision on its inner call.
     pub(in crate::runner) continued: Option<Box<Continued>>,
     /// The grant that permits the call, and the policy's decision before the grant.
     pub(in crate::runner) grant: Option<Box<(Key, Option<Decision>)>>,
-    /// The client that made the call, if it is at the other end of a connection.
+    /// The MCP client that made the call, if one did.
     pub(in crate::runner) client: Option<Box<CallClient>>,
     pub(in crate::runner) origin: Origin,
-    /// Set while the store is asked whether the call began under another definition of its tool.
+    /// Set while a read from the store checks whether the call began under another definition of its tool.
     pub(in crate::runner) looks: bool,
     /// Set if calls of its graph may have had effects, although the call itself waited and did not end.
     pub(in crate::runner) has_acted: bool,
@@ -69,14 +70,14 @@ pub(in crate::runner) struct OpenCall {
     phase: Phase,
 }
 
-/// The process that made a call.
+/// Whether an earlier process may have made a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::runner) enum Origin {
-    /// In a continued run, an earlier process may have made it.
+    /// In a continued run, an earlier process may have made the call.
     Unknown,
-    /// No earlier process can have made it.
+    /// No earlier process can have made the call.
     New,
-    /// Another process began it and is gone: its ledger entry is open.
+    /// Another process began the call and is gone; the entry in the ledger is open.
     TakenOver {
         /// Its tool may only reconcile it.
         only_reconciles: bool,
@@ -101,7 +102,7 @@ struct Recorded {
 }
 
 impl OpenCall {
-    /// Announces the start, before anything is checked.
+    /// Opens a call and emits its start event, before any check.
     #[inline]
     pub(in crate::runner) fn start(run: Run, call: ToolCall) -> Self {
         let called = Called::of(&run, &call.name);
@@ -110,8 +111,8 @@ impl OpenCall {
         open
     }
 
-    /// Announces the start of a call that was hydrated before. The arguments of a call that another run hydrated are
-    /// not shown: its tool may have marked other arguments as sensitive.
+    /// Opens a hydrated call and emits its start event. If another run hydrated the call, its arguments are not shown,
+    /// because the tool of that run may have marked other arguments as sensitive.
     pub(in crate::runner) fn start_hydrated(run: Run, hydrated: &Hydrated) -> Self {
         let call = hydrated.call();
         let arguments = if Arc::ptr_eq(run.fields(), &hydrated.frozen.run) {
@@ -139,7 +140,7 @@ impl OpenCall {
         Self::at(run, id, taken, draft, started, None)
     }
 
-    /// Reopens a suspended call, whose start was announced when it arrived. It still waits until its claim is taken.
+    /// Reopens a suspended call, whose start event was emitted when it arrived. It still waits until it is claimed.
     pub(in crate::runner) fn reopen(run: Run, claim: Box<Claim>) -> Self {
         let draft = Draft::reopened(&run, claim.waiting.record.clone());
         let started = run.shared().clock.now();
@@ -192,7 +193,7 @@ impl OpenCall {
         self.draft.starts(now);
     }
 
-    /// Notes that the claim of a suspended call is about to be taken; the store has not answered yet.
+    /// Notes that the claim of a suspended call is about to be sent to the store.
     pub(in crate::runner) fn claimed(&mut self) {
         self.phase = Phase::Claiming;
     }
@@ -201,7 +202,7 @@ impl OpenCall {
         &self.run
     }
 
-    /// Returns the token that cancels the call: that of its run, or of its client.
+    /// Returns the token that cancels the call: the token of its MCP client, or of its run.
     pub(in crate::runner) fn cancellation(&self) -> &CancellationToken {
         self.client.as_ref().map_or(&self.run().options().cancellation, |client| &client.cancellation)
     }
@@ -211,15 +212,15 @@ impl OpenCall {
         self.taken
     }
 
-    /// Returns the claim of a call that could not begin, so that the call still waits.
+    /// Puts back the claim of a call that could not begin, so that the call still waits.
     pub(in crate::runner) fn unclaimed(&mut self, claim: Box<Claim>) {
         (self.attempt, self.claim, self.phase) = (None, Some(claim), Phase::Waiting);
     }
 
     /// Passes the call to the stages that hydrate it.
     ///
-    /// The closure is synchronous and returns the arguments for the record, so a call never waits between the two: its
-    /// arguments are either unread or recorded.
+    /// The closure is synchronous and also returns the arguments for the record. A call that is dropped has either
+    /// unread or recorded arguments.
     #[inline]
     pub(in crate::runner) fn read(
         &mut self,
@@ -230,7 +231,7 @@ impl OpenCall {
         self.draft.read(read)
     }
 
-    /// Adds the changes that hydration made to the arguments.
+    /// Adds to the record the changes that hydration made to the arguments.
     #[inline]
     pub(in crate::runner) fn hydrated(&mut self, treatment: &Treatment) {
         self.draft.hydrated(treatment, &self.run.shared().compiled.label);
@@ -246,7 +247,7 @@ impl OpenCall {
         }
     }
 
-    /// Notes that the call was handed to its client. It waits until its claim is taken.
+    /// Notes that a client may have executed the call. The call still waits until it is claimed.
     pub(in crate::runner) const fn at_client(&mut self) {
         self.draft.set_executed(true);
     }
@@ -262,8 +263,7 @@ impl OpenCall {
         matches!(self.origin, Origin::TakenOver { .. })
     }
 
-    /// Returns the stop of a call that cannot wait or continue: its outcome is unknown if calls of its graph may have had
-    /// effects.
+    /// Changes the stop of a call to an unknown outcome if calls of its graph may have had effects.
     pub(super) fn own_up(&mut self, stop: Stop) -> Stop {
         if !self.has_acted || self.draft.executed() {
             return stop;
@@ -286,8 +286,8 @@ impl OpenCall {
         )
     }
 
-    /// Returns the run of the graph that this call executes: the one in which it waited or in which an earlier attempt
-    /// worked. A graph that runs again finds its earlier steps there.
+    /// Returns the id of the run in which the graph of this call works. A graph that waited, or that an earlier attempt
+    /// began, keeps its run, where it finds its earlier steps.
     pub(in crate::runner) fn graph_run(&self, context: &ToolContext) -> Arc<str> {
         let waited = self.continued.as_ref().map(|continued| &continued.pending.run_id);
         let entered = || self.attempt.as_ref().and_then(|attempt| attempt.graph.as_ref());
@@ -303,7 +303,7 @@ impl OpenCall {
             Box::pin(self.run.digests()).await;
         }
         let ended = match self.known.take() {
-            // The gate refuses the call now, but an earlier attempt ended it: return the recorded result.
+            // The gate refuses the call now, but an earlier attempt ended it, so its recorded result is returned.
             Some(known) => Ok(Ending::Elsewhere(known)),
             None => match ended {
                 Err(stop) if self.may_be_known(&stop) => match Box::pin(self.look(stop)).await {
@@ -324,7 +324,7 @@ impl OpenCall {
         if receipt.is_kept() {
             self.close(&result, stop.as_ref());
         } else {
-            // The future may be dropped while it waits; the event and the report still need the end.
+            // If the future is dropped while it waits, `drop` needs the result for the event and the report.
             let id = self.id().clone();
             self.phase = Phase::Recorded(Box::new(Recorded { result: result.clone(), stop, receipt }));
             if let Phase::Recorded(recorded) = &mut self.phase
@@ -332,7 +332,7 @@ impl OpenCall {
             {
                 telemetry::record_lost(&self.run, &self.draft, &error);
                 if matches!(error, StoreError::Fenced) {
-                    // Another process has closed the call, or will, as `outcome_unknown`.
+                    // Another process closes the call as `outcome_unknown`, or has closed it.
                     let mut stop = Stop::new(Outcome::OutcomeUnknown);
                     stop.cause = Some(Cause::Lost);
                     result = stop.result(id, true);
@@ -350,7 +350,7 @@ impl OpenCall {
             }
             self.close_recorded();
         }
-        // The last step: if the future is dropped while it waits, the result was not returned.
+        // The last wait. If the future is dropped here, the result counts as not returned.
         labels::share(&self.run).await;
         if self.draft.executed() || is_kept {
             self.handed_out();
@@ -358,8 +358,8 @@ impl OpenCall {
         result
     }
 
-    /// Finishes a call that was reopened. Removes it from the waiting calls in the transaction of its record, unless it
-    /// was claimed when it began to run.
+    /// Finishes a call that was reopened. The transaction that writes its record also removes it from the waiting
+    /// calls, unless it was claimed when it began to run.
     pub(in crate::runner) async fn finish_waiting(
         mut self,
         ended: Result<Ending, Stop>,

@@ -1,4 +1,4 @@
-//! The document of an open call, from which the ledger's entry and a suspension are made.
+//! Makes the document of an open call, for its entry in the ledger and for its suspension.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::hydrate::Frozen;
 use crate::runner::gate::open::OpenCall;
 use crate::store::{FrozenArguments, PendingCall};
 
-/// Returns the call as it begins or waits, with every value that is compared when it is finished. The digest key must
-/// have been read before this call.
+/// Returns the document of a call that begins or waits, with every value that is compared before it continues. The
+/// digest key must have been read before this function is called.
 pub(in crate::runner) fn frozen_call(open: &OpenCall, frozen: &Frozen, now: Timestamp) -> PendingCall {
     let (run, spec) = (open.run(), &frozen.entry.spec);
     let options = run.options();

@@ -1,4 +1,4 @@
-//! [`Execution`]: the span around a tool's own work and its duration as a metric, with the `OpenTelemetry` names for
+//! [`Execution`]: the span of a running tool and its duration as a metric, with the `OpenTelemetry` names for
 //! generative AI.
 
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::runner::gate::draft::Draft;
 use crate::runner::gate::ending::Stop;
 use crate::tool::{ToolEffect, ToolSpec};
 
-/// The target of the events that are metrics: fields `histogram.*` and `gauge.*` are values, all others their
-/// attributes.
+/// The target of the tracing events that are metrics. Their fields `histogram.*` and `gauge.*` are values, all other
+/// fields are attributes.
 pub(crate) const METRICS: &str = "tool_runtime::metrics";
 
 /// The parent of a call's span.
@@ -24,12 +24,12 @@ pub(in crate::runner) enum Parent {
     /// The turn of a model that made the call.
     Turn(Span),
     /// The span that is current while the tool runs. If there is none, because the call runs in a separate task, the
-    /// span that was current when the call was made.
+    /// parent is the contained span, which was current when the call was made.
     Surroundings(Span),
 }
 
 impl Parent {
-    /// Returns the current span. Without a subscriber, it is not looked up.
+    /// Returns the current span. Without a subscriber, skips the look-up.
     pub(in crate::runner) fn surroundings() -> Self {
         let is_off = LevelFilter::current() == LevelFilter::OFF;
         Self::Surroundings(if is_off { Span::none() } else { Span::current() })
@@ -52,7 +52,7 @@ pub(in crate::runner) struct Execution {
     span: Span,
     shows_values: bool,
     failed: Option<Outcome>,
-    /// `None` if no subscriber measures.
+    /// `None` if no subscriber receives metrics.
     measured: Option<Box<Measured>>,
 }
 
@@ -81,7 +81,7 @@ impl Execution {
             otel.status_code = field::Empty,
             gen_ai.operation.name = "execute_tool",
             gen_ai.tool.name = tool,
-            // Recorded as text, which subscribers escape: the model chose the id.
+            // Recorded as a string, which subscribers escape, because the model chose the id.
             gen_ai.tool.call.id = id.as_str(),
             gen_ai.tool.r#type = "function",
             gen_ai.tool.call.arguments = field::Empty,
@@ -113,8 +113,8 @@ impl Execution {
         self.span.clone()
     }
 
-    /// Records that the tool returned or was stopped. A result is recorded in the form that everyone may see, and only
-    /// if span values are enabled.
+    /// Records that the tool returned or was stopped. If span values are enabled, also records the part of the result
+    /// that everyone may see.
     #[inline]
     pub(in crate::runner) fn end(mut self, ended: Result<Option<&Projected>, &Stop>) {
         self.failed = match ended {

@@ -1,8 +1,8 @@
 //! The stages of the gate, one file each; [`exec`](crate::runner::gate::exec) calls them in order.
 //!
 //! Each stage has one task, and ends the call with a [`Stop`](crate::runner::gate::ending::Stop) if it cannot continue.
-//! The stages from `admit` to `bind` pass values that only the previous one creates; `reach`, `connect` and
-//! `recordable` do not. `earlier`, `effect`, `resolve` and `twins` are helpers of stages.
+//! Most stages need a value that only the previous stage can create. `earlier`, `effect`, `resolve` and `twins` are
+//! helpers of stages.
 
 mod admit;
 mod begin;

@@ -1,5 +1,4 @@
-//! The bookings of a run: on its own budget, and on the accounts that it shares with other runs of its principal and
-//! tenant.
+//! Books the use of budgets on the accounts of a run's principal and tenant, which their other runs share.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,13 +14,13 @@ use crate::store::accounts::{self, Account, Bill, Booked};
 use crate::store::ledger::Begun;
 use crate::store::{Key, Store, StoreError, Transaction, WriteHandle, transact};
 
-/// The accounts of a run, and the model's turns that are being booked.
+/// The accounts of a run, and the turns of its model whose amounts are being booked.
 pub(in crate::runner) struct Accounts {
     all: Arc<[Account]>,
     turns: Mutex<VecDeque<PendingCharge>>,
 }
 
-/// The maximum number of turns whose write is awaited.
+/// The maximum number of turns whose writes [`Accounts::overdrawn`] awaits.
 const MOST_TURNS: usize = 64;
 
 /// A model's turn whose booking is not acknowledged yet.
@@ -30,7 +29,7 @@ struct PendingCharge {
     receipt: WriteHandle,
 }
 
-/// A turn whose write is awaited. Unless the turn is booked, it stays to be awaited.
+/// A turn whose write is awaited now. If the future is dropped before the turn is booked, the turn is awaited again.
 struct Awaited<'a> {
     accounts: &'a Accounts,
     used: Spend,
@@ -65,7 +64,7 @@ impl Accounts {
         let mut turns = self.turns();
         // `overdrawn` may never be called, so turns that the store has acknowledged are removed here, too.
         turns.retain(|turn| !turn.receipt.is_kept());
-        // Beyond the maximum, the oldest turn is no longer awaited. Its write continues.
+        // Above the maximum, the oldest turn is no longer awaited. Its write continues.
         if turns.len() >= MOST_TURNS {
             turns.pop_front();
         }
@@ -78,12 +77,12 @@ impl Accounts {
         store: &Contained<dyn Store>,
     ) -> Result<Option<BudgetExceeded>, StoreError> {
         loop {
-            // Bound first, so that the lock is not held while it waits.
+            // A separate statement, so that the lock is not held during the wait.
             let next = self.turns().pop_front();
             let Some(PendingCharge { used, receipt }) = next else { break };
             let mut turn = Awaited { accounts: self, used, receipt, is_booked: false };
             if (&mut turn.receipt).await.is_err() {
-                // The turn is booked again: charging it twice is better than not charging it.
+                // The turn is booked again, because a double charge is better than no charge.
                 turn.receipt = self.charge(store, used);
                 if let Err(error) = (&mut turn.receipt).await {
                     turn.receipt = WriteHandle::ready(Err(StoreError::Lost));
@@ -98,7 +97,7 @@ impl Accounts {
         transact(store, keys, change).await
     }
 
-    /// Books a model's turn. The tokens were used even if another process owns the run now.
+    /// Books a model's turn. Does not check the lease of the run, because the tokens were used in any case.
     fn charge(&self, store: &Contained<dyn Store>, used: Spend) -> WriteHandle {
         let turn = Bill::new(&self.all, used);
         let keys = Account::keys(&turn.accounts).collect();
@@ -111,7 +110,7 @@ impl Accounts {
     }
 }
 
-/// The amount that a call may have booked, until the store acknowledges that the call began.
+/// The amount that a call may have booked while the store has not acknowledged its beginning.
 #[derive(Clone)]
 pub(in crate::runner) struct Unacknowledged {
     accounts: Arc<[Account]>,
@@ -127,22 +126,22 @@ impl Unacknowledged {
         Account::keys(&self.accounts)
     }
 
-    /// Keeps the amount that the beginning transaction booked.
+    /// Notes the amount that the transaction at the beginning of the call booked.
     pub(in crate::runner) fn note(&self, begun: &Begun) {
         if let Begun::Now { booked, .. } = begun {
             self.booked.lock().unwrap_or_else(PoisonError::into_inner).clone_from(booked);
         }
     }
 
-    /// Returns the amount of a call that began and did not run. Called only if the ledger has the call, so the booking
-    /// was committed.
+    /// Refunds the amount of a call that began and did not run. Call it only if the ledger contains the call, because
+    /// then the booking was committed.
     pub(in crate::runner) fn give_back(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
         let booked = self.booked.lock().unwrap_or_else(PoisonError::into_inner).clone();
         booked.map_or(Ok(()), |booked| accounts::settle(transaction, &booked, Spend::default()))
     }
 }
 
-/// The amount that a call has booked on accounts since it began.
+/// The amount that a running call has booked on accounts.
 pub(in crate::runner) struct Booking {
     booked: Booked,
     started: Instant,
@@ -160,12 +159,12 @@ impl Booking {
         Self { booked, started: Instant::now() }
     }
 
-    /// Returns the used amount of a call with this result; `None` if it had booked nothing.
+    /// Returns the amount that a call with this result used; `None` if it had booked nothing.
     pub(in crate::runner) fn settle(held: Option<Box<Self>>, result: &ToolExecResult) -> Option<Settled> {
         held.map(|held| held.settled(size(result)))
     }
 
-    /// Returns the used amount for a result of this size.
+    /// Returns the amount that a call with a result of this size used.
     pub(in crate::runner) fn settled(self, bytes: usize) -> Settled {
         let amount = self.booked.amount();
         let time = if self.booked.is_timed() { self.started.elapsed() } else { Duration::ZERO };

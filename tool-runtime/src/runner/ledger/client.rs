@@ -1,8 +1,7 @@
-//! [`LedgerClient`]: the writes of a run to the store: the records of its calls, and the ledger entries of those with
-//! effects.
+//! [`LedgerClient`]: writes the records of a run's calls, and the ledger entries of its calls with effects.
 //!
-//! Every write of a run that a worker holds is checked against the worker's lease, in the write's own transaction. The
-//! file is long because all of these writes are here.
+//! If a worker or an engine holds the run, each write checks the lease in its own transaction. The file is long because
+//! it contains all writes of a run.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -31,39 +30,39 @@ use crate::store::{
 /// The maximum number of attempts to renew a lease before a call begins.
 const CONFIRMATIONS: u32 = 3;
 
-/// One attempt at a call, as the ledger knows it.
+/// One attempt at a call, with the values that close its entry in the ledger.
 #[derive(Clone)]
 pub(in crate::runner) struct Attempt {
     pub(in crate::runner) key: Key,
     pub(in crate::runner) owner: Arc<str>,
-    /// The amount that the attempt may have booked. `None` once the store has answered, and if the attempt books
+    /// The amount that the attempt may have booked. `None` after the store has answered, or if the attempt books
     /// nothing.
     pub(in crate::runner) unheard: Option<Unacknowledged>,
-    /// The id of the graph's run. `None` for any other tool, and until the ledger has answered.
+    /// The id of the graph's run. `None` for other tools, and until the store has answered.
     pub(in crate::runner) graph: Option<Arc<str>>,
-    /// The key of the call's effect, with the claim if `once` names it. `None` if no other call of it has to wait.
+    /// The key of the call's effect, with its claim if the tool declares `once`. `None` if the call blocks no other.
     pub(in crate::runner) effect: Option<(Key, Option<OnceClaim>)>,
-    /// The contents of the notice if its outcome is unknown. `None` if there is none.
+    /// The contents of the notice to send if the outcome is unknown. `None` if none is sent.
     pub(in crate::runner) notices: Option<Arc<NoticeTerms>>,
-    /// An earlier attempt may have had the effect.
+    /// Whether an earlier attempt may have had the effect.
     pub(in crate::runner) is_again: bool,
 }
 
 impl Attempt {
-    /// Returns the keys that closing the call with this record locks.
+    /// Returns the keys that the transaction locks when it closes the call with this record.
     fn keys(&self, record: &ToolInvocationRecord) -> impl Iterator<Item = Key> {
         let effect = self.changed_effect(record).map(|(key, _)| key.clone());
         std::iter::once(self.key.clone()).chain(self.unheard.iter().flat_map(Unacknowledged::keys)).chain(effect)
     }
 
-    /// Returns the key of the call's effect with its claim, if this end of the call changes its document. Most ends do
-    /// not, so that they lock and read nothing more.
+    /// Returns the key of the call's effect with its claim, if this end of the call changes the document of the effect.
+    /// Most ends do not, and so neither lock nor read it.
     fn changed_effect(&self, record: &ToolInvocationRecord) -> Option<(&Key, Option<OnceClaim>)> {
         let is_changed = |is_once| self.is_again || effects::is_changed_by(record, is_once);
         self.effect.as_ref().filter(|(_, once)| is_changed(once.is_some())).map(|(key, once)| (key, *once))
     }
 
-    /// Whether the effect, which has a key, may have happened although this attempt states that it did not.
+    /// Whether an effect with a key may have happened in an earlier attempt, although this one had no effect.
     pub(in crate::runner) fn leaves_unknown(&self, outcome: Outcome) -> bool {
         self.is_again && self.effect.as_ref().is_some_and(|(_, once)| once.is_some()) && effects::had_none(outcome)
     }
@@ -87,17 +86,17 @@ impl Attempt {
 
 /// A waiting call that this run is about to finish.
 pub(in crate::runner) struct Claim {
-    /// The stored call, as it was compared.
+    /// The stored call that was compared with the run and the decision.
     pub(in crate::runner) waiting: Waiting,
     pub(in crate::runner) decision: DecisionRecord,
-    /// Until the call is taken or given up, no other task of this run decides on it.
+    /// Keeps other tasks of this run from deciding on the call.
     pub(in crate::runner) lock: DecisionLock,
 }
 
-/// A call whose suspension is on its way to the store.
+/// A call whose suspension is being written to the store.
 pub(in crate::runner) struct Suspending {
     pub(in crate::runner) call: PendingCall,
-    /// The booking of the same transaction.
+    /// The used amount that the same transaction books.
     pub(in crate::runner) settled: Option<Settled>,
 }
 
@@ -107,11 +106,11 @@ pub(in crate::runner) enum SuspendOutcome {
     Waits,
     /// The call was suspended or decided before.
     Before,
-    /// Begun by a process that needed no approval; carries the record if the call ended.
+    /// A process that needed no approval began the call. Contains the record if the call has ended.
     Begun(Option<Box<ToolInvocationRecord>>),
     /// A person allowed the call with other arguments.
     Replaced,
-    /// The server of its client does not let it wait.
+    /// The server of the call's client does not let the call wait.
     Refused,
 }
 
@@ -120,7 +119,8 @@ impl Suspending {
         std::iter::once(Key::of_waiting(&self.call)).chain(self.settled.iter().flat_map(Settled::keys))
     }
 
-    /// Withdraws the suspension of a call that ends instead; no event reported it as waiting. Its booking is made once.
+    /// Withdraws the suspension of a call that ends instead, before any event reported it as waiting. If the suspension
+    /// was not written, books its amount here, so that it is booked exactly once.
     fn withdraw(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
         if waiting::withdraw(transaction, &self.call)? {
             return Ok(());
@@ -129,7 +129,7 @@ impl Suspending {
     }
 }
 
-/// The ledger as one run uses it, and the records of the run.
+/// Writes and reads the ledger entries, the waiting calls and the records of one run.
 #[derive(Clone, Copy)]
 pub(in crate::runner) struct LedgerClient<'r>(pub(in crate::runner) &'r Run);
 
@@ -145,7 +145,7 @@ impl LedgerClient<'_> {
     ) -> WriteHandle {
         let store = &self.0.shared().store;
         let terms = attempt.is_none().then(|| of_ended(self.0, &record)).flatten();
-        // Only the record has to be written, so no transaction over several documents is needed.
+        // A single record needs no transaction over several documents.
         let is_alone = attempt.is_none() && settled.is_none() && suspending.is_none() && terms.is_none();
         if is_alone && self.0.options().lease.is_none() {
             return store.append(AuditRecord::Call(record));
@@ -185,8 +185,8 @@ impl LedgerClient<'_> {
         )
     }
 
-    /// Writes the record of a claimed call whose future was dropped before the store acknowledged the claim. If the
-    /// claim was not taken, the call still waits, and nothing is written.
+    /// Writes the record of a call whose future was dropped before the store acknowledged the claim. If the claim did
+    /// not succeed, the call still waits, and nothing is written.
     pub(in crate::runner) fn put_if_begun(self, record: Box<ToolInvocationRecord>, attempt: Attempt) -> WriteHandle {
         let (lease, mut keys) = (self.0.lease(), self.0.keys());
         keys.extend(attempt.keys(&record));
@@ -201,7 +201,7 @@ impl LedgerClient<'_> {
         self.0.shared().store.update(keys, Box::new(change))
     }
 
-    /// Writes a record of a decision that did not match.
+    /// Writes the record of a decision that has no effect on its call.
     pub(in crate::runner) fn note(self, decision: DecisionRecord) -> WriteHandle {
         let record = AuditRecord::from(decision);
         let Some(lease) = self.0.lease() else { return self.0.shared().store.append(record) };
@@ -225,8 +225,8 @@ impl LedgerClient<'_> {
         transact(&self.0.shared().store, keys, change).await
     }
 
-    /// Returns the reason for which a call would be blocked by others of its effect, before it suspends for an
-    /// approval.
+    /// Returns the reason why other calls of the same effect block a call, before it suspends for an approval. `None`
+    /// if none blocks it.
     pub(in crate::runner) async fn look_for_others(
         self,
         effect: EffectClaim,
@@ -241,8 +241,8 @@ impl LedgerClient<'_> {
         transact(&self.0.shared().store, keys, change).await
     }
 
-    /// Renews the lease of an attempt before its tool runs. The store may have taken longer to answer than the lease
-    /// lasts; another process may then have closed the call as `outcome_unknown`.
+    /// Renews the lease of an attempt before its tool runs, unless the store answered quickly. If its answer took
+    /// longer than the lease, another process may have closed the call as `outcome_unknown`.
     pub(in crate::runner) async fn confirm(self, attempt: &Attempt, mut asked: Instant) -> Result<(), StoreError> {
         let lease = self.0.shared().lease;
         for _ in 0..CONFIRMATIONS {
@@ -256,10 +256,10 @@ impl LedgerClient<'_> {
         Err(StoreError::Fenced)
     }
 
-    /// Polls a call that has begun, and renews its lease meanwhile. `None` if another attempt has the call.
+    /// Polls a call that has begun, and renews its lease meanwhile. `None` if another attempt has taken the call over.
     pub(in crate::runner) async fn hold<T>(self, attempt: &Attempt, running: impl Future<Output = T>) -> Option<T> {
         let mut running = pin!(running);
-        // A tool that is ready on its first poll pays for no timer.
+        // A tool that is ready on its first poll needs no timer.
         if let Poll::Ready(ended) = poll_fn(|context| Poll::Ready(running.as_mut().poll(context))).await {
             return Some(ended);
         }
@@ -273,12 +273,11 @@ impl LedgerClient<'_> {
         .await
     }
 
-    /// Resolves when another attempt has the call. While the store cannot be reached, the owner is unknown and the call
-    /// continues.
+    /// Resolves when another attempt has taken the call over. While the store cannot be reached, the call continues.
     async fn prolong(self, attempt: &Attempt) {
         let lease = self.0.shared().lease;
         loop {
-            // A failed renewal leaves time for another one within the lease.
+            // After a failed renewal, another one is possible before the lease ends.
             tokio::time::sleep(lease / 3).await;
             if let Err(StoreError::Fenced) = self.renew(attempt).await {
                 return;
@@ -291,14 +290,14 @@ impl LedgerClient<'_> {
         let (held, mut keys) = (self.0.lease(), self.0.keys());
         keys.push(key.clone());
         let change = move |transaction: &mut Transaction| {
-            // The end of the call would be refused, too. Its tool is stopped, because another process has the run.
+            // Fails if another process has the run. The tool is then stopped, because the store would refuse its end.
             ledger::check(transaction, held.as_ref())?;
             ledger::renew(transaction, &key, &owner, lease)
         };
         transact(&self.0.shared().store, keys, change).await
     }
 
-    /// Takes a call out of the waiting calls, once, in one transaction with the next state of the call.
+    /// Removes a call from the waiting calls, once, in one transaction with the write of its next state.
     pub(in crate::runner) async fn take(self, taken: Taken, attempt: Option<Attempt>) -> Result<Begun, ResumeError> {
         let id = taken.call.call_id.clone();
         let mut keys = self.0.keys();
@@ -320,7 +319,7 @@ impl LedgerClient<'_> {
         begun.ok_or(ResumeError::NotWaiting(id))
     }
 
-    /// Counts an approval of a waiting call that needs several, in one transaction with its record.
+    /// Stores an approval of a waiting call that needs several, in one transaction with the record of the decision.
     pub(in crate::runner) async fn approve(self, approval: Approval) -> Result<Counted, ResumeError> {
         let (lease, mut keys) = (self.0.lease(), self.0.keys());
         keys.extend(waiting::keys(&approval.call));
@@ -342,8 +341,8 @@ impl LedgerClient<'_> {
         transact(&self.0.shared().store, keys, change).await
     }
 
-    /// Asks about a waiting call again, in one transaction with the decision that does not count. Returns `false` if
-    /// the call has expired.
+    /// Gives a waiting call a new question, in one transaction with the record of the decision on the old one. Returns
+    /// `false` if the call has expired.
     pub(in crate::runner) async fn ask_anew(
         self,
         compared: PendingCall,
@@ -366,8 +365,8 @@ impl LedgerClient<'_> {
         }
     }
 
-    /// Stores a waiting call, unless the ledger knows it under `begun`. An attempt that only prepared the payload for a
-    /// client leaves the ledger. `entry` is the write of the server that keeps the call for its client.
+    /// Stores a waiting call, unless the ledger contains it under the key `begun`. Removes from the ledger an `attempt`
+    /// that only prepared the payload for a client. `entry` is the write of an MCP server for the same transaction.
     pub(in crate::runner) async fn keep(
         self,
         waiting: Waiting,
@@ -405,7 +404,7 @@ impl LedgerClient<'_> {
         transact(&self.0.shared().store, keys, change).await
     }
 
-    /// Books a call that the ledger does not know.
+    /// Books the amount of a call that gets no entry in the ledger.
     pub(in crate::runner) async fn book(self, bill: Bill) -> Result<Begun, StoreError> {
         let (lease, mut keys) = (self.0.lease(), self.0.keys());
         keys.extend(accounts::Account::keys(&bill.accounts));
@@ -419,7 +418,7 @@ impl LedgerClient<'_> {
         transact(&self.0.shared().store, keys, change).await
     }
 
-    /// Lists the calls of the run that wait.
+    /// Returns the waiting calls of the run.
     pub(in crate::runner) async fn all_waiting(self) -> Result<Vec<Waiting>, StoreError> {
         let scope = Some(Arc::clone(self.0.identity()));
         let mut search = Search::of(Query { scope, ..Query::new(DocumentKind::Waiting) });

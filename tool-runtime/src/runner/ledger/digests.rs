@@ -5,11 +5,11 @@ use std::sync::OnceLock;
 use crate::call::{ArgumentDigest, DigestKey};
 use crate::tool::Hash;
 
-/// The key of a runner: the application's, or the store's once it is read.
+/// The key for digests: set by the application, or read from the store.
 #[derive(Default)]
 pub(in crate::runner) struct Digests {
     key: OnceLock<DigestKey>,
-    /// The substitute where the store's key could not be read. Its digests compare only with those of this runner.
+    /// A random key, used while the store's key has not been read. Its digests are comparable only with each other.
     own: OnceLock<DigestKey>,
 }
 
@@ -49,7 +49,7 @@ impl Digests {
 
 #[cfg(feature = "mcp-server")]
 impl Digests {
-    /// Returns an id derived from the values that identify a call: calls with equal values have the same id.
+    /// Returns an id derived from the values that identify a call. Calls with equal values have the same id.
     pub(in crate::runner) fn asked(&self, call: &[u8]) -> Hash {
         self.key().code("asked", call)
     }

@@ -1,4 +1,4 @@
-//! Leases for runs that a workflow engine drives, which starts a step again as soon as its process is gone.
+//! Leases for runs that a workflow engine executes. An engine repeats a step as soon as its process is gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +17,14 @@ impl ToolRunner {
     /// the options of the run in this attempt, for [`run`](Self::run), for
     /// [`Agent::restore`](crate::agent::Agent::restore) and for [`under_lease`](Self::under_lease).
     ///
-    /// An engine starts a step again as soon as its process is gone, or seems to be, so two attempts can run at once.
-    /// Each attempt first takes the lease of its run. The store then refuses the writes of earlier attempts: it
-    /// compares the lease in the transaction of each write. A lease has no end; it holds until the next attempt takes
-    /// the run.
+    /// An engine repeats a step as soon as its process is gone, or seems to be, so two attempts can run at the same
+    /// time. Each attempt first takes the lease of its run. From then on the store refuses the writes of earlier
+    /// attempts, because it compares the lease in the transaction of each write. The lease does not expire: an attempt
+    /// has it until the next attempt takes it.
     ///
-    /// `run_id` is the run's id in each attempt, whatever the options name: idempotency keys depend on it. If an
-    /// earlier process may still execute a call of the run, this waits until that call's lease ends, takes the run, and
-    /// waits for a call that began meanwhile. Each wait is at most as long as
+    /// `run_id` replaces the id in the options. Use the same id in each attempt, because idempotency keys depend on it.
+    /// If an earlier process may still execute a call of the run, this method waits until that call's lease ends, takes
+    /// the run, and waits for a call that began meanwhile. Each wait is at most as long as
     /// [`RunnerBuilder::lease`](crate::runner::RunnerBuilder::lease).
     ///
     /// ```
@@ -53,7 +53,7 @@ impl ToolRunner {
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if another process still executes a call after the wait, or if the store was restored
-    /// without a part of the run and no person has released it: try again later.
+    /// from a backup that lacks a part of the run, and no person has released the run: try again later.
     /// [`StoreError::Duplicate`] if workers share the run, or if it belongs to another principal or tenant than the
     /// options name. Otherwise the store failed.
     pub async fn engine_lease(
@@ -65,7 +65,7 @@ impl ToolRunner {
         let options = options.run_id(Arc::clone(&run_id));
         if let Some(left) = self.executed_elsewhere(&run_id, &options).await? {
             tokio::time::sleep(left).await;
-            // A process that still runs has prolonged the lease of its call.
+            // A process that still runs has renewed the lease of its call.
             if self.executed_elsewhere(&run_id, &options).await?.is_some() {
                 return Err(StoreError::Fenced);
             }
@@ -75,7 +75,7 @@ impl ToolRunner {
         party.tenant.clone_from(&options.tenant);
         let change = move |transaction: &mut Transaction| attempts::seize(transaction, &party, &owner);
         let lease = transact(&self.shared.store, vec![Key::run(Arc::clone(&run_id))], change).await?;
-        // An earlier attempt may have begun a call since. It can no longer prolong the lease of that call.
+        // Meanwhile an earlier attempt may have begun a call. It can no longer renew the lease of that call.
         if let Some(left) = self.executed_elsewhere(&run_id, &options).await? {
             tokio::time::sleep(left).await;
         }
@@ -110,7 +110,7 @@ impl ToolRunner {
     /// principal or tenant under the run's id do not count.
     async fn executed_elsewhere(&self, run_id: &str, options: &RunOptions) -> Result<Option<Duration>, StoreError> {
         let query = Query { scope: Some(run_id.into()), due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) };
-        // The time of the leases: this process may be the first of its machine to read it.
+        // Leases end by the store's time, which the clock of this process may not know yet.
         let now = self.shared.store.now().await?;
         let (mut search, mut longest) = (Search::of(query), None);
         while let Some(page) = search.next(&self.shared.store).await? {
@@ -127,8 +127,8 @@ impl ToolRunner {
         Ok(longest)
     }
 
-    /// Returns the time until `then` by the runner's clock; `None` if `then` has passed. An engine sets its timer for
-    /// the expiry of a waiting call with it ([`WaitingCall::expires_at`](crate::agent::WaitingCall)).
+    /// Returns the time until `then` by the runner's clock; `None` if `then` has passed. An engine can set a timer for
+    /// the expiry of a waiting call ([`WaitingCall::expires_at`](crate::agent::WaitingCall)) with it.
     ///
     /// ```
     /// use std::time::Duration;

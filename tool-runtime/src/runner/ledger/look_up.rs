@@ -1,4 +1,4 @@
-//! The results of calls that ended unobserved: from their records, or from the ledger.
+//! Looks up the results of calls that ended in another process or after their future was dropped.
 
 use crate::call::{CallId, Delivered, Failed, Outcome, Question, SafeError, ToolExecResult, ToolInvocationRecord};
 use crate::media::Attachments;
@@ -21,10 +21,11 @@ impl LedgerClient<'_> {
         }))
     }
 
-    /// Looks up a call, of a tool if one is named, with a record that `is_wanted`. `None` if the call is unknown;
-    /// `Some(None)` if it began and no end is recorded. Such a call is closed if it cannot be recovered.
+    /// Looks up the result of a call whose record `is_wanted` accepts; with `tool`, only of this tool. `None` if the
+    /// store does not contain the call; `Some(None)` if it began and no end is recorded. In that case, also closes a
+    /// call that no process can recover.
     ///
-    /// A call that was refused, or that waited and was not approved, may still have begun in a process that required no
+    /// A call that this process refused or suspended can have begun in another process, whose policy required no
     /// approval.
     pub(in crate::runner) async fn look_up(
         self,
@@ -46,7 +47,7 @@ impl LedgerClient<'_> {
         Ok((unfinished || record.is_some()).then(|| record.map(|record| adopted(self.0, record))))
     }
 
-    /// Returns the last record under a call's id that is this run's own and that `is_wanted`.
+    /// Returns the latest record of the call id that belongs to this run's party and that `is_wanted` accepts.
     pub(in crate::runner) async fn own_record(
         self,
         call_id: &CallId,
@@ -60,7 +61,7 @@ impl LedgerClient<'_> {
     }
 }
 
-/// Returns the result of a call that this run did not see end, and applies its labels and its evidence to the run.
+/// Returns the result of a call from its record, and applies its labels and its evidence to the run.
 pub(in crate::runner) fn adopted(run: &Run, record: ToolInvocationRecord) -> ToolExecResult {
     let tool = record.name.clone();
     let result = result(record);
@@ -68,7 +69,7 @@ pub(in crate::runner) fn adopted(run: &Run, record: ToolInvocationRecord) -> Too
     result
 }
 
-/// Returns the result of a call, as its caller reads it, from the record.
+/// Converts the record of a call to the result for its caller.
 pub(in crate::runner) fn result(record: ToolInvocationRecord) -> ToolExecResult {
     let (id, executed) = (record.tool_call_id, record.executed);
     let result = match record.result {

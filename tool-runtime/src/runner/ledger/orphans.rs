@@ -1,5 +1,5 @@
-//! Closes the orphaned calls of a graph's run once the graph's call has ended: waiting calls that no decision can reach
-//! any more, and calls without a recorded end.
+//! Closes calls that a graph (an agent or a script that runs as a tool) leaves open when its own call ends: waiting
+//! calls that no decision can reach any more, and calls without a recorded end.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::runner::{Run, RunOptions};
 use crate::store::{Key, LedgerEntry, StoreError, ledger};
 use crate::tool::{self, graph_of, is_graph};
 
-/// The run of a graph, as the run that calls it sees it. If it is dropped before
-/// [`close`](Self::close), all of its open calls are closed.
+/// A guard for the run of a graph. If it is dropped before [`close`](Self::close), all open calls of that run are
+/// closed.
 pub(in crate::runner) struct Orphans {
     run: Run,
     call: CallId,
     tool: String,
     child: Arc<str>,
-    /// Whether a drop means that the future of the graph's call was dropped.
+    /// Whether a drop of the guard has to close the calls.
     is_cut: bool,
 }
 
@@ -31,13 +31,12 @@ impl Orphans {
         Self { run, call, tool, child, is_cut: true }
     }
 
-    /// Returns the orphans of a graph that worked in this run and waited.
+    /// Creates the guard for a graph that waited. A drop of it closes nothing.
     pub(in crate::runner) fn after(run: &Run, call: &CallId, tool: &str, child: Arc<str>) -> Self {
         Self { run: run.clone(), call: call.clone(), tool: tool.to_owned(), child, is_cut: false }
     }
 
-    /// Returns the orphans of a graph's call that was closed without a known end. `None` if the call was that of
-    /// another tool.
+    /// Creates the guard for a graph's call that was closed as `outcome_unknown`. `None` if the tool is no graph.
     pub(in crate::runner) fn of_closed(run: &Run, key: &Key, entry: &LedgerEntry) -> Option<Self> {
         let record = &entry.record;
         let derived = || graph::run_id(&run.shared().digests, key.id()).into();
@@ -45,8 +44,7 @@ impl Orphans {
         is_graph(&record.name).then(|| Self::after(run, &record.tool_call_id, &record.name, child()))
     }
 
-    /// Closes the open calls of the graph's run, except the `kept` ones, which wait together with the call of the
-    /// graph.
+    /// Closes the open calls of the graph's run, except the calls in `kept`, which wait together with the graph.
     pub(in crate::runner) async fn close(mut self, kept: &[CallId]) {
         self.is_cut = false;
         Box::pin(close(&self, kept)).await;
@@ -64,7 +62,7 @@ impl Drop for Orphans {
     }
 }
 
-/// Closes the calls of a graph that waited and does not continue.
+/// Closes the calls of a graph that waited and will not continue.
 pub(in crate::runner) async fn leave(run: &Run, call: &CallId, graph: Option<Box<PendingGraph>>) {
     if let Some(graph) = graph {
         let name = graph.path.split(SEPARATOR).next().unwrap_or_default();
@@ -72,7 +70,7 @@ pub(in crate::runner) async fn leave(run: &Run, call: &CallId, graph: Option<Box
     }
 }
 
-/// Closes the calls. Errors are logged for operators.
+/// Closes the waiting and the begun calls of a graph. Failures of the store are reported to operators.
 async fn close(left: &Orphans, kept: &[CallId]) {
     let Orphans { run, call, tool, child, .. } = left;
     let name = graph_of(tool).unwrap_or(tool);
@@ -92,13 +90,13 @@ async fn close(left: &Orphans, kept: &[CallId]) {
     }
 }
 
-/// Closes calls that began: the graph's call has ended, so no process may continue a call that the graph made.
+/// Closes calls of the graph that began. The call of the graph has ended, so no process may continue them.
 async fn close_begun(child: &Run) -> Result<(), StoreError> {
     let client = LedgerClient(child);
     let mut search = client.begun_calls();
     while let Some(page) = search.next(&child.shared().store).await? {
         for call in page.into_iter().filter_map(|listed| client.open_call(listed, |_| true)) {
-            // A call that cannot be closed must not prevent the end of the next one.
+            // If one call cannot be closed, the next calls are closed nevertheless.
             search.note(client.end(&call, ledger::close_orphan).await.map(drop));
         }
     }

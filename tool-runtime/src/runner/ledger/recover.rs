@@ -1,4 +1,4 @@
-//! Takes over, looks up or closes calls that began and whose process is gone.
+//! Continues, looks up or closes calls that began and whose process is gone.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -34,15 +34,15 @@ use crate::store::{
 };
 use crate::tool::ToolEffect;
 
-/// The maximum time of a call without a caller. A tool without a timeout would hold up all others.
+/// The maximum time of a call in a sweep. A tool without a timeout would otherwise delay all later calls.
 const MOST_TIME: Duration = Duration::from_secs(600);
 
-/// The known state of a call that was handed to a gate before. `None`: unknown. `Some(None)`: it runs in another
-/// process.
+/// The state of a call that a process may have begun before: `None` if the store does not contain it, `Some(None)` if
+/// it runs in another process, otherwise its result.
 pub(crate) type Known = Option<Option<ToolExecResult>>;
 
 /// As [`recover`](Run::recover), but distinguishes a call that runs in another process from one that never began.
-/// Boxed, because the gate is one of its callers.
+/// Boxed, because this function runs the gate and the gate calls it.
 pub(crate) fn go_on<'r>(
     run: &'r Run,
     call_id: &'r CallId,
@@ -50,11 +50,11 @@ pub(crate) fn go_on<'r>(
     go_on_with(run, call_id, |_| true)
 }
 
-/// Continues a call that waited, for every caller: a restored conversation, a worker, an engine, a second decision, and
-/// the gate itself. Among the calls under the id, it continues one whose record `wanted` accepts.
+/// Continues a call whose process is gone, or returns its state. Among the calls with this id, selects one whose record
+/// `wanted` accepts.
 ///
-/// If two processes had the run, one id can stand for two calls. A call that is open in the ledger has no record of its
-/// own, so the record of the other does not end it.
+/// If two processes had the run, one id can belong to two calls. A call that is open in the ledger is continued even if
+/// another call with this id has ended.
 pub(crate) fn go_on_with<'r>(
     run: &'r Run,
     call_id: &'r CallId,
@@ -66,7 +66,7 @@ pub(crate) fn go_on_with<'r>(
         let open = LedgerClient(run).all_unfinished(is_it).await.map_err(failed)?;
         match open.into_iter().next() {
             Some(call) if !LedgerClient(run).is_abandoned(&call).await.map_err(failed)? => {
-                // It runs, or it ended between the two reads.
+                // The call runs, or it ended between the two reads.
                 LedgerClient(run).look_up(call_id, None, &wanted).await.map_err(failed)
             }
             Some(call) => take_over(run, call).await.map(|result| Some(Some(result))).map_err(failed),
@@ -89,15 +89,15 @@ pub(in crate::runner) fn go_on_begun<'r>(
                 take_over(run, call).await.map(|result| Some(Some(result))).map_err(failed)
             }
             Some(_) => Ok(Some(None)),
-            // It ended between the two reads.
+            // The call ended between the two reads.
             None => LedgerClient(run).ended_under(key).await.map(|ended| ended.map(Some)).map_err(failed),
         }
     })
 }
 
-/// As [`go_on`], for a call that began or ended under another definition of its tool, by a record that `is_it` accepts.
-/// The result of a call that ended is known if `is_same` accepts its record. `None` also for the open call under `key`,
-/// which the gate finds itself.
+/// As [`go_on`], for a call that began or ended under another definition of its tool. `is_it` accepts the record of
+/// such a call. Its result is returned only if `is_same` accepts the record. `None` also for the open call under `key`,
+/// which the gate finds by itself.
 pub(in crate::runner) async fn begun_as_another(
     run: &Run,
     call_id: &CallId,
@@ -120,8 +120,8 @@ pub(in crate::runner) async fn begun_as_another(
     Ok(ended.map(|record| is_same(&record).then(|| look_up::adopted(run, record))))
 }
 
-/// Whether the store has calls of the run. The answer is kept, unless another process can still add the first call: a
-/// run without a lease can be in several processes.
+/// Whether the store has calls of the run. The answer is cached, unless it is `false` and another process can still add
+/// the first call, which a lease would prevent.
 async fn has_earlier(run: &Run) -> Result<bool, StoreError> {
     if let Some(has_earlier) = run.remembered().has_earlier() {
         return Ok(has_earlier);
@@ -135,12 +135,12 @@ async fn has_earlier(run: &Run) -> Result<bool, StoreError> {
     Ok(has_earlier)
 }
 
-/// Takes over a call from a process that is gone. If this process cannot continue the call, its outcome is unknown: it
-/// is closed, or left open for another process or attempt.
+/// Takes over a call from a process that is gone. If this process cannot continue the call, it closes the call as
+/// `outcome_unknown` or leaves it open for another process or attempt.
 async fn take_over(run: &Run, call: Unfinished) -> Result<ToolExecResult, StoreError> {
     let (id, record) = (call.entry.record.tool_call_id.clone(), &call.entry.record);
     let outcome = Outcome::OutcomeUnknown;
-    // The model has not yet read how a person changed the call before it began.
+    // The model has not yet read a person's intervention from before the call began.
     let unknown = || {
         let unknown = ToolExecResult::unfinished(id.clone(), outcome, true, outcome.safe_message());
         unknown.with_intervention(record.intervention.clone())
@@ -162,8 +162,8 @@ async fn take_over(run: &Run, call: Unfinished) -> Result<ToolExecResult, StoreE
     Ok(open.finish(ended).await)
 }
 
-/// Lets the tool of a call that has its record reconcile it. `Err` if the call had no effect; `None` if its outcome
-/// stays unknown, or its tool cannot reconcile it here. Nothing is written.
+/// Lets the tool reconcile a call that has its final record. `Err` if the call had no effect; `None` if its outcome
+/// stays unknown, or if its tool cannot reconcile it in this process. Nothing is written.
 pub(in crate::runner) async fn reconcile_recorded(
     run: &Run,
     record: &ToolInvocationRecord,
@@ -185,12 +185,12 @@ pub(in crate::runner) async fn reconcile_recorded(
     }
 }
 
-/// Returns the arguments with which the call began. `None` if this process must not continue it.
+/// Hydrates the arguments with which the call began. `None` if this process must not continue the call.
 ///
-/// The policy and the rights of the run can differ from those under which the call began. A tool reconciles
-/// nevertheless, because that has no effect. A call that may run again does so only if the present policy lets a new
-/// call like this one run: an approval was for the earlier policy. Another definition can give the call other effective
-/// arguments, and so another idempotency key.
+/// The policy and the rights of the run can have changed since the call began. The tool may still reconcile the call,
+/// because that has no effect. The tool may run again only if the present policy allows a new call with these
+/// arguments; an approval under the earlier policy does not count. If the definition of the tool has changed, the call
+/// is not continued, because its idempotency key could differ.
 fn read_again(run: &Run, waited: &PendingCall) -> Option<ReadAgain> {
     let entry = run.shared().catalog.entry(waited.tool.as_str())?;
     let repeats = entry.spec.idempotent || run.effect_of(waited.tool.as_str()) == Some(ToolEffect::ReadOnly);
@@ -198,7 +198,7 @@ fn read_again(run: &Run, waited: &PendingCall) -> Option<ReadAgain> {
     let mut is_same = true;
     for difference in comparison::differences(run, waited) {
         match difference {
-            // This process's clock may be behind that of the process which began the call.
+            // The clock of this process may be behind the clock of the process that began the call.
             DecisionError::Clock => {}
             DecisionError::Policy | DecisionError::Roles | DecisionError::Attributes | DecisionError::Tools
                 if is_recoverable =>
@@ -214,33 +214,34 @@ fn read_again(run: &Run, waited: &PendingCall) -> Option<ReadAgain> {
     let hydrated = hydrated.ok()?;
     let asks = stages::asks(run, &hydrated);
     if asks && !run.shared().approvals {
-        // A process without approvals denies such a call, and leaves it to one with approvals.
+        // This process would deny the call, so it leaves the call to a process with approvals.
         return None;
     }
     let only_reconciles = repeats && asks && !is_same;
     (!only_reconciles || entry.behaviour.may_reconcile()).then_some(ReadAgain { hydrated, only_reconciles })
 }
 
-/// A call that another process began, as this process continues it.
+/// A call that another process began and that this process can continue.
 struct ReadAgain {
     hydrated: Hydrated,
-    /// The present policy does not let its tool run it again.
+    /// Whether the tool may only reconcile the call, because the present policy does not let it run again.
     only_reconciles: bool,
 }
 
-/// The state in the store of a call that another process may have handed to the gate.
+/// The state in the store of a call that another process may have begun.
 pub(crate) enum Earlier {
-    /// The call has a record, or a decision on it was carried out: the gate is not needed.
+    /// The call ended, so it need not pass the gate.
     Ended(ToolExecResult),
-    /// The store has something of this id. The gate reads the arguments, and takes the call over if it began.
+    /// The store has records or a ledger entry of this id. The gate has to hydrate the call and continue it if it
+    /// began.
     Known,
     Nothing,
 }
 
-/// Reads the state of a call that another process may have handed to the gate.
+/// Reads the state of a call that another process may have begun.
 pub(crate) async fn earlier(run: &Run, call_id: &CallId) -> Result<Earlier, StoreError> {
     let failed = |error| run.store_unread(error);
-    // A call that ends leaves the ledger with its record, so the records are read last.
+    // The write of a call's record also closes its ledger entry, so the records are read after the ledger.
     let open = LedgerClient(run).all_unfinished(|record| record.tool_call_id == *call_id).await.map_err(failed)?;
     let filter = RecordFilter::call(run.id(), call_id.clone());
     let records = run.shared().store.records(&filter).await.map_err(failed)?;
@@ -260,7 +261,7 @@ pub(crate) async fn earlier(run: &Run, call_id: &CallId) -> Result<Earlier, Stor
         }
     }
     if open.len() + ran > 1 {
-        // Two processes had the run and used the id for two calls: the gate finds out which of them this is.
+        // Two processes used the id for two calls. The gate can distinguish them by their arguments.
         return Ok(Earlier::Known);
     }
     if decided && let Some(Some(result)) = go_on(run, call_id).await? {
@@ -274,8 +275,8 @@ pub(crate) async fn earlier(run: &Run, call_id: &CallId) -> Result<Earlier, Stor
     })
 }
 
-/// Continues or closes calls of this run whose process is gone and that are not in the conversation: the model has
-/// already read that their outcome is unknown. `waits` returns `true` for the calls that are still in the conversation.
+/// Continues or closes calls of this run whose process is gone. Skips calls that `waits` accepts, because the
+/// conversation still waits for them. The model has already read that the outcome of the other calls is unknown.
 pub(crate) async fn close_others(run: &Run, waits: impl Fn(&CallId) -> bool) -> Result<(), StoreError> {
     for call in LedgerClient(run).all_unfinished(|record| !waits(&record.tool_call_id)).await? {
         if LedgerClient(run).is_abandoned(&call).await? {
@@ -285,7 +286,7 @@ pub(crate) async fn close_others(run: &Run, waits: impl Fn(&CallId) -> bool) -> 
     Ok(())
 }
 
-/// Runs the stages of an approved call.
+/// Runs the stages for a call that a person approved or that is taken over.
 pub(in crate::runner) async fn run_approved(open: &mut OpenCall, hydrated: Hydrated) -> Result<Ending, Stop> {
     stages::admit_hydrated(open, &hydrated)?;
     let hydrated = open.draft.read(Ok(hydrated))?;
@@ -294,8 +295,8 @@ pub(in crate::runner) async fn run_approved(open: &mut OpenCall, hydrated: Hydra
     exec::from_permit(open, permit).await
 }
 
-/// Takes over the calls that `wanted` selects whose lease has ended and that no process continues, if this runner has
-/// their tools. The tools reconcile or repeat them. Takes over no further call once `stop` fires.
+/// Takes over the calls whose lease has ended, that no process continues and that `wanted` accepts, if this runner has
+/// their tools. The tools reconcile or repeat them. Takes over no further call after `stop` fires.
 pub(in crate::runner) async fn take_over_left(
     runner: &ToolRunner,
     stop: &CancellationToken,
@@ -313,7 +314,7 @@ pub(in crate::runner) async fn take_over_left(
             if !can_take_over(runner, waited.tool.as_str()) {
                 continue;
             }
-            // A call that cannot be continued must not prevent the continuation of the next one.
+            // If one call cannot be continued, the next calls are continued nevertheless.
             search.note(take_over_if_left(runner, &entry, waited, &key).await);
         }
     }
@@ -321,7 +322,7 @@ pub(in crate::runner) async fn take_over_left(
 }
 
 /// Whether this process can take over the calls of a tool for any run: it has the tool, and neither the tool nor a tool
-/// of the graph borrows a connection. Connections come with the options of a run, which a sweep does not have.
+/// of its graph borrows a connection. The options of a run name its connections, and a sweep does not have them.
 fn can_take_over(runner: &ToolRunner, tool: &str) -> bool {
     let catalog = &runner.shared.catalog;
     catalog.entry(tool).is_some_and(|entry| {
@@ -330,7 +331,7 @@ fn can_take_over(runner: &ToolRunner, tool: &str) -> bool {
     })
 }
 
-/// Takes over a call, unless a process continues it. A tool that does not end in time is stopped.
+/// Takes over a call, unless another process continues it. A tool that exceeds [`MOST_TIME`] is stopped.
 async fn take_over_if_left(
     runner: &ToolRunner,
     entry: &LedgerEntry,
@@ -342,7 +343,7 @@ async fn take_over_if_left(
     let (keys, left) = (ledger::keys_of(key, entry), key.clone());
     if transact(store, keys, move |transaction| ledger::is_left(transaction, &left, is_orphan)).await? {
         let run = runner.run(options_of(waited, &RunOptions::new()));
-        // A call that is dropped ends as `outcome_unknown`.
+        // After a timeout the future is dropped, and the call ends as `outcome_unknown`.
         if let Ok(taken_over) = timeout(MOST_TIME, go_on_begun(&run, &waited.call_id, key)).await {
             taken_over?;
         }
@@ -350,7 +351,7 @@ async fn take_over_if_left(
     Ok(())
 }
 
-/// Starts the run of a call, with the policies of its stored document. `None` if there are too many policies.
+/// Starts the run of a call, with the policies of its snapshot if there is one. `None` if there are too many policies.
 pub(in crate::runner) fn start(runner: &ToolRunner, kept: Option<RunSnapshot>, options: RunOptions) -> Option<Run> {
     let policy = match kept {
         Some(kept) => RunPolicy::restored(runner.policy().clone(), kept.policies, Vec::new())?,
@@ -378,8 +379,8 @@ pub(in crate::runner) fn options_of(waited: &PendingCall, base: &RunOptions) -> 
     }
 }
 
-/// Whether a record shows these arguments. A store may order the members of an object differently, and a model may
-/// write numbers differently.
+/// Whether a record shows these arguments. Compares values, because a store may reorder the members of an object and a
+/// model may write equal numbers differently.
 pub(crate) fn shows(recorded: &RecordedArguments, shown: &JsonText) -> bool {
     let RecordedArguments::Masked(recorded) = recorded else { return false };
     let read = |text: &'_ JsonText| json::parse(text.get(), &Limits::UNBOUNDED).map(Tree::into_owned);

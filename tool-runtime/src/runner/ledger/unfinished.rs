@@ -1,4 +1,4 @@
-//! Calls that began, here or in another process, and have no known end.
+//! Finds and closes calls that began, here or in another process, and have no recorded end.
 
 use jiff::Timestamp;
 
@@ -14,19 +14,19 @@ use crate::store::pages::Search;
 use crate::store::runs::RunLease;
 use crate::store::{Document, DocumentKind, Key, Query, StoreError, StoredDocument, Transaction, ledger, transact};
 
-/// Closes an abandoned call, or leaves it open. Returns whether it closed it.
+/// The part of a transaction that closes an abandoned call or leaves it open. Returns `true` if the call was closed.
 type EndAbandoned = fn(&mut Transaction, &Key, Option<&RunLease>) -> Result<bool, StoreError>;
 
-/// An open entry of the ledger: its call began and has no end.
+/// An open entry of the ledger: a call that began and has no recorded end.
 pub(in crate::runner) struct Unfinished {
     pub(in crate::runner) key: Key,
     pub(in crate::runner) entry: Box<LedgerEntry>,
 }
 
 impl LedgerClient<'_> {
-    /// Returns the open entry of a call of this run, of a tool if one is named.
+    /// Returns the open entry of a call of this run; with `tool`, only of this tool.
     ///
-    /// This closes nothing: only the gate lets the tool reconcile or repeat a call whose process is gone.
+    /// This closes nothing, because the gate may let the tool reconcile or repeat a call whose process is gone.
     pub(in crate::runner) async fn unfinished(
         self,
         call_id: &CallId,
@@ -38,7 +38,7 @@ impl LedgerClient<'_> {
         Ok(self.all_unfinished(is_it).await?.into_iter().next())
     }
 
-    /// Returns the open entries of this run that `wanted` accepts by their records.
+    /// Returns the open entries of this run whose records `wanted` accepts.
     pub(in crate::runner) async fn all_unfinished(
         self,
         wanted: impl Fn(&ToolInvocationRecord) -> bool,
@@ -57,7 +57,7 @@ impl LedgerClient<'_> {
         Search::of(Query { scope, due: Some(Timestamp::MAX), ..Query::new(DocumentKind::Call) })
     }
 
-    /// Returns the open entry in a document, if it is one of this run's party and `wanted` accepts its record.
+    /// Returns the open entry in a document, if it belongs to this run's party and `wanted` accepts its record.
     pub(super) fn open_call(
         self,
         StoredDocument { key, document, .. }: StoredDocument,
@@ -86,16 +86,16 @@ impl LedgerClient<'_> {
         self.end_abandoned(call, ledger::close_abandoned).await
     }
 
-    /// As [`close_abandoned`](Self::close_abandoned), for a call that this process does not take over: its policy or
-    /// the definition of the tool differs. If the tool can reconcile or repeat the call, the call is left open for a
-    /// week for a process that can.
+    /// As [`close_abandoned`](Self::close_abandoned), for a call that this process cannot continue, because its policy
+    /// or its definition of the tool differs. If the tool can reconcile or repeat the call, the call stays open for a
+    /// week, so that another process can continue it.
     pub(in crate::runner) async fn leave_abandoned(self, call: &Unfinished) -> Result<(), StoreError> {
         self.end_abandoned(call, ledger::leave_or_close).await
     }
 
-    /// As [`close_abandoned`](Self::close_abandoned), for a call that this process could not take over, with the
-    /// reason, which operators read. The call is left open for a while if another attempt can succeed: a server or a
-    /// broker failed, or this process stops.
+    /// As [`close_abandoned`](Self::close_abandoned), for a call whose takeover ended with `stop`, which is reported to
+    /// operators. If a later attempt can succeed, because a server or a broker failed or this process stops, the call
+    /// stays open as for [`leave_abandoned`](Self::leave_abandoned).
     pub(in crate::runner) async fn give_up(
         self,
         call: &Unfinished,
@@ -107,7 +107,8 @@ impl LedgerClient<'_> {
         self.end_abandoned(call, if is_passing { ledger::leave_or_close } else { ledger::close_abandoned }).await
     }
 
-    /// Closes the call, or leaves it, in one transaction with the document of its effect. Returns whether it closed it.
+    /// Closes the call, or leaves it open, in one transaction with the document of its effect. Returns whether it was
+    /// closed.
     pub(super) async fn end(self, call: &Unfinished, end: EndAbandoned) -> Result<bool, StoreError> {
         let (lease, key) = (self.0.lease(), call.key.clone());
         let mut keys = self.0.keys();
@@ -119,7 +120,7 @@ impl LedgerClient<'_> {
         transact(&self.0.shared().store, keys, change).await
     }
 
-    /// As [`end`](Self::end), and closes the open calls of a graph whose call it closed.
+    /// As [`end`](Self::end), but if it closes the call of a graph, also closes the open calls of the graph.
     async fn end_abandoned(self, call: &Unfinished, end: EndAbandoned) -> Result<(), StoreError> {
         let closed = self.end(call, end).await?;
         // An entry of an older version has no id of the graph's run, so the id is derived with the key.
@@ -130,8 +131,8 @@ impl LedgerClient<'_> {
         Ok(())
     }
 
-    /// Closes the call of this run under a key if its process is gone, without its tool, and returns its result. `None`
-    /// if it runs.
+    /// Closes the call of this run under a key if its process is gone, without reconciling it. Returns its result;
+    /// `None` if it still runs.
     pub(in crate::runner) async fn close_begun(
         self,
         call_id: &CallId,
@@ -144,7 +145,7 @@ impl LedgerClient<'_> {
         self.ended_under(key).await
     }
 
-    /// Returns the result of a call that ended, by the ledger. `None` if it did not end.
+    /// Returns the result in the ledger of a call that ended. `None` if the ledger contains no end.
     pub(in crate::runner) async fn ended_under(self, key: &Key) -> Result<Option<ToolExecResult>, StoreError> {
         let (key, mut keys) = (key.clone(), self.0.keys());
         keys.push(key.clone());

@@ -1,7 +1,7 @@
-//! [`Contained`]: a part of the application whose panics are contained, at every method and in its destructor.
+//! [`Contained`]: catches the panics of a part that the application wrote, in every method and in its destructor.
 //!
-//! A store, clock, validator, repairer, broker or sink is reached through this type only, so a panic in one of them is
-//! an ordinary error of that part, also during the cleanup after a dropped future.
+//! The runner calls a store, clock, validator, repairer, broker or sink only through this type. A panic in one of them
+//! becomes an ordinary error of that part, also during the cleanup after a dropped future.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,9 +24,9 @@ use crate::store::{
 };
 use crate::tool::Schema;
 
-/// A part of the application.
+/// A part of the application. A panic in it is caught and reported to the operators' sink.
 pub(in crate::runner) struct Contained<T: ?Sized> {
-    /// `None` only during its drop.
+    /// `None` only while this value is dropped.
     part: Option<Arc<T>>,
     failures: Failures,
 }
@@ -51,7 +51,7 @@ impl<T: ?Sized> Contained<T> {
         attempted(|| work(part)).map_err(|text| self.failures.panicked(name, &text)).ok()
     }
 
-    /// Awaits a future of the part. Making it, polling it and dropping it can each panic.
+    /// Awaits a future of the part. Catches panics while the future is created, polled and dropped.
     pub(in crate::runner) async fn wait<'a, R>(
         &'a self,
         name: &'static str,
@@ -127,7 +127,7 @@ impl Store for Contained<dyn Store> {
 
     async fn changed(&self) {
         if self.wait("store", Store::changed).await.is_none() {
-            // Otherwise a worker would ask again at once.
+            // Without a pause, a worker would call `changed` again at once.
             tokio::time::sleep(POLL).await;
         }
     }
@@ -183,10 +183,10 @@ impl Contained<dyn ConnectionBroker> {
     }
 }
 
-/// The application's validator, and the schemas that it compiles.
+/// The application's validator. A panic while it compiles a schema or checks a value is caught.
 pub(in crate::runner) struct ContainedValidator {
     part: Contained<dyn Validator>,
-    /// Read once: records repeat them for every call.
+    /// Read once, because the record of every call contains it.
     name: String,
     version: String,
 }
@@ -221,7 +221,7 @@ impl Validator for ContainedValidator {
 
 impl Compiled for Contained<dyn Compiled> {
     fn check(&self, value: &Tree<'_>) -> Result<(), Vec<Violation>> {
-        // A refusal without a violation: the value was not checked, and the caller reports that.
+        // An error without violations tells the caller that the value was not checked.
         self.call(VALIDATOR, |compiled| compiled.check(value)).unwrap_or_else(|| Err(Vec::new()))
     }
 }

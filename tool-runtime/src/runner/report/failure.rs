@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::call::CallId;
 use crate::contain::{caught, discard};
 
-/// One contained failure: of a tool, a connection, a model, or a part of the application. The sink of
+/// A failure of a tool, a connection, a model, or a part of the application. The sink of
 /// [`RunnerBuilder::failures`](crate::runner::RunnerBuilder::failures) receives it.
 ///
 /// Records, events, logs and models receive only its code. The text can contain values.
@@ -36,9 +36,9 @@ use crate::contain::{caught, discard};
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Failure<'a> {
-    /// The stable code: an outcome's such as `execution_error`, a store's such as `store_unavailable`, a model's, or
-    /// `part_panicked` for a store, clock, validator, repairer, broker or sink of the application, or `other_version`
-    /// for runs that a worker leaves alone.
+    /// The stable code of an outcome (such as `execution_error`), of a store's error (such as `store_unavailable`) or
+    /// of a model's error. `part_panicked` means a panic in a store, clock, validator, repairer, broker or sink of the
+    /// application; `other_version` means that a worker skips runs of another version.
     pub code: &'a str,
     /// The tool, if the failure belongs to a call.
     pub tool: Option<&'a str>,
@@ -88,7 +88,7 @@ impl fmt::Debug for Failure<'_> {
     }
 }
 
-/// The closure with which an application receives failures.
+/// The closure of the application that receives failures.
 pub(in crate::runner) type FailureSink = Arc<dyn Fn(&Failure<'_>) + Send + Sync>;
 
 /// The sink of a runner, if the application set one.
@@ -108,7 +108,7 @@ impl Failures {
         tracing::error!(
             code = failure.code,
             tool = failure.tool,
-            // Recorded as text, which subscribers escape: the model chose the id.
+            // Recorded as a string, which subscribers escape, because the model chose the id.
             call = failure.call_id.map(CallId::as_str),
             run = failure.run_id,
             session = failure.session_id,

@@ -1,5 +1,4 @@
-//! The output of a call in addition to its record and its result: events, and one log line and one report for each
-//! contained failure. Log lines contain no values.
+//! Emits the events of a call, and logs and reports each failure once. Log lines contain no values.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,14 +16,14 @@ use crate::store::{StoreError, WriteHandle};
 
 const RECORD_LOST: &str = "a record could not be stored";
 
-/// Emits the start of a call.
+/// Emits the start event of a call.
 pub(in crate::runner) fn announce_start(run: &Run, draft: &Draft) {
     if run.has_sink() {
         run.emit(Event::ToolCallStart { id: draft.id.clone(), name: draft.name().to_owned() });
     }
 }
 
-/// Emits the end of a call, or its suspension.
+/// Emits the terminal event of a call, or the event of its suspension.
 pub(in crate::runner) fn announce_end(run: &Run, draft: &Draft, result: &ToolExecResult) {
     if !run.has_sink() {
         return;
@@ -52,8 +51,8 @@ pub(in crate::runner) fn announce_end(run: &Run, draft: &Draft, result: &ToolExe
     result.shown_media().iter().filter_map(Event::file).for_each(|event| run.emit(event));
 }
 
-/// Logs a failure and reports it to the operators' sink, once. A mistake of the model is logged at debug level; a
-/// failure of the tool or its surroundings is for operators.
+/// Reports a failure of the tool, its output or its connections to operators. Any other refusal, such as invalid
+/// arguments, is only logged at debug level.
 #[cold]
 pub(in crate::runner) fn contained(run: &Run, draft: &Draft, stop: &Stop) {
     let code = stop.outcome.code();
@@ -94,8 +93,8 @@ pub(in crate::runner) fn record_lost(run: &Run, draft: &Draft, error: &StoreErro
     run.report_failure(format_args!("{RECORD_LOST}"), &failure);
 }
 
-/// Waits for the write of the record of a call whose future was dropped, so that operators learn of a lost record.
-/// Outside a tokio runtime, only a record that is lost already is reported.
+/// Waits for the write of the record of a call whose future was dropped, and reports a lost record to operators.
+/// Outside a tokio runtime it does not wait, and reports only a write that has failed already.
 #[cold]
 pub(in crate::runner) fn await_receipt(run: &Run, draft: &Draft, mut receipt: WriteHandle) {
     if receipt.is_kept() {

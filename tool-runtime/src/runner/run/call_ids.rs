@@ -9,10 +9,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::call::CallId;
 
-/// The maximum number of distinct call ids of a run; it bounds their set.
+/// The maximum number of distinct call ids of a run, which bounds the memory of their set.
 pub(in crate::runner) const MAX_CALLS: usize = 100_000;
 
-/// The state of a call id.
+/// Whether a call may use its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::runner) enum Taken {
     First,
@@ -22,7 +22,7 @@ pub(in crate::runner) enum Taken {
     TooMany,
 }
 
-/// All texts in one buffer, and a table of their positions.
+/// A set of call ids: the texts in one buffer, and a hash table of their positions.
 ///
 /// Every call looks up one slot of the table. A table of the ids themselves would be six times as large, and in a run
 /// of many calls it would not fit in the caches of a core.

@@ -27,7 +27,7 @@ impl Listener {
         let mut kept = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         self.set.store(sink.is_some(), Ordering::Release);
         let before = std::mem::replace(&mut *kept, sink);
-        // Dropped outside the lock: a sink's destructor is the application's code.
+        // Dropped outside the lock, because a sink's destructor is the application's code.
         drop(kept);
         drop(before);
     }

@@ -7,14 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::call::Violation;
 use crate::tool::Hash;
 
-/// The maximum number of mistakes of one turn that are remembered for a tool. A model that makes more repeats some of
-/// these.
+/// The maximum number of mistakes of one turn that are remembered for a tool.
 const MAX_MISTAKES: usize = 64;
 
 /// The number of turns with the same mistake after which the user has to help.
 pub(in crate::runner) const LAST: u32 = 3;
 
-/// The mistakes in the arguments of one tool: in its last turn that failed, and in the one before.
+/// The mistakes in the arguments of one tool in its two latest failed turns, each with its count of turns.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::runner) struct Mistakes {
@@ -23,13 +22,13 @@ pub(in crate::runner) struct Mistakes {
     before: Vec<(Mistake, u32)>,
 }
 
-/// A digest of a pointer, a keyword and an expectation. A digest, because a pointer contains names that a model made up
-/// and has no length limit.
+/// A digest of a pointer, a keyword and an expectation. The texts are not kept, because a pointer contains names that
+/// a model made up and has no length limit.
 type Mistake = u32;
 
 impl Mistakes {
     /// Counts the mistakes of a call, and returns the number of consecutive failed turns with the most repeated one.
-    /// Several calls of one announced turn count once; without announced turns, as turn 0, each call is a turn.
+    /// Several calls of one turn count once. Turn 0 states that no turn was announced; then each call counts as a turn.
     pub(in crate::runner) fn count(&mut self, turn: u64, mistakes: impl Iterator<Item = Mistake>) -> u32 {
         if turn == 0 || self.turn != turn {
             self.turn = turn;
@@ -48,15 +47,15 @@ impl Mistakes {
     }
 }
 
-/// Identifies a mistake in the arguments of a tool. Two missing arguments have the same place and keyword but different
-/// expectations, and so do two rules of an author's hook.
+/// Identifies a mistake in the arguments of a tool. Only the expectation distinguishes two missing arguments, or two
+/// rules of the author's own validation.
 pub(in crate::runner) fn mistake(pointer: &str, keyword: &str, expected: &str) -> Mistake {
     let Hash([first, second, third, fourth, ..]) = Hash::sha256(format!("{keyword} {pointer}\n{expected}"));
     u32::from_be_bytes([first, second, third, fourth])
 }
 
-/// The request for clarification to the user of a model that cannot call a tool: the tool, and the expected form of its
-/// arguments.
+/// Returns the request for clarification to the user. It names the tool that the model cannot call and the expected
+/// form of its arguments.
 pub(in crate::runner) fn clarification(tool: &str, violations: &[Violation]) -> String {
     let mut wrong = String::new();
     for violation in violations.iter().take(5) {

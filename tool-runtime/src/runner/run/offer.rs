@@ -1,5 +1,5 @@
-//! The subset of its visible tools that a model is offered. The set only grows, is part of the run's snapshot, and is
-//! never wider than the run's view.
+//! The subset of the visible tools that the requests of a run offer to its model. The set only grows, is part of the
+//! run's snapshot, and contains only tools of the run's view.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::runner::gate::ending::Stop;
 use crate::runner::run::state::Remembered;
 use crate::tool::SEARCH;
 
-/// The maximum number of tools that are loaded by picking and by search. OpenAI and Gemini refuse a request with more
-/// than 128, one of which may be the tool of a typed answer.
+/// The maximum number of tools that picking and search load. OpenAI and Gemini refuse a request with more than 128
+/// tools, and a typed answer may need one of them.
 pub(in crate::runner) const MAX_LOADED_TOOLS: usize = 127;
 
 /// The message to the model if no more tools can be loaded.
@@ -24,14 +24,14 @@ pub(in crate::runner) const FULL: &str =
 #[serde(deny_unknown_fields)]
 pub(in crate::runner) struct Offered {
     tools: Vec<String>,
-    /// The number of tools in the first request: the rules for them stay in the instructions.
+    /// The number of tools in the first request. The instructions of every request contain the rules for these tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     first: Option<usize>,
-    /// The number of tools in the latest request: the model has read their definitions.
+    /// The number of tools in the latest request, whose definitions the model has read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shown: Option<usize>,
-    /// The view of the loaded tools, until more are loaded, and the id of the view that it was made from. A snapshot
-    /// may be restored where fewer tools are visible.
+    /// The cached view of the loaded tools, with the id of the run's view from which it was made. A restored run can
+    /// have another view, with fewer tools.
     #[serde(skip)]
     view: Option<(u64, Arc<CatalogView>)>,
 }
@@ -60,7 +60,8 @@ impl Offered {
     }
 }
 
-/// Loads visible tools in addition to those loaded before, up to `most`, and returns those that are loaded now.
+/// Loads visible tools in addition to the tools loaded before, up to `most`. Returns the part of `names` that is loaded
+/// now.
 pub(in crate::runner) fn load<'n>(
     remembered: &Remembered,
     view: &CatalogView,
@@ -76,7 +77,7 @@ pub(in crate::runner) fn load<'n>(
 /// Returns the tools that the model is offered now, in the order of loading; `None` if it is offered all visible tools.
 pub(in crate::runner) fn offered(remembered: &Remembered, view: &Arc<CatalogView>) -> Option<Arc<CatalogView>> {
     remembered.offer(|offered| {
-        // With every tool loaded, there is nothing to search for.
+        // A model that gets every tool does not need the search.
         let Some(offered) = offered else { return view.without(SEARCH).cloned() };
         offered.first.get_or_insert(offered.tools.len());
         offered.shown = Some(offered.tools.len());
@@ -90,7 +91,7 @@ pub(in crate::runner) fn offered(remembered: &Remembered, view: &Arc<CatalogView
     })
 }
 
-/// Returns the rules for the system prompt, the same in every request of the run.
+/// Returns the rules about tools for the system prompt. They are the same in every request of the run.
 pub(in crate::runner) fn guidance(remembered: &Remembered, view: &CatalogView) -> String {
     let Some(Offered { tools, first, .. }) = remembered.lock().offered().cloned() else {
         return view.guidance();
@@ -105,7 +106,7 @@ pub(in crate::runner) fn guidance(remembered: &Remembered, view: &CatalogView) -
     text
 }
 
-/// Refuses a visible tool that the model was not offered yet, because the model has not read its definition.
+/// Refuses a call of a visible tool that no request has offered, because the model has not read its definition.
 #[inline]
 pub(in crate::runner) fn check(remembered: &Remembered, view: &CatalogView, name: &str) -> Result<(), Stop> {
     if remembered.is_offered(name) || view.get(name).is_none() {

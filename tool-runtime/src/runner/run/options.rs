@@ -12,10 +12,10 @@ use crate::policy::{LoopThresholds, PolicyContext, RunTools, Standing, ToolNames
 use crate::runner::Run;
 use crate::store::RunLease;
 
-/// The principal of a run and its permissions. Every default allows no more than the policy does.
+/// The principal of a run and its permissions. No default allows more than the policy does.
 ///
-/// A name that the runner does not know (of a tool, a kind of connection, a role, an attribute, a label) is a problem
-/// that [`Run::problems`](crate::runner::Run::problems) lists and that is logged when the run starts.
+/// If the runner does not know a name (of a tool, a kind of connection, a role, an attribute or a label), it logs the
+/// problem when the run starts, and [`Run::problems`](crate::runner::Run::problems) lists it.
 ///
 /// ```
 /// use tool_runtime::RunOptions;
@@ -44,39 +44,39 @@ pub struct RunOptions {
     pub(in crate::runner) connections: BTreeMap<String, ConnectionId>,
     pub(in crate::runner) user_text: Vec<String>,
     pub(in crate::runner) events: Option<Arc<EventSink>>,
-    /// Shared, because a clone of a token takes a lock.
+    /// In an `Arc`, because cloning a token takes a lock.
     pub(in crate::runner) cancellation: Arc<CancellationToken>,
     pub(in crate::runner) caller: Caller,
-    /// The run that calls the graph whose run this is.
+    /// The run that called the graph, if this is the run of a graph.
     pub(in crate::runner) parent: Option<Run>,
-    /// Whether the run is that of a script: no grant applies to its calls.
+    /// Whether this is the run of a script. No grant applies to its calls.
     pub(in crate::runner) is_script: bool,
-    /// The lease of a worker, or of an attempt of an engine. `None` if neither holds the run.
+    /// The lease of the worker or of the engine's attempt that holds the run. `None` if neither holds it.
     pub(in crate::runner) lease: Option<RunLease>,
-    /// Whether no process continues the run once its own is gone, so that another process may close the calls it began.
+    /// Whether no other process continues the run after this one ends. Another process may then close its open calls.
     pub(in crate::runner) ends_with_process: bool,
 }
 
 impl RunOptions {
-    /// Creates options with no principal, no connections, and every tool that the policy shows.
+    /// Creates options without a principal or connections, and with every tool that the policy shows.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the only tools of this run, by exact name. The runner refuses calls of any other tool.
+    /// Limits the run to these tools, by exact name. The runner refuses calls of any other tool.
     pub fn tools(mut self, tools: impl ToolNames) -> Self {
         self.tools = Some(tools.into_names().into_iter().map(Into::into).collect());
         self
     }
 
-    /// Sets the id of the run; a fresh one by default. Call ids are unique within a run, and idempotency keys depend on
-    /// it. A store has one run for each id, across all principals and tenants, so let no client choose it.
+    /// Sets the id of the run; a random one by default. Idempotency keys depend on it. A store has one run for each id,
+    /// across all principals and tenants, so let no client choose the id.
     pub fn run_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.run_id = Some(id.into());
         self
     }
 
-    /// Returns the id that [`run_id`](Self::run_id) set; `None` if the run gets a fresh one.
+    /// Returns the id that [`run_id`](Self::run_id) set; `None` if the run gets a random one.
     ///
     /// ```
     /// use tool_runtime::RunOptions;
@@ -107,13 +107,13 @@ impl RunOptions {
         self
     }
 
-    /// Sets the tenant that the run belongs to; brokers check it.
+    /// Sets the tenant that the run belongs to, for policies, records and brokers.
     pub fn tenant(mut self, id: impl Into<Arc<str>>) -> Self {
         self.tenant = Some(id.into());
         self
     }
 
-    /// Sets the principal that the run acts for, as policies and records name it.
+    /// Sets the principal that the run acts for, by its name in policies and records.
     pub fn principal(mut self, id: impl Into<Arc<str>>) -> Self {
         self.principal = Some(id.into());
         self
@@ -148,14 +148,14 @@ impl RunOptions {
         self
     }
 
-    /// Adds text that the user wrote: ids in it count as evidence.
+    /// Adds text that the user wrote. Ids in it count as evidence, so the model may use them as arguments.
     pub fn user_text(mut self, text: impl Into<String>) -> Self {
         self.user_text.push(text.into());
         self
     }
 
-    /// Sets the sink that takes the events of the run. It is called inline: hand the event on and do not block. A panic
-    /// in it is contained.
+    /// Sets the sink that receives the events of the run. It is called inline, so it must not block. Pass the event to
+    /// another task. A panic in the sink is caught.
     ///
     /// ```
     /// use tool_runtime::RunOptions;
@@ -174,7 +174,7 @@ impl RunOptions {
         self
     }
 
-    /// Sets the caller, for records and policies; the agent itself by default.
+    /// Sets the maker of the run's calls, for records and policies; the agent itself by default.
     pub fn caller(mut self, caller: Caller) -> Self {
         self.caller = caller;
         self
@@ -188,21 +188,22 @@ impl fmt::Debug for RunOptions {
 }
 
 impl RunOptions {
-    /// Sets the lease of a worker or of an engine's attempt: each write of the run is checked against it.
+    /// Sets the lease of a worker or of an engine's attempt. The store refuses a write of the run after the lease is
+    /// lost.
     pub(crate) fn held(mut self, lease: RunLease) -> Self {
         self.lease = Some(lease);
         self
     }
 
-    /// Marks the run as one that no process continues once its own is gone.
+    /// Marks the run as one that no other process continues after this one ends.
     #[cfg(feature = "mcp-server")]
     pub(crate) const fn ends_with_process(mut self) -> Self {
         self.ends_with_process = true;
         self
     }
 
-    /// Returns the loop guard for a policy that names none. A server's session lasts over many conversations, in which
-    /// the same call is not a repetition.
+    /// Returns the thresholds of the loop guard for a policy without any. The run of a server's session gets no loop
+    /// guard, because it lasts for many conversations, and equal calls in different conversations are no loop.
     pub(in crate::runner) fn unnamed_loop_guard(&self) -> LoopThresholds {
         if self.ends_with_process { LoopThresholds::NEVER } else { LoopThresholds::default() }
     }
@@ -212,7 +213,7 @@ impl RunOptions {
         Standing { roles: self.roles.clone(), attributes: self.attributes.clone() }
     }
 
-    /// Returns the run's fields in the contexts of its calls, for this id.
+    /// Returns the fields of the run that the context of each call contains. `run_id` is the id of the run.
     pub(in crate::runner) fn fields(&self, run_id: Arc<str>) -> RunFields {
         RunFields {
             run_id,
@@ -225,7 +226,7 @@ impl RunOptions {
         }
     }
 
-    /// Returns the run as its policy sees it, with these labels.
+    /// Returns the properties of the run that a policy may read, with these labels.
     pub(in crate::runner) fn context<'a>(&'a self, run: &'a str, labels: &'a [Arc<str>]) -> PolicyContext<'a> {
         PolicyContext {
             run,

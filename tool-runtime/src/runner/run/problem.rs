@@ -7,8 +7,8 @@ use crate::runner::RunOptions;
 use crate::runner::shared::Shared;
 use crate::text::nearest;
 
-/// Logs a problem. Roles, attributes and labels often come from other systems, where they have a meaning, so only
-/// unknown tools and connections are warnings.
+/// Logs a problem. Only unknown tools and connections are warnings, because roles, attributes and labels often come
+/// from other systems, where they have a meaning.
 pub(in crate::runner) fn log(problem: &ParseError, run: &str) {
     let code = problem.code();
     match code {
@@ -17,7 +17,7 @@ pub(in crate::runner) fn log(problem: &ParseError, run: &str) {
     }
 }
 
-/// Compares the names in the options with the catalog and the policy.
+/// Returns a problem for each name in the options that neither the catalog nor the policy contains.
 pub(in crate::runner) fn of(options: &RunOptions, shared: &Shared) -> Vec<ParseError> {
     let mut problems = Vec::new();
     let mut unknown = |code, method: &str, name: &str, known: &mut dyn Iterator<Item = &str>, what: &str| {
@@ -38,7 +38,7 @@ pub(in crate::runner) fn of(options: &RunOptions, shared: &Shared) -> Vec<ParseE
         unknown("unknown_connection", "connection", kind, &mut kinds.iter().copied(), what);
     }
     let policy = shared.policy.data();
-    // Collected from the whole policy, so only for runs that have roles.
+    // To collect the known roles costs a walk through the policy, so it is done only for runs that have roles.
     let roles = if options.roles.is_empty() { BTreeSet::new() } else { shared.policy.roles() };
     for role in options.roles.iter().filter(|role| !roles.contains(&***role)) {
         unknown("unknown_role", "role", role, &mut roles.iter().copied(), "the policy has no such role");

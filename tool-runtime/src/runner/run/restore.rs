@@ -1,4 +1,4 @@
-//! Restores a run from its snapshot, never wider than it was.
+//! Restores a run from its snapshot, with no more permissions than it had.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(in crate::runner) async fn restore(
     options: RunOptions,
 ) -> Result<Run, ResumeError> {
     let options = narrowed(&snapshot, options)?;
-    // Where this cannot be read, each call with an effect is still refused in its own transaction.
+    // If this read fails, the transaction that begins a call with an effect still refuses a purged run.
     if runner.shared.store.is_purged(&snapshot.run_id).await.unwrap_or(false) {
         return Err(ResumeError::Store(StoreError::RunPurged));
     }
@@ -25,7 +25,7 @@ pub(in crate::runner) async fn restore(
     standings.retain(|standing| *standing != now);
     let policy = RunPolicy::restored(runner.policy().clone(), snapshot.policies, standings)
         .ok_or(ResumeError::TooManyPolicies)?;
-    // Under another policy, the run keeps to the tools that its earlier policies showed: only those could be approved.
+    // Under another policy than before, the run has only the tools that it could see at the snapshot.
     let visible = (!policy.is_current()).then_some(snapshot.visible);
     let tools = common_tools(options.tools.clone(), visible);
     let run = Run::start(Arc::clone(&runner.shared), policy, RunOptions { tools, ..options });
@@ -40,7 +40,8 @@ pub(in crate::runner) async fn restore(
     Ok(run)
 }
 
-/// Returns the options, limited to those of the snapshot.
+/// Returns the options with only the roles and the tools that the snapshot has too. Refuses options of another
+/// principal, tenant or caller.
 fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOptions, ResumeError> {
     let theirs = |call: &PendingCall| {
         (&call.run_id, &call.principal, &call.tenant) == (&snapshot.run_id, &snapshot.principal, &snapshot.tenant)
@@ -59,10 +60,9 @@ fn narrowed(snapshot: &RunSnapshot, mut options: RunOptions) -> Result<RunOption
     Ok(options.run_id(snapshot.run_id.clone()))
 }
 
-/// Puts a waiting call back, unless the store has it as waiting, begun or ended.
+/// Writes a waiting call of a snapshot to the store, unless the store has it as waiting, begun or ended.
 ///
-/// The states are checked in the order in which a call passes them, so that a call that moves on meanwhile is not
-/// missed.
+/// The checks follow the order of these states, so that a call that changes its state meanwhile is found.
 pub(in crate::runner) async fn put_back(run: &Run, waiting: Waiting) -> Result<(), StoreError> {
     let (store, id) = (&run.shared().store, waiting.call.call_id.clone());
     let kept = store.waiting(run.waiting_key(&id)).await?;

@@ -1,6 +1,6 @@
-//! The party of a run as a server compares it: [`Rights`] and the comparisons of [`RunOptions`].
+//! [`Rights`]: compares the principals, properties and permissions of two runs of a server.
 //!
-//! They are in a file of their own because only builds with `mcp-server` have them.
+//! The code is in a separate file because only builds with `mcp-server` have it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,15 +24,15 @@ type Party<'a> =
     (&'a Option<Arc<str>>, &'a Option<Arc<str>>, BTreeSet<&'a Arc<str>>, BTreeSet<&'a (Arc<str>, Arc<str>)>);
 
 impl Rights<'_> {
-    /// Returns a digest by which another process compares the rights.
+    /// Returns a digest with which another process can compare the rights.
     pub(crate) fn digest(&self) -> Hash {
-        // Writing texts does not fail.
+        // The serialisation of strings cannot fail.
         Hash::sha256(serde_json::to_vec(self).unwrap_or_default())
     }
 }
 
 impl RunOptions {
-    /// Whether both act for the same principal of the same tenant, whatever their permissions.
+    /// Whether both options name the same principal and tenant. Permissions are not compared.
     pub(crate) fn is_principal_of(&self, other: &Self) -> bool {
         self.principal == other.principal && self.tenant == other.tenant
     }
@@ -49,13 +49,13 @@ impl RunOptions {
         Some(self.roles.iter().cloned().fold(decider, Decider::role))
     }
 
-    /// Whether both act for the same party with the same properties and permissions.
+    /// Whether both options name the same principal with the same properties, tools and connections.
     pub(crate) fn is_party_of(&self, other: &Self) -> bool {
         self.has_rights_of(other) && self.connections == other.connections
     }
 
-    /// Whether both act for the same principal with the same properties and tools. The ids of connections can differ
-    /// between the sessions of a principal.
+    /// Whether both options name the same principal with the same properties and tools. Connections are not compared,
+    /// because their ids can differ between the sessions of a principal.
     pub(crate) fn has_rights_of(&self, other: &Self) -> bool {
         self.rights() == other.rights()
     }

@@ -1,4 +1,4 @@
-//! `tools__search`: the tool with which a model searches for tools.
+//! `tools__search`: the tool that lets a model search for tools.
 
 use std::sync::Arc;
 
@@ -22,16 +22,15 @@ const DESCRIPTION: &str = "Finds tools that are not loaded yet, and loads them: 
                            what it returns. Say in a few words what the tool has to do. No tool has the \
                            `unmatched_words` of your query: search again with other words for them.";
 
-/// The maximum length of a returned description, in bytes: the whole definition comes with the next request.
+/// The maximum length of a returned description, in bytes. The next request contains the whole definition.
 const MAX_DESCRIPTION_BYTES: usize = 300;
 
 impl DynamicTool {
-    /// Returns `tools__search`, a `read_only` tool with which a model searches for tools that an agent did not pick
-    /// ([`Agent::pick`](crate::agent::Agent::pick)). Its results are offered from the next request of the run on.
+    /// Returns `tools__search`, a `read_only` tool that lets a model search for tools that its agent did not pick
+    /// ([`Agent::pick`](crate::agent::Agent::pick)). The next requests of the run offer the tools that it found.
     ///
-    /// It goes through the gate like every tool: it needs a place in the catalog, and its name in the policy's
-    /// `allowed_tools`. It finds only tools that the policy lets the run see. An agent that does not pick does not
-    /// offer it.
+    /// Like every tool, it has to be in the catalog and in the policy's `allowed_tools`. It finds only tools that the
+    /// policy lets the run see. An agent without picking does not offer it.
     ///
     /// ```
     /// use tool_runtime::registration::DynamicTool;
@@ -127,10 +126,10 @@ impl Instance for Search {
 }
 
 impl Search {
-    /// Finds tools and loads them, including those below the minimum score: a search returns the best tools that exist.
+    /// Finds and loads tools. Ignores the minimum score, so that a search returns the best tools that exist.
     fn search(&self, run: &Run) -> Result<SearchOutput, ToolError> {
         let picks = run.pick(&self.query, &PickOptions::new(self.limit + 1).min_score(0.0));
-        // It never finds itself.
+        // The search tool is not a result of its own.
         let names = picks.iter().map(|pick| pick.name.as_str()).filter(|name| *name != SEARCH).take(self.limit);
         let mut names: Vec<_> = names.collect();
         if run.is_picking() {

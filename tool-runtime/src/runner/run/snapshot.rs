@@ -1,4 +1,4 @@
-//! [`RunSnapshot`]: the state of a run as a document, which restores it in another process.
+//! [`RunSnapshot`]: the state of a run as a document, from which another process restores the run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::runner::run::state::RunState;
 use crate::runner::{Run, RunOptions};
 use crate::store::{Balance, PendingCall, Store, StoreError, Waiting};
 
-/// The version of the document that this library writes, and the only one that it reads.
+/// The version of the format. The library reads no other version.
 const VERSION: u32 = 1;
 
 /// The state of a run: principal with its roles and attributes, tenant, caller, tools, policies, labels, evidence,
-/// spent budget, loop guard, call ids, calls whose effects are not known, and the calls that wait.
+/// spent budget, loop guard, call ids, calls whose effect is unknown, and waiting calls.
 ///
-/// Keep it where clients cannot change it: the library trusts it, and it contains the frozen arguments of waiting
-/// calls, including sensitive ones. Its `Debug` shows none of them. A waiting call is finished once for each store: if
-/// a snapshot is restored over two independent stores, each of them lets the call finish.
+/// Keep snapshots where clients can neither read nor change them: the library trusts them, and they contain the
+/// arguments of waiting calls, including sensitive ones. `Debug` does not show them. A waiting call is finished once
+/// for each store: if a snapshot is restored over two independent stores, the call can be finished in both.
 ///
 /// ```
 /// use tool_runtime::runner::RunSnapshot;
@@ -54,7 +54,7 @@ pub struct RunSnapshot {
     pub(in crate::runner) principal: Option<Arc<str>>,
     pub(in crate::runner) tenant: Option<Arc<str>>,
     pub(in crate::runner) caller: Caller,
-    /// The principal's roles and attributes: at the time of the snapshot, and before earlier restores.
+    /// The principal's roles and attributes: first those at the time of the snapshot, then those before each restore.
     pub(in crate::runner) standings: Vec<Standing>,
     pub(in crate::runner) tools: Option<RunTools>,
     /// The policies of the run, and the tools that they let the run see.
@@ -102,8 +102,8 @@ impl RunSnapshot {
         &self.state.summary
     }
 
-    /// Returns the budgets that a policy sets for the run, with the used amounts. Those of the run itself are as of the
-    /// snapshot; those that it shares with other runs of its principal and tenant are the store's current ones.
+    /// Returns the budgets that a policy sets for the run, with the used amounts. The run's own amounts are as of the
+    /// snapshot. Amounts that it shares with other runs of its principal and tenant are read from the store.
     ///
     /// # Errors
     /// The store cannot be reached.

@@ -1,4 +1,4 @@
-//! The state of one run between its calls: ids, labels, mistakes of the model, begun effects, the summary.
+//! The state of one run between its calls: call ids, labels, the model's mistakes, begun effects, the summary.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -14,18 +14,18 @@ use crate::runner::run::mistakes::{LAST, Mistakes};
 use crate::runner::run::offer::Offered;
 
 /// The state of a run behind one mutex that is never held across an await. Most runs have no labels, no failed tools
-/// and no picked tools; flags answer a call's queries about those, so that a call takes the lock twice instead of seven
-/// times.
+/// and no picked tools. Flags state this without the lock, so that a call takes it twice instead of seven times.
 pub(in crate::runner) struct Remembered {
     state: Mutex<RunState>,
     flags: AtomicU8,
     has_earlier: OnceLock<bool>,
 }
 
-/// The flags: the run has labels; a tool's arguments were wrong; the model was offered a subset of its tools. A flag is
-/// never cleared.
+/// The run has labels. A flag is never cleared.
 const LABELLED: u8 = 1;
+/// A call had invalid arguments.
 const FAILED: u8 = 2;
+/// The model was offered a subset of its tools.
 const OFFERED: u8 = 4;
 
 impl Remembered {
@@ -34,12 +34,12 @@ impl Remembered {
         Self { state: Mutex::new(state), flags, has_earlier: OnceLock::new() }
     }
 
-    /// Returns the state. Change parts that have a flag through the methods below instead.
+    /// Locks the state. Change labels, failures and offered tools only through the methods below, which set the flags.
     pub(in crate::runner) fn lock(&self) -> MutexGuard<'_, RunState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether an earlier process had calls of the run, once that is known.
+    /// Whether an earlier process had calls of the run. `None` until it is known.
     pub(in crate::runner) fn has_earlier(&self) -> Option<bool> {
         self.has_earlier.get().copied()
     }
@@ -54,7 +54,7 @@ impl Remembered {
         (self.flags.load(Ordering::Acquire) & flag != 0).then(|| self.lock())
     }
 
-    /// Changes parts that have flags.
+    /// Changes the state and sets its flags.
     fn change<T>(&self, change: impl FnOnce(&mut RunState) -> T) -> T {
         let mut state = self.lock();
         let changed = change(&mut state);
@@ -62,7 +62,7 @@ impl Remembered {
         changed
     }
 
-    /// Takes over the state of the run from an earlier process; its labels are added to those of this one.
+    /// Replaces the state with the state of an earlier process, and keeps the labels of both.
     pub(in crate::runner) fn restore(&self, earlier: RunState) {
         self.change(|state| state.restore(earlier));
     }
@@ -81,20 +81,20 @@ impl Remembered {
         }
     }
 
-    /// Returns the labels of the run, if waiting calls may lack one of them.
+    /// Returns the labels of the run, if the stored documents of its waiting calls may lack one of them.
     pub(in crate::runner) fn unshared(&self) -> Option<Arc<[Arc<str>]>> {
         let state = self.lock_if(LABELLED)?;
         (state.labels.len() > state.shared).then(|| Arc::clone(&state.labels))
     }
 
-    /// Notes that the waiting calls have this number of the run's labels.
+    /// Notes that the stored documents of the waiting calls have the first `labels` labels of the run.
     pub(in crate::runner) fn shared(&self, labels: usize) {
         let mut state = self.lock();
         state.shared = state.shared.max(labels);
     }
 
-    /// Counts the mistakes in the arguments of a tool, and returns the number of consecutive failed turns with one of
-    /// them. After the last one the user gets a question.
+    /// Counts the mistakes in the arguments of a tool, and returns the highest number of consecutive failed turns with
+    /// one of them. If it is [`LAST`] or more, keeps the text of `ask` as the question for the user.
     pub(in crate::runner) fn failed(
         &self,
         tool: &str,
@@ -136,9 +136,9 @@ impl Remembered {
 pub(in crate::runner) struct RunState {
     #[serde(rename = "seen")]
     pub(in crate::runner) call_ids: CallIds,
-    /// Labels are added at the end.
+    /// New labels are appended.
     labels: Arc<[Arc<str>]>,
-    /// The number of labels, from the first on, that the waiting calls of the run have in the store.
+    /// How many of the first labels the stored documents of the waiting calls have.
     #[serde(skip)]
     shared: usize,
     failures: HashMap<String, Mistakes>,
@@ -155,16 +155,16 @@ pub(in crate::runner) struct RunState {
     /// Calls that ended in a run without budgets, and the bytes of their results.
     #[serde(skip)]
     counted: Spend,
-    /// Earlier processes may have had this run, so a call that is new to this one may have begun in them.
+    /// Whether an earlier process may have begun calls that are new to this one.
     #[serde(skip)]
     continued: bool,
 }
 
 impl RunState {
     pub(in crate::runner) fn new(labels: &[Arc<str>], continued: bool) -> Self {
-        // Most runs have none, and `into` allocates for an empty slice too.
+        // Most runs have no labels, and `into` would allocate for an empty slice too.
         let labels: Arc<[_]> = if labels.is_empty() { Arc::default() } else { labels.into() };
-        // A call that waits in the store may be of an earlier process.
+        // A waiting call of an earlier process may lack these labels.
         let shared = if continued { 0 } else { labels.len() };
         Self { labels, shared, continued, ..Self::default() }
     }
@@ -213,7 +213,7 @@ impl RunState {
         self.begun.contains(id)
     }
 
-    /// Begins a new turn of the model. After a question to the user, the model may try again.
+    /// Begins a new turn of the model. If the user got a question, all counts of mistakes start again.
     pub(in crate::runner) fn begin_turn(&mut self) {
         self.turn += 1;
         if self.clarification.take().is_some() {
@@ -221,7 +221,7 @@ impl RunState {
         }
     }
 
-    /// Accounts a model's usage.
+    /// Adds a model's usage to the summary.
     pub(in crate::runner) fn charge(&mut self, usage: Usage, cost: f64) {
         let summary = &mut self.summary;
         summary.usage = summary.usage.plus(usage);
@@ -242,7 +242,7 @@ impl RunState {
         self.counted
     }
 
-    /// Accounts an ended call.
+    /// Adds an ended call to the summary.
     pub(in crate::runner) fn account(&mut self, outcome: Outcome, latency_ms: u64, result_bytes: usize) {
         *self.summary.calls.entry(outcome).or_default() += 1;
         self.summary.latency_ms = self.summary.latency_ms.saturating_add(latency_ms);

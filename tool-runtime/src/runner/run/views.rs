@@ -1,7 +1,7 @@
 //! [`Views`]: a cache of the tools that a party may see, shared by all of its runs.
 //!
-//! Asking the policy about each tool of a large catalog, and hashing and rendering the visible ones, costs far more
-//! than a call. Without the cache, a server that starts a run for each request would pay it for each.
+//! To evaluate the policy for each tool of a large catalog, and to hash and render the visible ones, costs far more
+//! than a call. Without the cache, a server that starts a run for each request would repeat this work each time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::catalog::{CatalogView, Entry, ToolCatalog};
 use crate::policy::{Party, PolicyContext, RunPolicy};
 
-/// The maximum number of parties whose view is kept, and of tools in all views: a pointer each.
+/// The maximum number of parties whose views are kept.
 const MOST_PARTIES: usize = 256;
+/// The maximum number of tools in all views together. Each takes the memory of a pointer.
 const MOST_TOOLS: usize = 1 << 20;
 
-/// The views of one runner, which has one catalog and one policy. A view is valid until a server changes something
-/// after the view was begun. The least recently used view is evicted.
+/// The views of one runner, which has one catalog and one policy. A view is valid until an MCP server changes its
+/// tools. A full cache evicts the least recently used view.
 #[derive(Default)]
 pub(in crate::runner) struct Views(Mutex<ViewCache>);
 
@@ -35,7 +36,8 @@ struct Known {
 }
 
 impl Views {
-    /// Returns the view of the context's party. `visible` asks the policy about one tool.
+    /// Returns the view of the context's party, from the cache or newly built. `visible` states whether the policy
+    /// shows a tool.
     pub(in crate::runner) fn of(
         &self,
         catalog: &ToolCatalog,

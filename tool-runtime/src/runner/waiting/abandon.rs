@@ -16,7 +16,7 @@ pub(in crate::runner) async fn abandon(run: &Run, call_id: &str) -> Result<ToolE
             ToolEffect::ExternalSideEffect
         }
         Suspension::Approval => ToolEffect::ReadOnly,
-        // If the catalog no longer has the tool, the call may have had any effect.
+        // If the catalog no longer has the tool, assume the greatest effect.
         Suspension::Client => run.effect_of(pending.tool.as_str()).unwrap_or(ToolEffect::ExternalSideEffect),
     };
     let given = Given { purpose: Purpose::Close(None), kind: DecisionKind::Abandoned, decider: None, question: None };

@@ -1,4 +1,5 @@
-//! Approvals: a person decides on a waiting call. All checks are repeated, and the call is finished once.
+//! Approvals: carries out a person's decision on a waiting call. All checks are repeated, and the call is finished
+//! once.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ use crate::store::waiting::{Approval, Counted, Uncounted};
 use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 use crate::text::sentence;
 
-/// See [`Run::resume`]. `client` is the client at the other end of a connection; a tool that begins can use it.
+/// See [`Run::resume`]. `client` is the MCP client, if there is one; the tool can use its capabilities.
 pub(in crate::runner) async fn resume(
     run: &Run,
     client: Option<Box<CallClient>>,
@@ -41,7 +42,7 @@ pub(in crate::runner) async fn resume(
         _ => Purpose::Resume(Suspension::Approval),
     };
     let given = Given { purpose, kind: decision.kind(), decider: Some(decider), question: Some(question) };
-    // The transaction that takes the call checks that the stored call has not changed since this comparison.
+    // The transaction that claims the call checks that the stored call has not changed since this comparison.
     let by = (decision, decider);
     let compared = |pending: &PendingCall, record: &mut DecisionRecord| read(run, pending, by, record, Reader::Own);
     match reopen(run, question.call_id(), given, compared).await? {
@@ -74,7 +75,7 @@ async fn count(
     decider: &Decider,
 ) -> Result<Option<ToolExecResult>, ResumeError> {
     let Some(claim) = &open.claim else { return Ok(None) };
-    // Every other decision ends the call, such as a denial or an approval after the call expired.
+    // Any other decision ends the call, such as a denial or an approval after the expiry.
     if !matches!(claim.decision.decision, DecisionKind::Approved | DecisionKind::Edited) {
         return Ok(None);
     }
@@ -145,7 +146,7 @@ pub(in crate::runner) async fn expire(run: &Run, question: &Question) -> Result<
     expire_with(run, question, Stop::new(Outcome::ApprovalExpired)).await
 }
 
-/// As [`expire`]. A call without effects ends with `stop`.
+/// As [`expire`], but a call without effects ends with `stop`.
 pub(in crate::runner) async fn expire_with(
     run: &Run,
     question: &Question,
@@ -168,8 +169,8 @@ pub(in crate::runner) async fn expire_with(
     }
 }
 
-/// Returns the end of a waiting graph that does not continue. A graph that has begun ends as `outcome_unknown`, because
-/// its earlier effects stay.
+/// Returns the end of a waiting graph that does not continue. If calls of the graph may have had effects, it ends as
+/// `outcome_unknown`.
 fn stop_graph(open: &mut OpenCall, graph: &PendingGraph, stop: Stop) -> Stop {
     if !graph.begun {
         return stop;
@@ -182,7 +183,7 @@ fn stop_graph(open: &mut OpenCall, graph: &PendingGraph, stop: Stop) -> Stop {
 
 /// A decision that matches its call.
 enum Decided {
-    /// The call runs with these arguments, which a person may have edited; a graph continues where it waited.
+    /// The call runs with these arguments, which a person may have edited. A graph continues where it waited.
     Run(Box<Hydrated>, Option<Box<Continued>>, Option<Intervention>),
     /// This value replaces the tool's output.
     Respond(Projected),
@@ -190,11 +191,11 @@ enum Decided {
     Refuse(Stop),
 }
 
-/// Returns the reason why a decision does not fit its call. `None` if this process finds none. Nothing is carried out.
-/// Every interface that takes several decisions at once calls this function before it applies one of them.
+/// Returns the reason why a decision does not match its call, without carrying it out. `None` if this process finds no
+/// reason. An interface that takes several decisions at once checks all of them before it applies the first.
 ///
-/// A process that posts a decision cannot check it without the tool, or under another definition or policy. The process
-/// that carries the decision out repeats all checks.
+/// A process that posts a decision skips the check if it does not have the tool, or has another definition or policy.
+/// The process that carries the decision out repeats all checks.
 pub(in crate::runner) fn invalid(
     run: &Run,
     pending: &PendingCall,
@@ -209,14 +210,14 @@ pub(in crate::runner) fn invalid(
         return Some(refused(pending, mismatch));
     }
     match read(run, pending, (decision.clone(), decider), record, reader) {
-        // The arguments and the value are for the call for which the graph waits. The graph's own run reads them again.
+        // Edited arguments or a value are for the inner call. The run of the graph reads them again.
         Ok(Decided::Run(_, Some(_), _)) => invalid_within(run, pending, decision),
         Ok(_) => None,
         Err(refused) => Some(refused),
     }
 }
 
-/// As [`invalid`], for the call for which a graph waits. A graph can have a tool that the catalog lacks.
+/// As [`invalid`], for the inner call for which a graph waits. If its tool is not in the catalog, finds no reason.
 fn invalid_within(run: &Run, pending: &PendingCall, decision: &ApprovalDecision) -> Option<Refused> {
     let tool = pending.decided_tool();
     run.shared().catalog.entry(tool)?;
@@ -243,7 +244,7 @@ fn read(
         record.decision = DecisionKind::TooLate;
     }
     if let Some(graph) = &pending.graph {
-        // Only the run of the graph can read edited arguments, and its call would ask a new question.
+        // Only the run of the graph can read edited arguments, and they would change the question of the inner call.
         let is_edited = matches!(decision, ApprovalDecision::ApproveEdited(_));
         if !is_late && pending.required > 1 && (is_edited || matches!(decision, ApprovalDecision::Respond(_))) {
             return Err(refused(pending, DecisionError::SeveralDeciders));
@@ -270,8 +271,8 @@ fn read(
     }
 }
 
-/// Reads a decision on a call of a graph: the graph receives the decision and continues. It receives denials and late
-/// decisions too, so that a graph that has begun is not interrupted.
+/// Reads a decision on a waiting graph. The graph receives the decision and continues. It also receives denials and
+/// late decisions, so that it can end by itself.
 fn within(
     run: &Run,
     pending: &PendingCall,
@@ -283,13 +284,13 @@ fn within(
     let compared = if denies { comparison::compare(run, pending) } else { Ok(()) };
     match compared.and_then(|()| approved(run, pending, pending.arguments.as_str().to_owned(), record, reader)) {
         Ok(Decided::Run(hydrated, ..)) => Ok(Decided::Run(hydrated, Some(Box::new(continued)), None)),
-        // A graph that may not continue can be denied nevertheless.
+        // A denial is possible even if the graph may not continue.
         Err(_) if denies => Ok(Decided::Refuse(Stop::new(Outcome::ApprovalDenied))),
         decided => decided,
     }
 }
 
-/// Hydrates the arguments again and asks the policy whether it denies the call. If edited arguments are invalid or
+/// Hydrates the arguments again and checks whether the policy denies the call. If edited arguments are invalid or
 /// denied, the call still waits, so that a person can correct them.
 fn approved(
     run: &Run,
@@ -314,12 +315,12 @@ fn approved(
         return Err(refused);
     }
     if stages::is_denied(run, &hydrated) {
-        // This policy let the call wait, so a denial now depends on the edited arguments or on the run.
+        // The same policy suspended the call, so the cause of a denial is the edited arguments or a change of the run.
         let gained = run.labels().iter().any(|label| !pending.labels.contains(label));
         let stop = match edited {
             true => Stop::new(Outcome::PolicyDenied)
                 .message("The policy does not allow the edited arguments. The call still waits."),
-            // The server of a discovered tool has published another definition since.
+            // The server of a discovered tool has published another definition meanwhile.
             false if hydrated.frozen.entry.is_drifted() => Stop::mismatch(DecisionError::Definition),
             false if run.options().tools.as_ref().is_some_and(|tools| !tools.contains(pending.tool.as_str())) => {
                 Stop::mismatch(DecisionError::Tools)
@@ -343,17 +344,17 @@ fn approved(
     Ok(Decided::Run(Box::new(hydrated), None, edited))
 }
 
-/// Reads the value that a person provides in the tool's place. It is checked and projected like the tool's own output.
+/// Reads the value that a person provides in place of the tool's output. It is validated and projected like the output.
 fn respond(run: &Run, pending: &PendingCall, value: &str) -> Result<Decided, Refused> {
     let refuse = |stop: Stop| {
-        // The standard messages of these outcomes state that the tool ran, so they are replaced.
-        let stop = stop.message("The value given in the tool's place does not fit. The call still waits.");
+        // The standard messages of these outcomes state that the tool ran.
+        let stop = stop.message("The value in place of the tool's output is not valid. The call still waits.");
         Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
     };
     projected(run, pending.decided_tool(), value).map(Decided::Respond).map_err(refuse)
 }
 
-/// Checks and projects a person's value like the tool's own output.
+/// Validates and projects a person's value like the tool's own output.
 pub(in crate::runner) fn projected(run: &Run, tool: &str, value: &str) -> Result<Projected, Stop> {
     let shared = run.shared();
     let entry = shared.catalog.entry(tool).ok_or_else(|| Stop::new(Outcome::ApprovalMismatch))?;
@@ -363,7 +364,7 @@ pub(in crate::runner) fn projected(run: &Run, tool: &str, value: &str) -> Result
     projector.project(&tree, limit).map_err(|error| stages::unprojected(&error))
 }
 
-/// Carries out a decision: ends the call, or takes it through the rest of the gate.
+/// Carries out a decision: ends the call, or runs the remaining stages of the gate.
 async fn carry_out(open: &mut OpenCall, decided: Decided) -> Result<Ending, Stop> {
     match decided {
         Decided::Refuse(stop) => Err(stop),

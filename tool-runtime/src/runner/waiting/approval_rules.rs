@@ -1,5 +1,5 @@
-//! The rules of a policy that can require an approval. The runner's builder refuses such a policy if `approvals` was
-//! not called.
+//! Lists the rules of a policy that can require an approval. If there are any, the runner's builder requires a call of
+//! `approvals`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use crate::catalog::{Entry, ToolCatalog};
 use crate::policy::{RuleVerdict, ToolPolicy};
 use crate::tool::{NoSchemaMode, ToolEffect, ToolSpec};
 
-/// Returns every rule that can require an approval of a call of an executable tool. A tool of a server that has not
-/// connected yet is known by its name, because the policy names it.
+/// Returns every rule that can require an approval of a call of an executable tool. Tools of an MCP server that has not
+/// connected yet are included, because the policy names them.
 pub(in crate::runner) fn of_catalog(policy: &ToolPolicy, catalog: &ToolCatalog) -> Vec<String> {
     rules(policy, executable(policy, catalog))
 }
@@ -20,9 +20,8 @@ fn executable<'e>(policy: &'e ToolPolicy, catalog: &'e ToolCatalog) -> impl Iter
     known.chain(later.map(ToolProperties::discovered))
 }
 
-/// Returns every rule under which a call of a server's client can wait for a person. If `own` is `true`, rules for
-/// calls on which their own principal may decide alone are left out. The calls of a script wait whatever the policy
-/// decides.
+/// Returns every rule under which a call of an MCP client can wait for a person. If `own` is `true`, omits rules for
+/// calls on which their own principal may decide alone. Includes scripts whose calls with effects always wait.
 pub(in crate::runner) fn of_clients(policy: &ToolPolicy, catalog: &ToolCatalog, own: bool) -> Vec<String> {
     let decides = |name: &str, effect| own && decides_alone(policy, name, effect);
     let tools = executable(policy, catalog);
@@ -38,8 +37,8 @@ pub(in crate::runner) fn of_clients(policy: &ToolPolicy, catalog: &ToolCatalog, 
     rules
 }
 
-/// Returns the tools whose calls can wait because the outcome of an earlier call is unknown. If `own` is `true`, tools
-/// on whose calls their own principal may decide alone are left out.
+/// Returns the tools whose calls can wait because the outcome of an earlier call is unknown. If `own` is `true`, omits
+/// tools on whose calls their own principal may decide alone.
 #[cfg(feature = "mcp-server")]
 pub(in crate::runner) fn unknown_outcomes(policy: &ToolPolicy, catalog: &ToolCatalog, own: bool) -> Vec<String> {
     let decides = |entry: &Entry| {
@@ -58,7 +57,7 @@ pub(in crate::runner) fn can_be_twin(policy: &ToolPolicy, entry: &Entry) -> bool
     has_effect && (!entry.spec.idempotent || entry.spec.once.is_some())
 }
 
-/// Whether the policy lets a principal decide alone on their own calls of a tool. A principal is one person.
+/// Whether the policy lets a principal, who is one person, decide alone on their own calls of a tool.
 fn decides_alone(policy: &ToolPolicy, name: &str, effect: ToolEffect) -> bool {
     let approvals = &policy.data().approvals;
     approvals.has_own_calls(name, effect) && approvals.most_required(name, effect) == 1
@@ -92,8 +91,8 @@ pub(in crate::runner) fn asks(policy: &ToolPolicy, entry: &Entry) -> bool {
     !rules(policy, std::iter::once(ToolProperties::of(entry))).is_empty()
 }
 
-/// Returns every rule that can require an approval of a call of one of these tools, as the policy writes it, without
-/// duplicates.
+/// Returns every rule that can require an approval of a call of one of these tools, in the notation of the policy and
+/// without duplicates.
 fn rules<'e>(policy: &ToolPolicy, tools: impl Iterator<Item = ToolProperties<'e>>) -> Vec<String> {
     let (data, mut rules, mut any) = (policy.data(), BTreeSet::new(), false);
     for tool in tools {

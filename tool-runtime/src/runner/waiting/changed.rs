@@ -1,4 +1,5 @@
-//! Waiting calls that this process cannot run, because its policy or the definition of a tool has changed.
+//! Finds and ends waiting calls that this process cannot run, because its policy or the definition of a tool has
+//! changed.
 
 use std::sync::Arc;
 
@@ -8,11 +9,11 @@ use crate::runner::waiting::{approval, comparison};
 use crate::runner::{ResumeError, Run};
 use crate::store::{Key, PendingCall, StoreError};
 
-/// Returns the change for which this process refuses each approval of a waiting call. `None` if there is no such
-/// change, or the process does not have the tool: a server may still publish it.
+/// Returns the change that makes this process refuse every approval of a waiting call. `None` if there is no such
+/// change, or if the process does not have the tool, because an MCP server may still publish it.
 ///
-/// A graph is compared together with the call for which it waits. The run of that call has the same policy, or the
-/// policy that a script derives from it.
+/// For a graph, also compares the definition of the inner call's tool. The inner call needs no comparison of policies,
+/// because its run has the policy of the graph's call, or a policy derived from it.
 pub(crate) async fn change_since(run: &Run, call: &PendingCall) -> Result<Option<DecisionError>, StoreError> {
     let change = comparison::differs(run, call);
     let change = change.filter(|why| matches!(why, DecisionError::Definition | DecisionError::Policy));
@@ -34,7 +35,7 @@ fn has_tool(run: &Run, call: &PendingCall) -> bool {
     run.shared().catalog.entry(call.tool.as_str()).is_some()
 }
 
-/// Ends a call for which [`change_since`] returned a change, as if it had expired. Its caller can make it again.
+/// Ends a call for which [`change_since`] returned a change, as if it had expired. Its caller can make the call again.
 pub(crate) async fn expire(
     run: &Run,
     question: &Question,

@@ -1,4 +1,4 @@
-//! Client tools: a prepared payload is sent, and the client's untrusted result is accepted once.
+//! Client tools: accepts a client's untrusted result of a waiting call, once, or its failure.
 
 use crate::call::{CallId, Cause, Outcome, Suspension, ToolExecResult};
 use crate::json::{self, Limits};
@@ -21,7 +21,7 @@ pub(in crate::runner) async fn client_result(
 ) -> Result<ToolExecResult, ResumeError> {
     let id = CallId::new(call_id);
     let ended = Box::pin(client_result_in_time(run, &id, value, true)).await;
-    // The transaction compares the expiry with the store's time, which can be later than this process's clock.
+    // The store's time decides about the expiry. It can be ahead of this process's clock.
     if let Err(ResumeError::NotWaiting(_)) = &ended
         && let Some(pending) = run.pending(&id).await.map_err(ResumeError::Store)?
         && pending.is_expired(run.shared().store.now().await.map_err(|error| run.store_failed(error))?)
@@ -31,7 +31,7 @@ pub(in crate::runner) async fn client_result(
     ended
 }
 
-/// Accepts a client's result. It counts as late if `is_in_time` is `false`, or the call has expired by the clock of
+/// Accepts a client's result. The result is late if `is_in_time` is `false`, or if the call has expired by the clock of
 /// this process.
 async fn client_result_in_time(
     run: &Run,
@@ -84,8 +84,8 @@ fn answered(
         return Ok(Err(too_late(run.effect_of(pending.tool.as_str()))));
     }
     let refuse = |mut stop: Stop| {
-        // The standard messages of these outcomes are about the output of a tool, so they are replaced.
-        stop = stop.message("The client's result does not fit what the tool declares. The call still waits.");
+        // The standard messages of these outcomes are about the output of a tool.
+        stop = stop.message("The client's result does not match the declaration of the tool. The call still waits.");
         Refused { stop, shown: Shown::Masked(pending.shown_arguments.clone()) }
     };
     let invalid = || Stop::new(Outcome::OutputInvalid);
@@ -106,7 +106,7 @@ fn answered(
     Ok(Ok(projected))
 }
 
-/// Returns the stop for a result that comes too late. The client's effect is unknown, unless the tool only reads.
+/// Returns the stop for a result that comes too late. The outcome is unknown, unless the tool is `read_only`.
 fn too_late(effect: Option<ToolEffect>) -> Stop {
     let message = "The client's result came too late and was not read.";
     if effect == Some(ToolEffect::ReadOnly) {

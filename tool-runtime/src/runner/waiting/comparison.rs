@@ -1,7 +1,7 @@
-//! Compares a waiting call with the run that is about to finish it. Every way of finishing a call uses these functions.
+//! Compares a waiting call with the run that is about to finish it. Every function that finishes a call uses this file.
 //!
 //! Ownership is checked first: for other principals and tenants the call does not exist. The other checks run before
-//! the call is claimed. After a mismatch it waits for a run that matches.
+//! the call is claimed. After a mismatch the call still waits.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::runner::{ResumeError, Run};
 use crate::store::waiting::Bars;
 use crate::store::{DecisionRecord, DecisionRefusal, PendingCall, Waiting, is_before};
 
-/// The intended end of a suspended call.
+/// The purpose for which a suspended call is reopened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::runner) enum Purpose {
     /// The call may have an effect: it runs, or a value replaces its output.
@@ -27,7 +27,7 @@ pub(in crate::runner) enum Purpose {
     Close(Option<Suspension>),
 }
 
-/// Whether the call waits for this purpose and belongs to the principal and the tenant of the run.
+/// Whether the call has the suspension of this purpose and belongs to the principal and the tenant of the run.
 pub(in crate::runner) fn is_theirs(run: &Run, pending: &PendingCall, purpose: Purpose) -> bool {
     let wanted = match purpose {
         Purpose::Resume(suspension) => Some(suspension),
@@ -39,7 +39,7 @@ pub(in crate::runner) fn is_theirs(run: &Run, pending: &PendingCall, purpose: Pu
 
 /// Checks that the suspended call is unchanged, and that the run has no more rights than the run that made the call.
 ///
-/// Labels are not compared: the run gains those of the call.
+/// Labels are not compared. The run gains the labels of the call.
 pub(in crate::runner) fn compare(run: &Run, pending: &PendingCall) -> Result<(), Refused> {
     if let Some(mismatch) = differs(run, pending) {
         return Err(refused(pending, mismatch));
@@ -80,11 +80,11 @@ pub(in crate::runner) fn bars(run: &Run, call: &PendingCall, decider: &Decider) 
     bars_from(run, call.decided_tool(), &call.call_id, decider)
 }
 
-/// Returns the reason why the decider may not decide on a call of a tool. `None` if they may. Every way of deciding
-/// uses this function.
+/// Returns the reason why a person may not decide on a call of a tool. `None` if the person may. Every decision passes
+/// this function.
 ///
-/// A decider of another tenant is reported to operators. The decider's error is that of a call that does not exist, so
-/// a service that omits the tenant can find its mistake only in the report.
+/// A decider of another tenant is reported to operators. The decider gets the error of a call that does not exist, so a
+/// service that forgot to set the tenant can find its mistake only in the report.
 pub(in crate::runner) fn bars_from(
     run: &Run,
     tool: &str,
@@ -115,7 +115,7 @@ fn has_rules_of(run: &Run, call: &PendingCall) -> bool {
 }
 
 /// Returns the function that checks the deciders of a waiting call. `None` if this process cannot check them, because
-/// it lacks the tool on which they decide, or has another policy than that under which the call waits.
+/// it does not have the tool on which they decide, or the policy under which the call waits.
 pub(in crate::runner) fn judge(run: &Run, call: &PendingCall) -> Option<Bars> {
     has_rules_of(run, call).then(|| {
         let run = run.clone();
@@ -136,24 +136,24 @@ pub(in crate::runner) async fn barred(
     ResumeError::barred(&waiting.call.call_id, mismatch)
 }
 
-/// Returns the result of a decision that does not fit its call. The caller records it later.
+/// Returns the result of a decision that does not match its call, without a record.
 pub(in crate::runner) fn invalid_result(call: &PendingCall, refused: Refused) -> ToolExecResult {
     let mut stop = explained(refused).stop;
     stop.outcome = Outcome::ApprovalMismatch;
     stop.result(call.call_id.clone(), false)
 }
 
-/// Adds the reason for operators, if there is none.
+/// Adds a reason for operators, if the stop has none.
 fn explained(Refused { mut stop, shown }: Refused) -> Refused {
     if stop.reason.is_none() {
-        let why = format!("the value given for the call is `{}`", stop.outcome);
+        let why = format!("the value for the waiting call was refused as `{}`", stop.outcome);
         stop = stop.reason(why, None);
     }
     Refused { stop, shown }
 }
 
-/// Records a decision or an answer that does not fit its call, and returns its result. The call still waits. No event
-/// is emitted, because the call is unchanged for a UI.
+/// Records a decision or a value that does not match its call, and returns its result. The call still waits. No event
+/// is emitted, because a UI still shows the same call.
 pub(in crate::runner) async fn refuse(
     run: &Run,
     waiting: &Waiting,

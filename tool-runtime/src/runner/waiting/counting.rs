@@ -1,5 +1,5 @@
-//! Approvals of a call that needs several. The process that receives an approval records it, unless it is the last one.
-//! The last one is carried out.
+//! Counts the approvals of a call that needs several. The process that receives a partial approval records it; the last
+//! approval is carried out.
 
 use crate::call::{Decider, DecisionError, Question, Suspension, ToolExecResult};
 use crate::contain::discard;
@@ -15,8 +15,8 @@ use crate::store::waiting::{Approval, Counted, Uncounted};
 use crate::store::{Key, PendingCall, StoreError, Waiting};
 
 /// Returns the number of deciders who have to approve a waiting call now. Labels that its run gained after the
-/// suspension can meet a rule that requires more approvals. For a graph, the stored number is returned: the call for
-/// which it waits has its own.
+/// suspension can meet a rule that requires more approvals. For a graph, returns the stored number; its inner call has
+/// a number of its own.
 pub(in crate::runner) fn required_now(run: &Run, call: &PendingCall) -> u32 {
     // Another process may have added labels of the run to the call.
     run.remembered().label(&call.gained);
@@ -27,16 +27,16 @@ pub(in crate::runner) fn required_now(run: &Run, call: &PendingCall) -> u32 {
     match stages::read_again(run, entry, &call.call_id, call.arguments()) {
         Ok(hydrated) => call.required.max(stages::required_approvals(run, &hydrated)),
         Err(stop) => {
-            // The decision is refused later, for the same reason.
+            // A later check refuses the decision for the same reason.
             discard(stop);
             call.required
         }
     }
 }
 
-/// Converts the store's answer to an approval into a result. `Ok(Ok(call))` is the waiting call, if this approval is
-/// the last one; the caller carries it out. `Ok(Err(result))` is the result of a partial approval, or of an approval
-/// that answered another question.
+/// Converts the store's answer to an approval into a result. `Ok(Ok(call))` is the waiting call after its last
+/// approval, which the caller carries out. `Ok(Err(result))` is the result of a partial approval, or of an approval of
+/// another question.
 ///
 /// # Errors
 ///
@@ -53,7 +53,7 @@ pub(crate) async fn report_counted(
             let (given, required) = waiting.call.approvals();
             let given = u32::try_from(given.len()).unwrap_or(u32::MAX);
             let result = ToolExecResult::noted(waiting.call.question(), (given, required));
-            // The UI asks again, because the call waits for another person.
+            // Emits the suspension again, so that a UI shows the question to another person.
             let mut draft = Draft::reopened(run, waiting.record.clone());
             draft.copy_from_pending(&waiting.call);
             telemetry::announce_end(run, &draft, &result);
@@ -75,8 +75,8 @@ pub(crate) async fn report_counted(
     }
 }
 
-/// Reads and checks a decision without carrying it out. `Ok(Ok(Some(approval)))` is an approval of a call that needs
-/// several. `Ok(Ok(None))` means any other decision. `Ok(Err(result))` is the result of a refused decision.
+/// Checks an approval of a call that needs several, without carrying it out. `Ok(Ok(Some(approval)))` is such an
+/// approval. `Ok(Ok(None))` stands for any other decision. `Ok(Err(result))` is the result of a refused approval.
 pub(crate) async fn read_here(
     run: &Run,
     question: &Question,
@@ -122,8 +122,8 @@ async fn note_here(
     }
 }
 
-/// Records the approvals of a waiting graph on the call for which the graph waits, except the last one. An approval
-/// that is refused there counts for neither call.
+/// Copies the approvals of a waiting graph, except the last one, to the inner call for which the graph waits. If the
+/// inner call refuses an approval, the approval counts for neither call.
 pub(crate) async fn note_earlier(run: &Run, question: &Question, earlier: &[Decider]) -> Result<(), StoreError> {
     for decider in earlier {
         match run.pending(question.call_id()).await? {

@@ -27,12 +27,12 @@ use crate::store::DecisionKind;
 pub enum ApprovalDecision {
     /// The call may run unchanged.
     Approve,
-    /// The call may run with these arguments, a JSON object as text. They are validated and checked against the policy
-    /// again; until they pass, the call waits.
+    /// The call may run with these arguments, a JSON object as text. The gate validates them and evaluates the policy
+    /// on them. If it refuses them, the call still waits.
     ApproveEdited(String),
     /// The call does not run. The model reads the message; at most 2,048 bytes of it are kept.
     Deny(Option<String>),
-    /// The call does not run; this JSON value replaces the tool's output and is projected like it.
+    /// The call does not run. This JSON value replaces the tool's output and is projected in the same way.
     Respond(String),
 }
 
@@ -48,7 +48,7 @@ impl ApprovalDecision {
         }
     }
 
-    /// As [`kind`](Self::kind). `None` is the expiry of the call.
+    /// As [`kind`](Self::kind); `None` stands for the expiry of the call.
     pub(crate) const fn kind_of(decision: Option<&Self>) -> DecisionKind {
         match decision {
             Some(decision) => decision.kind(),

@@ -1,5 +1,5 @@
-//! Serializes the decisions on one call within its run: a second decision sees the effect of the first, and reserves
-//! nothing of the run's budget while it waits.
+//! Serializes the decisions on one call within its run. A second decision sees the effect of the first, and takes no
+//! share of the run's budget while it waits for the lock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,11 +8,11 @@ use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
 
 use crate::call::CallId;
 
-/// The calls of a run on which a decision is in progress, each with its lock.
+/// The locks of the calls of a run, while a decision on them is in progress.
 #[derive(Default)]
 pub(in crate::runner) struct DecisionLocks(Mutex<HashMap<CallId, Weak<Turns<()>>>>);
 
-/// The exclusive right to decide on a call. Dropping it gives the right to the next decision.
+/// The exclusive right to decide on a call. When it is dropped, the next decision gets the right.
 pub(in crate::runner) struct DecisionLock {
     _turn: OwnedMutexGuard<()>,
 }

@@ -16,9 +16,9 @@ use crate::store::{
     Document, DocumentKind, KEPT, PendingCall, Query, Store as _, StoreError, StoredDocument, StoredRun,
 };
 
-/// Ends waiting calls that have expired. A call whose tool this runner lacks is ended a week later than others. A call
-/// in a conversation of the store is left to the worker that takes its run. A call of an engine is left to the engine
-/// for a week. Once `stop` fires, no further call is ended.
+/// Ends waiting calls that have expired. If this runner does not have the tool, it ends the call a week later. It
+/// leaves a call in a stored conversation to the worker of the run, and a call of an engine to the engine for a week.
+/// Ends no further call after `stop` fires.
 pub(in crate::runner) async fn expire_left(runner: &ToolRunner, stop: &CancellationToken) -> Result<(), StoreError> {
     let store = &runner.shared.store;
     let now = store.now().await?;
@@ -30,9 +30,9 @@ pub(in crate::runner) async fn expire_left(runner: &ToolRunner, stop: &Cancellat
             }
             let Document::Waiting(waiting) = document else { continue };
             let call = &waiting.call;
-            // After the week, possibly no process has the tool any more.
+            // After a week, assume that no process has the tool any more.
             if runner.shared.catalog.entry(call.tool.as_str()).is_some() || now >= after(call.expires_at, KEPT) {
-                // An error with one call must not prevent the end of the next one.
+                // After an error with one call, the next calls are ended nevertheless.
                 search.note(expire_if_left(runner, call, now).await);
             }
         }
@@ -42,15 +42,15 @@ pub(in crate::runner) async fn expire_left(runner: &ToolRunner, stop: &Cancellat
 
 async fn expire_if_left(runner: &ToolRunner, call: &PendingCall, now: Timestamp) -> Result<(), StoreError> {
     let has_owner = match &call.caller {
-        // The call ends with the call of its graph, unless that one has ended or was closed without this one.
+        // The call ends together with its graph's own call, unless that call is already over.
         Caller::Graph { run, .. } => ledger::has_graph(&**runner.store(), run, &call.run_id).await?,
         Caller::Direct => has_owner(runner, call, now).await?,
     };
     if has_owner { Ok(()) } else { expire(runner, call).await }
 }
 
-/// Whether a worker or an engine continues the run of a call. An engine loses its run after a week: if its workflow was
-/// cancelled, it never continues the run, and does not report that.
+/// Whether a worker or an engine continues the run of a call. An engine loses its run a week after the call expired,
+/// because it does not report a cancelled workflow.
 async fn has_owner(runner: &ToolRunner, call: &PendingCall, now: Timestamp) -> Result<bool, StoreError> {
     let query = Query { scope: Some(Arc::clone(&call.run_id)), limit: 1, ..Query::new(DocumentKind::Run) };
     let stored = runner.shared.store.list(&query).await?.pop();
@@ -72,7 +72,7 @@ async fn expire(runner: &ToolRunner, call: &PendingCall) -> Result<(), StoreErro
     };
     match ended {
         Err(ResumeError::Store(error)) => Err(error),
-        // The call was decided meanwhile.
+        // Meanwhile a person decided on the call.
         Err(error) => {
             discard(error);
             Ok(())

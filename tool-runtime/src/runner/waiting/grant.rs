@@ -1,4 +1,4 @@
-//! Grants: a decision on a waiting call that is remembered for similar calls.
+//! [`Grant`]: a decision on a waiting call that also applies to later calls like it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,10 +19,11 @@ use crate::store::{
 };
 use crate::tool::ToolEffect;
 
-/// The maximum length of the conditions, in bytes. They are evaluated for every call that the grant may cover.
+/// The maximum length of the conditions, in bytes. Every call that the grant may cover evaluates them.
 const MAX_CONDITIONS: usize = 64 << 10;
 
-/// The extent of a remembered decision: its runs, its arguments, its number of uses and its lifetime.
+/// A decision for later calls, with the runs and the arguments to which it applies, the number of calls and a lifetime.
+/// Pass it to [`Run::remember`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -52,14 +53,14 @@ impl Grant {
         Self { scope, verdict: Verdict::Allow, matching: None, uses: None, expires_in: None }
     }
 
-    /// Creates a grant under which calls with the same arguments are refused, and no person is asked.
+    /// Creates a grant under which calls with the same arguments are refused, without a question to a person.
     pub fn deny(scope: GrantScope) -> Self {
         Self { verdict: Verdict::Deny, ..Self::allow(scope) }
     }
 
-    /// Covers every call whose arguments meet all of these conditions. `conditions` is a JSON list of conditions in the
-    /// form of a policy's `[[tools.NAME.arguments]]`, without `then` and `otherwise`. An argument without a condition
-    /// can have any value.
+    /// Makes the grant cover every call whose arguments meet all of these conditions. `conditions` is a JSON list of
+    /// conditions in the form of a policy's `[[tools.NAME.arguments]]`, without `then` and `otherwise`. An argument
+    /// without a condition can have any value.
     ///
     /// # Errors
     /// The text is not a list of conditions, the list is empty, or the text is longer than 64 KiB.
@@ -67,7 +68,7 @@ impl Grant {
         if conditions.len() > MAX_CONDITIONS {
             return Err(ResumeError::GrantConditions("they are longer than 64 KiB".to_owned()));
         }
-        // The parser's error texts quote values, so they are replaced.
+        // The error texts of the parser quote values, which the message must not contain.
         let written: Vec<serde_json::Map<String, serde_json::Value>> =
             serde_json::from_str(conditions).map_err(|error| {
                 let what = if error.is_data() { "a JSON list of objects is expected" } else { "the JSON is invalid" };
@@ -91,20 +92,20 @@ impl Grant {
         Ok(self)
     }
 
-    /// Covers every call of the tool, with any arguments.
+    /// Makes the grant cover every call of the tool, with any arguments.
     pub fn any_arguments(mut self) -> Self {
         self.matching = Some(Vec::new());
         self
     }
 
-    /// Sets the maximum number of calls. Unlimited by default; required to allow calls of a tool with external
-    /// effects. A denial with a maximum is refused (`grant_scope`).
+    /// Sets the maximum number of calls; unlimited by default. A grant that allows calls of a tool with external
+    /// effects needs it. A grant that denies calls must not have it (`grant_scope`).
     pub const fn uses(mut self, uses: u32) -> Self {
         self.uses = Some(uses);
         self
     }
 
-    /// Sets the lifetime. Unlimited by default; required to allow calls of a tool with external effects.
+    /// Sets the lifetime; unlimited by default. A grant that allows calls of a tool with external effects needs it.
     pub const fn expires_in(mut self, time: Duration) -> Self {
         self.expires_in = Some(time);
         self
@@ -189,13 +190,14 @@ pub(in crate::runner) async fn remember(
     let (purpose, kind) = (Purpose::Resume(Suspension::Approval), DecisionKind::Remembered);
     let given = Given { purpose, kind, decider: Some(decider), question: Some(question) };
     let call = match checked_decision(run, id, &given).await? {
-        // One person alone may not allow later calls that need several approvals.
+        // One person may not allow later calls that need several approvals.
         Ok((waiting, decision))
             if remember.verdict == Verdict::Allow && counting::required_now(run, &waiting.call) > 1 =>
         {
             return Err(comparison::barred(run, &waiting, decision, DecisionError::SeveralDeciders).await);
         }
-        // Under another policy, other people may decide on the call, and this run does not have that policy.
+        // The policy under which the call was suspended may name other deciders, and this run does not have that
+        // policy.
         Ok((waiting, decision)) if waiting.call.policy_revision != run.policy().revision() => {
             return Err(comparison::barred(run, &waiting, decision, DecisionError::Policy).await);
         }

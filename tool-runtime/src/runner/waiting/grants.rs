@@ -39,11 +39,11 @@ pub(in crate::runner) async fn revoke(
 pub(in crate::runner) struct Remembered {
     /// The key and the decision of the grant that decides on the call.
     pub(in crate::runner) decided: Option<(Key, Decision)>,
-    /// A grant that would permit the call if its decider still had the right to decide.
+    /// A grant that would permit the call, but whose decider may no longer decide on it.
     pub(in crate::runner) void: Option<VoidGrant>,
 }
 
-/// Finds the grant for a call that requires an approval. If the store fails, the result is empty, and the call waits
+/// Finds the grant for a call that requires an approval. If the store fails, returns no grant, so that the call waits
 /// for a person.
 pub(in crate::runner) fn remembered<'a>(
     open: &'a OpenCall,
@@ -88,14 +88,14 @@ pub(in crate::runner) fn remembered<'a>(
             let decision = Decision { verdict: grant.verdict, rule: format!("grant:{}", grant.id).into() };
             (grant.key(), decision)
         };
-        // A denial overrides every allowance until it is revoked.
+        // A grant that denies the call overrides every grant that allows it.
         if let Some(denial) = grants.iter().find(|grant| grant.verdict == Verdict::Deny) {
             return Remembered { decided: Some(decided(denial)), void: None };
         }
         let mut void = None;
         for grant in grants {
-            // The policy may have changed since the grant was made, so its decider is checked again. A grant has one
-            // decider, so it never covers a call that needs several.
+            // The policy may have changed since the grant was made, so its decider is checked again. A grant has only
+            // one decider, so it never covers a call that needs several approvals.
             let several = needs_several.then_some(DecisionError::SeveralDeciders);
             match run.bars(spec.name.as_str(), &grant.decider).or(several) {
                 None => return Remembered { decided: Some(decided(grant)), void: None },

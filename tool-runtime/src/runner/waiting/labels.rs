@@ -1,5 +1,5 @@
-//! Labels that a run gains while its calls wait. They are added to the stored calls, so that a process that decides on
-//! a call without its run knows the labels.
+//! Copies labels that a run gains to its waiting calls in the store, so that a process that carries out a decision
+//! without the run has them.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::runner::Run;
 use crate::runner::ledger::client::LedgerClient;
 use crate::store::{Key, PendingCall, RecordFilter, Store as _, StoreError};
 
-/// Adds the run's labels to its waiting calls, if the run gained a label since the last time. If the store fails, the
-/// next call of the run tries again.
+/// Adds the run's labels to its waiting calls, if the run has gained a label since the last call of this function. If
+/// the store fails, the end of the run's next call repeats the write.
 pub(in crate::runner) async fn share(run: &Run) {
     let Some(labels) = run.remembered().unshared() else { return };
     let shared = async {

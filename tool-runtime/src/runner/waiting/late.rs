@@ -1,4 +1,4 @@
-//! Records decisions that have no effect, up to a limit: refused decisions, and those on a call that does not wait.
+//! Records refused decisions, and decisions on calls that do not wait, up to a limit.
 
 use crate::call::{CallId, Decider, Question};
 use crate::contain::discard;
@@ -7,19 +7,18 @@ use crate::runner::shared::Shared;
 use crate::runner::{Run, ToolRunner};
 use crate::store::{AuditRecord, DecisionKind, DecisionRecord, RecordFilter, Store as _, StoreError};
 
-/// The maximum number of refused decisions of one decider that are recorded for a call. Ids can be guessed, and a
-/// sender of decisions must not be able to fill the store.
+/// The maximum number of refused decisions of one decider that are recorded for a call. Without a limit, a person who
+/// guesses ids could fill the store.
 const MAX_REFUSALS_OF_DECIDER: usize = 16;
 
-/// The maximum number for all deciders of other tenants together. Their refusals must not use up the limit for deciders
-/// of the call's tenant.
+/// The maximum number of refused decisions that are recorded for all deciders of other tenants together. It is
+/// separate, so that they do not use up the limit of a decider of the call's tenant.
 const MAX_REFUSALS_OF_STRANGERS: usize = 256;
 
 /// A principal and a tenant.
 pub(crate) type Party<'a> = (Option<&'a str>, Option<&'a str>);
 
-/// Records a decision on a call of this run that does not wait. Nothing is recorded for a call that has no record.
-/// Returns whether the call has a record.
+/// Records a decision on a call of this run that does not wait, if the call has a record. Returns whether it has one.
 pub(in crate::runner) async fn note_late(
     run: &Run,
     (id, question): (&CallId, Option<&Question>),
@@ -40,8 +39,7 @@ pub(in crate::runner) async fn note_late(
     is_recorded
 }
 
-/// As [`note_late`], for a run that this process does not have. `party` is the run's principal and tenant, if the
-/// caller knows them.
+/// As [`note_late`], for a run that is not in this process. `party` is the run's principal and tenant, if known.
 pub(crate) async fn append(
     runner: &ToolRunner,
     run_id: &str,
@@ -60,8 +58,7 @@ pub(crate) async fn append(
     }
 }
 
-/// Records a refused decision on a call of this run, unless the maximum number is already recorded. The caller logs
-/// every refusal.
+/// Records a refused decision on a call of this run, unless the maximum number of refusals is already recorded.
 pub(in crate::runner) async fn note_refused(run: &Run, decision: DecisionRecord) -> Result<(), StoreError> {
     let call = RecordFilter::call(&*decision.run_id, decision.call_id.clone());
     let records = run.shared().store.records(&RecordFilter { decisions: Some(true), ..call }).await;
@@ -126,8 +123,7 @@ async fn late(
     if has_enough(records.iter(), decider) {
         return Ok(Late::Enough);
     }
-    // A call whose decision was posted still waits, and has an open record. A running call has only the record of its
-    // decision.
+    // A call that still waits has an open record. A running call has only the record of its decision.
     let open = store.open_records(&of_call).await?.into_iter().map(AuditRecord::from).filter(of_party);
     let known = records.into_iter().chain(open).last();
     let record = known.and_then(|known| DecisionRecord::late(known, kind, decider, shared.clock.now()));

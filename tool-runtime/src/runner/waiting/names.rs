@@ -1,5 +1,5 @@
-//! Looks up the names of argument values when a call begins to wait. A look-up never causes a refusal, and delays the
-//! call only briefly.
+//! Looks up the names of argument values for the approver when a call begins to wait. A look-up never causes a refusal,
+//! and delays the call by two seconds at most.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -54,8 +54,8 @@ pub(in crate::runner) struct Unnamed {
     value: String,
 }
 
-/// Returns the values of a call for which a look-up is registered. `arguments` is the effective arguments, as JSON
-/// text.
+/// Returns the argument values of a call for which a look-up is registered. `arguments` is the JSON text of the
+/// effective arguments.
 pub(in crate::runner) fn unnamed(run: &Run, spec: &ToolSpec, arguments: &str) -> Vec<Unnamed> {
     let mine = run.shared().names.keys().filter(|(tool, _)| **tool == *spec.name.as_str()).map(|(_, name)| name);
     let mut mine = mine.peekable();
@@ -88,7 +88,7 @@ pub(in crate::runner) fn unnamed(run: &Run, spec: &ToolSpec, arguments: &str) ->
 }
 
 /// Looks up the names concurrently, for the run's principal and tenant. A failed look-up is reported to operators, and
-/// the name is shown as not available.
+/// the approver sees that the name is not available.
 pub(in crate::runner) async fn look_up(run: &Run, call: &CallId, tool: &str, unnamed: Vec<Unnamed>) -> Names {
     type LookedUpName = (String, Result<Option<String>, ()>);
     type Named<'a> = Pin<Box<dyn Future<Output = LookedUpName> + Send + 'a>>;
@@ -124,7 +124,7 @@ pub(in crate::runner) async fn look_up(run: &Run, call: &CallId, tool: &str, unn
     names
 }
 
-/// Runs one look-up. `Ok(None)` if there is no name. `Err` is the reason of a failure, for operators.
+/// Runs one look-up. `Ok(None)` if there is no name. `Err` is the reason for a failure, for operators.
 async fn ask(run: &Run, tool: &str, one: &Unnamed) -> Result<Option<String>, String> {
     let (shared, options) = (run.shared(), run.options());
     let Some(lookup) = shared.names.get(&(Arc::from(tool), Arc::clone(&one.argument))) else { return Ok(None) };

@@ -1,5 +1,5 @@
-//! Returns the contents of the notices about a call, which the policies of its run select. The store writes the
-//! notices.
+//! The contents of notices (webhook messages) about a call, as the policies of its run define them. The store writes
+//! the notices.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::runner::Run;
 use crate::store::{Key, PendingCall};
 use crate::tool::Digested as _;
 
-/// The events of a waiting call. The outcome of a client's call can become unknown.
+/// The events of a waiting call. `Unknown` is among them because a client may have executed its call.
 const OF_WAITING: [NoticeEvent; 4] =
     [NoticeEvent::Waiting, NoticeEvent::Decided, NoticeEvent::Expired, NoticeEvent::Unknown];
 
-/// Returns the contents of the notices about a call that is about to wait. `None` for a call of a graph: a person
-/// decides on it through the call of the graph, which waits with it.
+/// Returns the contents of the notices about a call that is about to wait. `None` for a call that a graph makes,
+/// because the person decides on the graph's own call instead.
 pub(in crate::runner) async fn of_waiting(run: &Run, call: &PendingCall) -> Option<Arc<NoticeTerms>> {
     if let Caller::Graph { .. } = call.caller {
         return None;
@@ -25,8 +25,8 @@ pub(in crate::runner) async fn of_waiting(run: &Run, call: &PendingCall) -> Opti
     let mut terms = run.policy().notices(call.decided_tool(), &OF_WAITING)?;
     if let Some(graph) = &call.graph {
         terms.of_graph = run.policy().notices(call.tool.as_str(), &OF_WAITING).unwrap_or_default().arguments;
-        // The sentence in the graph's document includes the precondition, so the author's sentence comes from the inner
-        // call.
+        // The sentence in the graph's document also contains the precondition, so the author's sentence is read from
+        // the inner call.
         let options = run.options();
         let (tenant, principal) = (options.tenant.as_deref(), options.principal.as_deref());
         let key = Key::waiting(Arc::clone(&graph.run_id), tenant, principal, &graph.call_id);

@@ -1,5 +1,5 @@
-//! [`LaterOutcome`]: the current state of a call that ended as `outcome_unknown`, for a server that keeps the result
-//! for its client.
+//! [`LaterOutcome`]: the current state of a call that ended as `outcome_unknown`, for an MCP server whose client reads
+//! the result later.
 
 use crate::call::{CallId, Delivered, ToolExecResult, ToolInvocationRecord};
 use crate::runner::Run;
@@ -15,7 +15,7 @@ pub(crate) enum LaterOutcome {
     Unsettled(Box<UnsettledCall>),
     /// The outcome is unknown, and no person can settle it.
     Final,
-    /// The outcome is unknown, and a document of the store has to be repaired before it can be settled.
+    /// The outcome is unknown. A document of the store has to be repaired before a person can settle it.
     Unreadable,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct UnsettledCall {
     /// The key of the document of the call's effect, for the next look-up.
     pub(crate) place: Key,
     pub(crate) unknown: StoredUnknown,
-    /// Whether its tool can reconcile it.
+    /// Whether the tool can reconcile the call.
     pub(crate) is_reconcilable: bool,
 }
 
@@ -54,8 +54,8 @@ pub(crate) async fn outcome_of(run: &Run, call_id: &CallId, place: Option<&Key>)
         Err(error) => return Err(unread(error)),
         Ok(None) => true,
     };
-    // A settlement removes the call from the document and writes its record in one transaction. The records are read
-    // after the document, so that the call is found in one of them.
+    // A settlement removes the call from the document and writes a record in one transaction. The records are read
+    // after the document, so that a settlement between the two reads is found.
     let of_call = RecordFilter { decisions: Some(true), ..RecordFilter::call(run.id(), call_id.clone()) };
     let records = run.shared().store.records(&of_call).await.map_err(unread)?;
     let settles = |decision: &&DecisionRecord| {

@@ -1,4 +1,4 @@
-//! Decisions from outside a run: whether a person may decide, and the checks before a decision is posted to a run.
+//! Checks decisions before they are posted: stored as messages for the run of their call.
 
 use crate::call::{Caller, Decider, DecisionError, Question, Suspension};
 use crate::contain::discard;
@@ -13,7 +13,7 @@ use crate::runner::waiting::suspend::{Given, checked_decision};
 use crate::runner::{ApprovalDecision, ResumeError, Run, RunOptions, ToolRunner};
 use crate::store::{DecisionKind, DecisionRecord, PendingCall};
 
-/// A decision and its decider. Without a decision, the expiry of the call.
+/// A decision and its decider. Without a decision, the value stands for the expiry of the call.
 pub(crate) type By<'a> = (Option<&'a ApprovalDecision>, Option<&'a Decider>);
 
 /// See [`Run::may_decide`].
@@ -33,8 +33,8 @@ pub(in crate::runner) async fn may_decide(
     mismatch.map_or(Ok(()), |mismatch| Err(ResumeError::barred(id, mismatch)))
 }
 
-/// Checks a decision before it is posted, as the process that carries it out will. A refusal is recorded.
-/// `with_message`: a message of the user comes with the decision, and abandons the calls that still wait after it.
+/// Checks a decision before it is posted, with the checks of the process that will carry it out. A refusal is recorded.
+/// `with_message` states that a message of the user follows the decision; the message abandons calls that still wait.
 pub(crate) async fn admits(run: &Run, question: &Question, by: By<'_>, with_message: bool) -> Result<(), ResumeError> {
     match checked_decision(run, question.call_id(), &given(question, by)).await? {
         Ok((waiting, decision)) if with_message && leaves_waiting(run, &waiting.call, by) => {
@@ -48,8 +48,8 @@ pub(crate) async fn admits(run: &Run, question: &Question, by: By<'_>, with_mess
     }
 }
 
-/// Checks a decision in the run that would carry it out. Returns the error if it does not fit its call. Nothing is
-/// recorded.
+/// Checks a decision in the run that would carry it out, without recording anything. Returns an error if the decision
+/// does not match its call.
 pub(crate) fn fits(run: &Run, call: &PendingCall, by: By<'_>) -> Result<(), ResumeError> {
     let now = run.shared().clock.now();
     let mut record = DecisionRecord::new(call, ApprovalDecision::kind_of(by.0), by.1, now);
@@ -59,7 +59,7 @@ pub(crate) fn fits(run: &Run, call: &PendingCall, by: By<'_>) -> Result<(), Resu
     }
 }
 
-/// See [`approval::invalid`]. An expiry always fits the call.
+/// As [`approval::invalid`]. An expiry always matches its call.
 fn invalid(
     run: &Run,
     call: &PendingCall,
@@ -75,8 +75,8 @@ fn given<'a>(question: &'a Question, (decision, decider): By<'a>) -> Given<'a> {
     Given { purpose, kind: ApprovalDecision::kind_of(decision), decider, question: Some(question) }
 }
 
-/// Records that a person's decision was refused although its call waits. The reason is that of the decision itself, or,
-/// if it is valid, that another decision with it was refused.
+/// Records that a person's decision was refused although its call waits. The recorded reason is the decision's own
+/// mistake; for a valid decision, it is that another decision of the same request was refused.
 pub(crate) async fn note_refused(run: &Run, question: &Question, by: By<'_>, with_message: bool) {
     if let Err(error) = refuse_each(run, question, by, with_message).await {
         discard(error);
@@ -98,8 +98,8 @@ async fn refuse_each(run: &Run, question: &Question, by: By<'_>, with_message: b
     Ok(())
 }
 
-/// Whether a call still waits for other deciders after this decision. Such a decision is refused together with a
-/// message of the user, because the message would abandon the call with its approvals.
+/// Whether a call still waits for other deciders after this decision. Such a decision must not come with a message of
+/// the user, because the message would abandon the call with its approvals.
 pub(crate) fn leaves_waiting(run: &Run, call: &PendingCall, (decision, decider): By<'_>) -> bool {
     if call.is_expired(run.shared().clock.now()) {
         return false;
@@ -115,9 +115,9 @@ pub(crate) fn leaves_waiting(run: &Run, call: &PendingCall, (decision, decider):
     }
 }
 
-/// Returns a run for a waiting call, whose rights are no wider than those of the call's run. This runner's policy and
-/// the policies of the run's stored document apply. The options provide connections and a sink. `None` if there are too
-/// many policies, and for a call of a graph, on which a person decides through the graph's own call.
+/// Returns a run for a waiting call, with no more permissions than the call's run had. This runner's policy and the
+/// policies of the run's snapshot apply. `options` provides connections and a sink. `None` if there are too many
+/// policies, or for a call that a graph makes, because a person decides on the graph's own call instead.
 pub(crate) fn run_of(
     runner: &ToolRunner,
     call: &PendingCall,

@@ -1,4 +1,4 @@
-//! [`ResumeError`]: the reason why a waiting call, or its run, cannot be continued.
+//! [`ResumeError`]: the reason why a waiting call or its run cannot be continued.
 
 use std::error::Error;
 use std::fmt;
@@ -7,7 +7,7 @@ use crate::call::{CallId, DecisionError, SafeError, ToolExecResult};
 use crate::store::StoreError;
 
 /// The reason why a waiting call cannot be finished, a decision on it cannot be remembered, or its run cannot be
-/// restored, sealed, opened, enqueued or found. Nothing was changed: a call that waited still waits.
+/// restored, sealed, opened, enqueued or found. Nothing was changed, and a call that waited still waits.
 ///
 /// ```
 /// use tool_runtime::call::{Decider, DecisionError};
@@ -37,30 +37,30 @@ use crate::store::StoreError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ResumeError {
-    /// No call with this id waits for this answer or decision. It never waited, was finished already, waits for a
-    /// person instead of a client or the reverse, belongs to another principal or tenant, or was named twice. The error
-    /// is the same for a decider of another tenant.
+    /// No call with this id waits for this decision or result. The call never waited, was finished before, waits for a
+    /// person instead of a client or the reverse, belongs to another principal or tenant, or was named twice. A decider
+    /// of another tenant gets this error too.
     NotWaiting(CallId),
     /// The decider may not decide on this call, or a posted decision answers another question than the current one. The
     /// attempt is recorded.
     NotAllowed(DecisionError),
     /// The snapshot, or a call that waits in it, belongs to another principal or tenant than the options name.
     OtherPrincipal,
-    /// The snapshot's calls come from another caller than the options name.
+    /// The options name another caller than the snapshot.
     OtherCaller,
     /// The run was continued under more than 16 policies other than the runner's, or with more than 16 sets of roles
     /// and attributes. Start a new run.
     TooManyPolicies,
     /// The tool has external effects, so its grants need both a number of uses and an expiry.
     GrantUnbounded,
-    /// The grant does not fit the call. Its scope names another run or conversation, or a principal that the run does
-    /// not have; a denial has a number of uses, or an allowance has zero; the lifetime is zero; the call's arguments
-    /// were repaired; or the call is that of a graph that waits with an inner call.
+    /// The grant does not match the call. Its scope names another run or conversation, or the principal of a run that
+    /// has none; a grant that denies has a number of uses, or a grant that allows has zero; the lifetime is zero; the
+    /// call's arguments were repaired; or the call is a graph that waits for an inner call.
     GrantScope,
-    /// The text is not a list of conditions of a grant.
+    /// The text is not a valid list of conditions of a grant.
     GrantConditions(String),
-    /// The waiting call itself does not meet the condition on the argument at this pointer, so the decider has not seen
-    /// an example of a call that the grant covers.
+    /// The waiting call does not meet the condition on the argument at this pointer. A grant has to cover the call that
+    /// the decider saw.
     GrantUnmet(String),
     /// The text is not a sealed token, or was changed.
     TokenForged,
@@ -72,10 +72,10 @@ pub enum ResumeError {
     TokenExpired,
     /// The call of the token belongs to another tenant.
     OtherTenant,
-    /// The suspended call differs from the one that would run.
+    /// The suspended call differs from the call that would run now.
     Mismatch(DecisionError),
-    /// The edited arguments, or the value in the tool's place, do not fit the tool, or the policy does not allow them.
-    /// The error has the violations.
+    /// The edited arguments, or the value in place of the tool's output, do not match the tool, or the policy does not
+    /// allow them. The error contains the violations.
     Invalid(Box<SafeError>),
     /// The system returned no random bytes.
     NoRandomness,
@@ -86,14 +86,14 @@ pub enum ResumeError {
     /// Records of the run have been missing since the store was restored from a backup. See
     /// [`release_run`](trait@crate::store::Store#method.release_run).
     HeldBack,
-    /// An engine for durable execution runs the conversation: pass the decision to it.
+    /// A durable executor runs the conversation. Pass the decision to it.
     Engine,
     /// The store failed.
     Store(StoreError),
 }
 
 impl ResumeError {
-    /// Returns the error for a decider who may not decide. For a decider of another tenant, it is that of a call that
+    /// Returns the error for a decider who may not decide. A decider of another tenant gets the error of a call that
     /// does not exist.
     pub(crate) fn barred(call: &CallId, mismatch: DecisionError) -> Self {
         match mismatch {
@@ -102,7 +102,7 @@ impl ResumeError {
         }
     }
 
-    /// Returns the error for a decision that does not fit its call, from its result.
+    /// Converts the result of a decision that does not match its call to an error.
     pub(crate) fn invalid(result: &ToolExecResult) -> Self {
         let error = result.error().cloned().unwrap_or_else(|| SafeError::mismatched(DecisionError::Question));
         match error.mismatch {
@@ -161,9 +161,9 @@ impl fmt::Display for ResumeError {
             Self::OtherTenant => f.write_str("the token belongs to another tenant"),
             Self::NoRandomness => f.write_str("the system returned no random bytes"),
             Self::UnknownRun => f.write_str("there is no such run"),
-            Self::Held => f.write_str("another process has the run; try again when it is done"),
+            Self::Held => f.write_str("another process has the run; try again later"),
             Self::HeldBack => f.write_str("the run lacks records since the store was restored; release it first"),
-            Self::Engine => f.write_str("an engine for durable execution drives the run; bring the decision to it"),
+            Self::Engine => f.write_str("a durable executor runs the conversation; pass the decision to it"),
             Self::NotAllowed(mismatch) | Self::Mismatch(mismatch) => fmt::Display::fmt(mismatch, f),
             Self::Invalid(error) => {
                 f.write_str(&error.safe_message)?;
@@ -184,7 +184,7 @@ impl fmt::Display for ResumeError {
             Self::GrantConditions(why) => write!(f, "the conditions of the grant cannot be read: {why}"),
             Self::GrantUnmet(pointer) => write!(
                 f,
-                "the call that waits does not meet the condition on `{}`; write conditions that it meets",
+                "the waiting call does not meet the condition on `{}`; write conditions that it meets",
                 pointer.escape_debug()
             ),
             Self::Store(error) => fmt::Display::fmt(error, f),

@@ -1,4 +1,4 @@
-//! Settles a call of unknown outcome: a person states whether the call took effect, or asks its tool to find out.
+//! Settles a call of unknown outcome: a person states whether the call took effect, or lets its tool reconcile it.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub(in crate::runner) async fn settle(
     settle_found(run, (key, unknown), outcome, decider).await
 }
 
-/// As [`settle`], for a call that [`find`] returned with the key of its effect. The run is that of the call.
+/// As [`settle`], for a call that [`find`] returned with the key of its effect. `run` is the run of the call.
 pub(crate) async fn settle_found(
     run: &Run,
     (key, unknown): (Key, StoredUnknown),
@@ -67,7 +67,7 @@ pub(crate) async fn settle_found(
                 let refusal = DecisionRefusal { outcome: stop.outcome, mismatch: None, violations };
                 note(run, record, kind, decider, Some(refusal)).await;
                 stop.outcome = Outcome::ApprovalMismatch;
-                let message = "The result given for the call does not fit its tool. Its outcome is still unknown.";
+                let message = "The stated result does not match the tool's output. The outcome is still unknown.";
                 return Ok(stop.message(message).result(call_id.clone(), true));
             }
         },
@@ -97,7 +97,7 @@ pub(crate) async fn settle_found(
     Ok(result(run, call_id, &record.name, projected))
 }
 
-/// Records the attempt of a decider who may not settle a call, and returns the error. `None` if they may.
+/// If the decider may not settle the call, records the attempt and returns the error; otherwise `None`.
 async fn barred(
     run: &Run,
     record: &ToolInvocationRecord,
@@ -111,9 +111,9 @@ async fn barred(
     Some(ResumeError::barred(call_id, mismatch))
 }
 
-/// Refuses a settlement by a decider of another tenant than the call's. If such a call exists, the refusal is recorded
-/// with it and reported to operators. For the decider the call does not exist, so an error of the store is only
-/// reported. Every interface for settlements calls this function if the decider's party has no such call.
+/// Records and reports a settlement by a decider of another tenant, if a call with these ids exists. The decider learns
+/// nothing about the call, so an error of the store is only reported. Every interface for settlements calls this
+/// function if the decider's party has no such call.
 pub(crate) async fn refuse_stranger(
     runner: &ToolRunner,
     run_id: &str,
@@ -151,13 +151,13 @@ fn result(run: &Run, call_id: &CallId, tool: &str, projected: Option<Projected>)
     ToolExecResult::delivered(call_id.clone(), true, delivered)
 }
 
-/// Returns the result of a call that is settled as having had no effect.
+/// Returns the result of a call that was settled as a call without an effect.
 pub(in crate::runner) fn without_effect(call_id: CallId) -> ToolExecResult {
     let message = "This call had no effect. It may be made again, as a new call.";
     ToolExecResult::unfinished(call_id, Outcome::Cancelled, true, message)
 }
 
-/// Records a decision that does not settle the call, or does not settle it yet.
+/// Records a refused settlement, or the request for a reconciliation.
 async fn note(
     run: &Run,
     record: &ToolInvocationRecord,
@@ -181,7 +181,7 @@ async fn note(
     }
 }
 
-/// Finds a call of unknown outcome, by its entry in the ledger. Returns it with the key of its effect.
+/// Finds a call of unknown outcome by its entry in the ledger, and returns it with the key of its effect.
 pub(in crate::runner) async fn find(
     shared: &Shared,
     run_id: &str,
@@ -198,7 +198,7 @@ pub(in crate::runner) async fn find(
             }
             has_entry = true;
             let Some(place) = entry.effect_key() else {
-                // An earlier version wrote the entry, or the call excludes no other calls.
+                // An earlier version of the library wrote the entry, or the call blocks no other.
                 is_complete &= !entry.is_unknown();
                 continue;
             };
@@ -208,14 +208,14 @@ pub(in crate::runner) async fn find(
             }
         }
     }
-    // A bounded store can have dropped the entry.
+    // A store with a size limit may have dropped the entry.
     if search.end().is_ok() && has_entry && is_complete {
         return Ok(None);
     }
     find_in_all(shared, run_id, call_id, wanted).await
 }
 
-/// As [`find`], in the documents of all effects with an unsettled outcome.
+/// As [`find`], but searches the documents of all effects with an unsettled outcome.
 async fn find_in_all(
     shared: &Shared,
     run_id: &str,
@@ -230,7 +230,7 @@ async fn find_in_all(
             }
         }
     }
-    // The call may be in a document that cannot be read; then this is an error.
+    // Fails if a document could not be read, because the call may be in it.
     search.end()?;
     Ok(None)
 }
@@ -249,8 +249,8 @@ pub(in crate::runner) fn listed_in(
         .find(|unknown| *unknown.call.run_id == *run_id && unknown.call.call_id == *call_id && wanted(&unknown.record))
 }
 
-/// Returns the run of a call of unknown outcome. The policies of the run's stored document apply. `None` if there are
-/// too many policies.
+/// Returns the run of a call of unknown outcome, under this runner's policy and the policies of the run's snapshot.
+/// `None` if there are too many policies.
 pub(crate) fn run_of(
     runner: &ToolRunner,
     unknown: &StoredUnknown,

@@ -1,4 +1,4 @@
-//! Suspensions: a call is frozen into the store, and its run reopens it once.
+//! Suspensions: writes a call that has to wait to the store, and reopens it once a decision or a result arrives.
 
 use std::sync::Arc;
 
@@ -29,18 +29,18 @@ use crate::store::{
 };
 use crate::tool::Digested;
 
-/// The reason for a suspension, and its payload.
+/// The details of a suspension.
 #[derive(Default)]
 pub(in crate::runner) struct Waits {
     /// The payload for the client that executes the call.
     pub(in crate::runner) prepared: Option<JsonText>,
-    /// The call for which a graph waits.
+    /// The graph and the inner call for which it waits.
     pub(in crate::runner) graph: Option<Box<PendingGraph>>,
     /// Earlier calls of the same effect whose outcome is unknown.
     pub(in crate::runner) unknown: Vec<UnknownCall>,
 }
 
-/// Freezes a call into the store, so that it can be resumed later.
+/// Writes a call with its frozen arguments to the store, so that it can be resumed later.
 pub(in crate::runner) async fn suspend(
     open: &mut OpenCall,
     hydrated: Hydrated,
@@ -53,19 +53,19 @@ pub(in crate::runner) async fn suspend(
         (None, Suspension::Approval) => stages::required_approvals(open.run(), &hydrated),
         (None, Suspension::Client) => 1,
     };
-    // A client's payload was prepared already, and the inner call of a graph has its own precondition.
+    // The tool has already prepared a client's payload, and the inner call of a graph states its own precondition.
     let stated = match (suspension, &graph) {
         (Suspension::Approval, None) => Box::pin(world::shown(open, &frozen)).await,
         _ => Ok(Vec::new()),
     };
-    // The typed arguments are built again when the call is resumed.
+    // When the call is resumed, the typed arguments are built again.
     drop(hydrated);
     let stated = match stated {
         Ok(stated) => stated,
         Err(stop) => return world::unstated(open, &frozen, stop).await,
     };
     let key = open.ledger_key(&frozen);
-    // Before a call waits for the first time, another process may have run it without an approval, or ended it.
+    // Before a call waits for the first time, another process may have run it without an approval.
     let is_new = graph.is_none() && open.attempt.is_none() && open.run().state().is_continued();
     if is_new && let Some(known) = Box::pin(begun_before(open, &frozen)).await {
         return Ok(Ending::Elsewhere(Box::new(known)));
@@ -75,12 +75,12 @@ pub(in crate::runner) async fn suspend(
     }
     let (run, shared) = (open.run(), open.run().shared());
     let begun = is_new.then(|| Key::call(Arc::clone(run.identity()), key));
-    // Only approvals show names, and the inner call of a graph has its own.
+    // Only approvals show names, and the inner call of a graph shows its own names.
     let is_named = suspension == Suspension::Approval && graph.is_none();
     let Explained { names, summary, changes } = explain(run, &open.draft.id, &frozen, is_named).await;
     let digests = run.digests().await;
     let now = shared.clock.now();
-    // The call of a graph and the call for which it waits have the same approvals.
+    // The call of a graph and its inner call have the same approvals.
     let approvals = graph.as_ref().map(|graph| graph.approvals.clone()).unwrap_or_default();
     let mut pending = PendingCall {
         record_digest: Some(digests.of(frozen.argument_digest())),
@@ -99,10 +99,10 @@ pub(in crate::runner) async fn suspend(
     open.draft.set_explanation(&pending);
     let notices = notices::of_waiting(open.run(), &pending).await;
     let suspended = Suspended { question: Box::new(pending.question()), suspension, prepared };
-    // If `None`, the record is already written, so the call must not be suspended.
+    // `None` if the record is already written. Then the call must not be suspended.
     let Some(record) = open.suspended_record(&suspended) else { return Err(Stop::new(Outcome::Cancelled)) };
     let settled = open.held.take().map(|held| held.settled(0));
-    // If the store's answer is lost, the record of the call withdraws the suspension.
+    // If the store's answer is lost, the write of the call's record withdraws the suspension.
     open.suspending = Some(Box::new(Suspending { call: pending.clone(), settled: settled.clone() }));
     let waiting = Waiting { call: pending, record, idempotency_key: Some(key), notices };
     let kept = keep(open, waiting, begun.clone(), settled, suspension).await;
@@ -124,7 +124,7 @@ async fn kept_for_later(
                 labels::share_with(open.run(), &suspending.call).await;
             }
             (open.suspending, open.attempt) = (None, None);
-            // If another process suspended the call first, its question is returned.
+            // If another process suspended the call first, return its question.
             if matches!(kept, SuspendOutcome::Before)
                 && let Ok(Some(before)) = open.run().pending(&open.draft.id).await
             {
@@ -143,7 +143,7 @@ async fn kept_for_later(
         }
         (Ok(SuspendOutcome::Begun(None)), _) => {
             open.suspending = None;
-            // If the process of the call is dead, this process takes the call over.
+            // If the process of the call is gone, this process takes the call over.
             let known = match &begun {
                 Some(key) => recover::go_on_begun(open.run(), &open.draft.id, key).await.unwrap_or_default().flatten(),
                 None => None,
@@ -157,7 +157,7 @@ async fn kept_for_later(
             let result = ToolExecResult::unfinished(id, Outcome::OutcomeUnknown, true, message);
             Ok(Ending::Elsewhere(Box::new(result)))
         }
-        // The booking of the suspension is made with the call's record instead.
+        // The write of the call's record books the used amount instead.
         (Ok(SuspendOutcome::Refused), _) => {
             leave_graph(open).await;
             Err(Stop::new(Outcome::Cancelled).message("The call could not wait for an approval. It did not run."))
@@ -171,15 +171,15 @@ async fn kept_for_later(
     }
 }
 
-/// Returns the result of a call that began under another definition of its tool. If the store cannot be read, the call
-/// still waits, unless its suspension cannot be written either.
+/// Returns the result of a call that began under another definition of its tool. `None` if the store cannot be read;
+/// the call is then suspended, if that write succeeds.
 async fn begun_before(open: &OpenCall, frozen: &Frozen) -> Option<ToolExecResult> {
     let known = open.begun_as_another(frozen).await;
     known.map_err(|error| discard(open.run().store_unread(error))).ok().flatten()
 }
 
-/// Denies a call that fewer people may decide on than it needs, unless it waits already: its decision is then refused or
-/// not by the process that gets it. The inner call of a graph is checked when it is suspended itself.
+/// Denies a call that needs more approvals than there are people who may decide on it. A call that already waits is not
+/// denied; the process that gets a decision on it checks the decider.
 async fn undecidable(open: &OpenCall, frozen: &Frozen, required: u32) -> Result<(), Stop> {
     let run = open.run();
     if !run.is_undecidable(frozen.entry.spec.name.as_str(), required)
@@ -192,7 +192,7 @@ async fn undecidable(open: &OpenCall, frozen: &Frozen, required: u32) -> Result<
     )))
 }
 
-/// Closes the inner calls of a graph that cannot wait, so that no person is asked about them.
+/// Closes the inner calls of a graph that cannot wait, so that no person has to decide on them.
 async fn leave_graph(open: &OpenCall) {
     let graph = open.suspending.as_ref().and_then(|suspending| suspending.call.graph.clone());
     Box::pin(orphans::leave(open.run(), &open.draft.id, graph)).await;
@@ -205,8 +205,8 @@ struct Explained {
     changes: Vec<ArgumentChange>,
 }
 
-/// Returns the explanation of a call with these arguments: names of values, the author's sentence, and the differences
-/// from the model's text.
+/// Returns the explanation of a call with these arguments: the names of values, the author's sentence, and the changes
+/// to the model's arguments.
 async fn explain(run: &Run, id: &CallId, frozen: &Frozen, is_named: bool) -> Explained {
     let (spec, effective) = (&frozen.entry.spec, frozen.effective());
     let mut changed = frozen.treatment.changes.clone();
@@ -216,8 +216,8 @@ async fn explain(run: &Run, id: &CallId, frozen: &Frozen, is_named: bool) -> Exp
     Explained { summary: summary(spec, effective, &names.shown), names, changes: changed }
 }
 
-/// Returns the waiting call with the arguments of a decider in place of its own, and with the statements about them.
-/// The call has a new question, and no approvals.
+/// Returns the waiting call with the edited arguments of a decider and the statements about them. The call has a new
+/// question and no approvals.
 pub(in crate::runner) async fn replaced(
     run: &Run,
     call: &PendingCall,
@@ -239,18 +239,18 @@ pub(in crate::runner) async fn replaced(
         changes: changed,
         required,
         replaced: Some(Box::new(ReplacedArguments { arguments: of_model, times })),
-        // Both arguments may have one effect key, so the question still names the calls of unknown outcome.
+        // The edited arguments may have the same effect key, so the question still names the calls of unknown outcome.
         ..call.clone()
     };
-    // Keep the count. Otherwise an edit would reset it, and a precondition that always changes could cause questions
+    // Keep the count of new questions. If an edit reset it, a precondition that always changes could cause questions
     // without end.
     let renewed = call.world.as_deref().map_or(0, |world| world.renewed);
     replaced.explain(explained.summary, World { stated, cut: explained.names.cut, renewed, ..World::default() });
     replaced
 }
 
-/// Writes a call that is about to wait, in one transaction with the document by which a server finds the call for its
-/// client.
+/// Writes a call that is about to wait. The same transaction writes the document with which an MCP server finds the
+/// call for its client.
 async fn keep(
     open: &OpenCall,
     waiting: Waiting,
@@ -281,23 +281,22 @@ async fn keep(
     kept
 }
 
-/// A suspended call that was compared with the run, and the parsed decision or answer.
+/// A suspended call that was compared with the run, and the parsed decision or result.
 pub(in crate::runner) enum Reopened<P> {
-    /// The call still waits until it begins or ends. `OpenCall` ensures that it ends.
+    /// The call matches. It waits until it begins or ends.
     Open(Box<OpenCall>, P),
-    /// The result of a refusal: the call does not match this run, or the decision or answer does not match the call.
+    /// The result of a refusal: the call does not match this run, or the decision or result does not match the call.
     /// The call still waits.
     Mismatch(ToolExecResult),
 }
 
-/// A decision or answer for a suspended call: its author and its purpose.
+/// A decision on a suspended call, or its client's result, with the author and the purpose.
 pub(in crate::runner) struct Given<'a> {
     pub(in crate::runner) purpose: Purpose,
     pub(in crate::runner) kind: DecisionKind,
-    /// The person who decides. `None` if no person does.
+    /// The person who decides. `None` if no person does, as for an expiry or a client's result.
     pub(in crate::runner) decider: Option<&'a Decider>,
-    /// The question that the decision answers. `None` for a client's result, because a call waits for its client only
-    /// once.
+    /// The question that the decision answers. `None` for a client's result, which answers no question.
     pub(in crate::runner) question: Option<&'a Question>,
 }
 
@@ -306,10 +305,9 @@ pub(in crate::runner) async fn read(run: &Run, id: &CallId) -> Result<Option<Wai
     run.shared().store.waiting(run.waiting_key(id)).await.map_err(|error| run.store_failed(error))
 }
 
-/// Finds a suspended call and checks the decider and the question. Every way of deciding uses this function.
-/// `Ok(Ok(_))` is the waiting call with the record of the decision. `Ok(Err(result))` is the result of a decision on
-/// another question. `Err` is an error of the store, or the refusal of a decider or of a decision on a call that does
-/// not wait. Refusals are recorded.
+/// Finds a suspended call and checks the decider and the question. Every decision passes this function. `Ok(Ok(_))` is
+/// the waiting call with the record of the decision. `Ok(Err(result))` is the result of a decision on another question.
+/// `Err` if the store failed, the call does not wait, or the decider may not decide. Refusals are recorded.
 pub(in crate::runner) async fn checked_decision(
     run: &Run,
     id: &CallId,
@@ -330,7 +328,7 @@ pub(in crate::runner) async fn asked_of(
         late::note_late(run, (id, given.question), given.kind, given.decider).await;
         return Err(ResumeError::NotWaiting(id.clone()));
     };
-    // The decision's record may need a digest.
+    // The record of the decision may need a digest.
     run.digests().await;
     let decision = DecisionRecord {
         question: given.question.cloned(),
@@ -338,7 +336,7 @@ pub(in crate::runner) async fn asked_of(
     };
     let is_other = given.question.is_some_and(|question| *question != waiting.call.question());
     let barred = given.decider.and_then(|decider| comparison::bars(run, &waiting.call, decider));
-    // A decider who answered another question did not try to answer the current one.
+    // A decision on another question gets that refusal first, unless the decider belongs to another tenant.
     if let Some(mismatch) = barred.filter(|mismatch| !is_other || *mismatch == DecisionError::DeciderTenant) {
         return Err(comparison::barred(run, &waiting, decision, mismatch).await);
     }
@@ -355,10 +353,10 @@ pub(in crate::runner) async fn asked_of(
     Ok(Ok((waiting, decision)))
 }
 
-/// Finds a suspended call, compares it with the run that finishes it, and reads the decision or answer.
+/// Finds a suspended call, compares it with the run that finishes it, and reads the decision or result with `prepare`.
 ///
-/// The call stays in the store until the transaction that begins or ends it. If the decision or answer does not match,
-/// the call waits for another one.
+/// The call stays in the store until the transaction that begins or ends it. If the decision or result does not match,
+/// the call still waits.
 pub(in crate::runner) async fn reopen<P>(
     run: &Run,
     id: &CallId,

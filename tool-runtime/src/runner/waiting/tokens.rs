@@ -1,4 +1,4 @@
-//! Sealed tokens: a waiting call as an encrypted string that a client keeps, for services without a store.
+//! Sealed tokens: an encrypted string with a waiting call, which a client keeps for a service without a store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::runner::run::snapshot::snapshot;
 use crate::runner::waiting::comparison;
 use crate::runner::{ResumeError, Run, RunOptions, RunSnapshot, ToolRunner};
 
-/// The prefix of every token: the purpose and the version. It is authenticated with the rest.
+/// The prefix of every token: the purpose and the version. The encryption authenticates it too.
 const PREFIX: &str = "tool-runtime-approval-1";
-/// The longest token that is read, in bytes.
+/// The maximum length of a token, in bytes.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 const NONCE_BYTES: usize = 24;
 
@@ -41,7 +41,7 @@ impl SealingKeys {
         Self(Arc::new(vec![(named(id), key.into())]))
     }
 
-    /// Adds a key that decrypts earlier tokens. Remove the key once they have expired.
+    /// Adds a key that only decrypts earlier tokens. Remove the key once these tokens have expired.
     pub fn also_opens(mut self, id: &str, key: [u8; 32]) -> Self {
         Arc::make_mut(&mut self.0).push((named(id), key.into()));
         self
@@ -83,7 +83,7 @@ pub(in crate::runner) async fn seal(run: &Run, call_id: &str, keys: &SealingKeys
     let Some((id, key)) = keys.sealing().filter(|_| !snapshot.waiting.is_empty()) else {
         return Err(ResumeError::NotWaiting(call));
     };
-    // A document that cannot be serialized is an error of the library. No process could open its token.
+    // Only an error in the library can prevent the serialization.
     let text = serde_json::to_vec(&Sealed { call, run: snapshot }).map_err(|_| ResumeError::TokenVersion)?;
     let nonce = XNonce::try_generate().map_err(|_| ResumeError::NoRandomness)?;
     let head = format!("{PREFIX}.{id}.");
@@ -124,7 +124,7 @@ pub(in crate::runner) async fn open(
     put_back(&run, waiting).await?;
     match run.pending(&call).await {
         Ok(Some(waiting)) if waiting.is_same(&pending) => Ok((run, pending.question())),
-        // The bearer of the token may have been shown the token's question, but not the new one.
+        // The bearer of the token may have seen the question in the token, but not the new one.
         Ok(Some(waiting)) if waiting.repeats(&pending) => Err(ResumeError::Mismatch(DecisionError::Question)),
         Ok(_) => Err(ResumeError::NotWaiting(call)),
         Err(error) => Err(error.into()),
@@ -151,6 +151,6 @@ fn unsealed(token: &str, keys: &SealingKeys) -> Result<Sealed, ResumeError> {
     let payload = Payload { msg: sealed, aad: head.as_bytes() };
     let opened = XChaCha20Poly1305::new(key).decrypt(&XNonce::from(*nonce), payload);
     let text = opened.map_err(|_| ResumeError::TokenForged)?;
-    // The text is authentic, so an unreadable one was written by another version.
+    // The text is authentic, so if it is unreadable, another version wrote it.
     serde_json::from_slice(&text).map_err(|_| ResumeError::TokenVersion)
 }

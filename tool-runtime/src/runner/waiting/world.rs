@@ -1,8 +1,8 @@
-//! Preconditions: a tool states the values on which a waiting call depends, once when the call is suspended and again
-//! before it begins.
+//! Preconditions: the outside values on which a call depends. Its tool states them when the call is suspended, and
+//! again before it begins.
 //!
-//! Looked-up names are compared in the same way. If there is a difference, the decision does not count, and the call
-//! waits with a new question.
+//! The looked-up names are compared in the same way. If a value or a name differs, the approval does not count, and the
+//! call waits with a new question.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,20 +31,20 @@ use crate::runner::waiting::names;
 use crate::store::{PendingCall, Waiting};
 use crate::tool::{Digested, ToolEffect, ToolSpec};
 
-/// The maximum number of approvals of one call that do not count. The next one that does not count ends the call.
-/// Otherwise a precondition that always changes would cause questions without end.
+/// The maximum number of new questions of one call after changed preconditions. The next change ends the call, because
+/// a precondition that always changes would otherwise cause questions without end.
 const MAX_RENEWED_QUESTIONS: u8 = 3;
 
 /// The code of a call that ends because its precondition changed after each approval.
 const CHANGED: &str = "world_changed";
 
-/// Returns the end of a call that is about to wait and whose precondition failed. A call that already waits keeps its
-/// question.
+/// Returns the end of a call that is about to wait and whose precondition could not be read. If the same call already
+/// waits in the store, it keeps its question.
 pub(in crate::runner) async fn unstated(open: &mut OpenCall, frozen: &Frozen, stop: Stop) -> Result<Ending, Stop> {
     let pending = open.run().pending(&open.draft.id).await;
     match pending.map_err(|error| discard(open.run().store_unread(error))) {
         Ok(Some(pending)) if is_again(&pending, frozen) => {
-            // No record contains the reason, so it is reported.
+            // No record contains the reason, so operators get a report.
             report(open, &stop);
             discard(stop);
             open.draft.copy_from_pending(&pending);
@@ -55,7 +55,8 @@ pub(in crate::runner) async fn unstated(open: &mut OpenCall, frozen: &Frozen, st
     }
 }
 
-/// Whether a waiting call is the same call of the model. A decider may have edited its arguments.
+/// Whether a waiting call is the same call of the model. Compares the model's arguments, because a decider may have
+/// edited the current ones.
 fn is_again(pending: &PendingCall, frozen: &Frozen) -> bool {
     pending.suspension == Suspension::Approval
         && pending.graph.is_none()
@@ -72,7 +73,7 @@ pub(in crate::runner) fn report(open: &OpenCall, unread: &Stop) {
     }
 }
 
-/// Returns the statements about a call that is about to wait. Empty for a tool without a precondition.
+/// Returns the statements of the tool about a call that is about to wait. Empty for a tool without a precondition.
 pub(in crate::runner) async fn shown(open: &OpenCall, frozen: &Frozen) -> Result<Vec<Stated>, Stop> {
     if !frozen.entry.behaviour.states() {
         return Ok(Vec::new());
@@ -81,7 +82,7 @@ pub(in crate::runner) async fn shown(open: &OpenCall, frozen: &Frozen) -> Result
     stated(open, again, None).await
 }
 
-/// Compares the precondition and the looked-up names with those that the approver was shown, immediately before the
+/// Compares the precondition and the looked-up names with the values that the approver saw, immediately before the
 /// approved call begins. `Ok(None)` if they are equal. Otherwise the call waits with a new question, or ends.
 pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections) -> Result<Option<Ending>, Stop> {
     let Some(claim) = open.claim.as_deref() else { return Ok(None) };
@@ -92,8 +93,8 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
     if pending.graph.is_some() || !(states || pending.world.is_some() || !pending.names.is_empty()) {
         return Ok(None);
     }
-    // A person may have edited the arguments, but the shown statements are about the arguments before the edit. If
-    // those are no longer valid, there are no names to compare.
+    // A person may have edited the arguments, but the approver saw statements about the stored ones. If the stored
+    // arguments are no longer valid, there are no names to compare.
     let asked = stages::read_again(&run, &entry, &pending.call_id, pending.arguments());
     let effective = asked.as_ref().ok().map(|asked| asked.frozen.effective().to_owned());
     let found = if states { stated(open, asked, Some(bound)).await } else { Ok(Vec::new()) };
@@ -139,7 +140,7 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
         (ended.tool_code, ended.reason) = (Some(CHANGED.to_owned()), stop.reason.take());
         return Err(ended);
     }
-    // If the precondition could not be read, the question keeps the statements that were shown.
+    // If the precondition could not be read, the question keeps the statements that the approver saw.
     let unread = found.is_err();
     let stated = found.unwrap_or_else(|_| was.to_vec());
     shown.update(names);
@@ -148,7 +149,8 @@ pub(in crate::runner) async fn changed(open: &mut OpenCall, bound: &Connections)
     renew(open, renewed, &stop).await.map(Some)
 }
 
-/// Adds the statements at the begin to the record of the decision. Marks the decision as refused if it does not count.
+/// Adds the statements at the beginning of the call to the record of the decision. `is_refused` marks the decision as
+/// one that does not count.
 fn note(open: &mut OpenCall, begun: Option<Vec<(String, String)>>, is_refused: bool) {
     let Some(claim) = &mut open.claim else { return };
     let decision = &mut claim.decision;
@@ -178,7 +180,8 @@ fn renewed_call(
     renewed
 }
 
-/// Writes the new question and the refused decision, and reports both. If the call has expired, it ends instead.
+/// Writes the new question and the refused decision, and emits the event of the suspension. If the call has expired, it
+/// ends instead.
 async fn renew(open: &mut OpenCall, renewed: PendingCall, stop: &Stop) -> Result<Ending, Stop> {
     let Some(claim) = open.claim.as_deref() else {
         return Ok(Ending::NotTaken(ResumeError::NotWaiting(renewed.call_id)));
@@ -204,8 +207,8 @@ async fn renew(open: &mut OpenCall, renewed: PendingCall, stop: &Stop) -> Result
     Ok(Ending::Refused(Box::new(stop.result(id, false))))
 }
 
-/// Calls the tool's precondition with the rebuilt arguments. `bound` has the connections of a call that is about to
-/// begin; without them, connections that only read are opened.
+/// Calls the tool's precondition with the rebuilt arguments. `bound` contains the connections of a call that is about
+/// to begin. If it is `None`, only `read_only` connections are opened.
 async fn stated(
     open: &OpenCall,
     built: Result<Hydrated, Stop>,
@@ -234,7 +237,7 @@ async fn stated(
         context: context_of(Arc::clone(frozen) as _, Some(timeout), client),
         host: None,
     };
-    // A part of the precondition may run before the future is polled.
+    // The author's code may run, and panic, before the future is polled.
     let future = attempted(|| instance.precondition(bindings.read_only()));
     let future = future.map_err(|text| unread(Outcome::Panicked, text))?;
     drop(bindings);
@@ -253,7 +256,7 @@ fn unbuilt() -> Stop {
     unread(Outcome::ExecutionError, "the arguments could not be built again".to_owned())
 }
 
-/// Opens the connections that only read. Other connections are opened only for an approved call.
+/// Opens the `read_only` connections. Other connections are opened only for an approved call.
 async fn opened(open: &OpenCall, frozen: &Frozen, timeout: Duration) -> Result<Connections, Stop> {
     let mut connections = Connections::default();
     for requirement in &frozen.entry.requirements {
@@ -268,14 +271,14 @@ async fn opened(open: &OpenCall, frozen: &Frozen, timeout: Duration) -> Result<C
     Ok(connections)
 }
 
-/// Returns the statements as a person reads them. Values of sensitive arguments are masked.
+/// Returns the statements for the approver. Values of sensitive arguments are masked.
 async fn statements(open: &OpenCall, frozen: &Frozen, precondition: &Precondition) -> Result<Vec<Stated>, Stop> {
     if precondition.stated().len() > Precondition::MAX_STATEMENTS {
         let why = format!("the precondition states more than {} values", Precondition::MAX_STATEMENTS);
         return Err(unread(Outcome::ExecutionError, why));
     }
     let secrets = secrets(&frozen.entry.spec, frozen.effective());
-    // A long text is cut in any case, and searching it takes long.
+    // A long text is masked without a search, which would take too long. Its end would be cut off in any case.
     let is_secret = |text: &str| {
         !secrets.is_empty() && (text.len() > SEARCHED || secrets.iter().any(|secret| reveals(text, secret)))
     };
@@ -285,8 +288,8 @@ async fn statements(open: &OpenCall, frozen: &Frozen, precondition: &Preconditio
     Ok(stated.map(|(name, value)| Stated::new((name, value), shown, |hash| digests.of(hash))).collect())
 }
 
-/// The length, in characters, from which a value of a sensitive argument is searched for inside words. A shorter value
-/// can be part of another word by chance, so it counts only if no letter or digit is next to it.
+/// The minimum length, in characters, of a sensitive value that is found inside words. A shorter value can be part of a
+/// word by chance, so it counts only if no letter or digit is next to it.
 const FOUND_INSIDE: usize = 4;
 
 /// The maximum length, in bytes, of a text that is searched for values of sensitive arguments. A longer text is masked.

@@ -61,7 +61,7 @@ impl Draft {
             roles: options.roles.clone(),
             attributes: options.attributes.clone(),
             tenant: options.tenant.clone(),
-            // The message of the suspension is not the message of its end.
+            // The final record must not contain the message of the suspension.
             safe_message: None,
             ..record
         });

@@ -1,4 +1,4 @@
-//! [`Shown`]: the visible form of arguments in a record, before the digests of the store's key are made.
+//! [`Shown`]: the visible form of arguments in a record, before digests with the store's key replace the hashes.
 
 use crate::call::{JsonText, RecordedArguments, RepairUse};
 use crate::runner::ledger::digests::Digests;
@@ -25,7 +25,7 @@ impl Shown {
     }
 }
 
-/// Hashes of the model's text. They never leave the process: sensitive arguments could be guessed from them.
+/// Hashes of the model's text. They never leave the process, because sensitive arguments can be guessed from them.
 #[derive(Clone, Default)]
 pub(super) struct Plain {
     pub(super) unread: Option<(usize, Hash)>,

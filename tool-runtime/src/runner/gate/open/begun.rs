@@ -1,4 +1,4 @@
-//! Calls that this process refuses, although another process with the same run may have begun or recorded them.
+//! Calls that another process with the same run may have begun or recorded, although this process refuses them.
 
 use std::sync::Arc;
 
@@ -33,17 +33,17 @@ impl OpenCall {
         open
     }
 
-    /// Returns the call of the graph that this call waits for.
+    /// Returns the state of the graph that waits with this call.
     pub(in crate::runner) fn graph(&self) -> Option<Box<PendingGraph>> {
         self.claim.as_ref().and_then(|claim| claim.waiting.call.graph.clone())
     }
 
-    /// Whether the ledger may know the call and was not read.
+    /// Whether the ledger may contain the call and was not read yet.
     pub(super) fn may_be_known(&self, stop: &Stop) -> bool {
         (self.attempt.is_none() || self.looks) && stop.outcome != Outcome::OutcomeUnknown && self.may_be_elsewhere()
     }
 
-    /// Whether the tool states that this attempt had no effect, and an earlier attempt may have had it.
+    /// Whether an earlier attempt may have had an effect, although this one had none.
     pub(super) fn leaves_unknown(&self, stop: &Stop) -> bool {
         self.draft.executed()
             && stop.cause != Some(Cause::Prevented)
@@ -73,15 +73,14 @@ impl OpenCall {
         let is_it = |record: &ToolInvocationRecord| {
             *record.name == *self.draft.name() && record.executed && record.definition_hash != Some(definition)
         };
-        // Other arguments can be arguments that the earlier definition masked. Their result is not read.
+        // Arguments that differ may be arguments that the earlier definition masked, so their result is not read.
         let is_same = |record: &ToolInvocationRecord| self.has_same_arguments(record) == Some(true);
         let known = recover::begun_as_another(&self.run, &self.draft.id, (is_it, is_same), &key).await?;
         Ok(known.map(|ended| ended.unwrap_or_else(|| self.unknown())))
     }
 
-    /// Returns the end of a call that stopped. If the call is refused before the ledger is read, another process may
-    /// have begun it: the call is then not reported as failed or cancelled, and this process writes no record. A call
-    /// that another process finished has its record and gets no second one.
+    /// Returns the end of a call that stopped before the ledger was read. If another process has finished or begun the
+    /// call, this process does not report it as failed or cancelled and writes no record.
     pub(super) async fn look(&self, stop: Stop) -> Result<Ending, Stop> {
         match self.known_elsewhere(&stop).await {
             Ok(None) => Err(stop),
@@ -102,7 +101,7 @@ impl OpenCall {
             && let Some(begun) = LedgerClient(&self.run).unfinished(&self.draft.id, Some(self.draft.name())).await?
             && LedgerClient(&self.run).is_abandoned(&begun).await?
         {
-            // The gate refuses the call in this process, so its tool is not asked to reconcile.
+            // The gate refuses the call in this process, so its tool may not reconcile it.
             LedgerClient(&self.run).give_up(&begun, &self.draft, stop).await?;
         }
         Ok(known.map(|ended| ended.unwrap_or_else(|| self.unknown())))
@@ -114,10 +113,10 @@ impl OpenCall {
         ToolExecResult::unfinished(self.draft.id.clone(), outcome, true, outcome.safe_message())
     }
 
-    /// Whether a record belongs to this call, and not to another one with the same id. If one of the two was refused
+    /// Whether a record belongs to this call, and not to another call with the same id. If one of the two was refused
     /// before its arguments were read, only the tools are compared.
     fn is_of_this_call(&self, record: &ToolInvocationRecord, stop: &Stop) -> bool {
-        // Arguments that are readable in one process are readable in all.
+        // Arguments that one process can read are readable in every process.
         let may_be = || !is_certain(stop.outcome) && !is_certain(record.outcome);
         *record.name == *self.draft.name() && self.has_same_arguments(record).unwrap_or_else(may_be)
     }
@@ -134,7 +133,7 @@ impl OpenCall {
     }
 }
 
-/// Whether the call could not have begun in any process, because the error is in the call itself.
+/// Whether no process can have begun the call, because the error is in the call itself.
 const fn is_certain(outcome: Outcome) -> bool {
     matches!(
         outcome,

@@ -37,7 +37,7 @@ impl OpenCall {
                 let outcome = suspended.outcome();
                 (ToolExecResult::suspended(id, outcome, suspended.prepared, *suspended.question), None)
             }
-            // Its record already contains a person's part in it.
+            // The record already contains the intervention.
             Ok(Ending::Elsewhere(result) | Ending::Refused(result)) => return (*result, None),
             Ok(Ending::NotTaken(_)) => (Stop::new(Outcome::ApprovalMismatch).result(id, executed), None),
             Err(stop) => (stop.result(id, executed), Some(stop)),
@@ -48,7 +48,7 @@ impl OpenCall {
         (result, stop)
     }
 
-    /// Returns the record of a call that ends now, unless it is suspended. `None` if the record was taken before.
+    /// Returns the record of a call that ends or waits now. `None` if the record was taken before.
     #[inline]
     pub(super) fn record(&mut self, result: &ToolExecResult, stop: Option<&Stop>) -> Option<Box<ToolInvocationRecord>> {
         self.ended = (!result.outcome().is_suspension()).then(|| self.run.shared().clock.now());
@@ -94,8 +94,8 @@ impl OpenCall {
         u64::try_from(ended.duration_since(self.started).as_millis()).unwrap_or(0)
     }
 
-    /// Marks the result as handed out: `Run::may_have_begun` returns `false` from now on. `read_only` calls are never
-    /// marked as begun, so they are skipped.
+    /// Notes that the result is returned: `Run::may_have_begun` returns `false` from now on. `read_only` calls are
+    /// never marked as begun, so they are skipped.
     #[inline]
     pub(super) fn handed_out(&self) {
         if self.draft.effect() != Some(ToolEffect::ReadOnly) {
@@ -105,7 +105,7 @@ impl OpenCall {
 }
 
 impl OpenCall {
-    /// Closes a call whose record is on its way. Returns the handle of the write.
+    /// Closes a call whose record is being written. Returns the handle of the write.
     pub(super) fn close_recorded(&mut self) -> Option<WriteHandle> {
         let Phase::Recorded(recorded) = std::mem::replace(&mut self.phase, Phase::Announced) else { return None };
         self.close(&recorded.result, recorded.stop.as_ref());
@@ -128,8 +128,8 @@ impl OpenCall {
         match self.phase {
             Phase::Announced | Phase::Waiting => {}
             Phase::Claiming => {
-                // The tool did not run and will not. If the claim was taken, this is the call's end. Otherwise the call
-                // still waits, so `begun` does not have it.
+                // The tool did not run and will not. If the store accepted the claim, the call ends here. Otherwise it
+                // still waits and has no entry in the ledger, so nothing is written.
                 let mut stop = cancelled(Outcome::Cancelled);
                 if self.has_acted {
                     self.draft.set_executed(true);
@@ -173,8 +173,8 @@ impl OpenCall {
         telemetry::await_receipt(&self.run, &self.draft, receipt);
     }
 
-    /// Ends a call in a separate task, which reads from the store whether another process began it. Without a tokio
-    /// runtime for that task, the outcome of the call is unknown.
+    /// Ends a call in a separate task, which reads from the store whether another process began it. Outside a tokio
+    /// runtime there is no such task, and the call ends as `outcome_unknown`.
     fn end_later(&mut self) {
         let runtime = Handle::try_current().ok().filter(|_| !self.is_left);
         let Some(runtime) = runtime else { return self.end_now() };
@@ -205,8 +205,8 @@ impl OpenCall {
     }
 }
 
-/// The code of a call in a purged or erased run, equal to that of
-/// [`StoreError::RunPurged`](crate::store::StoreError::RunPurged).
+/// The code of a call in a purged or erased run.
+/// [`StoreError::RunPurged`](crate::store::StoreError::RunPurged) has the same code.
 const RUN_PURGED: &str = "run_purged";
 
 fn cancelled(outcome: Outcome) -> Stop {
@@ -215,8 +215,7 @@ fn cancelled(outcome: Outcome) -> Stop {
     stop
 }
 
-/// Returns the end of a call in a purged or erased run, which accepts no further record. No call with effects can begin
-/// in it.
+/// Returns the end of a call in a purged or erased run, which accepts no further record and no call with effects.
 pub(super) fn run_purged() -> Stop {
     let mut stop = Stop::new(Outcome::Cancelled);
     stop.tool_code = Some(RUN_PURGED.to_owned());

@@ -11,11 +11,11 @@ use crate::runner::gate::open::OpenCall;
 use crate::runner::gate::stages::resolve::resolve;
 use crate::runner::run::call_ids::{MAX_CALLS, Taken};
 
-/// A call whose tool exists, belongs to the run and is not denied.
+/// A call whose tool exists and may be used by the run.
 pub(in crate::runner) struct Admitted {
     pub(super) entry: Arc<Entry>,
     pub(super) limits: ToolLimits,
-    /// The policy's decision, if it is the same for all arguments. `None` if the policy has rules for them.
+    /// The policy's decision, if it is the same for all arguments. `None` if the policy has rules about arguments.
     pub(in crate::runner) decision: Option<Decision>,
 }
 
@@ -25,7 +25,7 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     if !call.is_complete() {
         return Err(Stop::new(Outcome::IncompleteCall));
     }
-    // Before the tool is looked up: a repeated id is refused even if its tool is gone.
+    // Checked before the tool is looked up, so that a repeated id is refused even if its tool is gone.
     match open.id_status() {
         Taken::First => {}
         Taken::Again => {
@@ -40,7 +40,7 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     if open.cancellation().is_cancelled() {
         return Err(Stop::new(Outcome::Cancelled));
     }
-    // The answer of an unknown tool, so that a client cannot probe for tools outside its list.
+    // The result is the same as for an unknown tool, so that a client cannot probe for tools outside its list.
     if open.client.as_ref().is_some_and(|client| !client.is_offered) {
         return Err(Stop::new(Outcome::Unavailable));
     }
@@ -51,7 +51,7 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     let terms = open.run().policy().terms_of(entry.spec.name.as_str(), entry.spec.effect);
     let Terms { effect, limits, has_argument_rules } = terms;
     open.draft.set_tool(&entry, effect);
-    // Checked before the tool runs: afterwards its effect would have happened without a visible result.
+    // Checked before the tool runs, because otherwise its effect would happen without a visible result.
     if open.run().shared().compiled.projector(&entry).is_none() {
         let message = "The tool has no redaction allowlist, so its output could not be shown. It did not run.";
         return Err(Stop::new(Outcome::RedactionFailed).message(message));
@@ -59,11 +59,11 @@ pub(in crate::runner) fn admit(open: &mut OpenCall, call: &ToolCall) -> Result<A
     Ok(Admitted { entry, limits, decision: (!has_argument_rules).then_some(decision) })
 }
 
-/// Admits a call that this run hydrated before, and therefore for the tool that this run finds. Returns
+/// Admits a call that this run hydrated before, and refuses a call that another run hydrated. Returns
 /// [`Admitted::decision`].
 pub(in crate::runner) fn admit_hydrated(open: &mut OpenCall, hydrated: &Hydrated) -> Result<Option<Decision>, Stop> {
     let admitted = admit(open, hydrated.call())?;
-    // The pointer identifies the run: evidence and limits were checked for that run only.
+    // The pointer identifies the run for which evidence and limits were checked.
     if Arc::ptr_eq(open.run().fields(), &hydrated.frozen.run) {
         open.hydrated(&hydrated.frozen.treatment);
         return Ok(admitted.decision);

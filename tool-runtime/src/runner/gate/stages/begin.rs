@@ -28,7 +28,7 @@ use crate::store::waiting::{Fate, Taken};
 use crate::store::{FrozenArguments, Key, PendingCall, StoreError, StoredUnknown};
 use crate::tool::is_graph;
 
-/// The store's decision on a bound call.
+/// The next step of a bound call, by the store's answer.
 pub(in crate::runner) enum Beginning {
     Run(Entered),
     End(Ending),
@@ -38,17 +38,17 @@ pub(in crate::runner) enum Beginning {
     Twins(Key, Vec<StoredUnknown>),
 }
 
-/// A bound call that may run: it has a ledger entry if it needs one. Made only in this file and in
-/// [`twins`](super::twins).
+/// A bound call that may run. If it needs a ledger entry, it has one. Only this file and [`twins`](super::twins) make
+/// this value.
 pub(in crate::runner) struct Entered {
     pub(super) purpose: Purpose,
 }
 
-/// Begins a call that needs no ledger entry. Returns `None` for any other call: pass it to [`enter`].
+/// Begins a call that needs no ledger entry. Returns `None` for any other call, which [`enter`] begins.
 ///
 /// A tool that only reads, or that only prepares a payload for a client, has no effect that could happen twice. Such a
 /// call gets a ledger entry only if it was approved, so that a crash does not lose the approval; a process that takes
-/// the call over closes the entry. If the principal or the tenant has a budget, [`enter`] books it first.
+/// the call over closes the entry. If the principal or the tenant has a budget, [`enter`] books the call first.
 #[inline]
 pub(in crate::runner) fn begin(open: &mut OpenCall, bound: &Bound) -> Option<Entered> {
     if effect::has_none(open, &bound.reserved.hydrated.frozen) && !was_approved(open) && bound.reserved.bill.is_none() {
@@ -86,7 +86,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         return continue_with(open, begun, None);
     }
     let is_graph = is_graph(spec.name.as_str());
-    // The document for a takeover has a digest of the arguments.
+    // The document for a takeover contains a digest of the arguments, which needs the key.
     let is_recoverable =
         !harmless && (spec.idempotent || bound.reserved.hydrated.frozen.entry.behaviour.may_reconcile());
     if is_graph || is_recoverable || open.draft.has_digests() {
@@ -126,7 +126,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         waits: (claim.is_none() && run.state().is_continued())
             .then(|| (run.waiting_key(&open.draft.id), bound.reserved.hydrated.frozen.argument_digest())),
     };
-    // From here on the record of the call closes the attempt in the ledger, too, so that no other process begins it.
+    // From here on, the write of the call's record also closes the attempt, so that no process repeats it.
     open.attempt = Some(Box::new(attempt.clone()));
     if claim.is_none()
         && let Some(known) = Box::pin(begun_before(open, Arc::clone(&bound.reserved.hydrated.frozen))).await
@@ -161,7 +161,7 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
         return Ok(Beginning::End(Box::pin(effect::still_waits(open)).await));
     }
     let is_blocked = matches!(begun, Ok(Begun::Blocked(_)));
-    // The tool may reconcile an unknown twin next, so its repetition stays counted.
+    // If the tool may reconcile an earlier call next, this call stays counted as a repetition.
     let is_repeated = is_decided || matches!(begun, Ok(Begun::Blocked(Blocked::Unknown(_))));
     let beginning = continue_with(open, begun, grant.and_then(|grant| grant.1));
     if is_blocked || matches!(beginning, Ok(Beginning::Ask | Beginning::End(Ending::Suspended(_)))) {
@@ -170,8 +170,8 @@ pub(in crate::runner) async fn enter(open: &mut OpenCall, bound: &mut Bound) -> 
     beginning
 }
 
-/// Returns the result of a call that began under another definition of its tool. If the future is dropped meanwhile, the
-/// store is asked again.
+/// Returns the result of a call that began under another definition of its tool. If the future is dropped during the
+/// read, `looks` lets the cleanup read the store again.
 async fn begun_before(open: &mut OpenCall, frozen: Arc<Frozen>) -> Option<ToolExecResult> {
     open.looks = true;
     let known = open.begun_as_another(&frozen).await;
@@ -183,8 +183,8 @@ async fn begun_before(open: &mut OpenCall, frozen: Arc<Frozen>) -> Option<ToolEx
     })
 }
 
-/// Returns the result of a call that a person allowed with other arguments, or that began with another effect key under
-/// this key of the ledger. The second kind is closed.
+/// Returns the result of a call that a person allowed with other arguments, or that began under this key of the ledger
+/// with another effect key. In the second case, closes the call that began if its process is gone.
 async fn in_another_process(open: &mut OpenCall, rekeyed: Option<&Key>) -> ToolExecResult {
     let Some(key) = rekeyed else {
         open.attempt = None;
@@ -198,8 +198,8 @@ async fn in_another_process(open: &mut OpenCall, rekeyed: Option<&Key>) -> ToolE
     closed.unwrap_or_else(|| running_in_another_process(open))
 }
 
-/// Returns the budget share of a call that does not run. Unless `is_repeated`, the call is also removed from the loop
-/// guard, which has not counted a call that was decided on.
+/// Gives back the budget share of a call that does not run. Unless `is_repeated`, also removes the call from the loop
+/// guard.
 fn uncount(open: &mut OpenCall, bound: &mut Bound, is_repeated: bool) {
     bound.reserved.set_used(open, false);
     if !is_repeated {
@@ -207,8 +207,8 @@ fn uncount(open: &mut OpenCall, bound: &mut Bound, is_repeated: bool) {
     }
 }
 
-/// Removes an approved call from the waiting calls. If the call cannot begin, it keeps waiting: it is then closed
-/// together with its suspension, or asks a new question.
+/// Removes an approved call from the waiting calls. If the call cannot begin, it keeps waiting until it is closed or
+/// asks a new question.
 async fn take(
     open: &mut OpenCall,
     bound: &mut Bound,
@@ -242,7 +242,7 @@ async fn take(
             Ok(begun)
         }
         Err(error) => {
-            // The store has answered: this attempt is not in the ledger.
+            // The store has answered that this attempt is not in the ledger.
             if matches!(error, ResumeError::NotWaiting(_)) {
                 open.attempt = None;
             }
@@ -269,7 +269,7 @@ fn takeover_document(
             let record_digest = Some(run.shared().digests.of(argument_digest));
             Some(PendingCall { arguments, argument_digest, record_digest, ..claim.waiting.call.clone() })
         }
-        // The ledger has the state with which the earlier attempt began.
+        // The ledger already has the document of the earlier attempt.
         None if open.is_taken_over() || harmless || !(reconciles || frozen.entry.spec.idempotent) => None,
         None => {
             let record_digest = Some(run.shared().digests.of(frozen.argument_digest()));
@@ -325,14 +325,14 @@ fn continue_with(
         }
         Ok(Begun::Blocked(Blocked::Unknown(earlier))) => {
             let Some((key, _)) = open.attempt.take().and_then(|attempt| attempt.effect) else {
-                // Only a call with an effect is blocked by others.
+                // Other calls can block only a call with an effect.
                 return Err(Stop::new(Outcome::Cancelled));
             };
             // A grant allows calls like this one, but not a call that may repeat an effect.
             if before_grant.is_some() {
                 open.draft.decided(before_grant);
             }
-            // `earlier.known` is empty here: only the question of an approved call names earlier calls.
+            // `earlier.known` is empty here, because only the question of an approved call names earlier calls.
             Ok(Beginning::Twins(key, earlier.unknown))
         }
         Ok(Begun::Ungranted) => {
@@ -380,7 +380,7 @@ fn ledger_failure(open: &OpenCall, error: StoreError) -> Stop {
     telemetry::not_entered(open.run(), &open.draft, &error);
     discard(error);
     if open.run().state().is_continued() {
-        // Only the ledger knows whether another process began it.
+        // Only the ledger knows whether another process began the call.
         let mut stop = Stop::new(Outcome::OutcomeUnknown);
         stop.cause = Some(Cause::Lost);
         return stop;

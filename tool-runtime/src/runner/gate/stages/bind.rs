@@ -1,4 +1,4 @@
-//! Bind: the connections that the tool borrows, and the context of the call.
+//! Bind: resolves the connections that the tool borrows, and makes the context of the call.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::runner::gate::stages::earlier::EarlierCall;
 use crate::runner::gate::stages::reserve::Reserved;
 use crate::tool::ToolSpec;
 
-/// A call with everything that its tool borrows.
+/// A call with the connections that its tool borrows.
 pub(in crate::runner) struct Bound {
     pub(super) reserved: Reserved,
     pub(super) connections: Connections,
@@ -26,8 +26,7 @@ pub(in crate::runner) struct Bound {
     pub(super) earlier: Option<Arc<EarlierCall>>,
 }
 
-/// The connections of one call. The destructors of their adapters are the application's code, so a panic in one is
-/// contained.
+/// The connections of one call. Catches panics in the destructors of their adapters, which are the application's code.
 #[derive(Default)]
 pub(in crate::runner) struct Connections(pub(in crate::runner) Vec<Connected>);
 
@@ -51,7 +50,7 @@ impl Bound {
         context_of(call, self.reserved.timeout, client)
     }
 
-    /// The name of the tool.
+    /// Returns the name of the tool.
     pub(super) fn tool(&self) -> &str {
         self.reserved.hydrated.frozen.entry.spec.name.as_str()
     }
@@ -89,13 +88,13 @@ async fn resolve_all(open: &OpenCall, entry: &Entry, timeout: Option<Duration>) 
     Ok(connections)
 }
 
-/// Collects the values that the tool borrows.
+/// Adds the connections to a reserved call.
 #[inline]
 pub(in crate::runner) const fn bind(reserved: Reserved, connections: Connections) -> Bound {
     Bound { reserved, connections, earlier: None }
 }
 
-/// Opens one connection of the run for the tool.
+/// Resolves one connection of the run for the tool.
 pub(in crate::runner) async fn resolve(
     open: &OpenCall,
     requirement: &Requirement,

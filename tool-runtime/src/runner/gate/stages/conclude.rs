@@ -1,4 +1,4 @@
-//! Conclude: delivers a projected output, or suspends the call for its client.
+//! Conclude: delivers a projected output, or has the call wait for its client or for its graph.
 
 use crate::call::{Delivered, JsonText, Outcome, PendingGraph};
 use crate::hydrate::Hydrated;
@@ -10,22 +10,24 @@ use crate::runner::gate::stages::reserve::Reserved;
 use crate::runner::gate::stages::run::Left;
 use crate::tool::Execution;
 
-/// The destination of a call's output: the model, or, for a client tool, the client.
+/// The next step of a call whose tool ran.
 pub(in crate::runner) enum Concluded {
+    /// The model gets the output.
     Delivered(Delivered),
+    /// The client gets the payload and executes the call.
     NeedsClient(Box<Hydrated>, JsonText),
     /// A graph waits for a person.
     GraphWaits(Box<Hydrated>, Box<PendingGraph>),
 }
 
-/// Concludes by the place of execution. A client never gets a truncated payload.
+/// Chooses the next step by the place of execution. A client never gets a truncated payload.
 #[inline]
 pub(in crate::runner) fn conclude(open: &mut OpenCall, bound: Bound, left: Left) -> Result<Concluded, Stop> {
     let Reserved { hydrated, warning, .. } = bound.reserved;
     let projected = match left {
         Left::Output(projected) => projected,
         Left::Waits(pending) => {
-            // If the call then cannot wait, calls of the graph may have had effects.
+            // Needed if the call then cannot wait, because calls of its graph may have had effects.
             open.has_acted = pending.begun;
             open.had_no_effect();
             return Ok(Concluded::GraphWaits(Box::new(hydrated), pending));

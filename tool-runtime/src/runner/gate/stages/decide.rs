@@ -1,4 +1,4 @@
-//! Decide: asks the policy again, now with the arguments.
+//! Decide: evaluates the policy on the arguments of the call.
 
 use crate::call::{Decision, Outcome, Verdict};
 use crate::hydrate::Hydrated;
@@ -9,19 +9,19 @@ use crate::runner::gate::stages::freeze::FrozenCall;
 use crate::store::Key;
 use crate::tool::Digested as _;
 
-/// A hydrated call that the policy allows. Only [`decide`] and an approval make one.
+/// A hydrated call that may run. Only the functions in this file make one.
 pub(in crate::runner) struct Permit {
     pub(super) hydrated: Hydrated,
 }
 
-/// The policy's decision on frozen arguments, unless it denies the call.
+/// The policy's decision on frozen arguments. A denial is a [`Stop`] instead.
 pub(in crate::runner) enum Judged {
     Permitted(Permit),
     NeedsApproval(Hydrated),
 }
 
-/// Asks the policy about frozen arguments, unless the decision at admission is final. Most policies have no rules for
-/// the arguments of most tools, and asking costs as much as parsing the arguments of a small call.
+/// Evaluates the policy on frozen arguments, unless the decision at admission is final. It is final for most tools, and
+/// an evaluation costs as much as parsing the arguments of a small call.
 #[inline]
 pub(in crate::runner) fn decide(
     open: &mut OpenCall,
@@ -46,14 +46,15 @@ pub(in crate::runner) fn is_denied(run: &Run, hydrated: &Hydrated) -> bool {
     judge(run, hydrated).verdict == Verdict::Deny
 }
 
-/// Whether the policy requires an approval for a call with these arguments, also in a process without approvals.
+/// Whether the policy requires an approval for a call with these arguments. The runner's setting for approvals does not
+/// matter.
 pub(in crate::runner) fn asks(run: &Run, hydrated: &Hydrated) -> bool {
     judge(run, hydrated).verdict == Verdict::RequireApproval
 }
 
 /// Returns how many different deciders have to approve a call with these arguments.
 pub(in crate::runner) fn required_approvals(run: &Run, hydrated: &Hydrated) -> u32 {
-    // Most policies never require several, so the rules need not be evaluated.
+    // Most policies never require several approvals, so their rules need not be evaluated.
     if !run.policy().can_require_several() {
         return 1;
     }
@@ -87,11 +88,11 @@ pub(in crate::runner) fn decide_granted(
     Ok(Permit { hydrated })
 }
 
-/// Asks the policy about arguments that a person approved: only a denial still counts.
+/// Evaluates the policy on arguments that a person approved. Only a denial stops the call.
 pub(in crate::runner) fn decide_approved(open: &mut OpenCall, frozen: FrozenCall) -> Result<Permit, Stop> {
     match decide(open, frozen, None)? {
         Judged::Permitted(permit) => Ok(permit),
-        // The approval that this asks for has been given.
+        // A person has already given the required approval.
         Judged::NeedsApproval(hydrated) => Ok(Permit { hydrated }),
     }
 }

@@ -1,4 +1,4 @@
-//! [`EarlierCall`]: an earlier call of the same effect, as the tool of a later one reconciles it.
+//! [`EarlierCall`]: an earlier call of the same effect, which the tool of a later call reconciles.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::hydrate::Frozen;
 use crate::store::StoredUnknown;
 use crate::tool::{Digested, Hash, ToolName};
 
-/// An earlier call with the same arguments, as its tool reconciles it: the ids and the idempotency key are its own.
+/// An earlier call with the same arguments. Its tool reconciles it under the ids and the idempotency key of that call.
 pub(in crate::runner) struct EarlierCall {
     frozen: Arc<Frozen>,
     id: CallId,
@@ -17,8 +17,8 @@ pub(in crate::runner) struct EarlierCall {
 }
 
 impl EarlierCall {
-    /// Creates it for an earlier call. `None` if that call had other arguments or was a call of another tool: this
-    /// call's arguments cannot reconcile it.
+    /// Creates the value for `earlier`. `None` if this call cannot reconcile it: the earlier call had other arguments
+    /// or another tool, or its tool needs the connections of another principal.
     pub(super) fn of(frozen: &Arc<Frozen>, earlier: &StoredUnknown) -> Option<Self> {
         let StoredUnknown { call, record, .. } = earlier;
         let RunFields { session_id, conversation_id, agent_id, cancellation, .. } = &*frozen.run;
@@ -26,7 +26,7 @@ impl EarlierCall {
         let party = (tenant.as_deref(), principal.as_deref());
         let key =
             ledger_key(party, &call.run_id, frozen.tool_name(), &call.call_id, Digested::effective_digest(&**frozen));
-        // The connections of one principal reach nothing of another.
+        // The connections of one principal give no access to the data of another.
         let is_reachable =
             *principal == frozen.run.principal || !frozen.entry.requirements.iter().any(Requirement::is_connection);
         if key != call.key || !is_reachable {

@@ -1,5 +1,5 @@
-//! The effect of a call: the key under which calls exclude each other, and the answers to a call whose effect another
-//! call has.
+//! Effects: the key that at most one call of an effect may hold at a time, and the result of a call whose effect
+//! another call already caused.
 
 use std::sync::Arc;
 
@@ -29,9 +29,9 @@ pub(super) fn has_none(open: &OpenCall, frozen: &Frozen) -> bool {
     effect == ToolEffect::ReadOnly || spec.execution == Execution::Client
 }
 
-/// Returns the key under which calls of this effect exclude each other, with the earlier calls that were shown to the
-/// person who approved this one. `None` for a call without an effect, for one that may run again, and for a graph,
-/// whose inner calls have their own keys.
+/// Returns the claim of a call on the key of its effect, with the earlier calls that the approver of this call saw.
+/// `None` for a call without an effect, for an `idempotent` tool without `once`, and for a graph, whose inner calls
+/// have their own keys.
 pub(super) fn claim(open: &mut OpenCall, frozen: &Frozen, shown: Vec<UnknownCall>) -> Option<EffectClaim> {
     let spec = &frozen.entry.spec;
     let name = spec.name.as_str();
@@ -64,19 +64,18 @@ fn outermost(run: &Run) -> &str {
     }
 }
 
-/// The consequence of other calls of the same effect for a call that is about to suspend.
+/// The next step of a call that is about to suspend, after the search for other calls of the same effect.
 pub(in crate::runner) enum Looked {
-    /// It ends with the result of an earlier call.
+    /// The call ends with the result of an earlier call.
     Ends(Ending),
-    /// It suspends, and its question names these earlier calls.
+    /// The call suspends, and its question names these earlier calls.
     Asks(Vec<UnknownCall>),
 }
 
-/// Looks for other calls of the effect before a call suspends for an approval, so that no person is asked about an
-/// effect that happened or happens now. Returns the end of the call, or the earlier calls of unknown outcome that its
-/// question names.
+/// Searches for other calls of the effect before a call suspends for an approval. A person then never has to decide on
+/// an effect that another call already caused or is causing now.
 ///
-/// Only an effect key makes this look necessary: without one, a call that ended or that runs blocks no other.
+/// Only calls with an effect key (`once`) need the search. Without a key, a call that ended or runs blocks no other.
 pub(in crate::runner) async fn look(open: &mut OpenCall, frozen: &Frozen) -> Result<Looked, Stop> {
     let claim = if frozen.entry.spec.once.is_some() { claim(open, frozen, Vec::new()) } else { None };
     let Some(claim) = claim else { return Ok(Looked::Asks(Vec::new())) };
@@ -96,7 +95,7 @@ pub(in crate::runner) async fn look(open: &mut OpenCall, frozen: &Frozen) -> Res
     }
 }
 
-/// Returns the stop of a call whose effect another call causes now.
+/// Returns the stop of a call whose effect another call is causing now.
 pub(super) fn in_progress() -> Stop {
     let message =
         "Another call is causing this effect now. This call did not run. Make it again later to get the result.";
@@ -105,8 +104,8 @@ pub(super) fn in_progress() -> Stop {
     stop
 }
 
-/// Returns the result of an approval of a call whose effect another call causes now. The call still waits, with the
-/// approvals that it has, so the decision can be made again. It is recorded as refused.
+/// Returns the result of an approval of a call whose effect another call is causing now. The approval is recorded as
+/// refused. The call still waits with its earlier approvals, so the person can decide again.
 pub(super) async fn still_waits(open: &mut OpenCall) -> Ending {
     let run = open.run().clone();
     let Some(claim) = open.claim.as_deref() else {
@@ -118,7 +117,7 @@ pub(super) async fn still_waits(open: &mut OpenCall) -> Ending {
         stop: in_progress().message(message),
         shown: Shown::Masked(claim.waiting.call.shown_arguments.clone()),
     };
-    // An approval that does not count is none of several.
+    // This approval does not count, so its record lists no approvals of other deciders.
     let decision = DecisionRecord { approvals: None, earlier: Vec::new(), ..claim.decision.clone() };
     Ending::Refused(Box::new(Box::pin(comparison::refuse(&run, &claim.waiting, decision, refused)).await))
 }

@@ -1,4 +1,4 @@
-//! Freeze: from here on the arguments do not change.
+//! Freeze: makes the arguments final. No later stage can change them.
 
 use crate::hydrate::Hydrated;
 use crate::runner::gate::open::OpenCall;

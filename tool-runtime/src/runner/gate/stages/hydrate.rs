@@ -1,4 +1,5 @@
-//! Hydrate: parse, repair if the policy permits it, validate, check the semantic rules, build the typed arguments.
+//! Hydrate: parses the arguments, repairs them if the policy permits it, validates them, checks the semantic rules, and
+//! builds the typed arguments.
 
 use std::sync::Arc;
 
@@ -25,8 +26,7 @@ pub(in crate::runner) fn hydrate(
     let Admitted { entry, limits, .. } = match admitted {
         Ok(admitted) => admitted,
         Err(stop) => {
-            // A refused call is recorded by a hash: only the tool's definition determines which arguments are
-            // sensitive.
+            // Without the tool's definition, any argument may be sensitive, so the record gets a hash of them all.
             let shown = Shown::unread(call.arguments());
             return Err(Refused { stop, shown });
         }
@@ -43,18 +43,18 @@ pub(in crate::runner) fn hydrate(
     })
 }
 
-/// The run that reads a waiting call.
+/// The kind of run that reads a waiting call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::runner) enum Reader {
-    /// The run of the call, which carries a decision out.
+    /// The run of the call. It has the evidence, so the ids in the arguments are checked.
     Own,
-    /// A run without the evidence of the call's own run: of another process, or restored from an older state. The run
-    /// that has the evidence checks it.
+    /// A run that lacks the evidence, because it is in another process or was restored from an older state. The call's
+    /// own run checks the ids later.
     Other,
 }
 
-/// Hydrates a waiting call before it is claimed, or one that another process began. The model did not cause its errors,
-/// so they do not count as failures of the model.
+/// Hydrates a waiting call before it is claimed, or a call that another process began. Errors do not count as mistakes
+/// of the model, because the model did not cause them.
 pub(in crate::runner) fn hydrate_waiting(
     run: &Run,
     pending: &PendingCall,
@@ -63,11 +63,11 @@ pub(in crate::runner) fn hydrate_waiting(
 ) -> Result<Hydrated, Refused> {
     let proves = reader == Reader::Own;
     let shown = || Shown::Masked(pending.shown_arguments.clone());
-    // A graph waits with the call of another tool.
+    // If a graph waits, `call` can be its inner call, of another tool than `pending.tool`.
     let Some(entry) = run.shared().catalog.entry(&call.name) else {
         return Err(Refused { stop: Stop::new(Outcome::ApprovalMismatch), shown: shown() });
     };
-    // The current limits apply, not those of the suspension.
+    // The current limits apply, and not the limits at the time of the suspension.
     let limits = run.policy().limits_of(entry.spec.name.as_str());
     hydrate::hydrate(call, Arc::clone(entry), &Hydrator { proves, ..asked(run) }.settings(limits, false)).map_err(
         |unhydrated| {
@@ -79,7 +79,7 @@ pub(in crate::runner) fn hydrate_waiting(
     )
 }
 
-/// Reads the arguments of a call again, for their own typed value.
+/// Hydrates the arguments of a call again, to get a second typed value of them.
 pub(in crate::runner) fn read_again(
     run: &Run,
     entry: &Arc<Entry>,
@@ -93,7 +93,7 @@ pub(in crate::runner) fn read_again(
     hydrated.map_err(|unhydrated| Stop::new(unhydrated.error.outcome))
 }
 
-/// Returns the form in which a record may show arguments that could not be hydrated.
+/// Returns arguments that could not be hydrated, as a record may show them.
 #[cold]
 fn shown_of(call: &ToolCall, error: &HydrationError) -> Shown {
     match &error.masked {
@@ -154,8 +154,8 @@ impl<L: Fn(&str) -> bool, R: Fn(&str) -> bool> Hydrator<'_, L, R> {
     }
 }
 
-/// Converts a failed hydration to the model's message, with firmer wording for a repeated mistake. If a tool lists the
-/// missing values, the message does not tell the model to ask the user.
+/// Returns the stop for a failed hydration. Its message to the model gets firmer when a mistake is repeated. If a tool
+/// lists the missing values, the message does not tell the model to ask the user.
 #[cold]
 fn refused(run: &Run, tool: &str, error: HydrationError) -> Stop {
     let mut stop = Stop::new(error.outcome).errors(error.violations);

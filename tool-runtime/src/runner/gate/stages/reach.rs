@@ -29,7 +29,7 @@ async fn look_at(
 ) -> Result<(), Stop> {
     let ends = Ends::default();
     let bounds = Bounds::new(timeout, open.cancellation(), &ends);
-    // The server's own timeouts apply, and the call's if it has one.
+    // In addition to the timeouts of the server, the timeout of the call applies if it has one.
     let failed = |why: String| Err(Stop::new(Outcome::ConnectionFailed).reason(why, None));
     match invoke::contained(server.ready(), bounds).await {
         Ok(Ok(())) => {}

@@ -8,8 +8,8 @@ use crate::runner::report::telemetry;
 use crate::store::RecordFilter;
 use crate::store::Store as _;
 
-/// Reads the records of the call from the store if the policy requires one of each call. A store that can be read may
-/// still fail to write; then the result is withheld.
+/// Checks that the store answers, by a read of the call's records. If the store later fails to write the record, the
+/// result is withheld.
 pub(in crate::runner) async fn recordable(open: &OpenCall) -> Result<(), Stop> {
     let run = open.run();
     // A read replaces a test write, which would leave a record.

@@ -1,4 +1,4 @@
-//! Reserve: the call's share of the budgets, and the loop guard.
+//! Reserve: takes the call's share of the budgets and checks the loop guard.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::store::accounts::Bill;
 
 const REPEATED: &str = "Note: you made the same call with the same arguments before. A third time it will be refused.";
 
-/// A permitted call with its share of the run's budget. A waiting call returns the share unless it is claimed.
+/// A permitted call with its share of the run's budget. A waiting call gives its share back unless it is claimed.
 pub(in crate::runner) struct Reserved {
     pub(super) hydrated: Hydrated,
     /// The call's share of the budgets of its run. `None` if there are none.
     pub(super) reservation: Option<Box<Reservation>>,
-    /// The call's share of the budget of the run that calls a graph.
+    /// The call's share of the budget of the parent run, if a graph made the call.
     pub(super) carved: Option<Box<Reservation>>,
-    /// The amount to book on the accounts of its principal and tenant. `None` if there are none.
+    /// The amount to book on the accounts of the principal and the tenant. `None` if they have no accounts.
     pub(super) bill: Option<Box<Bill>>,
-    /// The tool's time limit: the shortest of its own, the policy's, and the rest of the run's.
+    /// The time limit of the call: the shortest of the tool's limit, the policy's limit and the run's remaining time.
     pub(super) timeout: Option<Duration>,
     /// The maximum length of the result.
     pub(super) max_bytes: usize,
@@ -31,7 +31,7 @@ pub(in crate::runner) struct Reserved {
 }
 
 impl Reserved {
-    /// Sets whether the call's share is used up when it ends, or returned.
+    /// Sets whether the call uses up its share when it ends, or gives it back.
     pub(super) fn set_used(&mut self, open: &mut OpenCall, is_used: bool) {
         self.reservations().for_each(|reservation| reservation.is_used = is_used);
         open.used = is_used.then_some(0);
@@ -59,15 +59,15 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     let run = open.run();
     let hydrated = permit.hydrated;
     let entry = &hydrated.frozen.entry;
-    // A graph that continues is not a new call. A waiting call counts once it is claimed: until then it waits for
-    // another decision.
+    // A graph that continues is no new call. A waiting call is counted when it is claimed, because until then its
+    // decision can be refused.
     let waits = open.claim.is_some();
-    // A call that is taken over was counted when it began: it holds its share while it runs, and uses none up.
+    // A call that is taken over was counted when it began. It reserves a share while it runs, but uses up none of it.
     let is_counted = open.is_taken_over();
     let verdict = match open.continued {
         Some(_) => LoopVerdict::Go,
         None if is_counted => LoopVerdict::Go,
-        // `foresee` does not count the call: a decision can still be refused.
+        // `foresee` does not count the call.
         None if waits => run.loop_guard().foresee(&*hydrated.frozen),
         None => run.loop_guard().observe(Arc::clone(&hydrated.frozen) as _),
     };
@@ -90,7 +90,7 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     let held = run.spending().reserve(Spend::call(wanted, bytes));
     let is_exhausted = held.is_err();
     let reservation = share(held)?;
-    // A call of a graph spends the budgets of the calling run too.
+    // A call that a graph makes also spends the budgets of the parent run.
     let carved = match run.parent() {
         Some(parent) => share(parent.spending().carve(bytes))?,
         None => None,
@@ -101,7 +101,7 @@ pub(in crate::runner) fn reserve(open: &mut OpenCall, permit: Permit) -> Result<
     };
     let timeout = wanted.into_iter().chain(left).min();
     let bill = Bill::call(run.accounts().all(), timeout, bytes);
-    // The accounts book the time of a graph once, so the bill of an inner call has none.
+    // The bill of the graph's own call contains its time, so the bill of an inner call contains none.
     let bill = if run.parent().is_some() { bill.map(Bill::within_graph) } else { bill };
     let bill = bill.map(Box::new);
     let mut reserved = Reserved { hydrated, reservation, carved, bill, timeout, max_bytes: bytes, warning };

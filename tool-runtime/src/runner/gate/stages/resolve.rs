@@ -1,4 +1,4 @@
-//! Resolve: from a name to a tool that the run may use.
+//! Resolve: finds the tool with a name, if the run may use it.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(super) fn resolve(
     let Some(entry) = found.or_else(|| shared.catalog.entry(name)) else {
         return Err(Box::new(Unresolved { decision: None, stop: Stop::new(Outcome::Unavailable) }));
     };
-    // The policy is asked before the offer is checked, so that a denial is recorded with its rule.
+    // The policy decides before the offer is checked, so that a denial is recorded with its rule.
     let decision = run.ask(|policy, context| policy.admit(context, &entry.policy_resource()));
     if shared.effective(decision.verdict) != Verdict::Deny {
         offer::check(run.remembered(), run.catalog(), name)
@@ -44,7 +44,7 @@ pub(super) fn resolve(
         return Ok((Arc::clone(entry), decision));
     }
     let mut stop = Stop::new(Outcome::PolicyDenied);
-    // A tool outside the view of the run must look unknown.
+    // The model must not learn that a tool outside the view of the run exists.
     if run.catalog().get(name).is_none() {
         stop = stop.message(NO_SUCH_TOOL);
         stop.concealed = true;

@@ -1,4 +1,4 @@
-//! Run: the tool itself. Panics, timeouts and cancellation end here; the output of this stage is projected.
+//! Run: executes the tool. Turns panics, timeouts and cancellation into a [`Stop`], and projects the output.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -26,15 +26,15 @@ use crate::runner::{Host, Run};
 use crate::text::sentence;
 use crate::tool::{SEARCH, ToolEffect, is_graph};
 
-/// The product of a tool's run.
+/// The result of a tool that did not fail.
 pub(in crate::runner) enum Left {
-    /// Its output, projected.
+    /// The projected output.
     Output(Projected),
     /// A graph waits for a decision on a call that it made.
     Waits(Box<PendingGraph>),
 }
 
-/// How a tool ended: by itself, or because something interrupted it.
+/// The end of a tool: its own result, or the interruption that stopped it.
 type Ended = Result<Result<Projected, RunFailure>, Interrupted>;
 
 /// Runs the tool.
@@ -43,7 +43,7 @@ type Ended = Result<Result<Projected, RunFailure>, Interrupted>;
 /// that are not `async`, and the call is borrowed: a future that owns the call stores it twice.
 pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, entered: Entered) -> Result<Left, Stop> {
     if is_graph(bound.tool()) {
-        // The id of a graph's run is made with the digest key, and `start` cannot wait for the store.
+        // The id of a graph's run depends on the digest key, and `start` cannot wait for the store.
         Box::pin(open.run().digests()).await;
     }
     let Started { future, execution, orphans } = start(open, bound, &entered)?;
@@ -51,12 +51,12 @@ pub(in crate::runner) async fn run(open: &mut OpenCall, bound: &mut Bound, enter
     let running = invoke::contained(future, bounds);
     let ended = match open.attempt.as_deref() {
         None if execution.is_disabled() => running.await,
-        // On the heap, as everything that only some calls need: inline, it would enlarge the future of every call.
+        // On the heap: inline, this future would enlarge the future of every call, and only some calls need it.
         None => Box::pin(running.instrument(execution.span())).await,
         Some(attempt) => {
             let running = running.instrument(execution.span());
             Box::pin(LedgerClient(open.run()).hold(attempt, running)).await.unwrap_or_else(|| {
-                // The lease is lost: another process may take the call over, so this attempt has to stop.
+                // The lease is lost. Another process may take the call over, so this attempt has to stop.
                 bounds.token().cancel();
                 Err(Interrupted::lost())
             })
@@ -123,7 +123,7 @@ fn effect(open: &OpenCall, entry: &Entry) -> ToolEffect {
     open.draft.effect().unwrap_or(entry.spec.effect)
 }
 
-/// Returns the unused part of the budgets, and the tool's end.
+/// Gives back the unused part of the budgets, and returns the result of the tool.
 #[inline]
 fn end(
     open: &mut OpenCall,
@@ -137,7 +137,7 @@ fn end(
         Ok(Ok(projected)) => projected.shown.get().len(),
         _ => 0,
     };
-    // The share is settled however the tool ended.
+    // Settled for every kind of end.
     bound.reserved.settle(open, bytes as u64);
     let entry = &bound.reserved.hydrated.frozen.entry;
     let effect = effect(open, entry);
@@ -163,7 +163,7 @@ fn end(
     ended
 }
 
-/// Returns the end of a tool that returned no output.
+/// Returns the result of a tool that was not interrupted and returned no output.
 #[cold]
 fn ended_by_itself(
     run: &Run,
@@ -201,7 +201,8 @@ fn ended_by_itself(
     })
 }
 
-/// An earlier attempt had no effect, and the outside system now refuses its key, so the call did nothing.
+/// Returns the stop of a call whose earlier attempt had no effect. The outside system refuses its idempotency key from
+/// now on.
 fn prevented() -> Stop {
     let message = "An earlier attempt at this call broke off and had no effect. It may be made again.";
     let mut stop = Stop::new(Outcome::Cancelled).message(message);
@@ -222,7 +223,8 @@ fn text_of(error: &ToolError) -> String {
     caught(|| error.detail()).unwrap_or_default()
 }
 
-/// Uses the effect that the policy gives the tool: one that it raises from `read_only` may have taken effect.
+/// Returns the stop of an interrupted tool. `effect` is the policy's classification: if the policy raises a tool from
+/// `read_only`, the tool may have taken effect.
 #[cold]
 fn stopped(interrupted: &Interrupted, effect: ToolEffect) -> Stop {
     let mut stop = Stop::new(interrupted.cause.outcome(effect)).reason(interrupted.to_string(), None);
@@ -243,7 +245,7 @@ fn broken_off(error: ToolError, effect: ToolEffect) -> Stop {
     stop
 }
 
-/// The stop for an error of the tool or of its precondition.
+/// Returns the stop for an error of the tool or of its precondition.
 pub(in crate::runner) fn failed(error: ToolError) -> Stop {
     let text = text_of(&error);
     let message = sentence(error.safe_message(), MAX_MESSAGE_BYTES);
@@ -253,7 +255,7 @@ pub(in crate::runner) fn failed(error: ToolError) -> Stop {
     stop
 }
 
-/// The stop for a value that could not be projected.
+/// Returns the stop for a value that could not be projected.
 pub(in crate::runner) fn unprojected(error: &ProjectError) -> Stop {
     Stop::new(match error {
         ProjectError::OutputInvalid(_) => Outcome::OutputInvalid,

@@ -15,11 +15,11 @@ use crate::runner::gate::stages::run::{Left, run};
 use crate::store::effects::{self, Settlement};
 use crate::store::{Key, StoreError, StoredUnknown, Transaction, UnknownCall, ledger, transact};
 
-/// The rule that a waiting twin has in its record and in its question.
+/// The rule in the record and in the question of a twin that waits for a person.
 const RULE: &str = "unknown_outcome";
 
-/// Lets the tool reconcile the earlier call, if it can and there is one. Returns the earlier call's output if it took
-/// effect, and stops this call if it did not. `None` if its outcome stays unknown.
+/// Lets the tool reconcile the earlier call, if the tool can and there is only one. Returns the output of the earlier
+/// call if that call took effect, and stops this call if it did not. `None` if the outcome stays unknown.
 pub(in crate::runner) async fn reconcile_twin(
     open: &mut OpenCall,
     bound: &mut Bound,
@@ -27,7 +27,7 @@ pub(in crate::runner) async fn reconcile_twin(
     unknown: &[StoredUnknown],
 ) -> Result<Option<Left>, Stop> {
     let frozen = Arc::clone(&bound.reserved.hydrated.frozen);
-    // The typed arguments are used up by one reconciliation; a person decides on several unknown outcomes.
+    // One reconciliation consumes the typed arguments, so a person decides if several outcomes are unknown.
     let [earlier] = unknown else { return Ok(None) };
     if !frozen.entry.behaviour.may_reconcile() {
         return Ok(None);
@@ -81,7 +81,7 @@ async fn settle(run: &Run, key: &Key, call: &UnknownCall, result: Option<JsonTex
     }
 }
 
-/// Returns the decision behind the question to a person, or the end of the call if no person can decide.
+/// Returns the decision that requires an approval, or the stop of the call if the runner allows no approvals.
 pub(in crate::runner) fn ask_about_twins(open: &OpenCall) -> Result<Decision, Stop> {
     let shared = open.run().shared();
     if shared.effective(Verdict::RequireApproval) == Verdict::Deny {

@@ -84,7 +84,7 @@ fn another_policy_has_views_of_its_own() {
     let (wide, narrow) = (under(ToolPolicy::allow(["views__a", "views__b"])), under(ToolPolicy::allow(["views__a"])));
     assert_eq!(names(&wide.run(RunOptions::new())), ["views__a", "views__b"]);
     assert_eq!(names(&narrow.run(RunOptions::new())), ["views__a"]);
-    // Approvals that cannot be given are denials.
+    // Without approvals in the runner, a required approval is a denial.
     let asks = ToolPolicy::allow(["views__a"]).with_approval_for_effects([ToolEffect::ReadOnly]);
     let asking =
         |approvals| ToolRunner::builder(Arc::clone(&catalog), asks.clone()).approvals(approvals).build().unwrap();

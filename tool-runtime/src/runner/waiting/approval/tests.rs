@@ -40,7 +40,7 @@ async fn a_decision_answers_the_question_that_the_call_asks_now() {
     assert_eq!(asked.question(), Some(&waits.question()));
     let read: Question = serde_json::from_value(json!(waits.question())).unwrap();
     assert_eq!(read, waits.question());
-    // A graph that waits with its next call is not the one that waited with the call before.
+    // A graph that waits for its next call asks another question than before.
     let with = |next: &str| {
         let question = Question::unknown(&next.into());
         let graph = json!({"path": "graph > tool", "tool": "tool", "call_id": next, "question": question,
