@@ -25,7 +25,8 @@ pub(crate) struct Account {
     allowance: Allowance,
 }
 
-/// A budget that a policy sets, with the amounts used. [`Run::balances`](crate::Run::balances) returns those of a run.
+/// A budget that a policy sets, with the amounts used. [`Run::balances`](crate::Run::balances) returns the balances of
+/// a run.
 ///
 /// ```
 /// use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, testing, tool};
@@ -127,7 +128,7 @@ pub(crate) struct Booked {
 }
 
 impl Account {
-    /// Returns the accounts on which a run is booked.
+    /// Returns the accounts on which the calls of a run are booked.
     pub(crate) fn of(policy: &RunPolicy, tenant: Option<&Arc<str>>, principal: Option<&Arc<str>>) -> Arc<[Self]> {
         let account = |(holder, window, allowance)| {
             let (tenant, principal) = (tenant.cloned(), principal.filter(|_| holder == Holder::Principal).cloned());

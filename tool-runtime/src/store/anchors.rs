@@ -1,4 +1,4 @@
-//! Anchors: the heads of the chains of all runs, in a chain of their own. The chain of a run reveals gaps in its
+//! Anchors list the heads of the chains of all runs, and form a separate chain. The chain of a run reveals gaps in its
 //! middle. Only an anchor reveals that the last records of a run were removed, or that they were replaced and sealed
 //! again.
 
@@ -14,13 +14,13 @@ use crate::store::{Document, Key, RecordFilter, Store, StoreError, Transaction};
 /// The number of records that are read at a time, which is also the maximum number of heads in one anchor.
 const PAGE: usize = 1000;
 
-/// The time span of records that are read again. A record gets its position before it is committed, so a late commit
-/// can appear behind the position of an anchor that does not contain it. A record that commits even later is anchored
-/// with the next record of its run, because a head covers every record before it.
+/// The time span of records that are read again. A record gets its position before it is committed, so a record that is
+/// committed late can have a lower position than an anchor that does not contain it. A record that commits even later
+/// is anchored with the next record of its run, because a head covers every record before it.
 const OVERLAP: Duration = Duration::from_secs(300);
 
-/// The maximum number of anchored heads that are remembered, so that they are not anchored again. A forgotten head is
-/// anchored twice, which is harmless.
+/// The maximum number of anchored heads in memory, which are not anchored again. Any other head may be anchored twice,
+/// which is harmless.
 const MOST_KNOWN: usize = 65_536;
 
 /// The maximum number of restarts because another process made an anchor meanwhile. Each restart means one more anchor,
@@ -84,13 +84,13 @@ impl dyn Store + '_ {
     }
 }
 
-/// The state of the recent anchors: the position up to which records are anchored, and the heads behind it.
+/// The recent anchors: the position up to which all records are anchored, and the anchored heads after it.
 #[derive(Default)]
 struct Window {
     last: Option<Anchor>,
     /// Records up to this position are anchored, including late ones.
     after: u64,
-    /// The anchored heads behind `after`.
+    /// The anchored heads after that position.
     known: HashMap<Arc<str>, u64>,
 }
 

@@ -19,7 +19,7 @@ pub struct Finding {
     pub(super) wrong: Wrong,
     /// The position of the record among all records. `None` if it was not read from a store.
     pub(super) position: Option<u64>,
-    /// The index of the record among those of one check.
+    /// The index of the record in the slice that [`Chain::verify`](crate::store::Chain::verify) checked.
     at: Option<usize>,
 }
 
@@ -53,13 +53,14 @@ impl Finding {
         Self::of(run_id, sequence, Broken::Unreadable, position)
     }
 
-    /// Creates the finding of a record whose index values differ from its contents: an index was edited.
+    /// Creates the finding of a record whose index values differ from its contents, because an index was edited.
     #[must_use]
     pub fn misfiled(run_id: &str, sequence: u64, position: Option<u64>) -> Self {
         Self::of(run_id, sequence, Broken::Misfiled, position)
     }
 
-    /// Creates the finding of a document that a store cannot read, so that the documents around it can be listed.
+    /// Creates the finding of a document that a store cannot read. With a position, a search can continue after the
+    /// document.
     #[must_use]
     pub fn unreadable_document(key: &Key, position: Option<u64>) -> Self {
         let (scope, id) = (Arc::clone(key.scope()), Arc::clone(key.id()));
@@ -72,13 +73,13 @@ impl Finding {
         Self { position, ..Wrong::Record { run_id: run_id.into(), sequence, broken }.into() }
     }
 
-    /// Adds the index of the record among those of one check.
+    /// Adds the index of the record in the checked slice.
     pub(super) fn at(mut self, index: usize) -> Self {
         self.at = Some(index);
         self
     }
 
-    /// Returns the index of the record, from 0, among those that [`Chain::verify`](crate::store::Chain::verify)
+    /// Returns the index of the record, from 0, in the slice that [`Chain::verify`](crate::store::Chain::verify)
     /// checked. `None` for any other finding.
     #[must_use]
     pub const fn index(&self) -> Option<usize> {
@@ -184,11 +185,11 @@ impl fmt::Display for Finding {
                 write!(f, "run {run_id:?}, record {sequence}: {broken}")
             }
             Wrong::NotAnchored { run_id, sequence, anchor } => {
-                write!(f, "run {run_id:?}, record {sequence}: it is not the one that anchor {anchor} holds: ")?;
+                write!(f, "run {run_id:?}, record {sequence}: it differs from the record in anchor {anchor}: ")?;
                 f.write_str("the chain was sealed again")
             }
             Wrong::Cut { run_id, sequence, anchor } => {
-                write!(f, "run {run_id:?}, record {sequence}: it is missing, and what anchor {anchor} holds: ")?;
+                write!(f, "run {run_id:?}, record {sequence}: missing from here up to anchor {anchor}: ")?;
                 f.write_str("the end of the chain was removed, or lost")
             }
             Wrong::Behind { run_id, sequence, .. } => {

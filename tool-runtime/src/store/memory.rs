@@ -19,10 +19,10 @@ use crate::store::{
     Transaction, WriteHandle,
 };
 
-/// A bounded store in memory. Its clones share it, and it is lost with the process.
+/// A bounded store in memory. Clones share its contents, which are lost when the process ends.
 ///
-/// Records are sealed when they are first read, not when they are appended, because a hash takes longer than a small
-/// tool. The chain of a run continues as long as one of its records is present.
+/// Records are sealed when they are first read, not when they are appended, because computing a hash takes longer than
+/// running a small tool. The chain of a run continues as long as the store has one of its records.
 ///
 /// ```
 /// use tool_runtime::store::{MemoryStore, RecordFilter, Store};
@@ -70,15 +70,14 @@ impl MemoryStore {
 
     /// Creates a store with other limits. Each limit is at least 1.
     ///
-    /// Above `records`, the oldest records make room for new ones. The oldest entries of ended calls, the oldest
-    /// anchors and the oldest notices make room in the same way. Open and suspended calls, and other documents in use,
-    /// are never dropped. A document beyond `open` is refused, unless accounts whose window is over and expired grants
-    /// can make room.
+    /// Beyond `records`, the oldest records are dropped. The oldest entries of ended calls, anchors and notices are
+    /// dropped in the same way. Open and suspended calls, and other documents in use, are never dropped. A document
+    /// beyond `open` is refused, unless accounts whose window has ended or expired grants can be dropped.
     ///
     /// The mark that a call was decided stays until the call would have expired. An effect key with its result stays
-    /// until `once_for` has passed, or forever without `once_for`. Up to 16 times `open` of such marks are stored,
-    /// including those of purged and erased runs and of the leased runs of a tenant. Beyond that, decisions, purges and
-    /// calls with a new effect key are refused.
+    /// until `once_for` has passed, or forever without `once_for`. The store has up to 16 times `open` such documents,
+    /// including the marks of purged and erased runs and the documents that count the leases of a tenant. Beyond that,
+    /// decisions, purges and calls with a new effect key are refused.
     #[must_use]
     pub fn with_limits(records: usize, open: usize) -> Self {
         let limits = Limits { records: records.max(1), open: open.max(1) };

@@ -46,8 +46,8 @@ use crate::tool::{Hash, ToolName};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PendingCall {
-    /// [`PendingCall::VERSION`]. The first member, so that a reader detects another version before it reads anything
-    /// else.
+    /// [`PendingCall::VERSION`]. It is the first member, so that a reader detects another version before it reads
+    /// anything else.
     #[serde(deserialize_with = "version")]
     pub version: u32,
     /// The id of the call.
@@ -63,7 +63,7 @@ pub struct PendingCall {
     /// runner stores has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record_digest: Option<ArgumentDigest>,
-    /// The arguments as a person reads them, with sensitive ones masked.
+    /// The arguments to show to a person, with sensitive ones masked.
     pub shown_arguments: JsonText,
     /// The explanation for a person: the sentence of the tool's author with the shown arguments in it, the
     /// precondition, and sentences about earlier calls of unknown outcome and about an approval that did not count.
@@ -87,9 +87,9 @@ pub struct PendingCall {
     pub attributes: Vec<(Arc<str>, Arc<str>)>,
     /// The tools to which the run is limited. `None` if the run sets no such limit.
     pub tools: Option<BTreeSet<Box<str>>>,
-    /// The revision of the policy that required the decision: the hash of the policy.
+    /// The hash of the policy that required the decision.
     pub policy_revision: Hash,
-    /// The rule of that policy.
+    /// The rule of the policy that required the decision.
     pub rule: Option<String>,
     /// The labels that the run had when the call was suspended.
     pub labels: Vec<Arc<str>>,
@@ -328,7 +328,7 @@ impl PendingCall {
         }
     }
 
-    /// Whether this is the same suspension as `compared`: another call may have been suspended under the same id.
+    /// Whether both documents are the same suspension. Another call may have been suspended under the same id.
     pub(crate) fn is_same(&self, compared: &Self) -> bool {
         let of = |call: &Self| (call.suspension, call.created_at, call.definition_hash, call.policy_revision);
         let [next, compared_next] = [self, compared].map(|call| call.graph.as_ref().map(|graph| &graph.call_id));
@@ -346,7 +346,7 @@ impl PendingCall {
 
 /// The maximum number of earlier calls that a sentence names.
 const NAMED: usize = 3;
-/// The maximum number of characters of an id in the sentence.
+/// The maximum number of characters of an id in such a sentence.
 const ID: usize = 80;
 
 /// Returns the sentences about earlier calls whose outcome is or was unknown. Empty if there are none.

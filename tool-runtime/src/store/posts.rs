@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::call::Question;
 use crate::store::{Document, Key, Post, StoreError, StoredRun, Transaction};
 
-/// The maximum number of messages that a run has not received yet.
+/// The maximum number of messages to a run that it has not received yet.
 const MAX_POSTS: u32 = 256;
 
 /// The reason why a message is not posted.
@@ -68,7 +68,7 @@ pub(crate) fn prepare(
 }
 
 impl Prepared {
-    /// Posts all messages. Each of them takes effect as a whole or not at all.
+    /// Posts all messages.
     pub(crate) fn write(self, transaction: &mut Transaction) -> Result<(), StoreError> {
         if self.posts.is_empty() {
             return Ok(());

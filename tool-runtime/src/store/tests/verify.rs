@@ -197,7 +197,7 @@ async fn a_history_that_was_made_anew_is_found_by_what_was_exported() {
     (&forged as &dyn Store).anchor(|_| {}).await.unwrap();
     assert_eq!(verified(&forged, &[]).await, Ok(1));
     let found = verified(&forged, &exported).await.unwrap_err();
-    assert!(found.starts_with("run \"one\", record 1: it is missing, and what anchor 0 holds"), "{found}");
+    assert!(found.starts_with("run \"one\", record 1: missing from here up to anchor 0"), "{found}");
     // All records that the exported anchors cover are there.
     let (anew, exported) = history().await;
     for key in [Key::anchor(0), Key::anchor(1), Key::last_anchor()] {
@@ -258,7 +258,7 @@ async fn exported_anchors_that_contradict_each_other_are_named() {
     assert_eq!((continued.len(), continued[1].number, continued[2].number), (3, 1, 1));
     assert_eq!(verified(&again, &continued[2..]).await, Ok(2));
     let found = verified(&again, &continued).await.unwrap_err();
-    assert!(found.starts_with("run \"one\", record 2: it is missing, and what anchor 1 holds"), "{found}");
+    assert!(found.starts_with("run \"one\", record 2: missing from here up to anchor 1"), "{found}");
     // In any order, and if the store's anchor of that number cannot be read.
     continued.reverse();
     assert_eq!(verified(&again, &continued).await.unwrap_err(), found);
