@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::call::DigestKey;
 use crate::tool::Hash;
 
-/// A [`DigestKey`] as the document that a store keeps. `Debug` shows only its id.
+/// A [`DigestKey`] as the document that a store keeps. `Debug` shows only the id of the key.
 #[derive(Clone)]
 pub(crate) struct StoredDigestKey(pub(in crate::store) DigestKey);
 

@@ -1,4 +1,5 @@
-//! Counts the runs of a tenant that workers have. The transactions that lease, extend and release a run keep the count.
+//! Counts the leases of workers on the runs of a tenant. The transactions that lease, renew and release a run update
+//! the count.
 
 use jiff::Timestamp;
 

@@ -205,7 +205,7 @@ async fn a_history_that_was_made_anew_is_found_by_what_was_exported() {
     }
     (&anew as &dyn Store).anchor(|_| {}).await.unwrap();
     let found = verified(&anew, &exported).await.unwrap_err();
-    assert_eq!(found, "anchor 0: it is not the one that was exported: the anchors were recreated");
+    assert_eq!(found, "anchor 0: it differs from the exported anchor: the anchors were recreated");
 }
 
 /// The lost tail of a log takes the last records and their anchors with it.
@@ -312,7 +312,7 @@ async fn forged_anchors_end_nothing_and_are_named() {
     assert!(verified(&store, &foreign).await.is_err());
     let both: Vec<_> = exported.iter().chain(&foreign).cloned().collect();
     let (_, found) = all(&store, &both).await;
-    let anew = "it is not the one that was exported: the anchors were recreated";
+    let anew = "it differs from the exported anchor: the anchors were recreated";
     for number in [0, 1] {
         assert!(found.contains(&format!("anchor {number}: {anew}")), "{found:?}");
     }
@@ -421,9 +421,9 @@ async fn an_unreadable_anchor_does_not_hide_an_attack() {
     let gone: fn(Document) -> Option<Document> = |_| None;
     for (key, with, finding) in [
         (Key::anchor(20), edited as fn(_) -> _, "anchor 20: it was changed after it was made"),
-        (Key::anchor(20), gone, "anchor 20: it was removed, and a later one is there"),
+        (Key::anchor(20), gone, "anchor 20: it was removed, but a later anchor exists"),
         (Key::anchor(39), gone, "anchor 39: it was removed, but the stored end of the anchors names it"),
-        (Key::last_anchor(), gone, "anchor 39: the end of the anchors is not this one: it was changed"),
+        (Key::last_anchor(), gone, "anchor 39: the end of the anchors is not this anchor: it was changed"),
     ] {
         let (store, _) = long(40).await;
         tamper(&store, key.clone(), with).await;
