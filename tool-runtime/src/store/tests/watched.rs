@@ -1,4 +1,4 @@
-//! Erasures at the same time as other writers, and how much they read.
+//! Erasures with concurrent writers, and the number of records that they read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use crate::store::{
     StoreError, StoredDocument, StoredRun, Transaction, WriteHandle,
 };
 
-/// A store that counts what is read. With `opens`, a call of run one begins to wait as soon as the run is
+/// A store that counts the records that it reads. With `opens`, a call of run one begins to wait as soon as the run is
 /// about to be changed.
 struct Watched {
     store: MemoryStore,
@@ -75,7 +75,7 @@ impl Store for Watched {
     }
 }
 
-/// A call that begins after the first look at its principal keeps the run, and nothing of it is erased.
+/// If a call begins after the first check of its principal, its run is kept, and nothing in it is erased.
 #[tokio::test]
 async fn a_call_that_begins_meanwhile_keeps_its_run() {
     let store = Watched::new(history().await.0, true);
