@@ -64,8 +64,8 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Returns the budgets of a run that has used `spent`: its own, and those that it shares with other runs of its
-    /// tenant and principal. Budgets without a limit are left out.
+    /// Returns the budgets of a run that has used `spent`: its own budget, and the budgets that it shares with other
+    /// runs of its tenant and principal. Budgets without a limit are left out.
     pub(crate) async fn all(
         store: &dyn Store,
         policy: &RunPolicy,
@@ -191,7 +191,8 @@ pub(crate) fn reserve(
     Ok(Ok(Booked { bill: bill.clone(), windows }))
 }
 
-/// Replaces the reservation of a call by the amount that it used. An account whose window has ended is not changed.
+/// Replaces the reservation of a call with the amount that the call used. An account whose window has ended is not
+/// changed.
 pub(crate) fn settle(transaction: &mut Transaction, booked: &Booked, used: Spend) -> Result<(), StoreError> {
     for (account, from) in booked.bill.accounts.iter().zip(&booked.windows) {
         let stored = match transaction.get(&account.key) {

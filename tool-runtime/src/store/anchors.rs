@@ -19,17 +19,17 @@ const PAGE: usize = 1000;
 /// is anchored with the next record of its run, because a head covers every record before it.
 const OVERLAP: Duration = Duration::from_secs(300);
 
-/// The maximum number of anchored heads in memory, which are not anchored again. Any other head may be anchored twice,
-/// which is harmless.
+/// The maximum number of anchored heads that are kept in memory, so that they are not anchored again. Other heads may
+/// be anchored twice, which is harmless.
 const MOST_KNOWN: usize = 65_536;
 
 /// The maximum number of restarts because another process made an anchor meanwhile. Each restart means one more anchor,
-/// so a few dozen show that another process makes anchors in an endless loop.
+/// so a few dozen restarts show that another process makes anchors in an endless loop.
 const MOST_RACES: usize = 64;
 
 impl dyn Store + '_ {
     /// Anchors the records since the last anchor. Returns the number of anchors that were made, 0 if there were no new
-    /// records. `made` receives each anchor once it is stored.
+    /// records. `made` receives each anchor after it is stored.
     ///
     /// A worker calls this on a timer. A service without workers calls it itself, for example once a minute, in one
     /// process or in several. Records after the last anchor can be removed without a trace, so a shorter interval

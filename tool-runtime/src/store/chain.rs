@@ -58,7 +58,7 @@ impl Chain {
         self.head
     }
 
-    /// Seals a record as the next of the chain.
+    /// Seals a record as the next record of the chain.
     ///
     /// The record of a call or of a decision is sealed in two parts. Its hash covers the members that an erasure keeps,
     /// and a digest of the whole record with a random salt. An erased record has the digest in place of the salt. Its

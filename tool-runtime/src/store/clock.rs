@@ -79,7 +79,7 @@ pub(crate) struct StoreClock {
 const NEAR: i64 = 1_000_000;
 
 impl StoreClock {
-    /// Corrects this clock by the store's time `theirs`, which the store read after the moment `asked`.
+    /// Corrects this clock with the store's time `theirs`, which the store read after the moment `asked`.
     fn note(&self, asked: &Moment, theirs: Timestamp) {
         let now = Moment::now();
         self.correct(theirs.as_microsecond(), now.1.as_microsecond(), asked.elapsed(&now));

@@ -57,12 +57,12 @@ pub struct DecisionRecord {
     /// The id of the grant that the decision made or revoked. `None` for a decision on this call alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Arc<str>>,
-    /// For an approval of a call that needs several: the number of approvals with this one, and the required number.
-    /// The call waits until both are equal. `None` for every other decision.
+    /// For one of several required approvals: the number of approvals so far, including this one, and the required
+    /// number. The call waits until both are equal. `None` for every other decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approvals: Option<(u32, u32)>,
-    /// For the last approval of a call that needs several: the other deciders whose approvals count. If a snapshot, a
-    /// token or a graph brought an approval from another store, that store has its record.
+    /// For the last of several required approvals: the other deciders whose approvals count. If a snapshot, a token or
+    /// a graph brought an approval from another store, that store has its record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Decider>,
     /// The projected result of a call that is settled as [`Happened`](DecisionKind::Happened). `None` for every other
@@ -75,7 +75,7 @@ pub struct DecisionRecord {
     /// The state of the call when its unknown outcome was settled. `None` for every other decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unknown: Option<Box<RecordedUnknown>>,
-    /// The masked arguments: as suspended, or as edited.
+    /// The masked arguments of the suspended call, or the masked edited arguments.
     pub(crate) arguments: RecordedArguments,
     /// The seal of the record. `None` before it is sealed, and for a record that is sealed in one part. The JSON of the
     /// [`AuditRecord`] contains it, and the JSON of this record does not.
@@ -137,7 +137,7 @@ pub(crate) struct RecordedUnknown {
 /// The refusal of a decision or an answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DecisionRefusal {
-    /// The error, as the outcome that the call would have had.
+    /// The outcome that the refused decision would have given the call.
     pub(crate) outcome: Outcome,
     /// The difference between the suspended call and the present one, or the reason why the decider may not decide.
     /// `None` if only the submitted values are wrong.

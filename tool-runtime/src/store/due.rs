@@ -1,4 +1,4 @@
-//! [`DueRun`] and [`QueueDepth`]: the runs that workers share, as a store lists and counts them without their texts.
+//! [`DueRun`] and [`QueueDepth`]: the list and the count of the runs that workers share, without their texts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -144,7 +144,7 @@ pub(crate) fn hold(
     transaction.set(&claim.key, Document::Effect(Box::new(effect)))
 }
 
-/// Whether another call has held the effect key since `call` began. `call` then does not run again.
+/// Whether another call has held the effect key since `call` began. If so, `call` does not run again.
 pub(crate) fn is_superseded(transaction: &Transaction, claim: &EffectClaim, call: &Key) -> bool {
     let Some(Document::Effect(effect)) = transaction.get(&claim.key).filter(|_| claim.once.is_some()) else {
         return false;
@@ -307,8 +307,8 @@ pub(crate) fn settle(
     Ok(true)
 }
 
-/// Changes the ledger's copy of a record to the settled outcome, which later requests for the call return. The record
-/// in the chain does not change, and the record of the settlement follows it.
+/// Changes the ledger's copy of a record to the settled outcome, so that later requests for the call return this
+/// outcome. The record in the chain does not change, and the record of the settlement follows it.
 fn settled(record: &mut ToolInvocationRecord, settlement: &Settlement) {
     record.result.clone_from(&settlement.result);
     if settlement.result.is_some() {

@@ -34,7 +34,7 @@ pub enum StoreError {
     RunPurged,
     /// A change wrote a key that it had not named. Nothing was written.
     NotLocked,
-    /// The store panicked. The message goes to the runner's failure sink.
+    /// The store panicked. The runner reports the panic to its failure sink.
     Panicked,
     /// The queue of writes is full. Nothing was written.
     Busy,
@@ -56,7 +56,7 @@ pub enum StoreError {
     /// The database cannot be opened with these settings: a wrong address, missing rights, a bad certificate or missing
     /// tables.
     Misconfigured {
-        /// The mistake, its place, and the correction to make. Secrets of an address are left out.
+        /// The mistake, its place, and the correction to make. Secrets in an address are left out.
         problem: String,
         /// The cause, if there is one.
         source: Option<Box<dyn Error + Send + Sync>>,
@@ -64,7 +64,7 @@ pub enum StoreError {
     /// The database cannot be reached: the server does not answer, or the folder of the file is missing. The code is
     /// that of [`Unavailable`](Self::Unavailable).
     Unreachable {
-        /// The missing part, its place, and where to look. Secrets of an address are left out.
+        /// The missing part, its place, and where to look. Secrets in an address are left out.
         problem: String,
         /// The cause.
         source: Box<dyn Error + Send + Sync>,

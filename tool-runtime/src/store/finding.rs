@@ -1,4 +1,4 @@
-//! [`Finding`]: a defect of a chain or an anchor.
+//! [`Finding`]: a defect in the stored records, anchors or documents.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::store::chain::Broken;
 use crate::store::{Key, StoreError};
 
-/// A defect of a record, a chain or an anchor. [`Verification::findings`](crate::store::Verification) lists them.
+/// A defect of a record, a chain, an anchor or a document. [`Verification::findings`](crate::store::Verification) lists
+/// them.
 ///
 /// ```
 /// use tool_runtime::store::Finding;
@@ -30,9 +31,9 @@ pub(super) enum Wrong {
     Record { run_id: Arc<str>, sequence: u64, broken: Broken },
     /// The record at this place differs from the record in the anchor.
     NotAnchored { run_id: Arc<str>, sequence: u64, anchor: u64 },
-    /// The records from this place up to an anchored one are missing.
+    /// The records from this place up to an anchored record are missing.
     Cut { run_id: Arc<str>, sequence: u64, anchor: u64 },
-    /// The run has fewer records than an exported anchor, or other records.
+    /// The run has fewer records than an exported anchor states, or different records.
     Behind { run_id: Arc<str>, sequence: u64, found: u64, held_back: bool },
     /// A document cannot be read.
     Document { kind: &'static str, scope: Arc<str>, id: Arc<str> },
@@ -111,8 +112,8 @@ impl Finding {
         }
     }
 
-    /// Returns the finding and its position, if a store could not read a record or a document. Any other error is
-    /// returned as an error.
+    /// Returns the finding and its position, if a store could not read a record or a document. Returns any other error
+    /// unchanged.
     pub(in crate::store) fn of_error(error: StoreError) -> Result<(Self, u64), StoreError> {
         let StoreError::Corrupt(source) = error else { return Err(error) };
         match source.downcast::<Self>() {

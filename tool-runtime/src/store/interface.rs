@@ -44,13 +44,13 @@ use crate::store::{
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Appends a record to the chain of its run. The method has to return without blocking, because it is also called
-    /// while a future is dropped. The handle resolves once the record is stored or could not be stored. It is
+    /// while a future is dropped. The handle resolves once the record is stored or could not be stored. The method is
     /// equivalent to an [`update`](Self::update) that names [`Key::run`] and calls
     /// [`Transaction::append`](crate::store::Transaction::append), so it fails if the run was purged or erased.
     fn append(&self, record: AuditRecord) -> WriteHandle;
 
-    /// Changes documents: locks every key ([`Key::lock`], in order), reads the documents, runs the change, and writes
-    /// its documents and records atomically.
+    /// Changes documents: takes the locks of all keys ([`Key::lock`]) in sorted order, reads the documents, runs the
+    /// change, and writes its documents and records atomically.
     ///
     /// Like [`append`](Self::append), the method returns without blocking. The change happens even if the handle is
     /// dropped. Changes of one process that share a lock happen in the order in which the process called this method.
@@ -90,8 +90,8 @@ pub trait Store: Send + Sync {
     /// Returns the store's time, which is also the time of its transactions. Only this time decides which documents are
     /// due or have expired, and which leases have ended. The clocks of the processes are not used.
     ///
-    /// The default implementation runs a transaction that changes nothing. Override it if the store can read its time
-    /// at a lower cost.
+    /// The default implementation runs a transaction that changes nothing. Override the method if the store can read
+    /// its time at a lower cost.
     ///
     /// # Errors
     /// The store cannot be reached.
@@ -99,8 +99,8 @@ pub trait Store: Send + Sync {
         transact(self, Vec::new(), |transaction| Ok(transaction.now())).await
     }
 
-    /// Waits until a due document other than a notice may have been written, but for a second at most. It may resolve
-    /// spuriously, so the caller has to list the due documents again.
+    /// Waits until a due document other than a notice may have been written, but for a second at most. The wait may end
+    /// early, so the caller has to list the due documents again.
     async fn changed(&self) {
         tokio::time::sleep(POLL).await;
     }

@@ -227,7 +227,7 @@ impl Key {
         Self::from_parts(DocumentKind::Anchor, "", "last")
     }
 
-    /// Returns the key of the document with the key for digests of arguments. A store has one.
+    /// Returns the key of the document with the key for digests of arguments. A store has one such document.
     #[must_use]
     pub fn digest_key() -> Self {
         Self::from_parts(DocumentKind::DigestKey, "", "")
@@ -332,7 +332,7 @@ impl Key {
         }
     }
 
-    /// Whether the key locks this run.
+    /// Whether the lock of the key is that of this run.
     pub(super) fn locks_run(&self, run_id: &str) -> bool {
         self.lock_kind() == "run" && *self.scope == *run_id
     }
@@ -340,7 +340,7 @@ impl Key {
 
 /// Returns a digest in place of ids from outside, which can be long and contain any character.
 fn digest(parts: &impl Serialize) -> Arc<str> {
-    // Strings always serialize. Otherwise, the fallback would give all ids the same digest.
+    // The serialization of strings never fails. The fallback would give all ids the same digest.
     json::digest(serde_json::to_vec(parts).unwrap_or_default()).to_string().into()
 }
 

@@ -151,7 +151,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     // Keep the run that an earlier attempt chose, because that attempt may have had effects there. If the digest key
     // was lost, the new id would differ.
     let graph = earlier.and_then(|entry| entry.graph.clone()).or_else(|| intent.graph.clone());
-    // The first attempt determines the contents. A later one may run under a policy with other notices.
+    // The first attempt determines the contents. A later attempt may run under a policy with other notices.
     let notices = earlier.map_or_else(|| intent.notices.clone(), |entry| entry.notices.clone());
     // A server that takes over a call from another server may die, too.
     let ends_with_process = intent.ends_with_process || earlier.is_some_and(|entry| entry.ends_with_process);
@@ -307,8 +307,8 @@ pub(crate) fn withdraw(transaction: &mut Transaction, key: &Key, owner: &str) ->
     }
 }
 
-/// Makes a shared run due for a worker, because one of its calls ended outside any worker. Does nothing with a lease
-/// (`held`), or if the run acts for another principal or tenant.
+/// Makes a shared run due for a worker, because one of its calls ended outside any worker. Does nothing if the caller
+/// has a lease (`held`), or if the run acts for another principal or tenant.
 pub(crate) fn ended_outside(
     transaction: &mut Transaction,
     run_id: &str,

@@ -149,7 +149,7 @@ pub(crate) mod served {
         }
     }
 
-    /// Notes that a search has ended: the next one is an `interval` later.
+    /// Records that a search has ended. The next search is an `interval` later.
     pub(crate) fn searched(transaction: &mut Transaction, interval: Duration) -> Result<(), StoreError> {
         let until = after(transaction.now(), interval);
         transaction.set(&search_key(), Document::Decided { until })
@@ -324,7 +324,8 @@ pub(crate) mod served {
             assert!(!is_left(transaction.get(&Key::run("run")).unwrap(), "{}"));
         }
 
-        /// A name only finds a call again, so that it does not block the next call of its client under a hold.
+        /// A legal hold does not keep the document of a repeated call, because it would block the next call of its
+        /// client.
         #[tokio::test]
         async fn a_run_under_a_legal_hold_is_not_forgotten() {
             let store = MemoryStore::new();

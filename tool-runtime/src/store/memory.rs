@@ -192,7 +192,7 @@ impl Store for MemoryStore {
             seals.seal(|| self.state())?;
             seals.matching(&self.state(), filter)
         };
-        // Cloned outside the locks.
+        // Clone the records outside the locks.
         Ok(found.into_iter().map(|(position, sealed)| SealedRecord { position, ..(*sealed).clone() }).collect())
     }
 

@@ -114,7 +114,7 @@ impl Search {
         self.noted(result);
     }
 
-    /// Like [`note`](Self::note), and returns the value. `None` if there is an error.
+    /// Like [`note`](Self::note), but returns the value. `None` if there is an error.
     pub(crate) fn noted<T>(&mut self, result: Result<T, StoreError>) -> Option<T> {
         result.map_err(|error| self.failed = std::mem::replace(&mut self.failed, Ok(())).and(Err(error))).ok()
     }

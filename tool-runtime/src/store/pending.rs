@@ -117,7 +117,7 @@ pub struct PendingCall {
     /// The payload for the client that executes the call, projected by the tool's `prepare` list. `None` for an
     /// approval.
     pub prepared: Option<JsonText>,
-    /// The call for which a waiting graph waits. `None` if the tool is not a graph.
+    /// The call for which a suspended graph waits. `None` if the tool is not a graph.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Box<PendingGraph>>,
     /// Earlier calls of the same effect whose outcome is unknown, or was unknown when this call was suspended.
@@ -192,7 +192,8 @@ impl PendingCall {
         (&self.approvals, self.required)
     }
 
-    /// Returns a sentence with the number of approvals of a call that needs several. `None` for any other call.
+    /// Returns a sentence with the number of approvals of a call that needs several approvals. `None` for any other
+    /// call.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn approval_status(&self) -> Option<String> {
         (self.required > 1).then(|| format!("It needs {} approvals and has {}.", self.required, self.approvals.len()))

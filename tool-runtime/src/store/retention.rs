@@ -100,7 +100,7 @@ impl<'s> Retention<'s> {
         Self { run: Some(run_id.into()), ..self }
     }
 
-    /// Signs with this key instead of the store's own. Pass the key of
+    /// Signs records of removals with this key instead of the store's own. Pass the key of
     /// [`RunnerBuilder::digest_key`](crate::runner::RunnerBuilder::digest_key), which readers of the database do not
     /// have.
     pub fn digest_key(mut self, key: DigestKey) -> Self {
@@ -132,7 +132,7 @@ impl<'s> Retention<'s> {
     /// a hold on the run or the tenant instead.
     ///
     /// # Errors
-    /// Those of [`hold_run`](Self::hold_run).
+    /// The errors of [`hold_run`](Self::hold_run).
     pub async fn hold_principal(
         &self,
         principal: impl Into<Arc<str>>,
@@ -144,7 +144,7 @@ impl<'s> Retention<'s> {
     /// Like [`hold_run`](Self::hold_run), for the runs of a tenant.
     ///
     /// # Errors
-    /// Those of [`hold_run`](Self::hold_run).
+    /// The errors of [`hold_run`](Self::hold_run).
     pub async fn hold_tenant(&self, tenant: impl Into<Arc<str>>) -> Result<LegalHold, StoreError> {
         self.hold(HoldScope::Tenant(tenant.into())).await
     }

@@ -186,7 +186,7 @@ pub(crate) fn check(transaction: &Transaction, lease: &RunLease) -> Result<(), S
     held(transaction, lease).map(drop)
 }
 
-/// Extends a worker's lease, also in the slots of its tenant if the transaction names them.
+/// Extends a worker's lease, also in the slots of its tenant if the transaction has locked them.
 pub(crate) fn renew(
     transaction: &mut Transaction,
     lease: &RunLease,

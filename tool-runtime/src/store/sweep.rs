@@ -52,9 +52,10 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
 impl dyn Store + '_ {
     /// Removes documents a week after they have expired. An account expires at the end of its window, an effect key
     /// after the time for which its result is kept (`once_for`), and the slots of a tenant when their last lease ends.
-    /// Grants and marks of decided calls have an expiry time. Notices that were delivered, given up or left unsent for
-    /// a week are removed as well. Returns how many documents it removed. A grant, an effect key or a notice that a
-    /// [legal hold](crate::store::LegalHold) covers stays, and is checked again after a week.
+    /// Grants and marks of decided calls have an explicit expiry time. A notice is removed a week after it was
+    /// delivered or given up, or after a week in which no process sent it. Returns how many documents it removed. A
+    /// grant, an effect key or a notice that a [legal hold](crate::store::LegalHold) covers stays, and is checked again
+    /// after a week.
     ///
     /// Also closes calls that began and whose lease has ended, if no process continues their run: for example, a
     /// service without workers or an MCP server has died. Such a call ends as `outcome_unknown`, with the cause `lost`.

@@ -127,8 +127,7 @@ impl Transaction {
     ///
     /// # Errors
     /// [`StoreError::NotLocked`] if the change named no key of the run. [`StoreError::RunPurged`] if the change named
-    /// the key of the run, [`Key::run`], and the run was purged or erased: only records of removals are appended to
-    /// such a run.
+    /// the key of the run, [`Key::run`], and the run was purged or erased: such a run accepts only records of removals.
     pub fn append(&mut self, record: impl Into<AuditRecord>) -> Result<(), StoreError> {
         let record = record.into();
         if record.as_retention().is_none() {

@@ -63,8 +63,8 @@ pub struct Verification {
     pub unchecked_keys: BTreeSet<String>,
     /// The ids of the keys with which arguments were digested. Digests with different keys cannot be compared.
     pub digest_keys: BTreeSet<String>,
-    /// All defects, up to a thousand: missing records first, then records in their order, then missing anchors. Empty
-    /// if records and anchors are unchanged.
+    /// All defects, up to a thousand: defects of anchors, then defects of records in their order, missing last records,
+    /// unproven erasures, and exported anchors that the store lacks or changed. Empty if records and anchors are unchanged.
     pub findings: Vec<Finding>,
     trust: Trust,
 }
@@ -123,7 +123,7 @@ impl Verification {
     /// Verifies exported records without a key. See [`verify_lines`](Self::verify_lines).
     ///
     /// # Errors
-    /// Those of `read`.
+    /// The errors of `read`.
     pub fn of_lines<E>(
         kept: &[Anchor],
         part: bool,
@@ -132,7 +132,7 @@ impl Verification {
         Self::new().verify_lines(kept, part, read)
     }
 
-    /// Verifies a whole store. Each exported anchor of `kept` must be unchanged in the store. If one is not, the
+    /// Verifies a whole store. Each exported anchor of `kept` must be unchanged in the store. If an anchor is not, the
     /// records that it covers are checked first, because missing records are more informative than a missing anchor.
     /// `progress` receives the number of checked records after each page.
     ///
@@ -189,7 +189,7 @@ impl Verification {
     /// ```
     ///
     /// # Errors
-    /// Those of `read`.
+    /// The errors of `read`.
     pub fn verify_lines<E>(
         self,
         kept: &[Anchor],

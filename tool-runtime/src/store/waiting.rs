@@ -350,7 +350,7 @@ pub(crate) fn renew(
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Renewed {
     Asked,
-    /// The stored call differs from the compared one, or is gone.
+    /// The stored call differs from the compared call, or was removed.
     Gone,
     /// The call has expired. It is still suspended, and nothing is written.
     Late,

@@ -1,4 +1,4 @@
-//! [`StoredDigestKey`]: the key of the digests of arguments.
+//! [`StoredDigestKey`]: the key for digests of arguments.
 
 use std::fmt;
 

@@ -41,11 +41,11 @@ pub(crate) struct EffectHolder {
     /// The record of the call. `None` while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) record: Option<Box<ToolInvocationRecord>>,
-    /// When the effect may happen again. `None` if it never may.
+    /// When the effect may happen again. `None` if it may never happen again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<Timestamp>,
     /// When a sweep last found the effect key expired but under a legal hold, so that it stays for another week. `None`
-    /// if no sweep has.
+    /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) on_hold: Option<Timestamp>,
 }

@@ -1,4 +1,4 @@
-//! [`StoredGrant`]: a decision that applies to later calls, as data.
+//! [`StoredGrant`]: a stored decision that applies to later calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct StoredGrant {
     pub tool: ToolName,
     /// The hash of the reviewed definition.
     pub definition_hash: Hash,
-    /// The runs to which it applies.
+    /// The runs to which the grant applies.
     pub scope: GrantScope,
     /// The tenant of the run.
     pub tenant: Option<Arc<str>>,
@@ -50,14 +50,14 @@ pub struct StoredGrant {
     pub(crate) covers: Covered,
     /// How many more calls may use the grant. `None` for no limit.
     pub uses: Option<u32>,
-    /// When the grant expires. `None` for never.
+    /// When the grant expires. `None` if it does not expire.
     pub expires_at: Option<Timestamp>,
     /// The decider, with the reason.
     pub decider: Decider,
     /// When the grant was made.
     pub created_at: Timestamp,
-    /// When a sweep last found the grant expired but under a legal hold, so that it stays for another week. `None` if
-    /// no sweep has.
+    /// When a sweep last found the grant expired but under a legal hold, so that it stays for another week. `None`
+    /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) on_hold: Option<Timestamp>,
 }
@@ -108,7 +108,7 @@ impl From<&PendingCall> for GrantOrigin {
 pub(crate) enum GrantCaller {
     /// The agent loop or the application.
     Direct,
-    /// The graph of this name.
+    /// The graph with this name.
     Graph(Arc<str>),
 }
 

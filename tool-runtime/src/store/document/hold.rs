@@ -11,7 +11,7 @@ use crate::call::Decider;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum HoldScope {
-    /// The run of this id.
+    /// The run with this id.
     Run(Arc<str>),
     /// The runs that act for a principal.
     Principal {

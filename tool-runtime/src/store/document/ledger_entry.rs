@@ -36,8 +36,8 @@ pub(crate) struct LedgerEntry {
     /// For a graph, the id of the run in which it works. `None` for other tools, and once the call is finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) graph: Option<Arc<str>>,
-    /// The scope of the key of its effect. `None` if the call does not exclude other calls with the same effect, and
-    /// once its outcome is known. Earlier versions also left it out once the outcome was unknown.
+    /// The scope of the key of the call's effect. `None` if the call does not exclude other calls with the same effect,
+    /// and once its outcome is known. Earlier versions also left it out once the outcome was unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) effect: Option<Arc<str>>,
     /// The contents of the notice about an unknown outcome. `None` if no notice is sent, and once the call is finished.

@@ -72,8 +72,8 @@ pub struct StoredNotice {
     /// The last attempts, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) attempts: Vec<NoticeAttempt>,
-    /// When a sweep last found the notice expired but under a legal hold, so that it stays for another week. `None` if
-    /// no sweep has.
+    /// When a sweep last found the notice expired but under a legal hold, so that it stays for another week. `None`
+    /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) on_hold: Option<Timestamp>,
 }

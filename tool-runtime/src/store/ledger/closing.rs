@@ -103,8 +103,8 @@ pub(crate) async fn is_orphan(store: &dyn Store, key: &Key, entry: &LedgerEntry)
     }
 }
 
-/// Whether `run` has a call of the graph that works in the run `graph`, and this call waits or has not ended. A graph
-/// that only reads is not in the ledger while it works.
+/// Whether `run` has an open call of the graph that works in the run `graph`: the call waits, or has begun and not
+/// ended. A graph that only reads is not in the ledger while it works.
 pub(crate) async fn has_graph(store: &dyn Store, run: &str, graph: &str) -> Result<bool, StoreError> {
     let query = |kind| Query { scope: Some(run.into()), ..Query::new(kind) };
     let begun = Query { due: Some(Timestamp::MAX), ..query(DocumentKind::Call) };

@@ -125,7 +125,7 @@ impl Retention<'_> {
         Ok(report)
     }
 
-    /// Returns the position of the first record in a run that belongs to a party and is not erased.
+    /// Returns the position of the first record of a party in a run. Erased records do not count.
     async fn first_of(&self, run_id: &Arc<str>, party: &Party) -> Result<Option<u64>, StoreError> {
         let (principal, tenant) = party.clone();
         let mut filter =

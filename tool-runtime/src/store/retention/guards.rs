@@ -19,8 +19,8 @@ pub(super) fn party_of(run: &StoredRun) -> Party {
     (run.principal.clone(), run.tenant.clone())
 }
 
-/// Returns the run from which a document comes, and its party. `None` for a document that a legal hold does not cover:
-/// a mark, an account, or a document by which a server recognizes a repeated call of a client.
+/// Returns the run from which a document comes, and the party of the run. `None` for a document that a legal hold does
+/// not cover: a mark, an account, or a document by which a server recognizes a repeated call of a client.
 pub(in crate::store) fn subject_of(document: &Document) -> Option<(Arc<str>, Party)> {
     let of_record =
         |record: &ToolInvocationRecord| (Arc::clone(&record.run_id), (record.principal.clone(), record.tenant.clone()));

@@ -58,7 +58,8 @@ impl Due {
     }
 }
 
-/// Writes an update of a run. A released run is removed from the slots of its tenant, if the transaction names them.
+/// Writes an update of a run. A released run is removed from the slots of its tenant, if the transaction has locked
+/// them.
 pub(crate) fn save(transaction: &mut Transaction, lease: &RunLease, update: &RunUpdate) -> Result<(), StoreError> {
     held(transaction, lease)?;
     let now = transaction.now();

@@ -17,7 +17,7 @@ const MOST_FINDINGS: usize = 1000;
 /// The maximum number of digest keys that are listed.
 const MOST_KEYS: usize = 16;
 
-/// The anchored heads of a run: by place, the hash and the number of the anchor.
+/// The anchored heads of a run: for each place, the hash of the record and the number of the anchor.
 type Heads = BTreeMap<u64, (Hash, u64)>;
 
 /// Verifies records and anchors, one by one.
