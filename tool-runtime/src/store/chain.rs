@@ -191,9 +191,9 @@ impl fmt::Display for Broken {
             Self::Changed => f.write_str("it was changed after it was sealed"),
             Self::Unreadable => f.write_str("it cannot be read"),
             Self::Misfiled => f.write_str("the columns of its row differ from the record"),
-            Self::Forged => f.write_str("it states a removal or a legal hold, and its signature does not fit"),
+            Self::Forged => f.write_str("it states a removal or a legal hold, and its signature is wrong"),
             Self::Unchecked => f.write_str(
-                "it states a removal or a legal hold, and the key of its signature is neither here nor accepted",
+                "it states a removal or a legal hold, and the key of its signature is neither available nor accepted",
             ),
             Self::Unlisted => f.write_str("it is erased, and no record of an erasure lists it"),
             Self::Undone => f.write_str("a signed record lists it as erased, and its values were put back"),

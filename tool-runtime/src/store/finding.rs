@@ -194,7 +194,7 @@ impl fmt::Display for Finding {
                 f.write_str("the end of the chain was removed, or lost")
             }
             Wrong::Behind { run_id, sequence, .. } => {
-                write!(f, "run {run_id:?}, record {sequence}: an exported anchor holds it, and the store does not")
+                write!(f, "run {run_id:?}, record {sequence}: an exported anchor contains it, but the store does not")
             }
             Wrong::Document { kind, scope, id } => {
                 f.write_str("a document (")?;

@@ -230,7 +230,7 @@ pub(crate) mod served {
             );
             taken(&mut transaction, &post, None).unwrap();
             taken(&mut transaction, &post, None).unwrap();
-            assert_eq!(posted(&mut transaction).unwrap(), Ok(()), "its call can be decided on again");
+            assert_eq!(posted(&mut transaction).unwrap(), Ok(()), "another post can decide on the call");
             taken(&mut transaction, &post, None).unwrap();
             assert!(!is_left(transaction.get(&run).unwrap(), "one"), "another document");
             assert!(is_left(transaction.get(&run).unwrap(), "two"));

@@ -198,7 +198,7 @@ mod tests {
                 let whole: Vec<_> = places.iter().copied().filter(|place| !damaged.contains(place)).collect();
                 assert_eq!(found, whole);
                 let first = Finding::of_error(search.end().unwrap_err()).unwrap().1;
-                assert_eq!(first, damaged[0], "the first one is reported at the end");
+                assert_eq!(first, damaged[0], "the first finding is reported at the end");
                 assert!(requests < 4 * 40, "{requests}");
             }
         }

@@ -89,7 +89,8 @@ impl<'s> Retention<'s> {
     }
 
     /// Sets whether [`purge`](Self::purge) also removes the results that effect keys keep (`once`). The keys stay, so
-    /// the effect does not happen again. A later call with the key receives no result.
+    /// the effect does not happen again. A later call with the key does not run, and its message states that the result
+    /// was deleted.
     pub fn results(self, results: bool) -> Self {
         Self { results, ..self }
     }

@@ -124,7 +124,7 @@ impl<'s> StoredAnchors<'s> {
     fn placed(&mut self, key: &Key, anchor: Anchor) -> Result<Anchor, Finding> {
         let number = anchor.number;
         if *key != Key::anchor(number) {
-            return Err(Wrong::Anchor { number, wrong: "it is kept under another number" }.into());
+            return Err(Wrong::Anchor { number, wrong: "it is stored under another number" }.into());
         }
         // A forged anchor with a much larger number must not hide the anchors before it.
         if number.checked_sub(self.number).is_some_and(|skipped| skipped < MOST_MISSING) {

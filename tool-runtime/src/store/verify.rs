@@ -64,7 +64,7 @@ pub struct Verification {
     /// The ids of the keys with which arguments were digested. Digests with different keys cannot be compared.
     pub digest_keys: BTreeSet<String>,
     /// All defects, up to a thousand: defects of anchors, then defects of records in their order, missing last records,
-    /// unproven erasures, and exported anchors that the store lacks or changed. Empty if records and anchors are unchanged.
+    /// unproven erasures, and exported anchors that the store lacks or changed. Empty if all are unchanged.
     pub findings: Vec<Finding>,
     trust: Trust,
 }

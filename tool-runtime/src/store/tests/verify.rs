@@ -454,7 +454,7 @@ async fn an_unreadable_anchor_does_not_hide_an_attack() {
 async fn an_unreadable_end_of_the_anchors_is_named_once() {
     let (store, made) = long(40).await;
     let store = Torn(store, vec![Key::last_anchor()]);
-    let end = "anchor 39: the end of the anchors, a copy of this one, cannot be read".to_owned();
+    let end = "anchor 39: the copy of this anchor at the end of the anchors cannot be read".to_owned();
     for kept in [&[][..], &made] {
         assert_eq!(all(&store, kept).await, (40, vec![end.clone()]));
     }

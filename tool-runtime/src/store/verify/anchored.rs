@@ -64,7 +64,7 @@ pub(super) async fn anchors(
     let last = match only(store, Key::last_anchor()).await {
         Err(StoreError::Corrupt(_)) => {
             let (number, wrong) =
-                (next.saturating_sub(1), "the end of the anchors, a copy of this one, cannot be read");
+                (next.saturating_sub(1), "the copy of this anchor at the end of the anchors cannot be read");
             verifier.note(Wrong::Anchor { number, wrong });
             return Ok(lost);
         }
