@@ -64,7 +64,7 @@ struct Named(&'static str);
 impl Drop for Named {
     #[expect(clippy::print_stderr, reason = "a test prints why it fails")]
     fn drop(&mut self) {
-        eprintln!("the store does not hold this guarantee: {}", self.0);
+        eprintln!("the store breaks this guarantee: {}", self.0);
     }
 }
 

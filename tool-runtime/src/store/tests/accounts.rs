@@ -69,7 +69,7 @@ fn a_reservation_is_settled_in_its_window_only() {
     let booked = books.at(0, |transaction| accounts::reserve(transaction, &bill)).unwrap();
     books.at(3600, |transaction| accounts::reserve(transaction, &bill)).unwrap();
     books.at(3601, |transaction| accounts::settle(transaction, &booked, Spend::default()));
-    assert_eq!(books.stored()[0].booked.calls, 3, "that of the second window");
+    assert_eq!(books.stored()[0].booked.calls, 3, "the account of the second window");
     let booked = books.at(7200, |transaction| accounts::reserve(transaction, &bill)).unwrap();
     books.at(7200, |transaction| accounts::settle(transaction, &booked, Spend { calls: 1, ..Spend::default() }));
     assert_eq!(books.stored()[0].booked.calls, 1);

@@ -63,7 +63,7 @@ fn a_left_call_is_not_repeated_while_a_later_one_is_unknown() {
     assert!(effects::is_superseded(&transaction, &claim, &first), "the second one may have had the effect");
     assert!(
         !effects::is_superseded(&transaction, &claim, &Key::call("run", SECOND)),
-        "its approver was shown the first"
+        "the approver saw the first call"
     );
 }
 

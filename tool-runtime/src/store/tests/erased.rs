@@ -1,4 +1,4 @@
-//! Erasures in runs of several parties, of names of calls, and with other writers.
+//! Erasures in runs of several parties, of documents for repeated calls, and with other writers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,9 +70,9 @@ async fn the_name_of_a_call_is_removed() {
         let retention = retention(&store);
         let report =
             if erases { retention.erase("ada", None).await.unwrap() } else { retention.purge(DAY).await.unwrap() };
-        assert_eq!((report.runs, report.kept_runs), (1, 0), "the name is no run");
+        assert_eq!((report.runs, report.kept_runs), (1, 0), "the document is not a run");
         let left = store.read(&[Key::run("asked_00ff"), Key::run("session")]).await.unwrap();
-        assert!(left[0].is_none(), "the name is gone");
+        assert!(left[0].is_none(), "the document was removed");
         assert!(matches!(left[1].as_ref().unwrap().document, Document::Purged { .. }));
         put(&store, served("asked_00ff")).await;
     }
@@ -138,7 +138,7 @@ async fn a_part_that_ends_before_the_erasure_verifies() {
     let verified = verify(true, &records);
     assert_eq!((verified.findings, verified.erased, verified.erased_unlisted), (vec![], 6, 0));
     let codes: Vec<_> = verify(false, &calls).findings.iter().map(crate::store::Finding::code).collect();
-    assert_eq!(codes, ["erasure_unlisted"; 6], "all records have to show who erased");
+    assert_eq!(codes, ["erasure_unlisted"; 6], "a whole export needs the record of the erasure");
     let mut changed = calls;
     changed[1].record = record("one", "call_9").into();
     assert_ne!(verify(true, &changed).findings, []);

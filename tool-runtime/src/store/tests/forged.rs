@@ -24,14 +24,14 @@ async fn a_forged_purge_is_found() {
     assert_eq!(found(&store, &[]).await, ["removal_unchecked"]);
     assert_eq!(found(&store, &anchors).await, ["removal_unchecked"]);
     (&store as &dyn Store).anchor(|anchor| anchors.push(anchor.clone())).await.unwrap();
-    assert_eq!(found(&store, &anchors).await, ["removal_unchecked"], "an anchor vouches for no signature");
+    assert_eq!(found(&store, &anchors).await, ["removal_unchecked"], "an anchor does not replace a signature");
     let verified = Verification::of_store(&store, &anchors, |_| {}).await.unwrap();
     assert_eq!(verified.purged, 0, "a forged purge does not count");
 
     let (store, _) = history().await;
     retention(&store).hold(HoldScope::Run("x".into())).await.unwrap();
     removed(&store, "one", Some(summary("one", (3, head), &store_key(&store).await))).await;
-    assert_eq!(found(&store, &[]).await, ["records_missing"], "the summary is of other records");
+    assert_eq!(found(&store, &[]).await, ["records_missing"], "the summary describes other records");
 
     let (store, _) = history().await;
     change(&store, &[Key::digest_key()], move |transaction| {
@@ -61,7 +61,7 @@ async fn a_rotated_key_is_accepted_by_its_id_only() {
     assert_eq!((verified.findings, verified.purged, verified.erased), (vec![], 3, 3));
     let with_key = Verification::new().digest_key(old.clone());
     let verified = with_key.verify_store(&store, &anchors, |_| {}).await.unwrap();
-    assert_eq!((verified.findings, verified.unchecked_keys.len()), (vec![], 0), "the key itself is better");
+    assert_eq!((verified.findings, verified.unchecked_keys.len()), (vec![], 0), "the key checks them");
     let other = Verification::new().accept_keys(["00000000"]);
     assert_eq!(other.verify_store(&store, &anchors, |_| {}).await.unwrap().findings.len(), 2);
 
@@ -107,14 +107,14 @@ async fn an_export_with_removals_can_be_verified() {
     retention(&store).erase("ada", None).await.unwrap();
     let lines = lines(&store.records(&RecordFilter::default()).await.unwrap());
     let key = store_key(&store).await;
-    assert_eq!(codes(&verify(Verification::new(), &anchors, &lines)), ["removal_unchecked"; 2], "it has no key");
+    assert_eq!(codes(&verify(Verification::new(), &anchors, &lines)), ["removal_unchecked"; 2], "without a key");
     for verification in [Verification::new().accept_keys([key.id()]), Verification::new().digest_key(key.clone())] {
         let verified = verify(verification, &anchors, &lines);
         assert_eq!((verified.findings, verified.purged, verified.erased), (vec![], 3, 3));
     }
     let accepting = || Verification::new().accept_keys([key.id()]);
     let changed = lines.iter().map(|line| line.replace("call_1", "call_9")).collect::<Vec<_>>();
-    assert_eq!(codes(&verify(accepting(), &anchors, &changed)), ["record_changed"], "what is kept is sealed");
+    assert_eq!(codes(&verify(accepting(), &anchors, &changed)), ["record_changed"], "the remaining members are sealed");
 }
 
 /// The beginning of an export is replaced by the record of a purge under an invented key.

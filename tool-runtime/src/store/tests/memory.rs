@@ -91,7 +91,7 @@ async fn decided_calls_are_kept_until_they_expire() {
     assert!(keep(&store, "a").is_ok());
     put(&store, 0..9).await;
     assert!(decide(&store, "one more", 20).is_err(), "none is dropped before it expires");
-    assert!(decide(&store, "call_0", 10).is_ok(), "one that is known");
+    assert!(decide(&store, "call_0", 10).is_ok(), "a known mark is replaced");
     clock.advance(std::time::Duration::from_secs(10));
     for call in 32..40 {
         decide(&store, &format!("call_{call}"), 20).unwrap();
@@ -149,7 +149,7 @@ async fn notices_and_finished_calls_have_their_own_room() {
         end(number).await;
     }
     assert_eq!(counts().await, (3, 3));
-    assert!(keep(&store, "a").is_ok() && keep(&store, "b").is_ok(), "they take no room from open documents");
+    assert!(keep(&store, "a").is_ok() && keep(&store, "b").is_ok(), "they do not count as open documents");
 }
 
 /// A full store can still count the leased runs of a tenant. Otherwise, none of its runs would ever end.

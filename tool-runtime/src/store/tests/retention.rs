@@ -329,7 +329,7 @@ async fn a_grant_of_a_purged_run_can_be_revoked() {
     let (keys, mut revoke) = grants::revocation(&given, &Decider::new("grace"));
     change(&store, &keys, move |transaction| revoke(transaction).map(|revoked| assert!(revoked))).await;
     assert!(store.read(&[key]).await.unwrap()[0].is_none());
-    assert_eq!(store.records(&RecordFilter::run("one")).await.unwrap().len(), 1, "the run takes no record");
+    assert_eq!(store.records(&RecordFilter::run("one")).await.unwrap().len(), 1, "the run accepts no record");
     let records = store.records(&RecordFilter::run("tool-runtime:retention")).await.unwrap();
     let revoked = records[0].record.as_decision().unwrap();
     assert_eq!((revoked.decision.code(), revoked.decider.as_ref().unwrap().principal()), ("revoked", "grace"));
@@ -450,7 +450,7 @@ async fn a_purge_in_a_full_store_continues_the_chain() {
         for number in 0..more {
             store.append(record(&format!("later-{number}"), "x").into()).await.unwrap();
         }
-        // Only records of removals are appended to it.
+        // Only records of removals are appended to the purged run.
         let key = store_key(&store).await;
         change(&store, &[Key::run("one")], move |transaction| {
             let act = Act::Erased(Vec::new());

@@ -60,7 +60,7 @@ fn one_process_has_a_run() {
     let made = one.change(0, |transaction| runs::enqueue_held(transaction, &run, &owner, LEASE)).unwrap();
     let again = one.change(0, |transaction| runs::enqueue_held(transaction, &run, &owner, LEASE));
     assert!(matches!(again, Err(StoreError::Duplicate)));
-    // It is refused to a worker, to another process of the same principal, and to other principals and tenants.
+    // A worker, another process of the same principal, and other principals and tenants cannot take the run.
     let leased = one.change(1, |transaction| runs::lease(transaction, &"r".into(), &Taker::any("worker", LEASE)));
     assert!(leased.unwrap().leased().is_none());
     assert!(matches!(one.take(1, ("ada", "acme"), "other"), Taking::Held));
@@ -68,12 +68,13 @@ fn one_process_has_a_run() {
         assert!(matches!(one.take(1, party, "other"), Taking::Unknown), "{party:?}");
     }
     assert_eq!(lease(one.take(1, ("ada", "acme"), "maker")), made, "a repeated request has the same lease");
-    // Once it is released, another process may take it although it is not due, and the first one can no longer write.
+    // Once the run is released, another process may take it before it is due, and the first process can no longer
+    // write.
     one.save(2, &made, AfterUpdate::Release { due: Due::Never, news: 0 }).unwrap();
     let taken = lease(one.take(3, ("ada", "acme"), "other"));
     assert!(matches!(one.save(4, &made, AfterUpdate::Keep), Err(StoreError::Fenced)));
     one.save(4, &taken, AfterUpdate::Keep).unwrap();
-    // After its lease has ended, the next process takes the run over: here a worker, because the run is due then.
+    // After the lease has ended, the next process takes the run. Here it is a worker, because the run is due.
     let leased =
         one.change(40, |transaction| runs::lease(transaction, &"r".into(), &Taker::any("worker", LEASE))).unwrap();
     assert!(leased.leased().is_some() && matches!(one.save(41, &taken, AfterUpdate::Keep), Err(StoreError::Fenced)));

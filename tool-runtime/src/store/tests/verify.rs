@@ -1,4 +1,4 @@
-//! Tampering with records or anchors is found and named.
+//! Tampering with records or anchors is found and reported.
 
 use std::sync::Arc;
 
@@ -175,7 +175,7 @@ async fn every_attack_on_anchors_is_named() {
     assert!(
         attacked(std::slice::from_ref(&first), gone, false)
             .await
-            .starts_with("anchor 0: it was removed, and a later one")
+            .starts_with("anchor 0: it was removed, but a later anchor")
     );
     assert!(
         attacked(std::slice::from_ref(&second), gone, false)
@@ -227,7 +227,7 @@ async fn a_lost_tail_is_named_by_its_first_record() {
             };
             kept.update(keys, Box::new(change)).await.unwrap();
         }
-        assert!(verified(&kept, &[]).await.is_ok(), "nothing in the store tells");
+        assert!(verified(&kept, &[]).await.is_ok(), "the store alone does not show the loss");
         let found = verified(&kept, &exported).await.unwrap_err();
         assert!(found.starts_with(first), "{records}: {found}");
         // The store continues, and new anchors are made.
