@@ -162,8 +162,8 @@ impl StoredDocument {
     }
 
     /// Returns the lane of a run that workers share. The runs of one tenant and one version are in one lane, in the
-    /// order of their due times. Workers take lanes of different tenants in turn. The text is short and opaque to a
-    /// store. `None` for other documents.
+    /// order of their due times. Workers take lanes of different tenants in turn. The lane is a short text that is
+    /// opaque to a store. `None` for other documents.
     #[must_use]
     pub fn lane(&self) -> Option<Arc<str>> {
         self.as_run().map(StoredRun::lane)

@@ -92,8 +92,8 @@ pub(crate) fn blocked(transaction: &Transaction, claim: &EffectClaim, call: &Key
     is_unshown(&earlier, claim).then_some(Blocked::Unknown(earlier))
 }
 
-/// Returns the calls of the effect whose outcome is unknown, and the current outcomes of the other calls that were
-/// shown.
+/// Returns the calls of the effect whose outcome is unknown, and the current outcomes of the other calls that the
+/// approver saw.
 fn earlier(transaction: &Transaction, unknown: &[StoredUnknown], claim: &EffectClaim) -> EarlierCalls {
     let is_unknown = |shown: &&UnknownCall| unknown.iter().any(|unknown| unknown.call.key == shown.key);
     let known = |shown: &UnknownCall| UnknownCall {

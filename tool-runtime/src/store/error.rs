@@ -20,19 +20,20 @@ use crate::error::chain;
 /// ```
 #[non_exhaustive]
 pub enum StoreError {
-    /// A bounded store has reached its limit.
+    /// A bounded store has reached its limit, a run has too many messages, or a subject has too many legal holds.
+    /// Nothing was written.
     Full,
-    /// A call with the same run and id is already suspended.
+    /// Another run, suspended call or message already has this id. Nothing was written.
     Duplicate,
     /// The store was closed before it wrote the record.
     Lost,
-    /// Another owner has the run or the call. Nothing was written.
+    /// Another owner has the run or the call, or a condition of the write no longer holds. Nothing was written.
     Fenced,
     /// A legal hold covers the data. Nothing was removed.
     OnHold,
     /// The run was purged or erased, so no call begins in it. Nothing was written.
     RunPurged,
-    /// A change wrote a key that it had not named. Nothing was written.
+    /// A change wrote to a key or a run that it had not named. Nothing was written.
     NotLocked,
     /// The store panicked. The runner reports the panic to its failure sink.
     Panicked,
@@ -128,13 +129,13 @@ impl StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full => "the store is at its limit of open calls; close some or raise the limit",
-            Self::Duplicate => "a call with this id already waits",
+            Self::Full => "a limit is reached: of open calls, messages to a run, or legal holds; nothing was written",
+            Self::Duplicate => "another run, call or message already has this id; nothing was written",
             Self::Lost => "the store was closed before it wrote the record",
             Self::Fenced => "another process holds the run or the call; nothing was written",
             Self::OnHold => "a legal hold covers this data; nothing was removed",
             Self::RunPurged => "the run was purged or erased; begin a run with another id",
-            Self::NotLocked => "a change wrote a document that it had not named; nothing was written",
+            Self::NotLocked => "a change wrote to a document or a run that it had not named; nothing was written",
             Self::Panicked => "the store failed unexpectedly",
             Self::Busy => "too many writes wait for the store; nothing was written",
             Self::Newer { found, known } => {

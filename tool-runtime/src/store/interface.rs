@@ -18,9 +18,9 @@ use crate::store::{
 
 /// A store of documents, which transactions change, and of records, which do not change.
 ///
-/// There are two exceptions ([`Transaction::into_writes`](crate::store::Transaction::into_writes)). A transaction of
-/// this library can remove all records of a run, or replace the contents of one record, whose place and hash stay. The
-/// transaction also appends a signed record of the change.
+/// A record changes in two cases only ([`Transaction::into_writes`](crate::store::Transaction::into_writes)): a
+/// transaction of this library can remove all records of a run, or replace the contents of one record, whose place and
+/// hash stay. The transaction then appends a signed record of the change.
 ///
 /// A document is opaque to a store: a [`Key`], a time from which it is due, and text. The [`ChangeFn`]s of this library
 /// determine its meaning. A store locks the keys, reads the documents, runs the change and writes the result.
@@ -99,8 +99,8 @@ pub trait Store: Send + Sync {
         transact(self, Vec::new(), |transaction| Ok(transaction.now())).await
     }
 
-    /// Waits until a due document other than a notice may have been written, but for a second at most. The wait may end
-    /// early, so the caller has to list the due documents again.
+    /// Waits until a due document may have been written, but for a second at most. Notices do not count. The wait may
+    /// end early, so the caller has to list the due documents again.
     async fn changed(&self) {
         tokio::time::sleep(POLL).await;
     }

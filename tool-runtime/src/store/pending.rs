@@ -73,8 +73,8 @@ pub struct PendingCall {
     /// Names that the application looked up for values among the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<NamedArgument>,
-    /// The differences between the model's arguments and those that the tool receives: defaults, trimmed ids, repairs
-    /// and edits.
+    /// The differences between the model's arguments and the arguments that the tool receives: defaults, trimmed ids,
+    /// repairs and edits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
     /// The principal that the run acts for.
@@ -286,7 +286,7 @@ impl PendingCall {
         (!sentence.is_empty()).then_some(sentence)
     }
 
-    /// Returns the labels of the run at the suspension, followed by those that it gained later.
+    /// Returns the labels of the run at the suspension, followed by the labels that it gained later.
     pub(crate) fn all_labels(&self) -> impl Iterator<Item = &Arc<str>> + Clone {
         self.labels.iter().chain(&self.gained)
     }

@@ -51,9 +51,9 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
 
 impl dyn Store + '_ {
     /// Removes documents a week after they have expired. An account expires at the end of its window, an effect key
-    /// after the time for which its result is kept (`once_for`), and the slots of a tenant when their last lease ends.
-    /// Grants and marks of decided calls have an explicit expiry time. A notice is removed a week after it was
-    /// delivered or given up, or after a week in which no process sent it. Returns how many documents it removed. A
+    /// after the time for which its result is kept (`once_for`), and the count of a tenant's leased runs when the last
+    /// lease ends. Grants and marks of decided calls have an explicit expiry time. A notice is removed a week after it
+    /// was delivered or given up, or after a week in which no process sent it. Returns how many documents it removed. A
     /// grant, an effect key or a notice that a [legal hold](crate::store::LegalHold) covers stays, and is checked again
     /// after a week.
     ///

@@ -256,7 +256,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// Reads a run on its own. While other processes write, a page of all runs can miss a record, which then looks
+    /// Reads a run on its own. While other processes write, a page of all runs can miss a record, so that it looks
     /// removed. The pages of one run never miss a record.
     pub(super) async fn again(&mut self, store: &dyn Store, run_id: &Arc<str>) -> Result<(), StoreError> {
         let mut alone = Self::trusting(self.part, self.trust.clone());
