@@ -95,7 +95,7 @@ struct Window {
 }
 
 impl Window {
-    /// Reads back to an anchor that is old enough: every record before its position was committed when the last anchor
+    /// Reads back to an anchor that is so old that every record before its position was committed when the last anchor
     /// was made. The times in records are not used.
     async fn read(store: &dyn Store) -> Result<Self, StoreError> {
         let mut window = Self { last: only(store, Key::last_anchor()).await?, ..Self::default() };

@@ -106,7 +106,7 @@ pub enum DecisionKind {
     Abandoned,
     /// A grant was made from the call, which still waits. The grant decides on later calls like it.
     Remembered,
-    /// The grant that was made from this call was revoked: later calls require an approval again.
+    /// The grant that was made from this call was revoked, so later calls require an approval again.
     Revoked,
     /// The client executed the call and returned its result.
     ClientResult,

@@ -111,8 +111,8 @@ impl StoredDocument {
         self
     }
 
-    /// Whether the stored long text still belongs to this document: the store [left it out](Self::without_text), and no
-    /// change replaced it.
+    /// Whether the stored long text still belongs to this document, because the store [left it out](Self::without_text)
+    /// and no change replaced it.
     #[must_use]
     pub fn keeps_text(&self) -> bool {
         self.as_run().is_some_and(|run| run.keeps_text && run.document.is_empty())

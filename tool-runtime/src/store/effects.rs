@@ -117,10 +117,10 @@ fn known_outcome(transaction: &Transaction, call: &UnknownCall) -> KnownOutcome 
     }
 }
 
-/// Whether a person has to approve the call again: the question did not name an earlier call of unknown outcome, or an
-/// earlier call is now known to have taken effect. A person who approves despite an unknown outcome accepts that a
-/// second effect is possible, not that it is certain. An earlier call that had no effect does not invalidate the
-/// approval.
+/// Whether a person has to approve the call again, because the question did not name an earlier call of unknown
+/// outcome, or because an earlier call is now known to have taken effect. A person who approves despite an unknown
+/// outcome accepts that a second effect is possible, not that it is certain. An earlier call that had no effect does
+/// not invalidate the approval.
 fn is_unshown(earlier: &EarlierCalls, claim: &EffectClaim) -> bool {
     let unknown = earlier.unknown.iter().map(|unknown| &unknown.call);
     let known = earlier.known.iter().filter(|call| call.known != Some(KnownOutcome::DidNotHappen));

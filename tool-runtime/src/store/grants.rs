@@ -50,7 +50,7 @@ impl StoredGrant {
         Ok(found)
     }
 
-    /// Revokes the grant: later calls require an approval again. A [`DecisionRecord`] with
+    /// Revokes the grant, so that later calls require an approval again. A [`DecisionRecord`] with
     /// [`DecisionKind::Revoked`](crate::store::DecisionKind::Revoked) in the run of the reviewed call names the
     /// decider, the grant and the store's time.
     ///

@@ -22,11 +22,11 @@ use crate::store::{
 /// transaction of this library can remove all records of a run, or replace the contents of one record, whose place and
 /// hash stay. The transaction then appends a signed record of the change.
 ///
-/// A document is opaque to a store: a [`Key`], a time from which it is due, and text. The [`ChangeFn`]s of this library
-/// determine its meaning. A store locks the keys, reads the documents, runs the change and writes the result.
-/// `tool_runtime::testing::conformance` checks an implementation against these rules.
+/// A document has a [`Key`], a time from which it is due, and text that is opaque to the store. The [`ChangeFn`]s of
+/// this library determine its meaning. A store locks the keys, reads the documents, runs the change and writes the
+/// result. `tool_runtime::testing::conformance` checks an implementation against these rules.
 ///
-/// The runner catches and reports panics of every method. It sets no timeouts: a call returns its result only after the
+/// The runner catches and reports panics of every method. It sets no timeouts. A call returns its result only after the
 /// handle of its record resolves, so a store has to limit the time itself. [`MemoryStore`](crate::store::MemoryStore)
 /// is an implementation to start from.
 ///

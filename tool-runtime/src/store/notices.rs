@@ -270,8 +270,8 @@ pub(crate) fn ended(
     }
 }
 
-/// Writes a notice of a waiting call that ended with an unknown outcome: it did not begin here, but its client may have
-/// executed it.
+/// Writes a notice of a waiting call that ended with an unknown outcome. The call did not begin here, but its client
+/// may have executed it.
 pub(crate) fn ended_waiting(
     transaction: &mut Transaction,
     waiting: &Waiting,

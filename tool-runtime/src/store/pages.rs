@@ -187,7 +187,7 @@ mod tests {
                 let mut search = Search::of(Query { limit: 16, ..Query::new(DocumentKind::Run) });
                 let (mut found, mut requests) = (Vec::new(), 0);
                 loop {
-                    // Every other request fails: the place stays.
+                    // Every other request fails, and the search stays in its place.
                     let lost = StoreError::Unavailable("lost".into());
                     assert_eq!(search.listed(Err(lost)).unwrap_err().code(), "store_unavailable");
                     requests += 1;

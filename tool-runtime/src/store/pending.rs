@@ -296,7 +296,7 @@ impl PendingCall {
         labels.iter().any(|label| !self.has(label))
     }
 
-    /// Adds the labels of another copy of the call: its run may have gained labels after this copy was read.
+    /// Adds the labels of another copy of the call, because its run may have gained labels after this copy was read.
     pub(crate) fn gain_those_of(&mut self, other: &Self) {
         let labels = other.all_labels().cloned().collect::<Vec<_>>();
         self.gain(&labels);

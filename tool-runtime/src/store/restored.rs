@@ -21,9 +21,9 @@ struct Expected {
 
 impl dyn Store + '_ {
     /// Compares a restored store with anchors that were exported before the restore. Each run that is behind its anchor
-    /// is held back: no worker continues it before [`release_run`](trait@Store#method.release_run). Call this function
-    /// before workers start. Each [`Finding`] names the anchored record and [the number of records that the store
-    /// has](Finding::behind).
+    /// is held back, so that no worker continues it before [`release_run`](trait@Store#method.release_run). Call this
+    /// function before workers start. Each [`Finding`] names the anchored record and [the number of records that the
+    /// store has](Finding::behind).
     ///
     /// Calls that such a run made after the backup may have taken effect without a trace in the store. A worker would
     /// query the model again and could repeat these calls, with new ids and new idempotency keys. Runs whose later

@@ -116,7 +116,7 @@ impl<'s> Retention<'s> {
         self
     }
 
-    /// Places a legal hold on a run: a purge or an erasure of its data is refused until the hold is lifted. Several
+    /// Places a legal hold on a run. Until the hold is lifted, a purge or an erasure of its data is refused. Several
     /// holds on the same data are independent of each other.
     ///
     /// # Errors

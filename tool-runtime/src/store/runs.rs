@@ -1,4 +1,4 @@
-//! Runs that workers share: each has at most one worker at a time.
+//! Runs that workers share. Each run has at most one worker at a time.
 
 mod slots;
 mod update;

@@ -313,7 +313,7 @@ fn is_approved(call: &PendingCall, taken: &Taken) -> bool {
     }
 }
 
-/// Records a person's decision as refused: the call no longer waits, or another call is suspended under its id.
+/// Records a person's decision as refused, because the call no longer waits or another call is suspended under its id.
 fn not_taken(transaction: &mut Transaction, decision: &DecisionRecord) -> Result<(), StoreError> {
     match decision.decider {
         Some(_) => transaction.append(decision.clone().not_pending()),

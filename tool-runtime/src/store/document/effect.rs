@@ -88,8 +88,8 @@ pub(crate) struct UnknownCall {
 }
 
 impl UnknownCall {
-    /// Returns the members that a question about a later call contains. The idempotency key is left out: it is a hash
-    /// without a secret, so sensitive arguments could be guessed from it.
+    /// Returns the members that a question about a later call contains. The idempotency key is left out, because it is
+    /// a hash without a secret, from which sensitive arguments could be guessed.
     pub(crate) fn shown(&self) -> impl Serialize {
         (&self.run_id, &self.call_id, self.since, self.cause, self.is_once, self.known)
     }

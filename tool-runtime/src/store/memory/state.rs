@@ -165,7 +165,7 @@ impl MemoryContents {
     }
 
     /// Whether [`Transaction::append`] would refuse the record, because its run is closed. The run is looked up only if
-    /// the store has a closed run: every call takes this path, and most stores have none.
+    /// the store has a closed run, because every call takes this path and most stores have none.
     pub(super) fn refuses(&self, record: &AuditRecord) -> bool {
         let is_reserved = **record.run_id() == *RETENTION_RUN;
         if self.purged == 0 && !is_reserved {

@@ -68,7 +68,7 @@ impl Verifier {
         self.findings.len() >= MOST_FINDINGS
     }
 
-    /// Adds an anchor: the records that follow must match its heads.
+    /// Adds an anchor. Later records must match its heads.
     pub(crate) fn expect(&mut self, anchor: &Anchor) {
         if !anchor.is_whole() {
             self.note(Wrong::Anchor { number: anchor.number, wrong: "it was changed after it was made" });
@@ -92,8 +92,8 @@ impl Verifier {
         }
     }
 
-    /// Verifies the next record from its exported JSON text. Unknown or repeated members are a finding: a reader that
-    /// takes the first of two members would read a value that was not sealed.
+    /// Verifies the next record from its exported JSON text. Unknown or repeated members are a finding, because a
+    /// reader that takes the first of two members would read a value that was not sealed.
     pub(crate) fn follow_line(&mut self, line: &str) -> Result<(), serde_json::Error> {
         let sealed: SealedRecord = serde_json::from_str(line)?;
         if is_as_written(line, &sealed) {
