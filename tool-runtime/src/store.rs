@@ -1,18 +1,18 @@
-//! The store: documents that change in transactions, and records that do not, behind one trait whose implementations
-//! can outlive the process.
+//! Storage for all data that has to outlive a process: documents, which change in transactions, and records, which do
+//! not change.
 //!
-//! [`Store`] is the trait, [`MemoryStore`] an implementation; the package `tool-runtime-sql` stores in SQLite or
-//! PostgreSQL. Applications read records with a [`RecordFilter`], list the calls that wait with
+//! [`Store`] is the trait. [`MemoryStore`] implements it in memory, and the package `tool-runtime-sql` implements it
+//! for SQLite and PostgreSQL. Applications read records with a [`RecordFilter`], list suspended calls with
 //! [`Store::pending_calls`], and verify the records with [`Verification::of_store`]. [`Key`], [`StoredDocument`],
 //! [`Transaction`], [`Query`] and [`Chain`] are for implementations of a store.
 //!
 //! [`Retention`] removes old runs, places legal holds, and erases the data of a principal.
 //!
-//! Invariants of every store: writes are atomic, changes under one lock run one after the other, memory use is bounded,
-//! and a record never changes, except that a [`Transaction`] of this library removes the records of a whole run or
-//! erases the values of one record, and appends a signed record of the removal or erasure.
+//! Every store keeps these invariants. Writes are atomic. Changes under one lock run one after the other. Memory use is
+//! bounded. A record never changes, with one exception: a [`Transaction`] of this library can remove all records of a
+//! run, or erase the values of one record. It then appends a signed record of the removal or erasure.
 
-// `ledger`, `runs`, `waiting` and `accounts` define the contents of documents, once for every store.
+// `ledger`, `runs`, `waiting` and `accounts` define the contents of documents for all stores.
 
 pub(crate) mod accounts;
 mod anchors;

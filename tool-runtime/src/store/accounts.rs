@@ -25,7 +25,8 @@ pub(crate) struct Account {
     allowance: Allowance,
 }
 
-/// A budget that a policy sets, with the amounts used. [`Run::balances`](crate::Run::balances) returns those of a run.
+/// A budget that a policy sets, with the amounts used. [`Run::balances`](crate::Run::balances) returns the balances of
+/// a run.
 ///
 /// ```
 /// use tool_runtime::{ToolCatalog, ToolError, ToolPolicy, testing, tool};
@@ -63,8 +64,8 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Returns the budgets of a run that has used `spent`: its own, and those that it shares with other runs of its
-    /// tenant and principal. Budgets without a limit are left out.
+    /// Returns the budgets of a run that has used `spent`: its own budget, and the budgets that it shares with other
+    /// runs of its tenant and principal. Budgets without a limit are left out.
     pub(crate) async fn all(
         store: &dyn Store,
         policy: &RunPolicy,
@@ -127,7 +128,7 @@ pub(crate) struct Booked {
 }
 
 impl Account {
-    /// Returns the accounts on which a run is booked.
+    /// Returns the accounts on which the calls of a run are booked.
     pub(crate) fn of(policy: &RunPolicy, tenant: Option<&Arc<str>>, principal: Option<&Arc<str>>) -> Arc<[Self]> {
         let account = |(holder, window, allowance)| {
             let (tenant, principal) = (tenant.cloned(), principal.filter(|_| holder == Holder::Principal).cloned());
@@ -190,7 +191,8 @@ pub(crate) fn reserve(
     Ok(Ok(Booked { bill: bill.clone(), windows }))
 }
 
-/// Replaces the reservation of a call by the amount that it used. An account whose window has ended is not changed.
+/// Replaces the reservation of a call with the amount that the call used. An account whose window has ended is not
+/// changed.
 pub(crate) fn settle(transaction: &mut Transaction, booked: &Booked, used: Spend) -> Result<(), StoreError> {
     for (account, from) in booked.bill.accounts.iter().zip(&booked.windows) {
         let stored = match transaction.get(&account.key) {

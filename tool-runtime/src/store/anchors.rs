@@ -1,4 +1,4 @@
-//! Anchors: the heads of the chains of all runs, in a chain of their own. The chain of a run reveals gaps in its
+//! Anchors list the heads of the chains of all runs, and form a separate chain. The chain of a run reveals gaps in its
 //! middle. Only an anchor reveals that the last records of a run were removed, or that they were replaced and sealed
 //! again.
 
@@ -14,22 +14,22 @@ use crate::store::{Document, Key, RecordFilter, Store, StoreError, Transaction};
 /// The number of records that are read at a time, which is also the maximum number of heads in one anchor.
 const PAGE: usize = 1000;
 
-/// The time span of records that are read again. A record gets its position before it is committed, so a late commit
-/// can appear behind the position of an anchor that does not contain it. A record that commits even later is anchored
-/// with the next record of its run, because a head covers every record before it.
+/// The time span of records that are read again. A record gets its position before it is committed, so a record that is
+/// committed late can have a lower position than an anchor that does not contain it. A record that commits even later
+/// is anchored with the next record of its run, because a head covers every record before it.
 const OVERLAP: Duration = Duration::from_secs(300);
 
-/// The maximum number of anchored heads that are remembered, so that they are not anchored again. A forgotten head is
-/// anchored twice, which is harmless.
+/// The maximum number of anchored heads that are kept in memory, so that they are not anchored again. Other heads may
+/// be anchored twice, which is harmless.
 const MOST_KNOWN: usize = 65_536;
 
 /// The maximum number of restarts because another process made an anchor meanwhile. Each restart means one more anchor,
-/// so a few dozen show that another process makes anchors in an endless loop.
+/// so a few dozen restarts show that another process makes anchors in an endless loop.
 const MOST_RACES: usize = 64;
 
 impl dyn Store + '_ {
     /// Anchors the records since the last anchor. Returns the number of anchors that were made, 0 if there were no new
-    /// records. `made` receives each anchor once it is stored.
+    /// records. `made` receives each anchor after it is stored.
     ///
     /// A worker calls this on a timer. A service without workers calls it itself, for example once a minute, in one
     /// process or in several. Records after the last anchor can be removed without a trace, so a shorter interval
@@ -84,18 +84,18 @@ impl dyn Store + '_ {
     }
 }
 
-/// The state of the recent anchors: the position up to which records are anchored, and the heads behind it.
+/// The recent anchors: the position up to which all records are anchored, and the anchored heads after it.
 #[derive(Default)]
 struct Window {
     last: Option<Anchor>,
     /// Records up to this position are anchored, including late ones.
     after: u64,
-    /// The anchored heads behind `after`.
+    /// The anchored heads after that position.
     known: HashMap<Arc<str>, u64>,
 }
 
 impl Window {
-    /// Reads back to an anchor that is old enough: every record before its position was committed when the last anchor
+    /// Reads back to an anchor that is so old that every record before its position was committed when the last anchor
     /// was made. The times in records are not used.
     async fn read(store: &dyn Store) -> Result<Self, StoreError> {
         let mut window = Self { last: only(store, Key::last_anchor()).await?, ..Self::default() };

@@ -1,4 +1,4 @@
-//! Attempts of an engine at a run: the latest attempt owns it.
+//! Attempts of an engine to continue a run. The latest attempt owns the run.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use crate::store::Holder;
 use crate::store::{Document, Key, RunLease, StoreError, StoredRun, Transaction};
 
-/// Takes a run for an attempt of an engine, even if an earlier attempt has it. A run has one attempt at a time, so
-/// later writes of the earlier one are refused. The lease never expires, because the engine decides when the next
+/// Takes a run for an attempt of an engine, even if an earlier attempt has it. Only one attempt at a time has a run, so
+/// later writes of the earlier attempt are refused. The lease never expires, because the engine decides when the next
 /// attempt begins.
 ///
 /// `party` is the run in its initial state. A run of another principal or tenant with the same id is not taken.

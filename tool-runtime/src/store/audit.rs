@@ -45,7 +45,7 @@ use crate::store::{DecisionRecord, RetentionRecord};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum AuditRecord {
-    /// The one record of a call.
+    /// The record of a call that ended.
     Call(Box<ToolInvocationRecord>),
     /// A decision on a suspended call, or an answer to it.
     Decision(Box<DecisionRecord>),
@@ -55,8 +55,8 @@ pub enum AuditRecord {
     Erased(Box<Self>),
 }
 
-/// Written as `{"call": {..}}`, with a second member `seal` once it is sealed. The seal is not a member of the record,
-/// so that two records of equal calls are equal.
+/// Written as `{"call": {..}}`, with a second member `seal` once it is sealed. The seal is outside the inner object, so
+/// that equal calls have equal objects.
 impl Serialize for AuditRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let seal = self.seal();
@@ -223,7 +223,7 @@ impl AuditRecord {
         unread.into_iter().chain(repaired.into_iter().flatten()).chain(decided.into_iter().flatten().flatten())
     }
 
-    /// Returns the record of a call, also if it is erased. `None` for any other record.
+    /// Returns the record of a call, even if it is erased. `None` for any other record.
     #[must_use]
     pub fn as_call(&self) -> Option<&ToolInvocationRecord> {
         match self {
@@ -233,7 +233,7 @@ impl AuditRecord {
         }
     }
 
-    /// Returns the record of a decision, also if it is erased. `None` for any other record.
+    /// Returns the record of a decision, even if it is erased. `None` for any other record.
     #[must_use]
     pub fn as_decision(&self) -> Option<&DecisionRecord> {
         match self {

@@ -44,7 +44,7 @@ impl Chain {
         Self { next: sequence.saturating_add(1), head: hash }
     }
 
-    /// Creates a chain whose first `dropped` records were removed. Its next record is therefore not the first one.
+    /// Creates a chain whose first `dropped` records were removed. The place of its next record is `dropped`.
     pub(super) fn after_gap(dropped: u64) -> Self {
         match dropped.checked_sub(1) {
             None => Self::new(),
@@ -58,7 +58,7 @@ impl Chain {
         self.head
     }
 
-    /// Seals a record as the next of the chain.
+    /// Seals a record as the next record of the chain.
     ///
     /// The record of a call or of a decision is sealed in two parts. Its hash covers the members that an erasure keeps,
     /// and a digest of the whole record with a random salt. An erased record has the digest in place of the salt. Its
@@ -75,9 +75,8 @@ impl Chain {
         Ok(sealed)
     }
 
-    /// Checks records of any number of runs, each run's records in order. `records` may lack the first records of a
-    /// run. This function does not check whether an erased record was erased legitimately;
-    /// [`Verification`](crate::store::Verification) does.
+    /// Checks records of any number of runs. The records of each run must be in order, and may begin at any place.
+    /// [`Verification`](crate::store::Verification) also checks whether erased records were erased legitimately.
     ///
     /// # Errors
     /// The first record that was changed, removed, added or moved.
@@ -98,9 +97,9 @@ impl Chain {
         self.next
     }
 
-    /// Checks that this is the next record, and moves the end of the chain to it.
+    /// Checks that a record is the next one of the chain, and moves the end of the chain to it.
     pub(super) fn follow(&mut self, sealed: &SealedRecord) -> Result<(), Broken> {
-        // No record may follow one with the largest number, because a repetition could not be distinguished from it.
+        // No record may have the largest number, because the next record would have the same number.
         if sealed.sequence != self.next || sealed.sequence == u64::MAX {
             let after = sealed.sequence > self.next;
             return Err(if after { Broken::Missing(self.next) } else { Broken::Repeated });
@@ -134,8 +133,8 @@ impl Chain {
 /// The byte before the parts of a record.
 const TWO_PARTS: u8 = 2;
 
-/// Reduces repeated members of a record's JSON to the last one. A reader that takes the first one would otherwise read
-/// another value than the sealed one.
+/// Keeps only the last of repeated members in a record's JSON. A reader that takes the first one would otherwise read a
+/// value that was not sealed.
 fn written_once(record: AuditRecord) -> Result<AuditRecord, serde_json::Error> {
     let text = serde_json::to_string(&record)?;
     match json::parse_record(&text) {
@@ -144,7 +143,7 @@ fn written_once(record: AuditRecord) -> Result<AuditRecord, serde_json::Error> {
     }
 }
 
-/// Whether a string has exactly the members of a value, with none added or repeated. The order of members and the
+/// Whether a JSON text has exactly the members of a value, with none added or repeated. The order of members and the
 /// spelling of numbers do not matter, because stores may change them.
 pub(crate) fn is_as_written(text: &str, value: &impl serde::Serialize) -> bool {
     let Ok(written) = serde_json::to_string(value) else { return false };
@@ -192,12 +191,12 @@ impl fmt::Display for Broken {
             Self::Changed => f.write_str("it was changed after it was sealed"),
             Self::Unreadable => f.write_str("it cannot be read"),
             Self::Misfiled => f.write_str("the columns of its row differ from the record"),
-            Self::Forged => f.write_str("it states a removal or a legal hold, and its signature does not fit"),
+            Self::Forged => f.write_str("it states a removal or a legal hold, and its signature is wrong"),
             Self::Unchecked => f.write_str(
-                "it states a removal or a legal hold, and the key of its signature is neither here nor accepted",
+                "it states a removal or a legal hold, and the key of its signature is neither available nor accepted",
             ),
             Self::Unlisted => f.write_str("it is erased, and no record of an erasure lists it"),
-            Self::Undone => f.write_str("it was erased, as a signed record says, and its values were put back"),
+            Self::Undone => f.write_str("a signed record lists it as erased, and its values were put back"),
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::store::{
     StoredDocument, Transaction, WriteHandle,
 };
 
-/// A source of wall-clock time. It is called inline and must not block. If it panics, the system's clock is used
-/// instead.
+/// A source of wall-clock time. The library calls it inline, so it must not block. If it panics, the system's clock is
+/// used instead.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -65,8 +65,8 @@ impl Clock for SystemClock {
 /// The machine's clock, corrected by the clock of the store, so that all processes that share the store agree on the
 /// time.
 ///
-/// The correction is not changed while the two clocks differ by less than a second, so that the times of one process
-/// stay in order.
+/// The correction stays the same while this clock and the store's differ by less than a second, so that the times of
+/// one process stay in order.
 #[derive(Debug, Default)]
 pub(crate) struct StoreClock {
     /// How far the store's clock is ahead of the machine's, in microseconds.
@@ -79,7 +79,7 @@ pub(crate) struct StoreClock {
 const NEAR: i64 = 1_000_000;
 
 impl StoreClock {
-    /// Uses the store's time, which the store read at some moment after `asked`, for the correction.
+    /// Corrects this clock with the store's time `theirs`, which the store read after the moment `asked`.
     fn note(&self, asked: &Moment, theirs: Timestamp) {
         let now = Moment::now();
         self.correct(theirs.as_microsecond(), now.1.as_microsecond(), asked.elapsed(&now));
@@ -90,8 +90,8 @@ impl StoreClock {
 
     /// Changes the correction, unless it is consistent with the answer. All times are in microseconds.
     ///
-    /// The store read its clock at most `elapsed` ago. It is therefore ahead by at least `least`, and by at most
-    /// `elapsed` more. Even a slow answer therefore corrects a clock whose error is larger than the delay of the
+    /// The store read its clock at most `elapsed` ago. The store's clock is therefore ahead by at least `least`, and by
+    /// at most `least + elapsed`. Even a slow answer corrects a clock whose error is larger than the delay of the
     /// answer.
     fn correct(&self, theirs: i64, now: i64, elapsed: i64) {
         let (least, ahead) = (theirs.saturating_sub(now), self.ahead.load(Ordering::Relaxed));
@@ -152,8 +152,8 @@ impl Clock for StoreClock {
     }
 }
 
-/// A store whose transactions correct a clock. The first read also requests the store's time, and so does the first
-/// read after the machine's clock was set. A process with a wrong clock therefore never compares stored times with it.
+/// A store whose transactions correct a clock. The first read, and the first read after the machine's clock was set,
+/// also request the store's time. A process therefore never compares stored times with a wrong clock.
 pub(crate) struct Timed {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<StoreClock>,

@@ -1,4 +1,4 @@
-//! The guarantees of every store, as cases that any implementation can run: `testing::conformance`.
+//! The guarantees of a store, as test cases for any implementation: `testing::conformance`.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a failed expectation describes itself")]
 
@@ -58,13 +58,13 @@ pub async fn check<F: Future<Output = Arc<dyn Store>>>(empty: impl Fn() -> F) {
     }
 }
 
-/// Prints the name of a case that panics.
+/// Prints the name of the case if it is dropped during a panic.
 struct Named(&'static str);
 
 impl Drop for Named {
     #[expect(clippy::print_stderr, reason = "a test prints why it fails")]
     fn drop(&mut self) {
-        eprintln!("the store does not hold this guarantee: {}", self.0);
+        eprintln!("the store breaks this guarantee: {}", self.0);
     }
 }
 
@@ -113,7 +113,7 @@ impl ToolInvocationRecord {
     /// Returns the record of a call that ended, for tests of stores. Calls of one run differ only in their ids.
     ///
     /// # Panics
-    /// Never: its parts are valid.
+    /// Never, because its parts are valid.
     #[must_use]
     pub fn example(run: &str, call: &str) -> Self {
         Self {
@@ -242,7 +242,7 @@ async fn ask<T: Send + 'static>(
     transact(store, keys.into(), change).await
 }
 
-/// Runs one operation in several tasks, and returns the value of each.
+/// Runs one operation in several tasks, and returns the value of each task.
 async fn several<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     store: &Arc<dyn Store>,
     tasks: usize,

@@ -57,12 +57,12 @@ pub struct DecisionRecord {
     /// The id of the grant that the decision made or revoked. `None` for a decision on this call alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Arc<str>>,
-    /// For an approval of a call that needs several: the number of approvals with this one, and the required number.
-    /// The call waits until both are equal. `None` for every other decision.
+    /// For one of several required approvals: the number of approvals so far, including this one, and the required
+    /// number. The call waits until both are equal. `None` for every other decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approvals: Option<(u32, u32)>,
-    /// For the last approval of a call that needs several: the other deciders whose approvals count. If a snapshot, a
-    /// token or a graph brought an approval from another store, that store has its record.
+    /// For the last of several required approvals: the other deciders whose approvals count. If a snapshot, a token or
+    /// a graph brought an approval from another store, that store has its record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Decider>,
     /// The projected result of a call that is settled as [`Happened`](DecisionKind::Happened). `None` for every other
@@ -75,10 +75,10 @@ pub struct DecisionRecord {
     /// The state of the call when its unknown outcome was settled. `None` for every other decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unknown: Option<Box<RecordedUnknown>>,
-    /// The masked arguments: as suspended, or as edited.
+    /// The masked arguments of the suspended call, or the masked edited arguments.
     pub(crate) arguments: RecordedArguments,
-    /// The seal of the record. `None` before it is sealed, and for a record that is sealed in one part. It is not a
-    /// member of the record: an [`AuditRecord`] is written with it.
+    /// The seal of the record. `None` before it is sealed, and for a record that is sealed in one part. The JSON of the
+    /// [`AuditRecord`] contains it, and the JSON of this record does not.
     #[serde(skip)]
     pub(crate) seal: Option<Box<RecordSeal>>,
 }
@@ -106,14 +106,14 @@ pub enum DecisionKind {
     Abandoned,
     /// A grant was made from the call, which still waits. The grant decides on later calls like it.
     Remembered,
-    /// The grant that was made from this call was revoked: later calls require an approval again.
+    /// The grant that was made from this call was revoked, so later calls require an approval again.
     Revoked,
     /// The client executed the call and returned its result.
     ClientResult,
     /// The client could not execute the call.
     ClientFailed,
     /// A person asked the tool to reconcile the call, whose outcome is unknown. `Happened` or `DidNotHappen` follows if
-    /// the tool could tell.
+    /// the tool knows the outcome.
     Reconcile,
     /// The unknown outcome of the call was settled: the call took effect. Without a decider, its tool reconciled it.
     Happened,
@@ -124,7 +124,7 @@ pub enum DecisionKind {
 /// The facts about an unknown outcome in the record of its settlement, in addition to ids and arguments.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct RecordedUnknown {
-    /// When the call was interrupted, or was found to have been.
+    /// When the call was interrupted, or when the interruption was detected.
     pub(crate) since: Timestamp,
     /// The cause of the interruption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,7 +137,7 @@ pub(crate) struct RecordedUnknown {
 /// The refusal of a decision or an answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DecisionRefusal {
-    /// The error, as the outcome that the call would have had.
+    /// The outcome that the refused decision would have given the call.
     pub(crate) outcome: Outcome,
     /// The difference between the suspended call and the present one, or the reason why the decider may not decide.
     /// `None` if only the submitted values are wrong.
@@ -232,7 +232,7 @@ impl DecisionRecord {
         self.refused.as_ref().map_or(&[], |refused| &refused.violations)
     }
 
-    /// Returns when a settled call was interrupted, or was found to have been, and the cause as in
+    /// Returns when a settled call was interrupted, or when the interruption was detected, and the cause as in
     /// [`ToolInvocationRecord::cause`](crate::ToolInvocationRecord::cause). `None` for every other decision. The JSON
     /// of the record also has the effect key of the call, as `unknown.effect_key`.
     #[must_use]
@@ -240,15 +240,15 @@ impl DecisionRecord {
         self.unknown.as_ref().map(|unknown| (unknown.since, unknown.cause.map(Cause::as_str)))
     }
 
-    /// Returns the statements of the tool's precondition that the decider was shown: names and values.
+    /// Returns the statements of the tool's precondition that were shown to the decider, as names and values.
     #[must_use]
     pub fn shown_statements(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         pairs(self.world.as_deref().map_or(&[], |world| &world.shown))
     }
 
-    /// Returns the statements immediately before the approved call began, or would have begun. If they differ from
-    /// those that the decider was shown, the decision is refused. `None` if the decision does not let the call begin,
-    /// if they could not be read, or if there are none.
+    /// Returns the statements immediately before the approved call began, or would have begun. If they differ from the
+    /// [shown statements](Self::shown_statements), the decision is refused. `None` if the decision does not let the
+    /// call begin, or if the statements could not be read or do not exist.
     #[must_use]
     pub fn statements_at_begin(&self) -> Option<impl ExactSizeIterator<Item = (&str, &str)>> {
         self.world.as_deref().and_then(|world| world.begun.as_deref()).map(pairs)
@@ -313,8 +313,8 @@ impl DecisionRecord {
         }
     }
 
-    /// Creates the refused record of a decision on a call that is not suspended, with the arguments of the call's
-    /// existing record. `None` if the record names no tool: such a call is never suspended.
+    /// Creates the record of a decision that is refused because its call is not suspended. The arguments are those of
+    /// the call's existing record. `None` if that record names no tool: such a call is never suspended.
     pub(crate) fn late(
         known: AuditRecord,
         decision: DecisionKind,
@@ -376,7 +376,7 @@ impl DecisionRecord {
         Self { decision: DecisionKind::TooLate, refused: None, approvals: None, earlier: Vec::new(), ..self }
     }
 
-    /// Returns the same decision, refused because the precondition has changed since the decider was shown it.
+    /// Returns the same decision, refused because the precondition has changed since it was shown to the decider.
     pub(crate) fn of_another_world(self) -> Self {
         self.mismatched(DecisionError::World)
     }

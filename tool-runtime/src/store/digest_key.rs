@@ -17,7 +17,7 @@ pub(crate) async fn find(store: &(impl Store + ?Sized)) -> Result<Option<DigestK
     Ok(read(store.read(&[Key::digest_key()]).await?.pop().flatten()))
 }
 
-/// Returns the store's key; creates it if there is none.
+/// Returns the store's key, and creates it if there is none.
 pub(crate) async fn find_or_create(store: &(impl Store + ?Sized)) -> Result<DigestKey, StoreError> {
     if let Some(key) = find(store).await? {
         return Ok(key);

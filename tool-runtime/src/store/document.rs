@@ -71,7 +71,7 @@ pub struct StoredDocument {
     pub(crate) document: Document,
 }
 
-/// The length of a string, in bytes, from which [`StoredDocument::split`] takes it out of the JSON.
+/// The maximum length of a text that [`StoredDocument::split`] leaves in the JSON, in bytes.
 const LONG: usize = 2048;
 
 impl StoredDocument {
@@ -91,7 +91,7 @@ impl StoredDocument {
         }
     }
 
-    /// Adds the long text that [`split`](Self::split) took out.
+    /// Adds the second text that [`split`](Self::split) returned.
     #[must_use]
     pub fn with_text(mut self, text: impl Into<Arc<str>>) -> Self {
         if let Document::Run(run) = &mut self.document {
@@ -100,9 +100,9 @@ impl StoredDocument {
         self
     }
 
-    /// Notes that the store left out the long text of the document, whose key is a [`Key::run_head`]. Call it only for a
-    /// document from which [`split`](Self::split) took a second text. A change that does
-    /// not replace the text writes the document back with [`keeps_text`](Self::keeps_text), and the stored text stays.
+    /// Marks a document that the store read without its long text, because its key is a [`Key::run_head`]. Call it only
+    /// if [`split`](Self::split) returned a second text for the document. If a change does not replace the text,
+    /// [`keeps_text`](Self::keeps_text) is `true` for the changed document, and the store keeps the text that it has.
     #[must_use]
     pub fn without_text(mut self) -> Self {
         if let Document::Run(run) = &mut self.document {
@@ -111,8 +111,8 @@ impl StoredDocument {
         self
     }
 
-    /// Whether the stored long text belongs to this document, because the store [left it out](Self::without_text) and
-    /// no change replaced it.
+    /// Whether the stored long text still belongs to this document, because the store [left it out](Self::without_text)
+    /// and no change replaced it.
     #[must_use]
     pub fn keeps_text(&self) -> bool {
         self.as_run().is_some_and(|run| run.keeps_text && run.document.is_empty())
@@ -137,10 +137,10 @@ impl StoredDocument {
         text(&self.document)
     }
 
-    /// Writes the document as JSON. If the document has the conversation of a run with more than 2,048 bytes, the JSON
-    /// omits the conversation, which is returned as a second text. Each step of a run changes only a small part of the
-    /// second text, so a store can split it into parts and write only those that changed. For any other store,
-    /// [`to_json`](Self::to_json) is enough.
+    /// Writes the document as JSON. If the conversation of a run is longer than 2,048 bytes, the JSON omits it, and it
+    /// is returned as a second text. Each step of a run changes only a small part of the second text, so a store can
+    /// split it into parts and write only those that changed. For any other store, [`to_json`](Self::to_json) is
+    /// enough.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if a part of it cannot be written as JSON.
@@ -154,16 +154,16 @@ impl StoredDocument {
         }
     }
 
-    /// Returns the time from which the document is due: a caller that lists due documents then acts on it. `None` if it
-    /// is never due.
+    /// Returns the time from which the document is due, so that a worker, a sweep or a notifier has to act on it.
+    /// `None` if it is never due.
     #[must_use]
     pub fn due(&self) -> Option<Timestamp> {
         self.document.due()
     }
 
     /// Returns the lane of a run that workers share. The runs of one tenant and one version are in one lane, in the
-    /// order of their due times. Workers take lanes of different tenants in turn. The text is short and opaque to a
-    /// store. `None` for other documents.
+    /// order of their due times. Workers take lanes of different tenants in turn. The lane is a short text that is
+    /// opaque to a store. `None` for other documents.
     #[must_use]
     pub fn lane(&self) -> Option<Arc<str>> {
         self.as_run().map(StoredRun::lane)
@@ -259,7 +259,7 @@ pub(crate) enum Document {
     Holds(Vec<LegalHold>),
     /// A notice about a call.
     Notice(Box<StoredNotice>),
-    /// The runs of a tenant that workers have.
+    /// The leases of workers on the runs of a tenant.
     Slots(StoredSlots),
 }
 

@@ -1,4 +1,4 @@
-//! [`DueRun`] and [`QueueDepth`]: the runs that workers share, as a store lists and counts them without their texts.
+//! [`DueRun`] and [`QueueDepth`]: the list and the count of the runs that workers share, without their texts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,15 +58,14 @@ pub struct DueRun {
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueueDepth {
-    /// The number of runs that are due and under no lease. It includes runs that workers may not take because of a
-    /// limit of their tenant or another version. A database leaves out runs that the migration of its tables could not
-    /// read.
+    /// The number of runs that are due and under no lease. It includes runs that workers may not take because of their
+    /// version or their tenant's limit. A database leaves out runs that the migration of its tables could not read.
     pub due: u64,
     /// How long the oldest due run has been due. `None` if no run is due.
     pub oldest: Option<Duration>,
     /// The number of runs that are under a lease.
     pub leased: u64,
-    /// The number of runs that become due later, because a waiting call expires or a failed step is retried then.
+    /// The number of runs that become due later, when a waiting call expires or a failed step is retried.
     pub waiting: u64,
 }
 

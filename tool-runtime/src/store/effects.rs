@@ -1,9 +1,9 @@
-//! Effects: the document of an effect lists its calls whose outcome is unknown, so that no further call begins without
-//! a question, and names the call that holds an effect key.
+//! The document of an effect lists the calls whose outcome is unknown, so that no further call begins without an
+//! approval. It also names the call that holds the effect key.
 //!
-//! The ledger's key names one call, but a model that repeats a call gives it another id. Calls with the same effect key
-//! share an effect, and so do calls of one tool with the same arguments for one principal of a tenant. The document of
-//! an effect changes in the transaction that changes the ledger entry of a call.
+//! The ledger has one key for each call, but a model that repeats a call gives it another id. An effect therefore
+//! groups calls: those with the same effect key, or those of one tool with the same arguments for one principal of a
+//! tenant. The document of an effect changes in the transaction that changes the ledger entry of a call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,12 +24,13 @@ pub(crate) struct EffectClaim {
     pub(crate) key: Key,
     /// The earlier calls that were shown to the person who approved the call, with the outcomes known at that time.
     pub(crate) shown: Vec<UnknownCall>,
-    /// The claim on the effect key of `once`. `None` if the next call is blocked only by a call of unknown outcome.
+    /// The claim on the effect key of `once`. `None` without an effect key: then only calls of unknown outcome block
+    /// the next call.
     pub(crate) once: Option<OnceClaim>,
 }
 
 impl EffectClaim {
-    /// Returns the keys that a transaction locks to read the claim.
+    /// Returns the keys that a transaction locks to check the claim.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let unknown = self.shown.iter().filter(|shown| shown.known.is_none());
         std::iter::once(self.key.clone()).chain(unknown.map(UnknownCall::ledger_key))
@@ -60,7 +61,7 @@ pub(crate) enum Blocked {
 pub(crate) struct EarlierCalls {
     /// The calls whose outcome is unknown.
     pub(crate) unknown: Vec<StoredUnknown>,
-    /// The calls whose outcome was unknown when a person was asked about the later call, and is known now.
+    /// The calls whose outcome was unknown in the question about the later call, and is known now.
     pub(crate) known: Vec<UnknownCall>,
 }
 
@@ -91,8 +92,8 @@ pub(crate) fn blocked(transaction: &Transaction, claim: &EffectClaim, call: &Key
     is_unshown(&earlier, claim).then_some(Blocked::Unknown(earlier))
 }
 
-/// Returns the calls of the effect whose outcome is unknown, and the current outcomes of the other calls that were
-/// shown.
+/// Returns the calls of the effect whose outcome is unknown, and the current outcomes of the other calls that the
+/// approver saw.
 fn earlier(transaction: &Transaction, unknown: &[StoredUnknown], claim: &EffectClaim) -> EarlierCalls {
     let is_unknown = |shown: &&UnknownCall| unknown.iter().any(|unknown| unknown.call.key == shown.key);
     let known = |shown: &UnknownCall| UnknownCall {
@@ -116,10 +117,10 @@ fn known_outcome(transaction: &Transaction, call: &UnknownCall) -> KnownOutcome 
     }
 }
 
-/// Whether the approver has to be asked again: an earlier call has an unknown outcome that the question did not name,
-/// or has been found to have taken effect since then. An approver who was asked about an unknown outcome accepted that
-/// a second effect is possible, not that it is certain. An earlier call that had no effect does not invalidate the
-/// approval.
+/// Whether a person has to approve the call again, because the question did not name an earlier call of unknown
+/// outcome, or because an earlier call is now known to have taken effect. A person who approves despite an unknown
+/// outcome accepts that a second effect is possible, not that it is certain. An earlier call that had no effect does
+/// not invalidate the approval.
 fn is_unshown(earlier: &EarlierCalls, claim: &EffectClaim) -> bool {
     let unknown = earlier.unknown.iter().map(|unknown| &unknown.call);
     let known = earlier.known.iter().filter(|call| call.known != Some(KnownOutcome::DidNotHappen));
@@ -128,7 +129,7 @@ fn is_unshown(earlier: &EarlierCalls, claim: &EffectClaim) -> bool {
     !unknown.chain(known).all(is_shown)
 }
 
-/// Writes that a call with an effect key begins, or is taken over.
+/// Stores a call as the holder of its effect key, when it begins or is taken over.
 pub(crate) fn hold(
     transaction: &mut Transaction,
     claim: &EffectClaim,
@@ -143,7 +144,7 @@ pub(crate) fn hold(
     transaction.set(&claim.key, Document::Effect(Box::new(effect)))
 }
 
-/// Whether another call has held the effect key since a call began. That call does not run again.
+/// Whether another call has held the effect key since `call` began. If so, `call` does not run again.
 pub(crate) fn is_superseded(transaction: &Transaction, claim: &EffectClaim, call: &Key) -> bool {
     let Some(Document::Effect(effect)) = transaction.get(&claim.key).filter(|_| claim.once.is_some()) else {
         return false;
@@ -160,8 +161,8 @@ pub(crate) fn is_changed_by(record: &ToolInvocationRecord, is_once: bool) -> boo
     is_once || record.outcome == Outcome::OutcomeUnknown || !record.executed
 }
 
-/// Writes the end of the call with the ledger key `call`. `once` is the call's claim on the effect key. It is needed
-/// only if the intent, which writes the claim as well, may not have reached the ledger.
+/// Updates the document of the effect at the end of the call with the ledger key `call`. `once` is the call's claim on
+/// the effect key. It is needed only if the intent, which also writes the claim, may not have reached the ledger.
 pub(crate) fn ended(
     transaction: &mut Transaction,
     (key, once): (&Key, Option<OnceClaim>),
@@ -226,8 +227,8 @@ fn list(
     effect.unknown.push(StoredUnknown { call: unknown, record: Box::new(record.clone()), waited });
 }
 
-/// Whether a call with this outcome had its effect. A tool that returns an error states that it had no effect. A tool
-/// that cannot tell is interrupted or lost, and its outcome is unknown.
+/// Whether a call with this outcome had its effect. A tool that returns an error states that it had no effect. If the
+/// tool was interrupted or lost, the outcome is unknown.
 const fn took_effect(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Ok | Outcome::OutputInvalid | Outcome::RedactionFailed | Outcome::ResultTooLarge)
 }
@@ -306,8 +307,8 @@ pub(crate) fn settle(
     Ok(true)
 }
 
-/// Changes the ledger's copy of a record to the settled outcome, which later requests for the call return. The record
-/// in the chain does not change, and the record of the settlement follows it.
+/// Changes the ledger's copy of a record to the settled outcome, so that later requests for the call return this
+/// outcome. The record in the chain does not change, and the record of the settlement follows it.
 fn settled(record: &mut ToolInvocationRecord, settlement: &Settlement) {
     record.result.clone_from(&settlement.result);
     if settlement.result.is_some() {

@@ -20,21 +20,22 @@ use crate::error::chain;
 /// ```
 #[non_exhaustive]
 pub enum StoreError {
-    /// A bounded store has reached its limit.
+    /// A bounded store has reached its limit, a run has too many messages, or a subject has too many legal holds.
+    /// Nothing was written.
     Full,
-    /// A call with the same run and id is already suspended.
+    /// Another run, suspended call or message already has this id. Nothing was written.
     Duplicate,
     /// The store was closed before it wrote the record.
     Lost,
-    /// Another owner has the run or the call. Nothing was written.
+    /// Another owner has the run or the call, or a condition of the write no longer holds. Nothing was written.
     Fenced,
     /// A legal hold covers the data. Nothing was removed.
     OnHold,
     /// The run was purged or erased, so no call begins in it. Nothing was written.
     RunPurged,
-    /// A change wrote a key that it had not named. Nothing was written.
+    /// A change wrote to a key or a run that it had not named. Nothing was written.
     NotLocked,
-    /// The store panicked. The message goes to the runner's failure sink.
+    /// The store panicked. The runner reports the panic to its failure sink.
     Panicked,
     /// The queue of writes is full. Nothing was written.
     Busy,
@@ -45,8 +46,8 @@ pub enum StoreError {
         /// The latest version that this library knows.
         known: i64,
     },
-    /// The database has an older version than this library, or no tables, and may not be migrated
-    /// (`SqlOptions::migrate`); or an older database was restored while it was open.
+    /// The database has an older version than this library, or no tables, and `SqlOptions::migrate` does not allow a
+    /// migration. Also returned if an older database was restored while it was open.
     Older {
         /// The version of the database. 0 if it has no tables.
         found: i64,
@@ -56,7 +57,7 @@ pub enum StoreError {
     /// The database cannot be opened with these settings: a wrong address, missing rights, a bad certificate or missing
     /// tables.
     Misconfigured {
-        /// The mistake, its place, and the correction to make. It contains no secret of an address.
+        /// The mistake, its place, and the correction to make. Secrets in an address are left out.
         problem: String,
         /// The cause, if there is one.
         source: Option<Box<dyn Error + Send + Sync>>,
@@ -64,7 +65,7 @@ pub enum StoreError {
     /// The database cannot be reached: the server does not answer, or the folder of the file is missing. The code is
     /// that of [`Unavailable`](Self::Unavailable).
     Unreachable {
-        /// The missing part, its place, and where to look. It contains no secret of an address.
+        /// The missing part, its place, and where to look. Secrets in an address are left out.
         problem: String,
         /// The cause.
         source: Box<dyn Error + Send + Sync>,
@@ -112,8 +113,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the store failed. `false` if it worked as designed: a bounded store is full, or the change returned the
-    /// error.
+    /// Whether the store failed. `false` if a bounded store is full, or if the change returned the error.
     #[must_use]
     pub const fn is_failure(&self) -> bool {
         !matches!(self, Self::Full | Self::Duplicate | Self::Fenced | Self::NotLocked | Self::OnHold | Self::RunPurged)
@@ -129,13 +129,13 @@ impl StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full => "the store is at its limit of open calls; close some or raise the limit",
-            Self::Duplicate => "a call with this id waits already",
-            Self::Lost => "the store was closed before it kept the record",
+            Self::Full => "a limit is reached: of open calls, messages to a run, or legal holds; nothing was written",
+            Self::Duplicate => "another run, call or message already has this id; nothing was written",
+            Self::Lost => "the store was closed before it wrote the record",
             Self::Fenced => "another process holds the run or the call; nothing was written",
             Self::OnHold => "a legal hold covers this data; nothing was removed",
             Self::RunPurged => "the run was purged or erased; begin a run with another id",
-            Self::NotLocked => "a change wrote a document that it had not named; nothing was written",
+            Self::NotLocked => "a change wrote to a document or a run that it had not named; nothing was written",
             Self::Panicked => "the store failed unexpectedly",
             Self::Busy => "too many writes wait for the store; nothing was written",
             Self::Newer { found, known } => {
@@ -159,11 +159,11 @@ impl fmt::Display for StoreError {
             Self::MayLose { setting } => {
                 return write!(
                     f,
-                    "the database has `{setting}` off, so that a crash loses what was committed: switch it on, or \
-                     accept that with `SqlOptions::may_lose_commits`"
+                    "the database has `{setting}` off, so that a crash can lose committed data: switch it on, or \
+                     accept the loss with `SqlOptions::may_lose_commits`"
                 );
             }
-            Self::Locked(_) => "another process holds the database for too long; nothing was written",
+            Self::Locked(_) => "another process held a lock of the database for too long; nothing was written",
             Self::ReadOnly(_) => "the database cannot be written to",
             Self::DiskFull(_) => "the disk of the database is full; nothing was written",
             Self::Corrupt(_) => "the contents of the store cannot be read",

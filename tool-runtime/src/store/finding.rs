@@ -1,4 +1,4 @@
-//! [`Finding`]: a defect of a chain or an anchor.
+//! [`Finding`]: a defect in the stored records, anchors or documents.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::store::chain::Broken;
 use crate::store::{Key, StoreError};
 
-/// A defect of a record, a chain or an anchor. [`Verification::findings`](crate::store::Verification) lists them.
+/// A defect of a record, a chain, an anchor or a document. [`Verification::findings`](crate::store::Verification) lists
+/// them.
 ///
 /// ```
 /// use tool_runtime::store::Finding;
@@ -19,7 +20,7 @@ pub struct Finding {
     pub(super) wrong: Wrong,
     /// The position of the record among all records. `None` if it was not read from a store.
     pub(super) position: Option<u64>,
-    /// The index of the record among those of one check.
+    /// The index of the record in the slice that [`Chain::verify`](crate::store::Chain::verify) checked.
     at: Option<usize>,
 }
 
@@ -30,9 +31,9 @@ pub(super) enum Wrong {
     Record { run_id: Arc<str>, sequence: u64, broken: Broken },
     /// The record at this place differs from the record in the anchor.
     NotAnchored { run_id: Arc<str>, sequence: u64, anchor: u64 },
-    /// The records from this place up to an anchored one are missing.
+    /// The records from this place up to an anchored record are missing.
     Cut { run_id: Arc<str>, sequence: u64, anchor: u64 },
-    /// The run has fewer records than an exported anchor, or other records.
+    /// The run has fewer records than an exported anchor states, or different records.
     Behind { run_id: Arc<str>, sequence: u64, found: u64, held_back: bool },
     /// A document cannot be read.
     Document { kind: &'static str, scope: Arc<str>, id: Arc<str> },
@@ -53,13 +54,14 @@ impl Finding {
         Self::of(run_id, sequence, Broken::Unreadable, position)
     }
 
-    /// Creates the finding of a record whose index values differ from its contents: an index was edited.
+    /// Creates the finding of a record whose index values differ from its contents, because an index was edited.
     #[must_use]
     pub fn misfiled(run_id: &str, sequence: u64, position: Option<u64>) -> Self {
         Self::of(run_id, sequence, Broken::Misfiled, position)
     }
 
-    /// Creates the finding of a document that a store cannot read, so that the documents around it can be listed.
+    /// Creates the finding of a document that a store cannot read. With a position, a search can continue after the
+    /// document.
     #[must_use]
     pub fn unreadable_document(key: &Key, position: Option<u64>) -> Self {
         let (scope, id) = (Arc::clone(key.scope()), Arc::clone(key.id()));
@@ -72,13 +74,13 @@ impl Finding {
         Self { position, ..Wrong::Record { run_id: run_id.into(), sequence, broken }.into() }
     }
 
-    /// Adds the index of the record among those of one check.
+    /// Adds the index of the record in the checked slice.
     pub(super) fn at(mut self, index: usize) -> Self {
         self.at = Some(index);
         self
     }
 
-    /// Returns the index of the record, from 0, among those that [`Chain::verify`](crate::store::Chain::verify)
+    /// Returns the index of the record, from 0, in the slice that [`Chain::verify`](crate::store::Chain::verify)
     /// checked. `None` for any other finding.
     #[must_use]
     pub const fn index(&self) -> Option<usize> {
@@ -110,8 +112,8 @@ impl Finding {
         }
     }
 
-    /// Returns the finding and its position, if a store could not read a record or a document. Any other error is
-    /// returned as an error.
+    /// Returns the finding and its position, if a store could not read a record or a document. Returns any other error
+    /// unchanged.
     pub(in crate::store) fn of_error(error: StoreError) -> Result<(Self, u64), StoreError> {
         let StoreError::Corrupt(source) = error else { return Err(error) };
         match source.downcast::<Self>() {
@@ -184,15 +186,15 @@ impl fmt::Display for Finding {
                 write!(f, "run {run_id:?}, record {sequence}: {broken}")
             }
             Wrong::NotAnchored { run_id, sequence, anchor } => {
-                write!(f, "run {run_id:?}, record {sequence}: it is not the one that anchor {anchor} holds: ")?;
+                write!(f, "run {run_id:?}, record {sequence}: it differs from the record in anchor {anchor}: ")?;
                 f.write_str("the chain was sealed again")
             }
             Wrong::Cut { run_id, sequence, anchor } => {
-                write!(f, "run {run_id:?}, record {sequence}: it is missing, and what anchor {anchor} holds: ")?;
+                write!(f, "run {run_id:?}, record {sequence}: missing from here up to anchor {anchor}: ")?;
                 f.write_str("the end of the chain was removed, or lost")
             }
             Wrong::Behind { run_id, sequence, .. } => {
-                write!(f, "run {run_id:?}, record {sequence}: an exported anchor holds it, and the store does not")
+                write!(f, "run {run_id:?}, record {sequence}: an exported anchor contains it, but the store does not")
             }
             Wrong::Document { kind, scope, id } => {
                 f.write_str("a document (")?;

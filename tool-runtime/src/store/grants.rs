@@ -16,7 +16,7 @@ use crate::store::{
 };
 use crate::tool::{Hash, ToolEffect};
 
-/// A call that requires an approval.
+/// A call that requires an approval, to be compared with grants.
 pub(crate) struct GrantQuery<'a> {
     pub(crate) run_id: &'a str,
     pub(crate) conversation_id: Option<&'a str>,
@@ -50,13 +50,13 @@ impl StoredGrant {
         Ok(found)
     }
 
-    /// Revokes the grant: later calls require an approval again. A [`DecisionRecord`] with
+    /// Revokes the grant, so that later calls require an approval again. A [`DecisionRecord`] with
     /// [`DecisionKind::Revoked`](crate::store::DecisionKind::Revoked) in the run of the reviewed call names the
     /// decider, the grant and the store's time.
     ///
-    /// Pass the person whom the application authenticated and permits to revoke: no policy is checked. Returns `false`,
-    /// without a change or a record, if the grant does not exist, if the decider belongs to another tenant, or if the
-    /// decider has no readable name.
+    /// No policy is checked, so pass only a person whom the application has authenticated and permits to revoke.
+    /// Returns `false`, without a change or a record, if the grant does not exist, if the decider belongs to another
+    /// tenant, or if the decider has no readable name.
     ///
     /// # Errors
     /// The store cannot be reached.
@@ -65,8 +65,8 @@ impl StoredGrant {
         transact(store, keys, change).await
     }
 
-    /// Whether the grant is valid by the clock of a run. `false` for an allowance if that clock is behind the time when
-    /// the grant was made. Otherwise a clock that jumped back could extend its lifetime.
+    /// Whether the grant is valid by the clock of a run. `false` for a grant that allows calls if that clock is before
+    /// the time when the grant was made. Otherwise, a clock that jumped back could extend the lifetime of the grant.
     fn is_in_force(&self, now: Timestamp) -> bool {
         let is_early = self.verdict != Verdict::Deny && is_before(now, self.created_at);
         !self.is_expired(now) && !is_early
@@ -86,7 +86,7 @@ impl StoredGrant {
         let bounded = bounded || self.verdict == Verdict::Deny || asked.effect != ToolEffect::ExternalSideEffect;
         let holds = self.is_in_force(asked.now) && bounded;
         let known = asked.labels.iter().all(|label| self.labels.contains(label)) || self.verdict == Verdict::Deny;
-        // Every call of a script needs its own approval, whatever the decision on another call was.
+        // Every call of a script needs its own approval, so only a grant that denies calls covers it.
         let same_caller = !asked.is_script && self.caller == GrantCaller::from(asked.caller);
         let same_caller = same_caller || self.verdict == Verdict::Deny;
         in_scope
@@ -124,7 +124,8 @@ pub(crate) fn holds(transaction: &Transaction, key: &Key) -> bool {
     !grant.is_expired(transaction.now())
 }
 
-/// Stores a grant from a decision on a call, with its record, if the call is still suspended. Returns whether it is.
+/// Stores a grant from a decision on a call, with its record, if the call is still suspended. Returns whether the grant
+/// was stored.
 pub(crate) fn give(
     transaction: &mut Transaction,
     grant: &StoredGrant,
@@ -158,8 +159,8 @@ pub(crate) fn revocation(
         let is_own = Some(decider.principal()) == stored.principal.as_deref();
         transaction.remove(&key)?;
         if transaction.refuse_purged(&record.run_id).is_err() {
-            // The run no longer accepts records, and the record in the other run is kept forever. It therefore contains
-            // no principal of a grant.
+            // The run no longer accepts records. The record goes to a run that is kept forever, so it must not contain
+            // the principal of the grant.
             record = DecisionRecord {
                 run_id: RETENTION_RUN.into(),
                 decider: (!is_own).then(|| decider.clone()),

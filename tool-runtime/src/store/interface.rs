@@ -16,19 +16,19 @@ use crate::store::{
     Transaction, Waiting, due,
 };
 
-/// Stores documents, which transactions change, and records, which do not change.
+/// A store of documents, which transactions change, and of records, which do not change.
 ///
-/// There are two exceptions ([`Transaction::into_writes`](crate::store::Transaction::into_writes)): the records of a
-/// whole run are removed, or the contents of one record are replaced while its place and its hash stay. Only
-/// transactions of this library do so, and they append a signed record of the change.
+/// A record changes in two cases only ([`Transaction::into_writes`](crate::store::Transaction::into_writes)): a
+/// transaction of this library can remove all records of a run, or replace the contents of one record, whose place and
+/// hash stay. The transaction then appends a signed record of the change.
 ///
-/// A document is opaque to a store: a [`Key`], a time from which it is due, and text. The [`ChangeFn`]s of this library
-/// determine its meaning. A store locks the keys, reads the documents, runs the change and writes the result.
-/// `tool_runtime::testing::conformance` checks an implementation against these rules.
+/// A document has a [`Key`], a time from which it is due, and text that is opaque to the store. The [`ChangeFn`]s of
+/// this library determine its meaning. A store locks the keys, reads the documents, runs the change and writes the
+/// result. `tool_runtime::testing::conformance` checks an implementation against these rules.
 ///
-/// The runner contains and reports panics of every method. It does not limit the time that a method takes: a call waits
-/// for the handle of its record before its result is returned, so a store sets its own timeouts.
-/// [`MemoryStore`](crate::store::MemoryStore) is an implementation to start from.
+/// The runner catches and reports panics of every method. It sets no timeouts. A call returns its result only after the
+/// handle of its record resolves, so a store has to limit the time itself. [`MemoryStore`](crate::store::MemoryStore)
+/// is an implementation to start from.
 ///
 /// ```
 /// use tool_runtime::store::{MemoryStore, RecordFilter, Store};
@@ -44,18 +44,17 @@ use crate::store::{
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Appends a record to the chain of its run. The method has to return without blocking, because it is also called
-    /// while a future is dropped. The handle resolves once the record is stored or could not be stored. The effect is
-    /// that of an [`update`](Self::update) that names [`Key::run`] and calls
-    /// [`Transaction::append`](crate::store::Transaction::append), which refuses the record of a run that was purged or
-    /// erased.
+    /// while a future is dropped. The handle resolves once the record is stored or could not be stored. The method is
+    /// equivalent to an [`update`](Self::update) that names [`Key::run`] and calls
+    /// [`Transaction::append`](crate::store::Transaction::append), so it fails if the run was purged or erased.
     fn append(&self, record: AuditRecord) -> WriteHandle;
 
-    /// Changes documents: locks every key ([`Key::lock`], in order), reads the documents, runs the change, and writes
-    /// its documents and records atomically.
+    /// Changes documents: takes the locks of all keys ([`Key::lock`]) in sorted order, reads the documents, runs the
+    /// change, and writes its documents and records atomically.
     ///
     /// Like [`append`](Self::append), the method returns without blocking. The change happens even if the handle is
-    /// dropped. Changes of one process that share a lock happen in the order of the calls of this method. The handle
-    /// resolves to the error of the change, if it returned one.
+    /// dropped. Changes of one process that share a lock happen in the order in which the process called this method.
+    /// If the change returns an error, the handle resolves to that error.
     fn update(&self, keys: Vec<Key>, change: ChangeFn) -> WriteHandle;
 
     /// Reads documents, in the order of the keys.
@@ -68,9 +67,9 @@ pub trait Store: Send + Sync {
     /// [limit](Query::limit). Only an empty page marks the end.
     ///
     /// # Errors
-    /// The store cannot be reached, or a document cannot be read. If a store names the first such document
-    /// ([`Finding::unreadable_document`](crate::store::Finding::unreadable_document), with its position), searches
-    /// continue behind it.
+    /// The store cannot be reached, or a document cannot be read. If the error is a
+    /// [`Finding::unreadable_document`](crate::store::Finding::unreadable_document) with a position, searches continue
+    /// after that document.
     async fn list(&self, query: &Query) -> Result<Vec<StoredDocument>, StoreError>;
 
     /// Returns records, each sealed into the chain of its run, in the order in which they were appended.
@@ -88,10 +87,11 @@ pub trait Store: Send + Sync {
     /// The store cannot be reached.
     async fn flush(&self) -> Result<(), StoreError>;
 
-    /// Returns the store's time, which its transactions use, too. Only this time decides which documents are due or
-    /// have expired, and which leases have ended. The clocks of the processes are not used.
+    /// Returns the store's time, which is also the time of its transactions. Only this time decides which documents are
+    /// due or have expired, and which leases have ended. The clocks of the processes are not used.
     ///
-    /// The default implementation runs a transaction that changes nothing. A store with a cheaper request overrides it.
+    /// The default implementation runs a transaction that changes nothing. Override the method if the store can read
+    /// its time at a lower cost.
     ///
     /// # Errors
     /// The store cannot be reached.
@@ -99,18 +99,18 @@ pub trait Store: Send + Sync {
         transact(self, Vec::new(), |transaction| Ok(transaction.now())).await
     }
 
-    /// Resolves when a due document other than a notice may have been written, and after a second at the latest. It may
-    /// resolve spuriously, so the caller has to list the due documents again.
+    /// Waits until a due document may have been written, but for a second at most. Notices do not count. The wait may
+    /// end early, so the caller has to list the due documents again.
     async fn changed(&self) {
         tokio::time::sleep(POLL).await;
     }
 
-    /// Lists at most `limit` runs that are due at `now`, longest due first: those of a lane ([`StoredDocument::lane`]),
-    /// or of all lanes. A list that is shorter than the limit is complete, so a store with a limit of its own reads
-    /// several pages.
+    /// Lists at most `limit` runs that are due at `now`, in the order of their due times. `lane` selects the runs of
+    /// one lane ([`StoredDocument::lane`]); `None` lists the runs of all lanes. A list that is shorter than the limit
+    /// is complete, so a store with a smaller page size has to read several pages.
     ///
-    /// The default implementation reads the texts of all due runs. A store of many runs overrides it, so that each poll
-    /// of a worker reads a bounded number of rows.
+    /// The default implementation reads the texts of all due runs. A store for many runs should override it, so that
+    /// each poll of a worker reads a bounded number of rows.
     ///
     /// # Errors
     /// The store cannot be reached, or its contents cannot be read.
@@ -118,9 +118,9 @@ pub trait Store: Send + Sync {
         due::due_runs(self, now, lane, limit).await
     }
 
-    /// Returns, for each lane after `after`, the run that is due first. Lanes are in the order of their bytes, and
-    /// there are at most `limit`. Lanes without a run that is due at `now` may be included, so that the cost of a page
-    /// does not depend on their number. A list that is shorter than the limit includes all later lanes with a due run.
+    /// Returns the run that is due first in each lane after `after`. The list has at most `limit` lanes, in the order
+    /// of their bytes. Lanes without a run that is due at `now` may be included, so that the cost of a page does not
+    /// depend on their number. If the list is shorter than the limit, no later lane has a due run.
     ///
     /// The default implementation reads the texts of all due runs, see [`due_runs`](Self::due_runs).
     ///
@@ -130,8 +130,8 @@ pub trait Store: Send + Sync {
         due::lanes(self, now, after, limit).await
     }
 
-    /// Counts the runs that workers share, at a time of the store: all of them, or those of a tenant. The lanes of a
-    /// tenant begin with `tenant` and a slash.
+    /// Counts the runs that workers share, at the store's time `now`. `tenant` selects the runs of one tenant, whose
+    /// lanes begin with this text and a slash; `None` counts all runs.
     ///
     /// The default implementation reads the texts of all runs, see [`due_runs`](Self::due_runs).
     ///
@@ -177,7 +177,7 @@ pub trait Store: Send + Sync {
         Ok(waiting.map(|waiting| waiting.map(|waiting| waiting.call)).collect())
     }
 
-    /// Returns the suspended call under this key, which [`Key::waiting`] makes. `None` if there is none.
+    /// Returns the suspended call under a key that [`Key::waiting`] made. `None` if there is none.
     ///
     /// # Errors
     /// The store cannot be reached, or its contents cannot be read.
@@ -208,10 +208,10 @@ pub(crate) async fn transact<T: Send + 'static>(
     returned.ok_or(StoreError::Lost)
 }
 
-/// The interval at which due documents are listed if no store reports a change.
+/// The interval at which due documents are listed if the store reports no change.
 pub(crate) const POLL: Duration = Duration::from_secs(1);
 
-/// Reads suspended calls. Those that cannot be read are at the end of the list.
+/// Reads suspended calls. Calls that cannot be read are errors at the end of the list.
 async fn waiting<S: Store + ?Sized>(
     store: &S,
     filter: &RecordFilter,

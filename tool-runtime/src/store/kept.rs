@@ -16,7 +16,7 @@ use crate::tool::Hash;
 /// Returns the record of a call without its values. It is not sealed.
 pub(super) fn call(record: &ToolInvocationRecord) -> ToolInvocationRecord {
     ToolInvocationRecord {
-        // A name that the catalog does not have is text of the model, so it is erased.
+        // A tool name that is not in the catalog is the model's text, so it is erased.
         name: if record.definition_hash.is_some() { record.name.clone() } else { "".into() },
         arguments: nothing(),
         changes: Vec::new(),
@@ -75,8 +75,8 @@ pub(super) fn decision(record: &DecisionRecord) -> DecisionRecord {
     }
 }
 
-/// Adds a random salt to a record, if the record has values, so that it is sealed in two parts. The copy of a sealed
-/// record keeps its salt, so that a chain can be copied to another store.
+/// Adds a random salt to a record, if the record has values, so that it is sealed in two parts. A record that already
+/// has a salt keeps it, so that a chain can be copied to another store.
 pub(super) fn salted(mut record: AuditRecord) -> AuditRecord {
     if let Some(seal) = seal_mut(&mut record)
         && !matches!(seal.as_deref(), Some(RecordSeal::Salt(_)))
@@ -137,7 +137,8 @@ pub(super) fn erased(record: &AuditRecord) -> Result<Erasure, serde_json::Error>
     Ok(Erasure::To(AuditRecord::Erased(Box::new(rest))))
 }
 
-/// Returns the canonical JSON of a record. A borrowed tree of its text needs a tenth of the allocations of a [`Value`].
+/// Returns the canonical JSON of a record. Parsing into a borrowed tree needs a tenth of the allocations of a
+/// [`Value`].
 pub(super) fn canonical_text(record: &AuditRecord) -> Result<String, serde_json::Error> {
     let text = serde_json::to_string(record)?;
     match json::parse_record(&text) {

@@ -37,13 +37,13 @@ pub enum DocumentKind {
     Anchor,
     /// The key for digests of arguments.
     DigestKey,
-    /// The calls of one effect: those whose outcome is unknown, and the one that holds the effect key.
+    /// The calls of one effect whose outcome is unknown, and the call that holds the effect key.
     Effect,
     /// The legal holds on a run, a principal or a tenant.
     Hold,
     /// A notice about a call, for a webhook.
     Notice,
-    /// The runs of one tenant that workers have, counted for a limit.
+    /// The leases of workers on the runs of a tenant, counted for a limit.
     Slots,
 }
 
@@ -95,7 +95,7 @@ pub struct Key {
     kind: DocumentKind,
     scope: Arc<str>,
     id: Arc<str>,
-    /// Whether the reader does without the conversation of a run. Keys with and without it are equal.
+    /// Whether the reader does not need the conversation of a run. Comparisons of keys ignore this field.
     is_head: bool,
 }
 
@@ -153,12 +153,12 @@ impl Key {
         Self::waiting(Arc::clone(&call.run_id), call.tenant.as_deref(), call.principal.as_deref(), &call.call_id)
     }
 
-    /// Returns the key of the mark that this suspension of a call was decided. Another suspension under the same id has
-    /// another key: a graph is suspended repeatedly, each time with another document.
+    /// Returns the key of the mark that this suspension of a call was decided. Each suspension has a separate key,
+    /// because a graph is suspended repeatedly under the same id.
     pub(crate) fn decided(call: &PendingCall) -> Self {
         let graph = call.graph.as_ref().map(|graph| (graph.call_id.as_str(), &graph.document, graph.refused.is_some()));
         let of = (&call.tenant, &call.principal, call.call_id.as_str(), call.suspension, call.created_at);
-        // A decider may replace the arguments, but the call of the model is the same.
+        // A decider may have replaced the arguments, so the key has the digest of the model's own arguments.
         let arguments = match &call.replaced {
             None => call.argument_digest,
             Some(replaced) => json::digest(replaced.arguments.as_str()),
@@ -179,8 +179,8 @@ impl Key {
         Self::from_parts(DocumentKind::Run, run_id, "")
     }
 
-    /// Returns the key of a run for a change that does not read its conversation; the change may replace it. The key
-    /// equals [`Key::run`]. A store may leave the conversation out
+    /// Returns the key of a run for a change that does not read the conversation of the run, but may replace it. The
+    /// key equals [`Key::run`]. A store may leave the conversation out
     /// ([`StoredDocument::without_text`](crate::store::StoredDocument::without_text)). A store that always passes the
     /// whole text can ignore the difference.
     #[must_use]
@@ -227,7 +227,7 @@ impl Key {
         Self::from_parts(DocumentKind::Anchor, "", "last")
     }
 
-    /// Returns the key of the document with the key for digests of arguments. A store has one.
+    /// Returns the key of the document with the key for digests of arguments. A store has one such document.
     #[must_use]
     pub fn digest_key() -> Self {
         Self::from_parts(DocumentKind::DigestKey, "", "")
@@ -239,7 +239,7 @@ impl Key {
         Self::effect(digest(&("twins", tenant, principal, tool, arguments)))
     }
 
-    /// Returns the key of the document of an effect key, from the parts of its scope and its rendered parts.
+    /// Returns the key of the document of an effect key, from its scope and its rendered parts.
     pub(crate) fn once(scope: &[Option<&str>], parts: &[String]) -> Self {
         Self::effect(digest(&("once", scope, parts)))
     }
@@ -259,15 +259,15 @@ impl Key {
         Self::from_parts(DocumentKind::Notice, run_id, id)
     }
 
-    /// Returns the key of the runs of a tenant that workers have. Without a tenant, the runs of one principal count as
-    /// those of a tenant.
+    /// Returns the key of the slots of a tenant: the leases of workers on its runs. Without a tenant, each principal
+    /// has separate slots.
     pub(crate) fn slots(tenant: Option<&str>, principal: Option<&str>) -> Self {
         let principal = if tenant.is_none() { principal } else { None };
         let scope = digest(&("slots", tenant, principal));
         Self::slots_of(scope.get(..32).unwrap_or_default())
     }
 
-    /// Returns the key of the runs of a tenant that workers have, from the tenant's part of a lane.
+    /// Returns the key of the slots of a tenant, from the tenant's part of a lane.
     pub(crate) fn slots_of(tenant: &str) -> Self {
         Self::from_parts(DocumentKind::Slots, tenant, "")
     }
@@ -291,22 +291,23 @@ impl Key {
         self.kind.has_long_text() && !self.is_head
     }
 
-    /// Returns the owner of the document: the run, for calls and runs; the tool and the tenant, for grants; and a
-    /// digest of the holder for an account, of the effect for an effect, of the tenant for its slots, and of the held
-    /// subject for legal holds.
+    /// Returns the owner of the document. The owner of a run, and of its calls, messages and notices, is the run. The
+    /// owner of a grant is the tool with the tenant. For other kinds, the scope is a digest: of the holder of an
+    /// account, of an effect, of the tenant of slots, of the subject of legal holds. It is empty for anchors and for
+    /// the key for digests.
     #[must_use]
     pub const fn scope(&self) -> &Arc<str> {
         &self.scope
     }
 
-    /// Returns the id of the document in its kind and scope.
+    /// Returns the id of the document, which is unique in its kind and scope.
     #[must_use]
     pub const fn id(&self) -> &Arc<str> {
         &self.id
     }
 
-    /// Returns the name of the lock that a change of the document takes. The calls of a run, its records and the run
-    /// itself share one lock, and so do the accounts of one holder.
+    /// Returns the name of the lock that a change of the document takes. A run, its calls and its records share one
+    /// lock. The accounts of one holder share one lock, too.
     #[must_use]
     pub fn lock(&self) -> String {
         format!("{}/{}", self.lock_kind(), self.scope)
@@ -331,7 +332,7 @@ impl Key {
         }
     }
 
-    /// Whether the key locks this run.
+    /// Whether the lock of the key is that of this run.
     pub(super) fn locks_run(&self, run_id: &str) -> bool {
         self.lock_kind() == "run" && *self.scope == *run_id
     }
@@ -339,7 +340,7 @@ impl Key {
 
 /// Returns a digest in place of ids from outside, which can be long and contain any character.
 fn digest(parts: &impl Serialize) -> Arc<str> {
-    // Strings always serialize. With the fallback, an empty input, all ids would share one document.
+    // The serialization of strings never fails. The fallback would give all ids the same digest.
     json::digest(serde_json::to_vec(parts).unwrap_or_default()).to_string().into()
 }
 

@@ -1,5 +1,5 @@
-//! The lane of a run: a short text, with which workers take the runs of different tenants in turn. It contains the
-//! tenant (without a tenant, the principal) and the version. Only this file knows its format.
+//! The lane of a run: a short text by which workers take the runs of different tenants in turn. It contains the tenant
+//! (without a tenant, the principal) and the version. Only this file knows its format.
 
 use std::sync::Arc;
 

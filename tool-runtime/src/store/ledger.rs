@@ -1,5 +1,5 @@
-//! The ledger: an entry for each call that began, with its end once it is recorded. The entry is written before the
-//! effect begins.
+//! The ledger: an entry for each call that began. The entry is written before the effect of the call begins, and the
+//! end of the call is added to it later.
 
 mod closing;
 
@@ -34,7 +34,7 @@ pub(crate) struct Intent {
     pub(crate) lease: Duration,
     /// The record to write if the end of the call is lost.
     pub(crate) lost_record: ToolInvocationRecord,
-    /// The grant that allows the call, of which the call consumes one use. `None` if the policy or a person allowed the
+    /// The grant that allows the call. The call consumes one of its uses. `None` if the policy or a person allowed the
     /// call.
     pub(crate) grant: Option<Key>,
     /// Whether the call may run again if its end was not recorded.
@@ -48,8 +48,8 @@ pub(crate) struct Intent {
     /// The call as it begins, for a process that takes it over. `None` if the call was not approved, and its tool
     /// neither reconciles nor repeats it.
     pub(crate) waited: Option<Box<PendingCall>>,
-    /// For a graph, the id of the run in which it works, unless an earlier attempt has chosen one. `None` for any other
-    /// tool.
+    /// For a graph, the id of the run in which it works. The id that an earlier attempt chose takes precedence. `None`
+    /// for any other tool.
     pub(crate) graph: Option<Arc<str>>,
     /// The amounts to book on the accounts of the run's principal and tenant. `None` if there are no accounts.
     pub(crate) bill: Option<Bill>,
@@ -151,7 +151,7 @@ pub(crate) fn begin(transaction: &mut Transaction, intent: &Intent) -> Result<Be
     // Keep the run that an earlier attempt chose, because that attempt may have had effects there. If the digest key
     // was lost, the new id would differ.
     let graph = earlier.and_then(|entry| entry.graph.clone()).or_else(|| intent.graph.clone());
-    // The first attempt determines the contents. A later one may run under a policy with other notices.
+    // The first attempt determines the contents. A later attempt may run under a policy with other notices.
     let notices = earlier.map_or_else(|| intent.notices.clone(), |entry| entry.notices.clone());
     // A server that takes over a call from another server may die, too.
     let ends_with_process = intent.ends_with_process || earlier.is_some_and(|entry| entry.ends_with_process);
@@ -197,8 +197,9 @@ pub(crate) fn blocked(transaction: &Transaction, effect: &EffectClaim, key: &Key
     if transaction.get(key).is_some() { None } else { effects::blocked(transaction, effect, key) }
 }
 
-/// As [`blocked`], for a call that is about to wait for an approval. Also `None` if the call already waits under
-/// `waits`, or a person approved it with other arguments: its current question, or its end, stays valid.
+/// Like [`blocked`], for a call that is about to wait for an approval. Also returns `None` if the call already waits
+/// under the key `waits`, or if a person approved it with other arguments. The existing question, or the existing end,
+/// then stays valid.
 pub(crate) fn blocked_before_waiting(
     transaction: &Transaction,
     effect: &EffectClaim,
@@ -249,10 +250,10 @@ pub(crate) fn renew(transaction: &mut Transaction, key: &Key, owner: &str, lease
 /// Closes a call with its record, if this attempt began the call or its intent may still be written.
 ///
 /// An attempt that took the call over and did not run it cannot know the effects of the earlier attempt, so it closes
-/// the call with the record of a lost end. So does an attempt that took over a call with an effect key and reports that
-/// it had no effect. `effect` is the key of the call's effect with its claim, if this end changes its document. `terms`
-/// has the contents of the notice about an unknown outcome; it is used only if the ledger does not have the intent yet.
-/// Returns whether the ledger has the intent.
+/// the call with the record of a lost end. The same applies if the call has an effect key and the attempt that took it
+/// over reports no effect. `effect` is the key of the effect's document and the claim on the effect key, if this end
+/// changes that document. `terms` has the contents of the notice about an unknown outcome. It is used only if the
+/// ledger does not have the intent yet. Returns whether the ledger has the intent.
 pub(crate) fn finish(
     transaction: &mut Transaction,
     key: &Key,
@@ -281,7 +282,7 @@ pub(crate) fn finish(
         Some(_) => return Err(StoreError::Fenced),
     };
     let mut entry = LedgerEntry::closed(Arc::clone(owner), epoch, until, Box::new(record.clone()));
-    // A settlement finds the document of the effect by it.
+    // A settlement finds the document of the effect by this field.
     entry.effect = effect.filter(|_| entry.is_unknown()).map(|(effect, _)| Arc::clone(effect.scope()));
     transaction.set(key, Document::Call(Box::new(entry)))?;
     if let Some(effect) = effect {
@@ -306,8 +307,8 @@ pub(crate) fn withdraw(transaction: &mut Transaction, key: &Key, owner: &str) ->
     }
 }
 
-/// Makes a shared run due for a worker, because one of its calls ended outside any worker. The run has to act for this
-/// principal and tenant.
+/// Makes a shared run due for a worker, because one of its calls ended outside any worker. Does nothing if the caller
+/// has a lease (`held`), or if the run acts for another principal or tenant.
 pub(crate) fn ended_outside(
     transaction: &mut Transaction,
     run_id: &str,

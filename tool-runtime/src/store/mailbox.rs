@@ -1,4 +1,4 @@
-//! Runs that a long-lived server continues. Other processes post decisions to them, and workers ignore them.
+//! Runs that an MCP server continues. Other processes post decisions to these runs, and workers ignore them.
 
 use jiff::Timestamp;
 
@@ -7,7 +7,8 @@ use crate::store::StoredRun;
 /// The state of a run that a server continues.
 const SERVED: &str = "served";
 
-/// The prefix of the run id of a document that is not a run: with it, a server finds a repeated call of a client.
+/// The prefix of the run id of a document that is not a run. With such a document, a server recognizes a repeated call
+/// of a client.
 const NAME: &str = "asked_";
 
 impl StoredRun {
@@ -17,7 +18,7 @@ impl StoredRun {
         *self.state == *SERVED
     }
 
-    /// Whether this is a document by which a server finds a repeated call of a client, and not a run.
+    /// Whether this is not a run, but a document by which a server recognizes a repeated call of a client.
     pub(in crate::store) fn is_name(&self) -> bool {
         self.is_served() && self.run_id.starts_with(NAME)
     }
@@ -55,10 +56,10 @@ pub(crate) mod served {
     use crate::store::sweep::remove_if;
     use crate::store::{Document, DocumentKind, Key, Store, StoreError, StoredRun, Transaction};
 
-    /// The prefix of the id of a document by which a server finds a repeated call of a client.
+    /// The prefix of the id of a document by which a server recognizes a repeated call of a client.
     pub(crate) const NAME: &str = super::NAME;
 
-    /// Stores a run with its document, or a new document of the same run. Posted messages of the run stay.
+    /// Stores a run, or replaces the document of a stored run. Messages that were posted to the run stay.
     pub(crate) fn keep(transaction: &mut Transaction, run: &StoredRun) -> Result<(), StoreError> {
         let key = Key::run(Arc::clone(&run.run_id));
         transaction.refuse_purged(&run.run_id)?;
@@ -80,7 +81,8 @@ pub(crate) mod served {
         transaction.set(&key, Document::Run(Box::new(kept)))
     }
 
-    /// Stores a document, unless the same party has one under this id. Returns that one if it exists.
+    /// Stores a document under the id of the run. If the same party already has a document there, returns that document
+    /// and writes nothing.
     pub(crate) fn claim(transaction: &mut Transaction, run: &StoredRun) -> Result<Option<Arc<str>>, StoreError> {
         match transaction.get(&Key::run(Arc::clone(&run.run_id))) {
             Some(Document::Run(before))
@@ -92,11 +94,11 @@ pub(crate) mod served {
         }
     }
 
-    /// Stores a run with its document, and an id by which one of its calls is found. Returns `false` and writes nothing
-    /// if another call has that id.
+    /// Stores a run, and the document `named` by which a server recognizes a repeated call. Returns `false` and writes
+    /// nothing if another call has the id of `named`.
     ///
-    /// An older document of the run is replaced. The server may be about to [`forget`] it because its calls have ended,
-    /// and would forget this call with it.
+    /// Replaces an older document of the run. If the server is about to [`forget`] that document because its calls have
+    /// ended, the new document and its call stay.
     pub(crate) fn enter(
         transaction: &mut Transaction,
         run: &StoredRun,
@@ -112,7 +114,7 @@ pub(crate) mod served {
     }
 
     /// Leases a message to the process that carries it out, or renews that lease. Returns `false` if another process
-    /// has the message, or the message is gone.
+    /// has the message, or the message was removed.
     pub(crate) fn claim_post(
         transaction: &mut Transaction,
         post: &Key,
@@ -137,24 +139,24 @@ pub(crate) mod served {
     }
 
     /// Claims the search for documents of dead servers for a part of the `interval`. Returns `false` if a server has
-    /// claimed it, or has [ended](searched) one in this interval.
+    /// claimed the search, or has [ended](searched) a search in this interval.
     pub(crate) fn claim_search(transaction: &mut Transaction, interval: Duration) -> Result<bool, StoreError> {
         let (key, now) = (search_key(), transaction.now());
         match transaction.get(&key) {
-            // A mark from before the store's clock was set back does not count.
+            // Ignore a mark that was written before the store's clock was set back.
             Some(Document::Decided { until }) if now < *until && *until <= after(now, interval) => Ok(false),
             _ => transaction.set(&key, Document::Decided { until: after(now, interval / 24) }).map(|()| true),
         }
     }
 
-    /// Notes that a search has ended: the next one is an `interval` later.
+    /// Records that a search has ended. The next search is an `interval` later.
     pub(crate) fn searched(transaction: &mut Transaction, interval: Duration) -> Result<(), StoreError> {
         let until = after(transaction.now(), interval);
         transaction.set(&search_key(), Document::Decided { until })
     }
 
-    /// Removes a posted message that was carried out. `rest` is its body with the decisions that are left, and their
-    /// questions: with it, the message stays, and any server can carry out the rest.
+    /// Removes a posted message that was carried out. `rest` is a body with the remaining decisions, and their
+    /// questions. With it, the message stays, so that any server can carry out these decisions.
     pub(crate) fn taken(
         transaction: &mut Transaction,
         post: &Key,
@@ -162,7 +164,7 @@ pub(crate) mod served {
     ) -> Result<(), StoreError> {
         let Some(Document::Post(kept)) = transaction.get(post) else { return Ok(()) };
         let mut kept = kept.clone();
-        // A server whose claim was over may have carried the rest out since.
+        // If the claim of this server ended, another server may have carried out the rest.
         let rest = rest.filter(|(_, questions)| kept.answers.iter().any(|question| questions.contains(question)));
         let mut answered = std::mem::take(&mut kept.answers);
         if let Some((body, questions)) = rest {
@@ -188,7 +190,7 @@ pub(crate) mod served {
         remove_if(store, stored.as_slice(), is_over).await.map(drop)
     }
 
-    /// Whether a document is that of a run without messages, with this content.
+    /// Whether a document is a run of a server with this content and without messages.
     fn is_left(document: &Document, content: &str) -> bool {
         matches!(document, Document::Run(run) if run.is_served() && run.posts == 0 && *run.document == *content)
     }
@@ -228,7 +230,7 @@ pub(crate) mod served {
             );
             taken(&mut transaction, &post, None).unwrap();
             taken(&mut transaction, &post, None).unwrap();
-            assert_eq!(posted(&mut transaction).unwrap(), Ok(()), "its call can be decided on again");
+            assert_eq!(posted(&mut transaction).unwrap(), Ok(()), "another post can decide on the call");
             taken(&mut transaction, &post, None).unwrap();
             assert!(!is_left(transaction.get(&run).unwrap(), "one"), "another document");
             assert!(is_left(transaction.get(&run).unwrap(), "two"));
@@ -322,7 +324,8 @@ pub(crate) mod served {
             assert!(!is_left(transaction.get(&Key::run("run")).unwrap(), "{}"));
         }
 
-        /// A name only finds a call again, so that it does not block the next call of its client under a hold.
+        /// A legal hold does not keep the document of a repeated call, because it would block the next call of its
+        /// client.
         #[tokio::test]
         async fn a_run_under_a_legal_hold_is_not_forgotten() {
             let store = MemoryStore::new();

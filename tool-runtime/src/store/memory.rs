@@ -19,10 +19,10 @@ use crate::store::{
     Transaction, WriteHandle,
 };
 
-/// A bounded store in memory. Its clones share it, and it is lost with the process.
+/// A bounded store in memory. Clones share its contents, which are lost when the process ends.
 ///
-/// Records are sealed when they are first read, not when they are appended, because a hash takes longer than a small
-/// tool. The chain of a run continues as long as one of its records is present.
+/// Records are sealed when they are first read, not when they are appended, because computing a hash takes longer than
+/// running a small tool. The chain of a run continues as long as the store has one of its records.
 ///
 /// ```
 /// use tool_runtime::store::{MemoryStore, RecordFilter, Store};
@@ -77,9 +77,9 @@ impl MemoryStore {
     /// store.
     ///
     /// The mark that a call was decided stays until the call would have expired. An effect key with its result stays
-    /// until `once_for` has passed, or forever without `once_for`. Up to 16 times `open` of such marks are stored,
-    /// including those of purged and erased runs and of the leased runs of a tenant. Beyond that, decisions, purges and
-    /// calls with a new effect key are refused.
+    /// until `once_for` has passed, or forever without `once_for`. The store has up to 16 times `open` such documents,
+    /// including the marks of purged and erased runs and the documents that count the leases of a tenant. Beyond that,
+    /// decisions, purges and calls with a new effect key are refused.
     #[must_use]
     pub fn with_limits(records: usize, open: usize) -> Self {
         let limits = Limits { records: records.max(1), open: open.max(1) };
@@ -194,7 +194,7 @@ impl Store for MemoryStore {
             seals.seal(|| self.state())?;
             seals.matching(&self.state(), filter)
         };
-        // Cloned outside the locks.
+        // Clone the records outside the locks.
         Ok(found.into_iter().map(|(position, sealed)| SealedRecord { position, ..(*sealed).clone() }).collect())
     }
 

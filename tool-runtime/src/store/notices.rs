@@ -237,7 +237,7 @@ pub(crate) fn decided(
     let event = match kind {
         // A decision came too late because the call had expired.
         DecisionKind::Expired | DecisionKind::TooLate => NoticeEvent::Expired,
-        // A call for a client is abandoned once it has expired.
+        // An expired call for a client ends as abandoned.
         DecisionKind::Abandoned if waiting.call.is_expired(transaction.now()) => NoticeEvent::Expired,
         _ => NoticeEvent::Decided,
     };
@@ -270,8 +270,8 @@ pub(crate) fn ended(
     }
 }
 
-/// Writes a notice of a waiting call that ended without beginning here, if its outcome is unknown. Its client may have
-/// executed it.
+/// Writes a notice of a waiting call that ended with an unknown outcome. The call did not begin here, but its client
+/// may have executed it.
 pub(crate) fn ended_waiting(
     transaction: &mut Transaction,
     waiting: &Waiting,
@@ -307,9 +307,8 @@ impl StoredNotice {
         Ok(found)
     }
 
-    /// Makes the notice due now, and allows ten more attempts. The notice may have been delivered, given up, or be
-    /// waiting for its next attempt. Returns `false` if the store does not have the notice, or if a process is sending
-    /// it.
+    /// Makes the notice due now, and allows ten more attempts. The notice may have been delivered or given up, or may
+    /// wait for its next attempt. Returns `false` if the store does not have the notice, or if a process is sending it.
     ///
     /// # Errors
     /// The store cannot be reached.

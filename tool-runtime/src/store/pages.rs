@@ -37,10 +37,10 @@ impl Query {
 }
 
 /// A search through all documents that a query lists, up to an empty page. A document that cannot be read does not stop
-/// the search. The search continues behind it, and returns the first such [`Finding`] at its [end](Self::end).
+/// the search. The search continues after it, and [`end`](Self::end) returns the first such [`Finding`].
 #[derive(Debug)]
 pub(crate) struct Search {
-    /// The query of the next page. Its limit is smaller in front of a document that cannot be read.
+    /// The query of the next page. Its limit is reduced before a document that cannot be read.
     query: Query,
     limit: usize,
     failed: Result<(), StoreError>,
@@ -63,7 +63,8 @@ impl Search {
         self.listed(listed)
     }
 
-    /// As [`next`](Self::next), but passes each document that cannot be read to `broken`. The end does not report it.
+    /// Like [`next`](Self::next), but passes each document that cannot be read to `broken`. [`end`](Self::end) does not
+    /// return it.
     pub(crate) async fn next_reporting<S: Store + ?Sized>(
         &mut self,
         store: &S,
@@ -108,12 +109,12 @@ impl Search {
         Ok(Some(Vec::new()))
     }
 
-    /// Stores the first error about a listed document for the [end](Self::end). The search continues.
+    /// Stores an error about a listed document. [`end`](Self::end) returns the first such error.
     pub(crate) fn note(&mut self, result: Result<(), StoreError>) {
         self.noted(result);
     }
 
-    /// As [`note`](Self::note), and returns the value. `None` if there is an error.
+    /// Like [`note`](Self::note), but returns the value. `None` if there is an error.
     pub(crate) fn noted<T>(&mut self, result: Result<T, StoreError>) -> Option<T> {
         result.map_err(|error| self.failed = std::mem::replace(&mut self.failed, Ok(())).and(Err(error))).ok()
     }
@@ -161,7 +162,7 @@ mod tests {
         }
     }
 
-    /// Lists a page of at most `most` documents as a store does in which these positions cannot be read.
+    /// Lists at most `most` documents, like a store that cannot read the documents at these positions.
     async fn page(
         store: &MemoryStore,
         query: &Query,
@@ -186,7 +187,7 @@ mod tests {
                 let mut search = Search::of(Query { limit: 16, ..Query::new(DocumentKind::Run) });
                 let (mut found, mut requests) = (Vec::new(), 0);
                 loop {
-                    // Every other request fails: the place stays.
+                    // Every other request fails, and the search stays in its place.
                     let lost = StoreError::Unavailable("lost".into());
                     assert_eq!(search.listed(Err(lost)).unwrap_err().code(), "store_unavailable");
                     requests += 1;
@@ -197,7 +198,7 @@ mod tests {
                 let whole: Vec<_> = places.iter().copied().filter(|place| !damaged.contains(place)).collect();
                 assert_eq!(found, whole);
                 let first = Finding::of_error(search.end().unwrap_err()).unwrap().1;
-                assert_eq!(first, damaged[0], "the first one is reported at the end");
+                assert_eq!(first, damaged[0], "the first finding is reported at the end");
                 assert!(requests < 4 * 40, "{requests}");
             }
         }

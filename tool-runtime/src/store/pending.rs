@@ -46,8 +46,8 @@ use crate::tool::{Hash, ToolName};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PendingCall {
-    /// [`PendingCall::VERSION`]. The first member, so that a reader detects another version before it reads anything
-    /// else.
+    /// [`PendingCall::VERSION`]. It is the first member, so that a reader detects another version before it reads
+    /// anything else.
     #[serde(deserialize_with = "version")]
     pub version: u32,
     /// The id of the call.
@@ -63,7 +63,7 @@ pub struct PendingCall {
     /// runner stores has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record_digest: Option<ArgumentDigest>,
-    /// The arguments as a person reads them, with sensitive ones masked.
+    /// The arguments to show to a person, with sensitive ones masked.
     pub shown_arguments: JsonText,
     /// The explanation for a person: the sentence of the tool's author with the shown arguments in it, the
     /// precondition, and sentences about earlier calls of unknown outcome and about an approval that did not count.
@@ -73,8 +73,8 @@ pub struct PendingCall {
     /// Names that the application looked up for values among the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<NamedArgument>,
-    /// The differences between the model's arguments and those that the tool receives: defaults, trimmed ids, repairs
-    /// and edits.
+    /// The differences between the model's arguments and the arguments that the tool receives: defaults, trimmed ids,
+    /// repairs and edits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
     /// The principal that the run acts for.
@@ -87,9 +87,9 @@ pub struct PendingCall {
     pub attributes: Vec<(Arc<str>, Arc<str>)>,
     /// The tools to which the run is limited. `None` if the run sets no such limit.
     pub tools: Option<BTreeSet<Box<str>>>,
-    /// The revision of the policy that required the decision: the hash of the policy.
+    /// The hash of the policy that required the decision.
     pub policy_revision: Hash,
-    /// The rule of that policy.
+    /// The rule of the policy that required the decision.
     pub rule: Option<String>,
     /// The labels that the run had when the call was suspended.
     pub labels: Vec<Arc<str>>,
@@ -117,7 +117,7 @@ pub struct PendingCall {
     /// The payload for the client that executes the call, projected by the tool's `prepare` list. `None` for an
     /// approval.
     pub prepared: Option<JsonText>,
-    /// The call for which a waiting graph waits. `None` if the tool is not a graph.
+    /// The call for which a suspended graph waits. `None` if the tool is not a graph.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Box<PendingGraph>>,
     /// Earlier calls of the same effect whose outcome is unknown, or was unknown when this call was suspended.
@@ -192,7 +192,8 @@ impl PendingCall {
         (&self.approvals, self.required)
     }
 
-    /// Returns a sentence with the number of approvals of a call that needs several. `None` for any other call.
+    /// Returns a sentence with the number of approvals of a call that needs several approvals. `None` for any other
+    /// call.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn approval_status(&self) -> Option<String> {
         (self.required > 1).then(|| format!("It needs {} approvals and has {}.", self.required, self.approvals.len()))
@@ -285,7 +286,7 @@ impl PendingCall {
         (!sentence.is_empty()).then_some(sentence)
     }
 
-    /// Returns the labels of the run at the suspension, followed by those that it gained later.
+    /// Returns the labels of the run at the suspension, followed by the labels that it gained later.
     pub(crate) fn all_labels(&self) -> impl Iterator<Item = &Arc<str>> + Clone {
         self.labels.iter().chain(&self.gained)
     }
@@ -295,7 +296,7 @@ impl PendingCall {
         labels.iter().any(|label| !self.has(label))
     }
 
-    /// Adds the labels of another copy of the call: its run may have gained labels after this copy was read.
+    /// Adds the labels of another copy of the call, because its run may have gained labels after this copy was read.
     pub(crate) fn gain_those_of(&mut self, other: &Self) {
         let labels = other.all_labels().cloned().collect::<Vec<_>>();
         self.gain(&labels);
@@ -328,7 +329,7 @@ impl PendingCall {
         }
     }
 
-    /// Whether this is the same suspension as `compared`: another call may have been suspended under the same id.
+    /// Whether both documents are the same suspension. Another call may have been suspended under the same id.
     pub(crate) fn is_same(&self, compared: &Self) -> bool {
         let of = |call: &Self| (call.suspension, call.created_at, call.definition_hash, call.policy_revision);
         let [next, compared_next] = [self, compared].map(|call| call.graph.as_ref().map(|graph| &graph.call_id));
@@ -346,7 +347,7 @@ impl PendingCall {
 
 /// The maximum number of earlier calls that a sentence names.
 const NAMED: usize = 3;
-/// The maximum number of characters of an id in the sentence.
+/// The maximum number of characters of an id in such a sentence.
 const ID: usize = 80;
 
 /// Returns the sentences about earlier calls whose outcome is or was unknown. Empty if there are none.

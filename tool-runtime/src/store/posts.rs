@@ -1,11 +1,11 @@
-//! Messages that any process posts to a run. The worker that has the run receives each of them once, in order.
+//! Messages that any process posts to a run. The worker that has the run receives each message once, in order.
 
 use std::sync::Arc;
 
 use crate::call::Question;
 use crate::store::{Document, Key, Post, StoreError, StoredRun, Transaction};
 
-/// The maximum number of messages that a run has not received yet.
+/// The maximum number of unreceived messages to a run.
 const MAX_POSTS: u32 = 256;
 
 /// The reason why a message is not posted.
@@ -68,7 +68,7 @@ pub(crate) fn prepare(
 }
 
 impl Prepared {
-    /// Posts all messages. Each of them takes effect as a whole or not at all.
+    /// Posts all messages.
     pub(crate) fn write(self, transaction: &mut Transaction) -> Result<(), StoreError> {
         if self.posts.is_empty() {
             return Ok(());

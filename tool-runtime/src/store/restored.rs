@@ -1,5 +1,5 @@
-//! Restores from a backup: exported anchors identify the runs that continued after the backup, and these runs are held
-//! back.
+//! Holds runs back after a restore from a backup. Exported anchors identify the runs that had continued after the
+//! backup.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::tool::Hash;
 /// The number of records that are read at a time.
 const PAGE: usize = 500;
 
-/// The last record that an anchor contains of a run, and the records that were found.
+/// The last anchored record of a run, and the number of records that the store has of this run.
 struct Expected {
     sequence: u64,
     hash: Hash,
@@ -21,13 +21,13 @@ struct Expected {
 
 impl dyn Store + '_ {
     /// Compares a restored store with anchors that were exported before the restore. Each run that is behind its anchor
-    /// is held back: no worker continues it before [`release_run`](trait@Store#method.release_run). Call this function
-    /// before workers start. Each [`Finding`] names the anchored record and [the number that the store
-    /// has](Finding::behind).
+    /// is held back, so that no worker continues it before [`release_run`](trait@Store#method.release_run). Call this
+    /// function before workers start. Each [`Finding`] names the anchored record and [the number of records that the
+    /// store has](Finding::behind).
     ///
     /// Calls that such a run made after the backup may have taken effect without a trace in the store. A worker would
-    /// query the model again, and the calls would get new ids and new idempotency keys. Runs whose later records are in
-    /// no anchor cannot be found, so a shorter interval between anchors finds more of them.
+    /// query the model again and could repeat these calls, with new ids and new idempotency keys. Runs whose later
+    /// records are in no anchor cannot be found, so a shorter interval between anchors finds more of them.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! [`Retention`]: removes old runs, holds them, and erases the data of a principal.
+//! [`Retention`]: removes old runs, places legal holds, and erases the data of a principal.
 //!
 //! Every removal leaves a signed record in the chain that it shortens, so that
 //! [`Verification`](crate::store::Verification) accepts it. Each removal is one transaction for one run, or for one
-//! page of its records. After an interruption, the next attempt continues.
+//! page of its records. The next attempt continues an interrupted removal.
 
 mod erase;
 pub(in crate::store) mod guards;
@@ -28,8 +28,8 @@ const MOST_HOLDS: usize = 64;
 /// Removes old runs from a store, places and lifts legal holds, and erases the data of a principal. A person is
 /// responsible for each act.
 ///
-/// Pass the person whom the application authenticated and permits to act: no policy is checked. Each act leaves a
-/// record with the person, the reason and the store's time. Records of removals are signed with
+/// No policy is checked, so pass only a person whom the application has authenticated and permits to act. Each act
+/// leaves a record with the person, the reason and the store's time. Records of removals are signed with
 /// [`digest_key`](Self::digest_key), or else with the store's key for digests ([`Key::digest_key`]), which is created
 /// if the store has none.
 ///
@@ -77,7 +77,8 @@ impl std::fmt::Debug for Retention<'_> {
 }
 
 impl<'s> Retention<'s> {
-    /// Creates the acts of a person on a store. The reason of the decider ([`Decider::because`]) is in the records.
+    /// Creates a value whose methods act for a person on a store. The reason of the decider ([`Decider::because`]) is
+    /// in the records.
     pub fn new(store: &'s dyn Store, by: Decider) -> Self {
         Self { store, by, dry_run: false, results: false, run: None, trust: Trust::default() }
     }
@@ -87,8 +88,9 @@ impl<'s> Retention<'s> {
         Self { dry_run, ..self }
     }
 
-    /// Sets whether [`purge`](Self::purge) also removes the results that effect keys keep (`once`). The keys stay: the
-    /// effect does not happen again, and a later call with the key is told that its result is gone.
+    /// Sets whether [`purge`](Self::purge) also removes the results that effect keys keep (`once`). The keys stay, so
+    /// the effect does not happen again. A later call with the key does not run, and its message states that the result
+    /// was deleted.
     pub fn results(self, results: bool) -> Self {
         Self { results, ..self }
     }
@@ -99,7 +101,7 @@ impl<'s> Retention<'s> {
         Self { run: Some(run_id.into()), ..self }
     }
 
-    /// Signs with this key instead of the store's own. Pass the key of
+    /// Signs records of removals with this key instead of the store's own. Pass the key of
     /// [`RunnerBuilder::digest_key`](crate::runner::RunnerBuilder::digest_key), which readers of the database do not
     /// have.
     pub fn digest_key(mut self, key: DigestKey) -> Self {
@@ -114,7 +116,7 @@ impl<'s> Retention<'s> {
         self
     }
 
-    /// Places a legal hold on a run: a purge or an erasure of its data is refused until the hold is lifted. Several
+    /// Places a legal hold on a run. Until the hold is lifted, a purge or an erasure of its data is refused. Several
     /// holds on the same data are independent of each other.
     ///
     /// # Errors
@@ -124,14 +126,14 @@ impl<'s> Retention<'s> {
         self.hold(HoldScope::Run(run_id.into())).await
     }
 
-    /// As [`hold_run`](Self::hold_run), for the runs that act for a principal. If `tenant` is `None`, the hold covers
+    /// Like [`hold_run`](Self::hold_run), for the runs that act for a principal. If `tenant` is `None`, the hold covers
     /// the principal's runs in every tenant and without a tenant.
     ///
     /// An erased run no longer has a principal, so a hold that is placed later does not cover its remaining data. Place
     /// a hold on the run or the tenant instead.
     ///
     /// # Errors
-    /// As [`hold_run`](Self::hold_run).
+    /// The errors of [`hold_run`](Self::hold_run).
     pub async fn hold_principal(
         &self,
         principal: impl Into<Arc<str>>,
@@ -140,10 +142,10 @@ impl<'s> Retention<'s> {
         self.hold(HoldScope::Principal { principal: principal.into(), tenant: tenant.map(Into::into) }).await
     }
 
-    /// As [`hold_run`](Self::hold_run), for the runs of a tenant.
+    /// Like [`hold_run`](Self::hold_run), for the runs of a tenant.
     ///
     /// # Errors
-    /// As [`hold_run`](Self::hold_run).
+    /// The errors of [`hold_run`](Self::hold_run).
     pub async fn hold_tenant(&self, tenant: impl Into<Arc<str>>) -> Result<LegalHold, StoreError> {
         self.hold(HoldScope::Tenant(tenant.into())).await
     }

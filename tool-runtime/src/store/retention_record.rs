@@ -37,7 +37,7 @@ pub struct RetentionRecord {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::store) enum Act {
-    /// A legal hold was put.
+    /// A legal hold was placed.
     Held(LegalHold),
     /// A legal hold was lifted.
     Lifted(LegalHold),
@@ -45,7 +45,7 @@ pub(in crate::store) enum Act {
     Purged {
         /// The place of the first record that this purge removed.
         first: u64,
-        /// The place of this record, which follows the last removed one.
+        /// The place of this record, which follows the last removed record.
         end: u64,
         /// The hash of the last removed record.
         head: Hash,
@@ -132,7 +132,7 @@ impl RetentionRecord {
         }
     }
 
-    /// Returns the legal hold that was put or lifted. `None` for a purge or an erasure.
+    /// Returns the legal hold that was placed or lifted. `None` for a purge or an erasure.
     #[must_use]
     pub const fn hold(&self) -> Option<&LegalHold> {
         match &self.act {
@@ -147,12 +147,12 @@ impl RetentionRecord {
         &NONE
     }
 
-    /// Returns the principal of a hold on a principal.
+    /// Returns the principal of a hold on a principal. `None` for any other record.
     pub(in crate::store) fn principal(&self) -> Option<&Arc<str>> {
         self.hold()?.principal()
     }
 
-    /// Returns the tenant of a hold on a tenant, or on a principal of a tenant.
+    /// Returns the tenant of a hold on a tenant, or on a principal of a tenant. `None` for any other record.
     pub(in crate::store) fn tenant(&self) -> Option<&Arc<str>> {
         self.hold()?.tenant()
     }

@@ -1,4 +1,4 @@
-//! Runs that workers share: each has at most one worker at a time.
+//! Runs that workers share. Each run has at most one worker at a time.
 
 mod slots;
 mod update;
@@ -47,7 +47,7 @@ pub(crate) fn enqueue_held(
     Ok(RunLease { run_id: run.run_id, owner: Arc::clone(owner), epoch: run.epoch })
 }
 
-/// The answer to a request to continue a run, due or not.
+/// The result of [`take`], a request to continue a run whether or not it is due.
 #[derive(Debug)]
 pub(crate) enum Taking {
     /// The principal has no such conversation in this tenant.
@@ -60,7 +60,7 @@ pub(crate) enum Taking {
     Taken(RunLease, Box<StoredRun>),
 }
 
-/// Takes a run without a lease, for the principal for which the run acts.
+/// Leases a run that no process has. The run has to act for this principal and tenant.
 pub(crate) fn take(
     transaction: &mut Transaction,
     run_id: &Arc<str>,
@@ -134,7 +134,7 @@ impl Taker {
     }
 }
 
-/// The answer to a worker that wants a due run.
+/// The result of [`lease`], by which a worker takes a due run.
 #[derive(Debug)]
 pub(crate) enum Leasing {
     /// The worker has the run now.
@@ -160,7 +160,7 @@ impl Leasing {
     }
 }
 
-/// Takes a run that is due. With a limit for each tenant, the transaction also names the [slots](StoredRun::slots) of
+/// Takes a run that is due. With a limit for each tenant, the transaction also locks the [slots](StoredRun::slots) of
 /// the tenant, which count its leases. Two workers that take runs at the same moment therefore wait for each other.
 pub(crate) fn lease(transaction: &mut Transaction, run_id: &Arc<str>, taker: &Taker) -> Result<Leasing, StoreError> {
     let (now, key) = (transaction.now(), Key::run(Arc::clone(run_id)));
@@ -186,7 +186,7 @@ pub(crate) fn check(transaction: &Transaction, lease: &RunLease) -> Result<(), S
     held(transaction, lease).map(drop)
 }
 
-/// Extends a worker's lease, also in the slots of its tenant if the transaction names them.
+/// Extends a worker's lease, also in the slots of its tenant if the transaction has locked them.
 pub(crate) fn renew(
     transaction: &mut Transaction,
     lease: &RunLease,

@@ -29,8 +29,8 @@ pub struct SealedRecord {
 }
 
 impl SealedRecord {
-    /// Reads a record from the JSON of [`record`](Self::record) and the other values that a store keeps for it, with
-    /// the hashes as [`Hash`](crate::tool::Hash) displays them.
+    /// Reads a record from the values that a store keeps: its place and position, its hashes as
+    /// [`Hash`](crate::tool::Hash) displays them, and the JSON of [`record`](Self::record).
     ///
     /// ```
     /// use tool_runtime::store::SealedRecord;
@@ -49,9 +49,8 @@ impl SealedRecord {
     /// ```
     ///
     /// # Errors
-    /// The text or a hash cannot be read, or the text has members that were not sealed: the chain covers only the
-    /// members that are read. The chain itself is not checked. Pass the error to
-    /// [`StoreError::Corrupt`](crate::store::StoreError::Corrupt).
+    /// The text or a hash cannot be read, or the text has unknown or repeated members, which the chain does not cover.
+    /// The chain itself is not checked. Pass the error to [`StoreError::Corrupt`](crate::store::StoreError::Corrupt).
     pub fn from_json(
         run_id: &str,
         (sequence, position): (u64, u64),

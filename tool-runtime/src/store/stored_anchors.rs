@@ -10,7 +10,7 @@ use crate::store::{Document, DocumentKind, Key, Query, Store, StoreError, Stored
 /// The number of anchors that are read at a time. Each has at most a thousand heads.
 const PAGE: usize = 16;
 
-/// The number of missing anchors that marks the end, if the store cannot list the anchors.
+/// The number of consecutive missing anchors that counts as the end, if the store cannot list the anchors.
 const MOST_MISSING: u64 = 1000;
 
 /// The anchors of a store, oldest first.
@@ -22,9 +22,9 @@ pub(super) struct StoredAnchors<'s> {
     listed: VecDeque<StoredDocument>,
     /// The number of the next anchor to read by its number.
     number: u64,
-    /// How many numbers directly before it have no anchor.
+    /// How many numbers directly before `number` have no anchor.
     missing: u64,
-    /// Whether the unreadable document already has a finding.
+    /// Whether a finding already reports the unreadable document.
     is_named: bool,
 }
 
@@ -124,7 +124,7 @@ impl<'s> StoredAnchors<'s> {
     fn placed(&mut self, key: &Key, anchor: Anchor) -> Result<Anchor, Finding> {
         let number = anchor.number;
         if *key != Key::anchor(number) {
-            return Err(Wrong::Anchor { number, wrong: "it is kept under another number" }.into());
+            return Err(Wrong::Anchor { number, wrong: "it is stored under another number" }.into());
         }
         // A forged anchor with a much larger number must not hide the anchors before it.
         if number.checked_sub(self.number).is_some_and(|skipped| skipped < MOST_MISSING) {

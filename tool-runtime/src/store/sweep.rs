@@ -1,4 +1,4 @@
-//! Sweeping: removes expired documents, so that a store does not grow with every caller that it has served.
+//! The sweep removes expired documents, so that a store does not grow with every caller that it has served.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use crate::store::{
     Document, DocumentKind, Key, LedgerEntry, Query, Store, StoreError, StoredDocument, Transaction, ledger,
 };
 
-/// How long a document stays after it has expired. A clock that jumps back by less than this time still finds it.
+/// How long a document stays after it has expired. If the store's clock jumps back by less than this time, the document
+/// still exists.
 pub(crate) const KEPT: Duration = Duration::from_secs(7 * 86_400);
 
 /// The maximum number of documents that one transaction removes, which bounds how long their locks are held.
@@ -49,25 +50,26 @@ pub(crate) async fn close_abandoned(store: &dyn Store, wanted: fn(&LedgerEntry) 
 }
 
 impl dyn Store + '_ {
-    /// Removes documents a week after they have expired: accounts after the end of their window, grants, marks of
-    /// decided calls, effect keys after the time for which their result is kept (`once_for`), and the slots of tenants
-    /// whose last worker was lost. Also removes notices that were delivered, given up or left unsent for a week.
-    /// Returns how many documents it removed. A grant, an effect key or a notice that a [legal
-    /// hold](crate::store::LegalHold) covers stays, and is looked at again after a week.
+    /// Removes documents a week after they have expired. An account expires at the end of its window, an effect key
+    /// after the time for which its result is kept (`once_for`), and the count of a tenant's leased runs when the last
+    /// lease ends. Grants and marks of decided calls have an explicit expiry time. A notice is removed a week after it
+    /// was delivered or given up, or after a week in which no process sent it. Returns how many documents it removed. A
+    /// grant, an effect key or a notice that a [legal hold](crate::store::LegalHold) covers stays, and is checked again
+    /// after a week.
     ///
-    /// Calls that began and whose lease has ended are closed as `outcome_unknown`, with the cause `lost`, if no process
-    /// continues their run: for example, a service without workers or an MCP server has died. A call whose tool may
-    /// reconcile or repeat it is left for a week to [`ToolRunner::sweep`](crate::ToolRunner::sweep) of a process that
-    /// has the tool; its outcome counts as unknown meanwhile. A run whose conversation the store keeps becomes due
-    /// instead, so that the worker that takes it lets the tools reconcile or repeat its calls. A run that a worker or
-    /// an engine has is left to it. A service that restores its runs itself has to do so before their leases end, or
-    /// before it calls this function. [`unfinished_calls`](trait@Store#method.unfinished_calls) lists the calls that
-    /// are still open.
+    /// Also closes calls that began and whose lease has ended, if no process continues their run: for example, a
+    /// service without workers or an MCP server has died. Such a call ends as `outcome_unknown`, with the cause `lost`.
+    /// If its tool may reconcile or repeat it, the call stays open for a week, and
+    /// [`ToolRunner::sweep`](crate::ToolRunner::sweep) of a process that has the tool can continue it. Its outcome
+    /// counts as unknown meanwhile. If the store has the conversation of the run, the run becomes due instead, and the
+    /// worker that takes it lets the tools reconcile or repeat its calls. A run that a worker or an engine has is left
+    /// alone. A service that restores its own runs has to restore them before their leases end, or before it calls this
+    /// function. [`unfinished_calls`](trait@Store#method.unfinished_calls) lists the calls that are still open.
     ///
     /// A worker calls this function on a timer. A service without workers calls it itself, for example once an hour, in
-    /// one process or in several. It removes up to 64 documents in a transaction, and checks each of them again there.
-    /// All other documents stay: records and anchors are the history, calls of the ledger must not begin again, and
-    /// suspended calls and runs belong to their owners.
+    /// one process or in several. Each transaction of a sweep removes up to 64 documents, and checks each of them
+    /// again. All other documents stay: records and anchors are the history, calls of the ledger must not begin again,
+    /// and suspended calls and runs belong to their owners.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -94,7 +96,7 @@ impl dyn Store + '_ {
         for (kind, due) in kinds {
             let mut search = Search::of(Query { due: Some(due), limit: BATCH, ..Query::new(kind) });
             while let Some(page) = search.next(self).await? {
-                // A notice that is to be sent is due as well, but is not removed. Its run is not locked.
+                // A notice that has yet to be sent is due as well. It stays, so its run need not be locked.
                 let over: Vec<_> = page.into_iter().filter(|listed| is_over(&listed.document, now)).collect();
                 removed += search.noted(remove_over(self, &over).await).unwrap_or_default();
             }
@@ -110,8 +112,8 @@ pub(crate) async fn remove_over(store: &dyn Store, listed: &[StoredDocument]) ->
     remove_if(store, listed, is_over).await
 }
 
-/// Removes the documents among these that `is_over` selects in the transaction, unless a legal hold covers them. Every
-/// removal of a document that can be evidence comes here. Returns how many it removed.
+/// Removes the documents among these that `is_over` selects in the transaction, unless a legal hold covers them. All
+/// code that removes a document that can be evidence calls this function. Returns how many it removed.
 pub(in crate::store) async fn remove_if(
     store: &dyn Store,
     listed: &[StoredDocument],
@@ -127,7 +129,8 @@ pub(in crate::store) async fn remove_if(
     Ok(removed)
 }
 
-/// `holds` has the keys of the holds that the transaction has locked.
+/// Removes the documents that `is_over` selects, unless a legal hold covers them. The transaction has locked the keys
+/// `holds`.
 fn forget(
     transaction: &mut Transaction,
     keys: &[Key],
@@ -139,7 +142,7 @@ fn forget(
         let Some(document) = transaction.get(key).filter(|document| is_over(document, now)) else { continue };
         let own = holds_on(document);
         if own.iter().any(|hold| is_held(transaction.get(hold))) {
-            // Otherwise, every sweep would read it again.
+            // Otherwise, every sweep would read the held document again.
             if let Some(kept) = document.on_hold(now) {
                 transaction.set(key, kept)?;
             }
@@ -147,7 +150,7 @@ fn forget(
             transaction.remove(key)?;
             removed += 1;
         }
-        // Otherwise, the document has changed hands since it was listed. The next sweep locks the right holds.
+        // Otherwise, the owner of the document has changed since it was listed. The next sweep locks the right holds.
     }
     Ok(removed)
 }

@@ -65,7 +65,7 @@ impl Transaction {
     pub(crate) fn over(now: Timestamp, documents: impl IntoIterator<Item = (Key, Option<Document>)>) -> Self {
         let mut slots = BTreeMap::new();
         for (key, document) in documents {
-            // A run that is named by its head as well keeps its text.
+            // If the change names a run by [`Key::run`] and by [`Key::run_head`], keep the document with the text.
             if key.needs_text() || !slots.contains_key(&key) {
                 slots.insert(key, Slot { document, changed: false });
             }
@@ -127,8 +127,7 @@ impl Transaction {
     ///
     /// # Errors
     /// [`StoreError::NotLocked`] if the change named no key of the run. [`StoreError::RunPurged`] if the change named
-    /// the key of the run, [`Key::run`], and the run was purged or erased: only records of removals are appended to
-    /// such a run.
+    /// the key of the run, [`Key::run`], and the run was purged or erased: such a run accepts only records of removals.
     pub fn append(&mut self, record: impl Into<AuditRecord>) -> Result<(), StoreError> {
         let record = record.into();
         if record.as_retention().is_none() {
@@ -154,8 +153,8 @@ impl Transaction {
         if is_closed { Err(StoreError::RunPurged) } else { Ok(()) }
     }
 
-    /// Closes a run, none of whose calls may be open or waiting. Its calls and its messages are removed. With `end`,
-    /// the end of its chain, its records are removed, too.
+    /// Closes a run that has no open or waiting calls, and removes its calls and messages. With `end`, the end of its
+    /// chain, its records are removed, too.
     pub(crate) fn close(&mut self, run_id: Arc<str>, end: Option<Chain>) -> Result<(), StoreError> {
         self.locks(&run_id)?;
         self.closed.push((run_id, end));
@@ -179,7 +178,7 @@ impl Transaction {
         if is_locked { Ok(()) } else { Err(StoreError::NotLocked) }
     }
 
-    /// Runs a change. The store then writes what [`into_writes`](Self::into_writes) returns.
+    /// Runs a change. The store then writes the result of [`into_writes`](Self::into_writes).
     ///
     /// # Errors
     /// The error of the change, or [`StoreError::Panicked`] if it panicked. In either case the store must write
@@ -201,8 +200,8 @@ impl Transaction {
     /// Returns the writes. The store makes them in one transaction, in this order:
     ///
     /// 1. The documents that changed. `None` removes a document. New documents can have keys that the change did not
-    ///    name; such a key has the lock of a key that it named.
-    /// 2. The runs that are closed. Of each, no document of the kinds [`Call`](crate::store::DocumentKind::Call) and
+    ///    name, but only keys with a [lock](Key::lock) that the change holds.
+    /// 2. The runs to close. In such a run, no document of the kinds [`Call`](crate::store::DocumentKind::Call) and
     ///    [`Waiting`](crate::store::DocumentKind::Waiting) may have a [due time](crate::store::StoredDocument::due).
     ///    Its documents of the kinds `Call`, `Waiting`, [`Decided`](crate::store::DocumentKind::Decided),
     ///    [`Post`](crate::store::DocumentKind::Post) and [`Notice`](crate::store::DocumentKind::Notice) are removed.

@@ -1,4 +1,4 @@
-//! [`UnfinishedCall`]: the calls that began and have not ended.
+//! [`UnfinishedCall`]: a call that began and has not ended.
 
 use std::sync::Arc;
 

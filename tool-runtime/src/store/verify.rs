@@ -23,9 +23,9 @@ pub(crate) use verifier::Verifier;
 /// The number of records that are read at a time.
 const PAGE: usize = 500;
 
-/// The result of verifying the hash chains of records, each run's records in order, and the anchors over them.
+/// The result of verifying the hash chains of records, and the anchors over them.
 ///
-/// [`of_store`](Self::of_store) verifies a whole store, [`of_lines`](Self::of_lines) records that were exported.
+/// [`of_store`](Self::of_store) verifies a whole store, and [`of_lines`](Self::of_lines) verifies exported records.
 ///
 /// ```
 /// use tool_runtime::store::{MemoryStore, Verification};
@@ -53,18 +53,18 @@ pub struct Verification {
     pub purged: u64,
     /// How many records are erased and listed in a signed record.
     pub erased: u64,
-    /// How many erased records no signed record lists, if only a part of the records was verified (`part` of
-    /// [`verify_lines`](Self::verify_lines)): the part can end before the record of their erasure. Without `part`, each
-    /// of them is a finding.
+    /// How many erased records are listed in no signed record, if only a part of the records was verified (`part` of
+    /// [`verify_lines`](Self::verify_lines)). The part can end before the record of their erasure. Without `part`, each
+    /// such record is a finding.
     pub erased_unlisted: u64,
     /// The ids of keys that signed removals but were not available, for example because the key was rotated or the
     /// records are an export. Their signatures could not be checked. Each such record is a finding, unless the id is
     /// [accepted](Self::accept_keys).
     pub unchecked_keys: BTreeSet<String>,
-    /// The ids of the keys of the argument digests. Digests of different keys cannot be compared.
+    /// The ids of the keys with which arguments were digested. Digests with different keys cannot be compared.
     pub digest_keys: BTreeSet<String>,
-    /// All defects, up to a thousand: missing records first, then records in their order, then missing anchors. Empty
-    /// if records and anchors are unchanged.
+    /// All defects, up to a thousand: defects of anchors, then defects of records in their order, missing last records,
+    /// unproven erasures, and exported anchors that the store lacks or changed. Empty if all are unchanged.
     pub findings: Vec<Finding>,
     trust: Trust,
 }
@@ -98,9 +98,10 @@ impl Verification {
         self
     }
 
-    /// Accepts removals that were signed with the keys of these ids, without a check, if the keys are not available: a
-    /// key was rotated, or an export is verified without its key. Anyone who can write records can forge such a
-    /// removal, so pass only ids that you know. Contents of records cannot be forged this way.
+    /// Accepts removals that were signed with the keys of these ids, without a check of their signatures, if the keys
+    /// are not available. For example, a key was rotated, or an export is verified without its key. Anyone who can
+    /// write records can forge such a removal, so pass only ids that you know. Contents of records cannot be forged
+    /// this way.
     #[must_use]
     pub fn accept_keys(mut self, ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.trust.accepted.extend(ids.into_iter().map(Into::into));
@@ -122,7 +123,7 @@ impl Verification {
     /// Verifies exported records without a key. See [`verify_lines`](Self::verify_lines).
     ///
     /// # Errors
-    /// Those of `read`.
+    /// The errors of `read`.
     pub fn of_lines<E>(
         kept: &[Anchor],
         part: bool,
@@ -131,7 +132,7 @@ impl Verification {
         Self::new().verify_lines(kept, part, read)
     }
 
-    /// Verifies a whole store. Each exported anchor of `kept` must be unchanged in the store. If one is not, the
+    /// Verifies a whole store. Each exported anchor of `kept` must be unchanged in the store. If an anchor is not, the
     /// records that it covers are checked first, because missing records are more informative than a missing anchor.
     /// `progress` receives the number of checked records after each page.
     ///
@@ -165,14 +166,14 @@ impl Verification {
         Ok(verified)
     }
 
-    /// Verifies records that were exported as JSON lines, each run's records in order. The records up to an anchor of
-    /// `kept` must match its heads. With `part`, the first record of a run may follow records that are not in the
-    /// export, anchored runs may be missing, and erased records are counted as
+    /// Verifies records that were exported as JSON lines. The records of each run must be in order. The records up to
+    /// an anchor of `kept` must match its heads. With `part`, the first record of a run may follow records that are not
+    /// in the export, anchored runs may be missing, and erased records are counted as
     /// [`erased_unlisted`](Self::erased_unlisted) if the record of their erasure is missing.
     ///
     /// `read` passes each line to the function that it receives. That function returns an error for a line that is not
     /// a sealed record; the error's `Display` can contain a value. Unknown or repeated members are a finding, because a
-    /// reader that takes the first of two members reads another value than the sealed one. A removal is a finding,
+    /// reader that takes the first of two members would read a value that was not sealed. A removal is a finding,
     /// unless its [key](Self::digest_key) is available or the id of the key is [accepted](Self::accept_keys).
     ///
     /// ```
@@ -188,7 +189,7 @@ impl Verification {
     /// ```
     ///
     /// # Errors
-    /// Those of `read`.
+    /// The errors of `read`.
     pub fn verify_lines<E>(
         self,
         kept: &[Anchor],

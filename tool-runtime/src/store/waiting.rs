@@ -77,7 +77,7 @@ pub(crate) fn gain(transaction: &mut Transaction, key: &Key, labels: &[Arc<str>]
     transaction.set(key, Document::Waiting(waiting))
 }
 
-/// The store's answer to an approval of a call that needs several.
+/// The result of an approval of a call that needs several approvals.
 pub(crate) enum Counted {
     /// The approval is the last one that the call needs. The caller takes the call next, with this approval.
     Last(Box<PendingCall>),
@@ -103,21 +103,21 @@ pub(crate) enum Uncounted {
 /// Returns the reason why a decider may not decide on a waiting call. `None` if they may.
 pub(crate) type Bars = Arc<dyn Fn(&PendingCall, &Decider) -> Option<DecisionError> + Send + Sync>;
 
-/// An approval of a call that needs several.
+/// An approval of a call that needs several approvals.
 #[derive(Clone)]
 pub(crate) struct Approval {
-    /// The call as it was when the approval was compared.
+    /// The call with which the approval was compared before the transaction.
     pub(crate) call: PendingCall,
     pub(crate) decision: DecisionRecord,
     pub(crate) decider: Decider,
     /// The number of deciders who have to approve the call now. It can be higher than at the suspension, because its
     /// run can have gained labels.
     pub(crate) required: u32,
-    /// The call with the arguments of this decider, which is a new question. `None` if the decider did not edit the
-    /// arguments.
+    /// The call with this decider's arguments, and therefore with a new question. `None` if the decider did not edit
+    /// the arguments.
     pub(crate) replaced: Option<PendingCall>,
-    /// Checks the earlier deciders of the call again: a process without the tool, or with another policy, cannot check
-    /// them. `None` if this process cannot check them either.
+    /// Checks the earlier deciders of the call again, because the processes that counted them may have lacked the tool
+    /// or had another policy. `None` if this process cannot check them either.
     pub(crate) bars: Option<Bars>,
 }
 
@@ -204,8 +204,8 @@ fn not_counted(call: &PendingCall, decider: &Decider, why: DecisionError, next: 
 }
 
 /// Counts an approval. Unless it is the last one that the call needs, it is written with its record. An approval of a
-/// call that no longer waits, or whose question has changed, is recorded as refused. The caller records an approval of
-/// a person who approved the call before, and one that came after the call expired.
+/// call that no longer waits, or whose question has changed, is recorded as refused. The caller records a repeated
+/// approval of the same person, and an approval that came after the call expired.
 pub(crate) fn approve(transaction: &mut Transaction, approval: &Approval) -> Result<Counted, StoreError> {
     match plan(transaction, approval) {
         Ok(plan) => plan.write(transaction),
@@ -216,7 +216,7 @@ pub(crate) fn approve(transaction: &mut Transaction, approval: &Approval) -> Res
     }
 }
 
-/// Records an approval that is not counted, except one that the caller records.
+/// Records an approval as refused, unless the caller of [`approve`] records it.
 pub(crate) fn refuse(transaction: &mut Transaction, approval: &Approval, why: Uncounted) -> Result<(), StoreError> {
     let decision = approval.decision.clone();
     match why {
@@ -243,7 +243,7 @@ pub(crate) fn withdraw(transaction: &mut Transaction, suspended: &PendingCall) -
 /// The end of a suspension, by a decision.
 #[derive(Clone)]
 pub(crate) struct Taken {
-    /// The call as it was when it was compared with the decision.
+    /// The call with which the decision was compared before the transaction.
     pub(crate) call: PendingCall,
     /// The decision.
     pub(crate) decision: DecisionRecord,
@@ -267,8 +267,8 @@ impl Taken {
         }
     }
 
-    /// Whether the call expired before the decision is carried out. Denials and other decisions without an effect are
-    /// never late. The decision may have been compared long before the transaction.
+    /// Whether the call has expired since the decision was compared, possibly long before the transaction. Denials and
+    /// other decisions without an effect are never late.
     fn is_late(&self, now: Timestamp) -> bool {
         let counts = matches!(
             self.decision.decision,
@@ -287,8 +287,8 @@ pub(crate) enum Fate {
     Begin(Box<Intent>),
 }
 
-/// Asks a new question about an approved call, because earlier calls of the same effect have changed since the person
-/// saw them. Records the decision as refused.
+/// Asks a new question about an approved call, because earlier calls of the same effect have changed since they were
+/// shown to the decider. Records the decision as refused.
 fn ask_anew(transaction: &mut Transaction, taken: &Taken, earlier: &EarlierCalls) -> Result<(), StoreError> {
     let key = Key::of_waiting(&taken.call);
     if let Some(Document::Waiting(waiting)) = transaction.get(&key) {
@@ -299,7 +299,7 @@ fn ask_anew(transaction: &mut Transaction, taken: &Taken, earlier: &EarlierCalls
     transaction.append(taken.decision.clone().of_another_question())
 }
 
-/// Whether the stored call has all approvals that it needs, including those that were counted with the decision.
+/// Whether the approvals that were counted with the decision are still stored, and are enough for the stored call.
 /// Approvals that another process recorded meanwhile do not count, because that process may be unable to check their
 /// deciders.
 fn is_approved(call: &PendingCall, taken: &Taken) -> bool {
@@ -313,7 +313,7 @@ fn is_approved(call: &PendingCall, taken: &Taken) -> bool {
     }
 }
 
-/// Records a person's decision as refused: the call no longer waits, or another call is suspended under its id.
+/// Records a person's decision as refused, because the call no longer waits or another call is suspended under its id.
 fn not_taken(transaction: &mut Transaction, decision: &DecisionRecord) -> Result<(), StoreError> {
     match decision.decider {
         Some(_) => transaction.append(decision.clone().not_pending()),
@@ -321,8 +321,8 @@ fn not_taken(transaction: &mut Transaction, decision: &DecisionRecord) -> Result
     }
 }
 
-/// Asks a new question about a call, because its precondition has changed since the approver saw it. Records the
-/// decision, which does not count. If the stored call differs from `compared`, a person's decision is recorded as
+/// Asks a new question about a call, because its precondition has changed since it was shown to the approver. Records
+/// the decision, which does not count. If the stored call differs from `compared`, a person's decision is recorded as
 /// refused.
 pub(crate) fn renew(
     transaction: &mut Transaction,
@@ -350,7 +350,7 @@ pub(crate) fn renew(
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Renewed {
     Asked,
-    /// The stored call differs from the compared one, or is gone.
+    /// The stored call differs from the compared call, or was removed.
     Gone,
     /// The call has expired. It is still suspended, and nothing is written.
     Late,
@@ -360,9 +360,9 @@ pub(crate) enum Renewed {
 /// suspended, or another call is suspended under its id; a person's decision is then recorded as refused.
 ///
 /// The call stays suspended if an account is exhausted, if another call holds its effect key, or, with a new question,
-/// if earlier calls of the same effect have changed since they were shown. After the call has expired, an approval
-/// begins nothing, and a value in the tool's place is recorded as refused. A client's result is not accepted then, and
-/// the caller ends the call.
+/// if earlier calls of the same effect have changed since they were shown. If the call has expired, an approval does
+/// not begin it, a value in the tool's place is recorded as refused, and a client's result is not accepted. The caller
+/// then ends the call.
 pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Option<Begun>, StoreError> {
     let key = Key::of_waiting(&taken.call);
     let noticed = match transaction.get(&key) {
@@ -401,8 +401,8 @@ pub(crate) fn take(transaction: &mut Transaction, taken: &Taken) -> Result<Optio
         },
     };
     transaction.remove(&key)?;
-    // The mark stops copies of the call, in a snapshot or in a token, from running it again, even against a store that
-    // has dropped the records of the run.
+    // The mark prevents a copy of the call in a snapshot or a token from running again, even if the store has dropped
+    // the records of the run.
     transaction.set(&Key::decided(&taken.call), Document::Decided { until: taken.call.expires_at })?;
     // The call began with the arguments of a person. A process that requires no approval must never begin it with the
     // model's arguments, no matter how much later it arrives.

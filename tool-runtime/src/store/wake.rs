@@ -10,7 +10,7 @@ use crate::store::interface::POLL;
 pub(super) struct Wake(Notify);
 
 impl Wake {
-    /// Wakes every waiting task, or the next one that begins to wait.
+    /// Wakes every waiting task, and lets the next task that begins to wait continue at once.
     pub(super) fn wake(&self) {
         self.0.notify_waiters();
         // Stores a permit for a task that has just listed the due documents and does not wait yet, so that it does not
@@ -18,7 +18,7 @@ impl Wake {
         self.0.notify_one();
     }
 
-    /// Resolves when woken, and after a second at the latest: documents also become due as time passes, and other
+    /// Waits until the next wake-up, but for a second at most: documents also become due as time passes, and other
     /// processes write documents.
     pub(super) async fn wait(&self) {
         drop(timeout(POLL, self.0.notified()).await);

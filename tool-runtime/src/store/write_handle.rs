@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::store::StoreError;
 
-/// Resolves once a write is stored or could not be stored. It may be dropped without waiting.
+/// Resolves once a write is stored or could not be stored. The write continues if the handle is dropped.
 ///
 /// ```
 /// use tool_runtime::ToolInvocationRecord;

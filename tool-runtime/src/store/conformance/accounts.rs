@@ -61,5 +61,5 @@ pub(super) async fn accounts_together_never_pass_a_limit(store: Arc<dyn Store>) 
     }
     let of_tenant: Vec<_> = calls.iter().filter(|(is_tenant, _)| *is_tenant).map(|(_, calls)| *calls).collect();
     let of_principals: u64 = calls.iter().filter(|(is_tenant, _)| !is_tenant).map(|(_, calls)| *calls).sum();
-    assert_eq!((of_tenant, of_principals), (vec![5], 5), "a refused booking is on no account");
+    assert_eq!((of_tenant, of_principals), (vec![5], 5), "a refused booking changes no account");
 }

@@ -8,7 +8,7 @@ use crate::store::{AuditRecord, Chain, Document, DocumentKind, Key, Query, Recor
 
 pub(super) async fn calls_that_wait_are_found(store: Arc<dyn Store>) {
     let store = &*store;
-    // Sorted by key, the calls would be in another order, because keys contain digests of the calls' names.
+    // A list in the order of the keys would differ, because keys contain digests of the call ids.
     for (run, call, expires) in [("one", "a", 10), ("one", "b", 20), ("two", "c", 30)] {
         let waiting = waiting(run, call, expires);
         let key = Key::of_waiting(&waiting.call);

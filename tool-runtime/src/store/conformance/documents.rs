@@ -1,4 +1,4 @@
-//! Documents: transactions change them, queries list them, and tasks wait for them.
+//! Documents: transactions, queries, and tasks that wait for changes.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) async fn a_change_is_whole_or_nothing(store: Arc<dyn Store>) {
         Err(StoreError::Duplicate)
     };
     let error = update(store, &keys, refuse).await.expect_err("the change refused");
-    assert_eq!(error.code(), StoreError::Duplicate.code(), "the receipt has the error of the change");
+    assert_eq!(error.code(), StoreError::Duplicate.code(), "the handle has the error of the change");
     let documents = store.read(&keys).await.expect("it reads");
     let texts: Vec<_> =
         documents.iter().map(|document| text(document.as_ref().map(|stored| &stored.document))).collect();

@@ -1,4 +1,4 @@
-//! Grants: they are stored unchanged, and each use is counted.
+//! Grants are stored unchanged, and each use is counted.
 
 use std::sync::Arc;
 
@@ -67,5 +67,5 @@ pub(super) async fn the_uses_of_a_grant_are_limited(store: Arc<dyn Store>) {
     let began = begun.iter().filter(|begun| matches!(begun, Begun::Now { .. })).count();
     let refused = begun.iter().filter(|begun| matches!(begun, Begun::Ungranted)).count();
     assert_eq!((began, refused), (3, 5), "a grant lets as many calls begin as it has uses");
-    assert!(read(&*store, &grant).await.is_none(), "a grant that is used up is gone");
+    assert!(read(&*store, &grant).await.is_none(), "a grant that is used up is removed");
 }

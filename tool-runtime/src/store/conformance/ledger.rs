@@ -96,5 +96,5 @@ pub(super) async fn an_abandoned_call_is_closed_once(store: Arc<dyn Store>) {
         ask(&*store, [key()], close).await.expect("it answers")
     };
     let closed = several(&store, 8, close).await.into_iter().filter(|closed| *closed).count();
-    assert_eq!((closed, outcomes(&*store).await), (1, vec!["outcome_unknown"]), "one record says so");
+    assert_eq!((closed, outcomes(&*store).await), (1, vec!["outcome_unknown"]), "one process closes the call");
 }

@@ -12,7 +12,7 @@ use crate::store::{
     DocumentKind, Key, NoticeAttempt, Query, Store, StoredNotice, Transaction, Waiting, waiting as waits,
 };
 
-/// A call that is suspended with a notice.
+/// Returns a suspended call with a notice.
 pub(super) fn noticed(run: &str) -> Waiting {
     let terms = NoticeTerms { events: [NoticeEvent::Waiting].into(), ..NoticeTerms::default() };
     Waiting { notices: Some(Arc::new(terms)), ..waiting(run, "a", 1_000_000_000) }

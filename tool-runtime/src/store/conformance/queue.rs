@@ -54,9 +54,9 @@ pub(super) async fn due_runs_are_listed_by_age(store: Arc<dyn Store>) {
     assert_eq!(ids(&listed), ["early", "ours", &long, "late"], "the longest due runs come first");
     assert_eq!(listed[0].due, at(10));
     let first = store.due_runs(at(20), None, 2).await.expect("it lists");
-    assert_eq!(ids(&first), ["early", "ours"], "at most as many as the limit");
+    assert_eq!(ids(&first), ["early", "ours"], "the limit is respected");
     let of_lane = store.due_runs(at(20), Some(&listed[0].lane), 10).await.expect("it lists");
-    assert_eq!(ids(&of_lane), ["early", "late"], "a version has its own lane");
+    assert_eq!(ids(&of_lane), ["early", "late"], "each version has a separate lane");
     let later = store.due_runs(at(30), Some(&listed[0].lane), 10).await.expect("it lists");
     assert_eq!(ids(&later), ["early", "late", "held"], "a run is due once its lease has ended");
 }
@@ -86,7 +86,7 @@ pub(super) async fn lanes_are_listed_in_pages(store: Arc<dyn Store>) {
     let due: Vec<_> = lanes.iter().filter(|run| run.due <= at(50)).cloned().collect();
     let mut listed = store.lanes(at(50), "", 10).await.expect("it lists");
     listed.retain(|run| run.due <= at(50));
-    assert_eq!(listed, due, "the lanes of which a run is due");
+    assert_eq!(listed, due, "the lanes with a due run");
     let first: BTreeSet<_> = ids(&lanes).into_iter().collect();
     let expected = ["many 39", "one 0", "one 1", "one 2", "one 3", "one 4"].into_iter();
     let (ada, bob) = (format!("of ada {}", at(2)), format!("of bob {}", at(4)));
@@ -131,7 +131,7 @@ pub(super) async fn runs_are_counted(store: Arc<dyn Store>) {
         let slots = run("", tenant, at(0)).slots();
         let depth = store.depth(at(10), Some(slots.scope())).await.expect("it counts");
         let leased = u64::from(tenant == "acme");
-        assert_eq!(depth, QueueDepth { due, oldest, leased, waiting }, "{tenant}: those of all its versions");
+        assert_eq!(depth, QueueDepth { due, oldest, leased, waiting }, "{tenant}: runs of all its versions");
     }
     let lanes = store.lanes(Timestamp::MAX, "", 10).await.expect("it lists");
     assert_eq!(lanes.len(), 3, "a run of an engine has no lane among those of workers");
@@ -180,7 +180,7 @@ pub(super) async fn the_leased_runs_of_a_tenant_are_limited(store: Arc<dyn Store
     assert!(matches!(other, Leasing::Leased(..)), "another tenant has its own limit");
     let (released, of) = held.pop().expect("three are held");
     release(&*store, &of, released, None).await;
-    // A worker that dies at once.
+    // This worker dies at once.
     let Leasing::Leased(lost, of) = lease(&*store, &free(&held), taker("lost", Duration::ZERO, 3)).await else {
         panic!("a released run frees a place");
     };
@@ -190,7 +190,7 @@ pub(super) async fn the_leased_runs_of_a_tenant_are_limited(store: Arc<dyn Store
     assert!(matches!(lease(&*store, &free(&held), taker("more", LONG, 3)).await, Leasing::Gone | Leasing::Full));
     let keys = [Key::run(Arc::clone(&lost.run_id)), of.slots()];
     let renewed = ask(&*store, keys, move |transaction| runs::renew(transaction, &lost, LONG)).await;
-    assert!(renewed.is_err(), "a worker that lost its run prolongs nothing");
+    assert!(renewed.is_err(), "a worker that lost its run cannot renew a lease");
     // A short lease that is renewed keeps its place.
     put(&*store, [run("short", "gamma", at(0)), run("waits", "gamma", at(0))]).await;
     let short = run("short", "gamma", at(0));

@@ -43,7 +43,7 @@ pub(super) async fn records_are_read_in_pages(store: Arc<dyn Store>) {
         let (mut found, mut full) = (Vec::new(), true);
         while full {
             let records = store.records(&page).await.expect("it reads");
-            assert!(records.len() <= 2, "a page has no more records than were asked for");
+            assert!(records.len() <= 2, "a page has no more records than its limit");
             full = records.len() == 2;
             page.after = records.last().map_or(page.after, |last| last.position);
             found.extend(calls(&records).into_iter().map(ToOwned::to_owned));

@@ -1,4 +1,4 @@
-//! Removals: a purge removes a whole run and continues its chain; an erasure keeps the place of each record.
+//! Removals. A purge removes a whole run and continues its chain. An erasure keeps the place of each record.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,7 +153,7 @@ pub(super) async fn an_erased_record_keeps_its_place(store: Arc<dyn Store>) {
         assert!(new.record.principal().is_none() && new.record.as_call().is_some_and(|call| call.result.is_none()));
     }
     let of_ada = RecordFilter { principal: Some("ada".into()), ..RecordFilter::default() };
-    assert!(store.records(&of_ada).await.expect("it reads").is_empty(), "the principal is in no index");
+    assert!(store.records(&of_ada).await.expect("it reads").is_empty(), "no index has the principal");
     let verified = verified(store).await;
     assert_eq!((verified.records, verified.erased), (3, 2));
     erase(before[1].hash).await.expect("the condition holds");
@@ -186,7 +186,7 @@ pub(super) async fn a_hold_and_a_purge_are_decided_in_order(store: Arc<dyn Store
         assert!(retention(&*store).lift(&hold.id).await.expect("it lifts"));
     }
     let left = retention(&*store).purge(HOUR).await.expect("it purges");
-    assert_eq!(left.runs, report.kept_runs, "what was held can go now");
+    assert_eq!(left.runs, report.kept_runs, "a run can be purged once its hold is lifted");
 }
 
 /// A lease on a run that no longer exists permits no writes.

@@ -140,10 +140,10 @@ pub(super) async fn posts_are_taken_once(store: Arc<dyn Store>) {
         for number in 0..64 {
             match post(&*store, &format!("{task}-{number}"), None).await {
                 Ok(posted) => kept += usize::from(posted),
-                Err(error) => assert_eq!(error.code(), StoreError::Full.code(), "a full post says so"),
+                Err(error) => assert_eq!(error.code(), StoreError::Full.code(), "a full run refuses messages"),
             }
         }
         kept
     };
-    assert_eq!(several(&store, 8, fill).await.into_iter().sum::<usize>(), 255, "256 posts wait in a run at most");
+    assert_eq!(several(&store, 8, fill).await.into_iter().sum::<usize>(), 255, "at most 256 messages wait for a run");
 }

@@ -7,7 +7,7 @@ use crate::store::conformance::{read, record, records::calls, run, text, update,
 use crate::store::{Chain, Document, DocumentKind, Key, Query, RecordFilter, Store, StoreError, Transaction};
 use crate::tool::Hash;
 
-/// Returns text that does not compress.
+/// Returns a text that cannot be compressed.
 fn noise(length: usize) -> String {
     let blocks = (0_u64..).map(|number| Hash::sha256(number.to_be_bytes()).to_string());
     let mut text: String = blocks.take(length / 64 + 1).collect();
@@ -55,7 +55,7 @@ pub(super) async fn large_bodies_are_kept(store: Arc<dyn Store>) {
     update(store, std::slice::from_ref(&key), write).await.expect("it writes");
     let document = read(store, &key).await;
     assert!(text(document.as_ref()) == Some(body.as_str()), "a large document reads as it was written");
-    // A change that needs no conversation: the store may leave it out.
+    // This change does not need the conversation, so the store may leave it out.
     let head = Key::run_head("large");
     let named = head.clone();
     let write = move |transaction: &mut Transaction| {
@@ -88,7 +88,7 @@ pub(super) async fn many_documents_are_listed_in_pages(store: Arc<dyn Store>) {
     let (mut query, mut found) = (Query { limit: 999, ..Query::new(DocumentKind::Run) }, Vec::new());
     loop {
         let page = store.list(&query).await.expect("it lists");
-        assert!(page.len() <= query.limit, "a page is no longer than was asked for");
+        assert!(page.len() <= query.limit, "a page is no longer than its limit");
         let Some(last) = page.last() else { break };
         query.after = last.position;
         found.extend(page.into_iter().map(|listed| listed.key.scope().to_string()));

@@ -47,7 +47,8 @@ pub(super) async fn expired_documents_are_swept(store: Arc<dyn Store>) {
     for (id, expires_at) in [("never", None), ("later", Some(Timestamp::MAX)), ("lately", Some(lately))] {
         stays.push(keep(store, grant(id, Some(1), expires_at)).await);
     }
-    // The run of an expired suspended call ends the call with a record. A run that is due is continued.
+    // An expired suspended call and a due run stay, because the run ends the call with a record, and a worker continues
+    // the run.
     let others = [Key::waiting("run", None, Some("ada"), &CallId::new("a")), Key::run("run")];
     let named = others.clone();
     let write = move |transaction: &mut Transaction| {
@@ -79,6 +80,6 @@ pub(super) async fn what_a_legal_hold_covers_is_not_swept(store: Arc<dyn Store>)
     assert!(read(store, &held).await.is_some() && read(store, &other).await.is_none());
     let due = Query { due: Some(store.now().await.expect("a time")), ..Query::new(DocumentKind::Grant) };
     let past = Query { due: Some(at(2)), ..due.clone() };
-    assert!(store.list(&past).await.expect("it lists").is_empty(), "the next sweeps do not look at it");
+    assert!(store.list(&past).await.expect("it lists").is_empty(), "the next sweeps skip it");
     assert_eq!(store.list(&due).await.expect("it lists").len(), 1);
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{Holder, Spend};
 
-/// The amounts used in one window. A principal has one account in each tenant. All runs without a principal share one.
+/// The amounts used in one window. In each tenant, every principal has one account, and all runs without a principal
+/// share one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredAccount {
@@ -23,7 +24,7 @@ pub(crate) struct StoredAccount {
     pub(crate) until: Timestamp,
     /// The amounts used so far, plus the amounts reserved by running calls.
     pub(crate) booked: Spend,
-    /// A random mark of the last write. If the acknowledgement of a write was lost, a store compares the mark, because
-    /// two writers can write the same amounts.
+    /// A random mark of the last write. A store compares the mark to find out whether an unacknowledged write happened,
+    /// because two writers can write the same amounts.
     pub(crate) mark: u64,
 }

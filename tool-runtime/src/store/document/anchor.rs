@@ -21,10 +21,10 @@ pub(crate) struct AnchoredHead {
     pub(crate) hash: Hash,
 }
 
-/// The heads of the chains of runs at one time. Anchors form their own chain.
+/// The heads of the chains of runs at one time. Anchors form a separate hash chain.
 ///
-/// Export it as one line of JSON to a place that the writers of the store cannot write to; `audit verify --anchors`
-/// compares the export with the store.
+/// Export it as one line of JSON to a place that the processes of the store cannot change. The command
+/// `audit verify --anchors` compares the export with the store.
 ///
 /// ```
 /// use std::sync::Arc;

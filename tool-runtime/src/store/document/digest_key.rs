@@ -1,4 +1,4 @@
-//! [`StoredDigestKey`]: the key of the digests of arguments.
+//! [`StoredDigestKey`]: the key for digests of arguments.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::call::DigestKey;
 use crate::tool::Hash;
 
-/// A [`DigestKey`] as the document that a store keeps. `Debug` shows only its id.
+/// A [`DigestKey`] as the document that a store keeps. `Debug` shows only the id of the key.
 #[derive(Clone)]
 pub(crate) struct StoredDigestKey(pub(in crate::store) DigestKey);
 

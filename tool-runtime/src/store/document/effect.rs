@@ -10,7 +10,7 @@ use crate::store::key::Key;
 use crate::store::pending::PendingCall;
 use crate::tool::Hash;
 
-/// The calls of an effect that the next call of the same effect depends on.
+/// The calls on which the next call of the same effect depends.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredEffect {
@@ -32,7 +32,7 @@ pub(crate) struct StoredEffect {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EffectHolder {
-    /// The id of its run.
+    /// The id of the call's run.
     pub(crate) run_id: Arc<str>,
     /// The id of the call.
     pub(crate) call_id: CallId,
@@ -41,10 +41,11 @@ pub(crate) struct EffectHolder {
     /// The record of the call. `None` while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) record: Option<Box<ToolInvocationRecord>>,
-    /// When the effect may happen again. `None` if it never may.
+    /// When the effect may happen again. `None` if it may never happen again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<Timestamp>,
-    /// When a sweep found it expired, but under a legal hold. It is then kept for another week. `None` for never.
+    /// When a sweep last found the effect key expired but under a legal hold, so that it stays for another week. `None`
+    /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) on_hold: Option<Timestamp>,
 }
@@ -73,29 +74,29 @@ pub(crate) struct StoredUnknown {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UnknownCall {
-    /// The id of its run.
+    /// The id of the call's run.
     pub(crate) run_id: Arc<str>,
     /// The id of the call.
     pub(crate) call_id: CallId,
     /// The idempotency key of the call.
     pub(crate) key: Hash,
-    /// When the call was interrupted, or was found to have been.
+    /// When the call was interrupted, or when the interruption was detected.
     pub(crate) since: Timestamp,
     /// The cause of the interruption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<Cause>,
-    /// Whether the effect has an effect key (`once`): its calls share the key, but not all arguments.
+    /// Whether the effect has an effect key (`once`). Its calls then share the key, but possibly not all arguments.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_once: bool,
-    /// The outcome, if it became known after a waiting call had named this one. `None` while it is unknown, so always
-    /// `None` in the document of an effect.
+    /// The outcome, if it became known after the question of a later call had named this call. `None` while it is
+    /// unknown, so always `None` in the document of an effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) known: Option<KnownOutcome>,
 }
 
 impl UnknownCall {
-    /// Returns the members that a question about a later call contains. The idempotency key is left out: its hash has
-    /// no secret, so sensitive arguments could be guessed from the question.
+    /// Returns the members that a question about a later call contains. The idempotency key is left out, because it is
+    /// a hash without a secret, from which sensitive arguments could be guessed.
     pub(crate) fn shown(&self) -> impl Serialize {
         (&self.run_id, &self.call_id, self.since, self.cause, self.is_once, self.known)
     }
@@ -128,8 +129,8 @@ impl EffectHolder {
 }
 
 impl StoredEffect {
-    /// Returns the time from which the document can be removed. If an outcome is unsettled, it is the epoch, so that a
-    /// listing by due time finds unsettled outcomes without reading the other effect keys.
+    /// Returns the time from which the document can be removed. If an outcome is unsettled, returns the Unix epoch, so
+    /// that a query by due time finds unsettled outcomes without reading the other effect keys.
     pub(in crate::store) fn due(&self) -> Option<Timestamp> {
         if self.unknown.is_empty() { self.over() } else { Some(Timestamp::UNIX_EPOCH) }
     }

@@ -1,4 +1,4 @@
-//! [`StoredGrant`]: a decision that applies to later calls, as data.
+//! [`StoredGrant`]: a stored decision that applies to later calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::tool::{Hash, ToolName};
 /// policy denies stays denied.
 ///
 /// [`Run::remember`](crate::Run::remember) creates it. It is valid for the reviewed definition of the tool and for runs
-/// of the same tenant, and never for repaired arguments. An allowance is valid for the caller of the reviewed call, and
-/// never for a script. It does not apply in a run with a label that the reviewed call's run lacked. Its decider still
-/// has to be permitted to decide on such a call, under the policy of the run that uses it. A denial is valid for every
-/// caller and under every label until it is revoked or expires, and overrides all allowances. `Debug` shows no
-/// arguments.
+/// of the same tenant, and never for repaired arguments. A grant that allows calls is valid for the caller of the
+/// reviewed call, and never for a script. It does not apply in a run with a label that the reviewed call's run lacked.
+/// The policy of the run that uses the grant must still permit its decider to decide on such a call. A grant that
+/// denies calls is valid for every caller and under every label until it is revoked or expires, and overrides all
+/// grants that allow calls. `Debug` shows no arguments.
 ///
 /// [`Grant`](crate::runner::Grant) has an example.
 #[derive(Clone, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct StoredGrant {
     pub tool: ToolName,
     /// The hash of the reviewed definition.
     pub definition_hash: Hash,
-    /// The runs to which it applies.
+    /// The runs to which the grant applies.
     pub scope: GrantScope,
     /// The tenant of the run.
     pub tenant: Option<Arc<str>>,
@@ -50,13 +50,14 @@ pub struct StoredGrant {
     pub(crate) covers: Covered,
     /// How many more calls may use the grant. `None` for no limit.
     pub uses: Option<u32>,
-    /// When the grant expires. `None` for never.
+    /// When the grant expires. `None` if it does not expire.
     pub expires_at: Option<Timestamp>,
     /// The decider, with the reason.
     pub decider: Decider,
     /// When the grant was made.
     pub created_at: Timestamp,
-    /// When a sweep found it expired, but under a legal hold. It is then kept for another week. `None` for never.
+    /// When a sweep last found the grant expired but under a legal hold, so that it stays for another week. `None`
+    /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) on_hold: Option<Timestamp>,
 }
@@ -101,13 +102,13 @@ impl From<&PendingCall> for GrantOrigin {
     }
 }
 
-/// The caller whose calls an allowance covers.
+/// The caller whose calls a grant allows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum GrantCaller {
     /// The agent loop or the application.
     Direct,
-    /// The graph of this name.
+    /// The graph with this name.
     Graph(Arc<str>),
 }
 

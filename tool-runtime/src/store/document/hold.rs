@@ -1,4 +1,4 @@
-//! [`LegalHold`]: data that may not be removed.
+//! [`LegalHold`]: a prohibition to remove data.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::call::Decider;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum HoldScope {
-    /// The run of this id.
+    /// The run with this id.
     Run(Arc<str>),
     /// The runs that act for a principal.
     Principal {
@@ -36,9 +36,9 @@ impl HoldScope {
     }
 }
 
-/// Data that [`Retention::purge`](crate::store::Retention::purge) and
-/// [`Retention::erase`](crate::store::Retention::erase) may not remove until the hold is lifted. A sweep, a notifier
-/// and an MCP server leave its grants, effect keys, notices and runs, too.
+/// A prohibition to remove data until a person lifts the hold. [`Retention::purge`](crate::store::Retention::purge) and
+/// [`Retention::erase`](crate::store::Retention::erase) keep the data. Sweeps, notifiers and MCP servers keep the
+/// grants, effect keys, notices and runs that the hold covers.
 ///
 /// [`Retention`](crate::store::Retention) has an example.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,8 +68,8 @@ impl LegalHold {
         if let HoldScope::Principal { principal, .. } = &self.scope { Some(principal) } else { None }
     }
 
-    /// Returns the tenant whose runs, or whose principal's runs, the hold covers. `None` for a hold on a run, and for a
-    /// hold on a principal in every tenant.
+    /// Returns the tenant of the runs that the hold covers. `None` for a hold on a run, and for a hold on a principal
+    /// in every tenant.
     #[must_use]
     pub fn tenant(&self) -> Option<&Arc<str>> {
         match &self.scope {

@@ -10,11 +10,11 @@ use crate::policy::NoticeTerms;
 use crate::store::key::Key;
 use crate::store::pending::PendingCall;
 
-/// A call in the ledger. It has begun. It has an end once it is finished.
+/// A call in the ledger. It has begun, and may have ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LedgerEntry {
-    /// The attempt that runs the call, in one process.
+    /// The id of the attempt that owns the call. Empty if no attempt owns it.
     pub(crate) owner: Arc<str>,
     /// How many times the call was begun or taken over.
     pub(crate) epoch: u64,
@@ -26,7 +26,7 @@ pub(crate) struct LedgerEntry {
     /// Whether no other process continues the run after this process has died.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) ends_with_process: bool,
-    /// Whether the tool may reconcile or repeat the call. While the run can continue, only the gate closes such a call.
+    /// Whether the tool may reconcile or repeat the call, so that an abandoned call can stay open for a week.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) recoverable: bool,
     /// The call as it began, for a process that continues it. `None` once the call is finished, and if it was not
@@ -36,8 +36,8 @@ pub(crate) struct LedgerEntry {
     /// For a graph, the id of the run in which it works. `None` for other tools, and once the call is finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) graph: Option<Arc<str>>,
-    /// The scope of the key of its effect. `None` if the call does not exclude other calls with the same effect, and
-    /// once its outcome is known. Earlier versions also left it out once the outcome was unknown.
+    /// The scope of the key of the call's effect. `None` if the call does not exclude other calls with the same effect,
+    /// and once its outcome is known. Earlier versions also left it out once the outcome was unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) effect: Option<Arc<str>>,
     /// The contents of the notice about an unknown outcome. `None` if no notice is sent, and once the call is finished.

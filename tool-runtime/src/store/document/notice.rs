@@ -72,7 +72,8 @@ pub struct StoredNotice {
     /// The last attempts, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) attempts: Vec<NoticeAttempt>,
-    /// When a sweep found it expired, but under a legal hold. It is then kept for another week. `None` for never.
+    /// When a sweep last found the notice expired but under a legal hold, so that it stays for another week. `None`
+    /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) on_hold: Option<Timestamp>,
 }
@@ -113,9 +114,9 @@ impl StoredNotice {
     /// Returns the last 32 attempts to deliver the notice, oldest first: when the attempt began, the HTTP status of the
     /// answer (`None` if no answer came in time), and the reason of a failure.
     ///
-    /// The reason is `connect`, `timeout`, `redirect` (a 3xx status), `gone` (status 410), `status` (any other), or
-    /// `interrupted` (the process ended, or could not record the result; the time is that of the end of its lease).
-    /// `None` if the notice was delivered.
+    /// The reason is `connect`, `timeout`, `redirect` (a 3xx status), `gone` (status 410), `status` (any other status
+    /// that is not 2xx), or `interrupted` (the process ended or could not record the result, and the time is the end of
+    /// its lease). `None` if the notice was delivered.
     #[must_use]
     pub fn attempts(&self) -> impl ExactSizeIterator<Item = (Timestamp, Option<u16>, Option<&str>)> {
         self.attempts.iter().map(|attempt| (attempt.at, attempt.status, attempt.code.as_deref()))

@@ -24,7 +24,7 @@ pub struct StoredRun {
     pub tenant: Option<Arc<str>>,
     /// The saved conversation. Empty if an engine continues the run and stores the conversation.
     pub(crate) document: Arc<str>,
-    /// Whether the store left the conversation out, which stays as it is unless `document` replaces it.
+    /// Whether the store left the conversation out. The stored conversation stays unless `document` replaces it.
     #[serde(skip)]
     pub(crate) keeps_text: bool,
     /// The result of the last step, as a stable code. Empty before the first step.
@@ -39,7 +39,7 @@ pub struct StoredRun {
     pub(crate) news: u64,
     /// How many posted messages the run has not received yet.
     pub(crate) posts: u32,
-    /// The questions that these messages answer. No other message may answer them.
+    /// The questions that unreceived messages answer. No other message may answer them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) answers: Vec<Question>,
     /// How many times in a row the run could not be continued.
@@ -111,13 +111,13 @@ impl StoredRun {
     }
 
     /// Whether the run lacks records since the store was restored from a backup. No worker takes it until
-    /// [`release_run`](trait@crate::store::Store#method.release_run).
+    /// [`release_run`](trait@crate::store::Store#method.release_run) is called.
     #[must_use]
     pub const fn is_held_back(&self) -> bool {
         self.held_back
     }
 
-    /// Whether the run has a document, read or left out.
+    /// Whether the run has a document, which the store read or left out.
     pub(crate) fn has_document(&self) -> bool {
         self.keeps_text || !self.document.is_empty()
     }
@@ -127,7 +127,7 @@ impl StoredRun {
         (self.principal.as_ref(), self.tenant.as_ref()) == (principal, tenant)
     }
 
-    /// Returns the key of the slots of the run's tenant, which count the runs that workers have.
+    /// Returns the key of the slots of the run's tenant, which count the leases of workers on its runs.
     pub(crate) fn slots(&self) -> Key {
         Key::slots(self.tenant.as_deref(), self.principal.as_deref())
     }

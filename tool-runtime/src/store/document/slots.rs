@@ -1,18 +1,18 @@
-//! [`StoredSlots`]: counts the runs of one tenant that workers have, in the transactions that lease them.
+//! [`StoredSlots`]: the leases of workers on the runs of one tenant.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The runs of a tenant that workers have, with the ends of their leases.
+/// The leases of workers on the runs of a tenant. Their number can be limited.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredSlots {
     pub(crate) slots: Vec<Slot>,
 }
 
-/// A run that a worker has.
+/// A run under the lease of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Slot {

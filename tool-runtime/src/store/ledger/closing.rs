@@ -1,4 +1,4 @@
-//! Abandoned calls: the processes that may close them, and the times.
+//! Decides which process closes an abandoned call, and when.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,9 @@ use crate::store::{
 /// The interval at which an old call that was left open wakes the worker of its run.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 
-/// Whether a call began, has not ended, and its owner can no longer write.
+/// Whether a call has begun and not ended, and its owner can no longer write.
 ///
-/// For a worker, the earlier owners are all processes that had the run before it.
+/// A worker passes its lease as `held`. A process that had the run before this worker can no longer write.
 pub(crate) fn is_abandoned(transaction: &Transaction, key: &Key, held: Option<&RunLease>) -> bool {
     let (now, worker) = (transaction.now(), held.map(|lease| lease.epoch));
     matches!(transaction.get(key), Some(Document::Call(entry)) if !entry.is_finished() && entry.is_abandoned(now, worker))
@@ -29,7 +29,7 @@ pub(crate) fn is_abandoned(transaction: &Transaction, key: &Key, held: Option<&R
 
 /// Closes an abandoned call as `outcome_unknown`. Returns whether it was closed.
 ///
-/// For a worker, the earlier owners are all processes that had the run before it.
+/// A worker passes its lease as `held`. A process that had the run before this worker can no longer write.
 pub(crate) fn close_abandoned(
     transaction: &mut Transaction,
     key: &Key,
@@ -60,7 +60,7 @@ fn close_if(
     if entry.is_finished() || !is_over(&entry) {
         return Ok(false);
     }
-    // The call has no owner from now on, so the attempt that began it cannot take this closing for its own.
+    // The call has no owner from now on. Otherwise, the attempt that began it could take this end for its own.
     (entry.owner, entry.epoch) = ("".into(), entry.epoch + 1);
     entry.record.ended_at = Some(transaction.now());
     let waited = entry.waited.take().filter(|_| entry.recoverable);
@@ -95,7 +95,7 @@ pub(crate) fn keys_of(key: &Key, entry: &LedgerEntry) -> Vec<Key> {
     keys
 }
 
-/// Whether a call inside a graph remains from a call of the graph that has ended.
+/// Whether a call was made inside a graph whose own call has ended.
 pub(crate) async fn is_orphan(store: &dyn Store, key: &Key, entry: &LedgerEntry) -> Result<bool, StoreError> {
     match &entry.record.caller {
         Caller::Graph { run, .. } => Ok(!has_graph(store, run, key.scope()).await?),
@@ -103,8 +103,8 @@ pub(crate) async fn is_orphan(store: &dyn Store, key: &Key, entry: &LedgerEntry)
     }
 }
 
-/// Whether a run has a call of a graph that works in the run `graph`, and that call waits or has begun and not ended. A
-/// graph that only reads is not in the ledger while it works.
+/// Whether `run` has an open call of the graph that works in the run `graph`: the call waits, or has begun and not
+/// ended. A graph that only reads is not in the ledger while it works.
 pub(crate) async fn has_graph(store: &dyn Store, run: &str, graph: &str) -> Result<bool, StoreError> {
     let query = |kind| Query { scope: Some(run.into()), ..Query::new(kind) };
     let begun = Query { due: Some(Timestamp::MAX), ..query(DocumentKind::Call) };
@@ -128,9 +128,9 @@ pub(crate) async fn has_graph(store: &dyn Store, run: &str, graph: &str) -> Resu
 /// Whether a call's lease has ended and no process continues its run. The sweep uses this rule. A call inside a graph
 /// belongs to the run that called the graph, unless it [is an orphan](is_orphan) and that run is idle.
 ///
-/// A run whose document the store keeps is made due instead: the worker that takes it lets the tool reconcile or repeat
-/// the call, or closes the call. A run that a worker or an engine has is left to it. An engine loses its run after a
-/// week.
+/// If the store has the document of the run, the run is made due instead. The worker that takes the run lets the tool
+/// reconcile or repeat the call, or closes the call. A run under the lease of a worker is left alone, and so is a run
+/// of an engine, until a week after the call's lease has ended.
 pub(crate) fn is_left(transaction: &mut Transaction, key: &Key, is_orphan: bool) -> Result<bool, StoreError> {
     let now = transaction.now();
     let Some(Document::Call(entry)) = transaction.get(key) else { return Ok(false) };
@@ -149,7 +149,7 @@ pub(crate) fn is_left(transaction: &mut Transaction, key: &Key, is_orphan: bool)
         }
         _ => return Ok(true),
     };
-    // If its workflow was cancelled, an engine never continues the run, and does not report that.
+    // An engine whose workflow was cancelled never continues the run, and does not report the cancellation.
     if run.is_driven() && now >= after(entry.until, KEPT) {
         return Ok(true);
     }
@@ -160,8 +160,8 @@ pub(crate) fn is_left(transaction: &mut Transaction, key: &Key, is_orphan: bool)
     Ok(is_idle && is_orphan)
 }
 
-/// Whether a call makes its run due. A call that a worker left open does so again after twice the time, and later each
-/// hour, because the next worker may not be able to continue it either.
+/// Whether a call makes its run due. If a worker left the call open, the next worker may not be able to continue it
+/// either. The interval therefore doubles each time, up to an hour.
 fn may_wake(entry: &LedgerEntry, run: &StoredRun, now: Timestamp) -> bool {
     let was_left = run.changed.filter(|changed| entry.owner.is_empty() && *changed >= entry.until);
     was_left.is_none_or(|changed| {
@@ -179,8 +179,8 @@ pub(crate) fn close_left(transaction: &mut Transaction, key: &Key, is_orphan: bo
 /// Closes an abandoned call. If its tool may reconcile or repeat it and the ledger has the call as it began, the call
 /// stays open for a week for a process that can take it over. Returns whether it was closed.
 ///
-/// While a call is left open, its outcome counts as unknown, so the next call of the same effect is not begun without a
-/// question. The process that began the call can no longer write its end.
+/// While a call is left open, its outcome counts as unknown, so the next call of the same effect requires an approval.
+/// The process that began the call can no longer write its end.
 pub(crate) fn leave_or_close(
     transaction: &mut Transaction,
     key: &Key,

@@ -31,7 +31,7 @@ impl RunIndex {
         }
     }
 
-    /// Returns the positions of the runs that have a due time: of all runs, or of those of a tenant.
+    /// Returns the positions of the runs that have a due time. `tenant` selects the runs of one tenant.
     pub(super) fn all(&self, tenant: Option<&str>) -> impl Iterator<Item = u64> {
         let first = tenant.map(|tenant| (format!("{tenant}/").into(), Timestamp::MIN, 0));
         let runs = self.by_lane.range((first.map_or(Bound::Unbounded, Bound::Included), Bound::Unbounded));
@@ -39,19 +39,20 @@ impl RunIndex {
         runs.take_while(move |(lane, ..)| is_theirs(lane)).map(|(_, _, position)| *position)
     }
 
-    /// Returns the positions of the runs that are due, longest due first.
+    /// Returns the positions of the runs that are due, in the order of their due times.
     pub(super) fn due(&self, now: Timestamp) -> impl Iterator<Item = u64> {
         self.by_due.range(..=(now, u64::MAX)).map(|(_, position)| *position)
     }
 
-    /// Returns the positions of the runs of a lane that are due, longest due first.
+    /// Returns the positions of the runs of a lane that are due, in the order of their due times.
     pub(super) fn due_in(&self, lane: &str, now: Timestamp) -> impl Iterator<Item = u64> {
         let lane: Arc<str> = lane.into();
         let range = (Arc::clone(&lane), Timestamp::MIN, 0)..=(lane, now, u64::MAX);
         self.by_lane.range(range).map(|(_, _, position)| *position)
     }
 
-    /// Returns, for each lane after `after`, the position of the first run, if that run is due.
+    /// Returns the position of the run that is due first in each lane after `after`, without lanes that have no due
+    /// run.
     pub(super) fn lanes(&self, now: Timestamp, after: &str) -> impl Iterator<Item = u64> {
         let next = |after: &Arc<str>| {
             let last = (Arc::clone(after), Timestamp::MAX, u64::MAX);

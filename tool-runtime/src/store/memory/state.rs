@@ -1,4 +1,4 @@
-//! The contents of the store in memory, and the rules by which documents and records make room for others.
+//! The contents of the store in memory, and the rules by which it drops documents and records.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,9 +24,9 @@ impl Default for Limits {
     }
 }
 
-/// How many marks are stored for each open document that is allowed: marks of decided calls and of purged runs,
-/// effects, slots of tenants, and the key for digests. A mark stays necessary until it expires, so marks do not make
-/// room for other documents.
+/// The maximum number of marks, as a multiple of the limit of open documents. Marks are the documents of decided calls
+/// and purged runs, effects, slots of tenants, and the key for digests. Each mark is needed until it expires, so marks
+/// are not dropped to make room.
 const MARKS: usize = 16;
 
 fn is_mark(document: &StoredDocument) -> bool {
@@ -54,12 +54,12 @@ pub(super) struct MemoryContents {
     pub(super) runs: RunIndex,
     /// Positions of documents that only record the past, oldest first.
     settled: VecDeque<u64>,
-    /// Positions of notices, oldest first. Notices make room for other notices only, because a dropped call could begin
+    /// Positions of notices, oldest first. A notice displaces only other notices, because a dropped call could begin
     /// again.
     notices: VecDeque<u64>,
     /// How many documents are marks.
     marks: usize,
-    /// How many marks are those of purged and erased runs.
+    /// How many of the marks are documents of purged and erased runs.
     purged: usize,
     /// The number of the next document. Documents are listed in the order of their numbers.
     next: u64,
@@ -168,8 +168,8 @@ impl MemoryContents {
         }
     }
 
-    /// Whether the run of a record refuses such a record, as [`Transaction::append`] decides. The runs are searched
-    /// only if one of them is closed: most stores have no closed run, and every call takes this path.
+    /// Whether [`Transaction::append`] would refuse the record, because its run is closed. The run is looked up only if
+    /// the store has a closed run, because every call takes this path and most stores have none.
     pub(super) fn refuses(&self, record: &AuditRecord) -> bool {
         let is_reserved = **record.run_id() == *RETENTION_RUN;
         if self.purged == 0 && !is_reserved {
@@ -183,7 +183,7 @@ impl MemoryContents {
         Transaction::new(Timestamp::UNIX_EPOCH, [(key, stored)]).append(record.clone()).is_err()
     }
 
-    /// Returns the positions of the documents that make room for a document of this kind that only records the past.
+    /// Returns the positions of the settled documents that a new settled document of this kind can displace.
     fn past(&mut self, kind: DocumentKind) -> &mut VecDeque<u64> {
         if kind == DocumentKind::Notice { &mut self.notices } else { &mut self.settled }
     }
@@ -267,7 +267,7 @@ impl MemoryContents {
         of_run.filter(|document| is_call(document.key.kind())).any(|document| document.due().is_some())
     }
 
-    /// Removes the calls of the run and its messages.
+    /// Removes the calls, messages, notices and marks of decided calls of a run.
     pub(super) fn remove_calls(&mut self, run_id: &Arc<str>) {
         let is_gone = |kind| {
             use DocumentKind::{Call, Decided, Notice, Post, Waiting};

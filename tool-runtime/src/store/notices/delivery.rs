@@ -7,7 +7,7 @@ use crate::store::document::Holder;
 use crate::store::ledger::after;
 use crate::store::{Document, Key, NoticeAttempt, StoreError, StoredNotice, Transaction};
 
-/// The waits after failed attempts. After the last one, the notice is given up.
+/// The waits after failed attempts. If the attempt after the last wait fails, the notice is given up.
 pub(crate) const WAITS: [Duration; 9] = [
     Duration::from_secs(5),
     Duration::from_secs(5 * 60),

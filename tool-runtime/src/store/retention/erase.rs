@@ -23,14 +23,14 @@ use crate::store::{
 /// of the erasure.
 const PAGE: usize = 200;
 
-/// The number of records that are read at a time to find the first one of a party.
+/// The number of records that are read at a time to find the first record of a party.
 const FIRST: usize = 8;
 
 /// The data that the erasure of each run needs.
 struct Task<'t> {
     party: &'t Party,
     key: DigestKey,
-    /// Whether a document of unsettled outcomes cannot be read. Each unknown outcome then counts as unsettled.
+    /// Whether a document with unsettled outcomes cannot be read. Each unknown outcome then counts as unsettled.
     outcomes_are_hidden: bool,
 }
 
@@ -41,25 +41,26 @@ struct Open {
 }
 
 impl Retention<'_> {
-    /// Erases the data of a principal of a tenant, in place. In the records of its runs, these are the arguments,
-    /// results, messages and roles, and the names and reasons of deciders. It also erases the calls of these runs in
-    /// the ledger, their conversations and messages, the principal's grants and notices, and the results that effect
-    /// keys keep. After that, nothing begins or is recorded in these runs ([`StoreError::RunPurged`]). A run of an MCP
-    /// server ends, too.
+    /// Erases the data of a principal of a tenant, in place. In the records of the principal's runs, it erases the
+    /// arguments, results, messages and roles, and the names and reasons of deciders. It also erases the calls of these
+    /// runs in the ledger, their conversations and messages, the principal's grants and notices, and the results that
+    /// effect keys keep. After that, nothing begins or is recorded in these runs ([`StoreError::RunPurged`]). A run of
+    /// an MCP server ends, too.
     ///
-    /// The ids of runs and calls, the tools, outcomes, times and tenants stay, and so do rules that name no caller, and
-    /// decisions of the principal on calls of others. The chains still verify: the hash of an erased record matches its
+    /// The ids of runs and calls, the tools, outcomes, times and tenants, and rules that name no caller stay. Decisions
+    /// of the principal on calls of others stay, too. The chains still verify: the hash of an erased record matches its
     /// remaining members, and a signed record of the run lists it. Records that an earlier version sealed in one part
-    /// stay, and their runs are kept as `not_erasable`: [purge](Self::purge) them.
+    /// stay. The report names their runs as `not_erasable`, and only a [purge](Self::purge) removes them.
     ///
     /// If others use a run under the same id, it stays open for them, with its calls in the ledger, unless its
     /// conversation is the principal's. Nothing is erased while a call of the principal is open or waits, an outcome is
-    /// unsettled, or a process has one of its runs. The report names these runs, and those of calls that began
-    /// meanwhile, as kept. Each page of records is one transaction. The next erasure continues an interrupted one.
+    /// unsettled, or a process has one of the principal's runs. The report names these runs, and those of calls that
+    /// began meanwhile, as kept. Each page of records is one transaction. The next erasure continues an interrupted
+    /// one.
     ///
     /// A record or a document that cannot be read stays, because its principal cannot be read either. The report names
-    /// its run as `broken`. All other data is erased. The request is fulfilled once an erasure keeps no run: restore
-    /// the unreadable document from a backup, and erase again.
+    /// its run as `broken`. All other data is erased. Restore the unreadable document from a backup, and erase again
+    /// until the report names no kept run.
     ///
     /// # Errors
     /// [`StoreError::OnHold`] if a [legal hold](crate::store::LegalHold) covers the principal or the tenant. A run with
@@ -119,12 +120,12 @@ impl Retention<'_> {
         for kind in [DocumentKind::Call, DocumentKind::Grant, DocumentKind::Effect, DocumentKind::Notice] {
             self.erase_documents(&mut report, Query::new(kind), &party).await?;
         }
-        // Runs that began meanwhile, and calls in runs that other parties use, too.
+        // Also report runs that began meanwhile, and calls in runs that other parties use.
         self.keep_open(&mut report, &party).await?;
         Ok(report)
     }
 
-    /// Returns the position of the first record in a run that belongs to a party and is not erased.
+    /// Returns the position of the first record of a party in a run. Erased records do not count.
     async fn first_of(&self, run_id: &Arc<str>, party: &Party) -> Result<Option<u64>, StoreError> {
         let (principal, tenant) = party.clone();
         let mut filter =
@@ -137,8 +138,8 @@ impl Retention<'_> {
         Ok(None)
     }
 
-    /// Adds to the kept runs: those of a party that are in progress or unsettled, and those of documents that cannot be
-    /// read.
+    /// Reports as kept the runs of a party that are in progress or have unsettled outcomes, and the runs of documents
+    /// that cannot be read.
     async fn keep_open(&self, report: &mut RetentionReport, party: &Party) -> Result<Open, StoreError> {
         let now = self.store.now().await?;
         let (mut found, mut outcomes_are_hidden) = (BTreeSet::new(), false);
@@ -168,8 +169,8 @@ impl Retention<'_> {
         Ok(Open { is_any: !found.is_empty(), outcomes_are_hidden })
     }
 
-    /// Removes the document by which a server finds a repeated call of a client. The document is not a run, so no mark
-    /// replaces it.
+    /// Removes the document by which a server recognizes a repeated call of a client. The document is not a run, so no
+    /// mark replaces it.
     async fn erase_name(
         &self,
         report: &mut RetentionReport,
@@ -235,8 +236,8 @@ impl Retention<'_> {
             }
             transaction.set(&place, Document::Purged { at: now })?;
             // The calls of the run are removed from the ledger, because their ids are digests of values. Its messages
-            // are removed, because no worker takes them. A call that began after the check of its party prevents the
-            // erasure.
+            // are removed, because no worker takes them. A call that has begun since the check of the party prevents
+            // the erasure.
             transaction.close(Arc::clone(place.scope()), None)?;
             Ok(true)
         });
@@ -285,7 +286,7 @@ impl Retention<'_> {
     }
 
     /// Erases the records of a page, in one transaction with the record of the erasure. Returns how many were erased,
-    /// and whether all of them can be erased.
+    /// and whether all records of the party in the page can be erased.
     async fn erase_records(
         &self,
         run_id: &Arc<str>,

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::call::ToolInvocationRecord;
 use crate::store::{Document, HoldScope, Key, StoreError, StoredRun, Transaction};
 
-/// How many documents are read at a time. A run has a conversation, which can be long.
+/// How many documents are read at a time. The number is small because a run can have a long conversation.
 pub(super) const BATCH: usize = 64;
 
 /// A principal and a tenant for which a run acts.
@@ -19,8 +19,8 @@ pub(super) fn party_of(run: &StoredRun) -> Party {
     (run.principal.clone(), run.tenant.clone())
 }
 
-/// Returns the run from which a document comes, and its party. `None` for a document that a legal hold does not cover:
-/// a mark, an account, and the id by which a client finds its call again.
+/// Returns the run from which a document comes, and the party of the run. `None` for a document that a legal hold does
+/// not cover: a mark, an account, or a document by which a server recognizes a repeated call of a client.
 pub(in crate::store) fn subject_of(document: &Document) -> Option<(Arc<str>, Party)> {
     let of_record =
         |record: &ToolInvocationRecord| (Arc::clone(&record.run_id), (record.principal.clone(), record.tenant.clone()));
@@ -63,7 +63,7 @@ pub(in crate::store) fn hold_keys<'p>(
     keys
 }
 
-/// Refuses the change if one of these documents has a legal hold.
+/// Returns [`StoreError::OnHold`] if one of these documents has a legal hold.
 pub(super) fn refuse_held(transaction: &Transaction, holds: &[Key]) -> Result<(), StoreError> {
     if holds.iter().any(|key| is_held(transaction.get(key))) { Err(StoreError::OnHold) } else { Ok(()) }
 }
@@ -81,7 +81,8 @@ pub(super) fn before(now: Timestamp, duration: Duration) -> Timestamp {
 /// Whether a process has the run, or there is work to do in it.
 pub(super) fn is_in_progress(run: &StoredRun, now: Timestamp) -> bool {
     if run.is_served() {
-        // The lease of a server never ends. Its messages are for waiting calls, and these keep the run themselves.
+        // The lease of a server never ends. Its messages are for waiting calls, and a run with a waiting call is kept
+        // anyway.
         return run.held_back;
     }
     // The lease of an engine never ends, so its open calls and the time of its last write decide.

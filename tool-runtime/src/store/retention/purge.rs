@@ -35,7 +35,7 @@ const LAG: Duration = Duration::from_secs(60 * 60);
 
 /// The reason why a run is kept.
 enum Kept {
-    /// The run is not old enough, was purged before, or is not a run.
+    /// The run is not old enough or was purged before, or the document is not a run.
     Recent,
     /// A reason that the report names.
     Because(&'static str),
@@ -45,7 +45,8 @@ enum Kept {
 struct Purge {
     kept_for: Duration,
     key: DigestKey,
-    /// Read for the first run with an unknown outcome, and again for one with records that are newer than this.
+    /// Read for the first run with an unknown outcome, and again for a run whose records are newer than the previous
+    /// read.
     unsettled: Option<Unsettled>,
 }
 
@@ -86,12 +87,12 @@ struct Read {
 
 impl Retention<'_> {
     /// Removes the runs whose records are all older than `kept_for`, by the store's time: their records, their calls in
-    /// the ledger, their conversation and their messages. The record of the removal stays. A mark stays, too: nothing
-    /// begins in a run with this id ([`StoreError::RunPurged`]). Effect keys stay, so that an effect of `once` does not
-    /// happen again.
+    /// the ledger, their conversation and their messages. The record of the removal stays. A mark stays, too, so that
+    /// no call begins in a run with this id ([`StoreError::RunPurged`]). Effect keys stay, so that an effect of `once`
+    /// does not happen again.
     ///
-    /// A run is kept while a call of it is open or waits, the outcome of a call is unsettled, a process has the run or
-    /// it is due, its conversation was written within `kept_for`, its chain does not verify, or a [legal
+    /// A run is kept while one of its calls is open or waits, the outcome of a call is unsettled, the run is due or a
+    /// process has it, its conversation was written within `kept_for`, its chain does not verify, or a [legal
     /// hold](crate::store::LegalHold) covers it. The report names the kept runs that are old enough. A conversation
     /// without a time of its last write counts as written at the first purge that finds it.
     ///
@@ -164,7 +165,7 @@ impl Retention<'_> {
         Ok(())
     }
 
-    /// Purges a run. Returns how many records it had, or why it is kept.
+    /// Purges a run. Returns how many records it had, or the reason why it is kept.
     async fn purge_run(&self, run_id: &Arc<str>, purge: &mut Purge) -> Result<Result<u64, Kept>, StoreError> {
         let (kept_for, key) = (purge.kept_for, purge.key.clone());
         let now = self.store.now().await?;
@@ -320,7 +321,7 @@ impl Retention<'_> {
     }
 }
 
-/// Returns the reason why the document of a run keeps the run. `None` if there is none.
+/// Returns the reason to keep a run that its document gives. `None` if there is no reason.
 fn keeps(
     transaction: &mut Transaction,
     run_id: &Arc<str>,

@@ -1,4 +1,4 @@
-//! The remaining parts of documents after the values of a principal are removed.
+//! Returns documents without the values of a principal.
 
 use crate::call::{JsonText, RecordedArguments, ToolInvocationRecord};
 use crate::store::retention::guards::Party;

@@ -1,4 +1,5 @@
-//! Counts the runs of a tenant that workers have. The transactions that lease, extend and release a run keep the count.
+//! Counts the leases of workers on the runs of a tenant. The transactions that lease, renew and release a run update
+//! the count.
 
 use jiff::Timestamp;
 
@@ -30,7 +31,7 @@ pub(super) fn enter(
     Ok(true)
 }
 
-/// Writes the new end of a lease, if the transaction names the slots.
+/// Writes the new end of a lease, if the transaction has locked the slots.
 pub(super) fn prolong(transaction: &mut Transaction, lease: &RunLease) -> Result<(), StoreError> {
     let run = held(transaction, lease)?.clone();
     let (Some(holder), Some(mut slots)) = (&run.holder, of(transaction, &run)) else { return Ok(()) };
@@ -38,7 +39,7 @@ pub(super) fn prolong(transaction: &mut Transaction, lease: &RunLease) -> Result
     transaction.set(&run.slots(), Document::Slots(slots))
 }
 
-/// Removes a released run, if the transaction names the slots.
+/// Removes a released run, if the transaction has locked the slots.
 pub(super) fn leave(transaction: &mut Transaction, run: &StoredRun) -> Result<(), StoreError> {
     let Some(mut slots) = of(transaction, run) else { return Ok(()) };
     slots.leave(&run.run_id, transaction.now());

@@ -30,7 +30,7 @@ pub(crate) struct RunUpdate {
 pub(crate) enum AfterUpdate {
     /// The same worker stays the owner.
     Keep,
-    /// No worker owns the run until it is due, or an event arrives after `news`, the number of events that the worker
+    /// No worker owns the run until it is due or a new event arrives. `news` is the number of events that the worker
     /// has seen.
     Release { due: Due, news: u64 },
 }
@@ -58,7 +58,8 @@ impl Due {
     }
 }
 
-/// Writes an update of a run. A released run is removed from the slots of its tenant, if the transaction names them.
+/// Writes an update of a run. A released run is removed from the slots of its tenant, if the transaction has locked
+/// them.
 pub(crate) fn save(transaction: &mut Transaction, lease: &RunLease, update: &RunUpdate) -> Result<(), StoreError> {
     held(transaction, lease)?;
     let now = transaction.now();

@@ -1,4 +1,4 @@
-//! Accounts as pure functions: reservations are atomic, settle in their window, and carry the mark of their writer.
+//! Accounts: reservations are atomic, are settled in their window, and have the mark of their writer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::policy::{RunPolicy, Spend, ToolPolicy};
 use crate::store::accounts::{self, Account, Bill};
 use crate::store::{Document, Key, StoreError, StoredAccount, Transaction};
 
-/// Documents, changed by successive transactions.
+/// A set of documents that successive transactions change.
 struct Books {
     accounts: Arc<[Account]>,
     documents: BTreeMap<Key, Document>,
@@ -69,7 +69,7 @@ fn a_reservation_is_settled_in_its_window_only() {
     let booked = books.at(0, |transaction| accounts::reserve(transaction, &bill)).unwrap();
     books.at(3600, |transaction| accounts::reserve(transaction, &bill)).unwrap();
     books.at(3601, |transaction| accounts::settle(transaction, &booked, Spend::default()));
-    assert_eq!(books.stored()[0].booked.calls, 3, "that of the second window");
+    assert_eq!(books.stored()[0].booked.calls, 3, "the account of the second window");
     let booked = books.at(7200, |transaction| accounts::reserve(transaction, &bill)).unwrap();
     books.at(7200, |transaction| accounts::settle(transaction, &booked, Spend { calls: 1, ..Spend::default() }));
     assert_eq!(books.stored()[0].booked.calls, 1);
@@ -83,5 +83,5 @@ fn two_writers_never_leave_the_same_document() {
         books.at(0, |transaction| accounts::charge(transaction, &bill));
         serde_json::to_string(books.stored()[0]).unwrap()
     };
-    assert_ne!(written(1), written(1), "a store that lost an answer would take one for the other");
+    assert_ne!(written(1), written(1), "a store with an unacknowledged write could not tell the two writes apart");
 }

@@ -51,7 +51,7 @@ fn every_change_is_found() {
     check(elsewhere, Some(2));
 }
 
-/// Equal records have different digests, so that the values of an erased one cannot be tried.
+/// Equal records have different digests, so that the values of an erased record cannot be guessed.
 #[test]
 fn each_record_has_its_own_salt() {
     let (one, other) = (chain(), chain());
@@ -60,7 +60,7 @@ fn each_record_has_its_own_salt() {
     assert_eq!(again.hash, one[0].hash, "a copy keeps the salt, so that a chain can be copied");
 }
 
-/// A record of an earlier version: sealed as one text.
+/// An earlier version sealed a record as one text.
 #[test]
 fn a_record_that_is_sealed_as_one_text_verifies() {
     let text = include_str!("as_one_text.json");

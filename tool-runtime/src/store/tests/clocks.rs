@@ -19,7 +19,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
 }
 
-/// A run that workers share, changed by successive transactions.
+/// A run that workers share. Successive transactions change it.
 struct Shared(Document);
 
 impl Shared {
@@ -55,7 +55,7 @@ fn a_worker_keeps_its_run_for_as_long_as_it_was_told() {
     assert!(run.lease(158, "two").is_none());
     let next = run.lease(159, "two").unwrap();
     assert_eq!(next.epoch, held.epoch + 1);
-    // By the earlier clock the first worker's lease still runs, but the run has another owner.
+    // By the earlier time, the first worker's lease has not ended, but the run has another owner.
     assert_eq!(run.at(10, |transaction| runs::check(transaction, &held)), Err("store_fenced"));
 }
 

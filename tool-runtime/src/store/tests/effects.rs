@@ -35,7 +35,7 @@ fn stored(transaction: &Transaction) -> Option<StoredEffect> {
     }
 }
 
-/// The first call has the key and is left open; the second one begins with a person's approval.
+/// The first call has the key and is left open. The second call begins with a person's approval.
 fn second_begins() -> (Transaction, EffectClaim) {
     let mut transaction = Transaction::over(Timestamp::UNIX_EPOCH, [(effect(), None)]);
     let claim = EffectClaim { key: effect(), shown: vec![shown(FIRST)], once: Some(OnceClaim { keep: None }) };
@@ -63,11 +63,11 @@ fn a_left_call_is_not_repeated_while_a_later_one_is_unknown() {
     assert!(effects::is_superseded(&transaction, &claim, &first), "the second one may have had the effect");
     assert!(
         !effects::is_superseded(&transaction, &claim, &Key::call("run", SECOND)),
-        "its approver was shown the first"
+        "the approver saw the first call"
     );
 }
 
-/// The document of an effect key is written when its call begins, so its place says nothing about the outcome.
+/// The document of an effect key is written when its call begins, so its position does not depend on the outcome.
 #[tokio::test]
 async fn the_first_call_to_become_unknown_is_the_first_of_the_list() {
     let store = MemoryStore::new();

@@ -1,4 +1,4 @@
-//! Erasures in runs of several parties, of names of calls, and with other writers.
+//! Erasures in runs of several parties, of documents for repeated calls, and with other writers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn of(principal: &str, call: &str) -> crate::ToolInvocationRecord {
     crate::ToolInvocationRecord { principal: Some(principal.into()), ..record("one", call) }
 }
 
-/// A run under one id that two parties used stays open for the other one, so it keeps its calls.
+/// If two parties used a run under the same id, the run stays open for the other party and keeps its calls.
 #[tokio::test]
 async fn a_shared_run_keeps_its_calls() {
     let store = MemoryStore::new();
@@ -60,7 +60,7 @@ async fn put(store: &MemoryStore, run: StoredRun) {
     .await;
 }
 
-/// A mark in the place of a name would refuse the same call of the client forever.
+/// A mark in place of this document would refuse the repeated call of the client forever.
 #[tokio::test]
 async fn the_name_of_a_call_is_removed() {
     for erases in [true, false] {
@@ -70,9 +70,9 @@ async fn the_name_of_a_call_is_removed() {
         let retention = retention(&store);
         let report =
             if erases { retention.erase("ada", None).await.unwrap() } else { retention.purge(DAY).await.unwrap() };
-        assert_eq!((report.runs, report.kept_runs), (1, 0), "the name is no run");
+        assert_eq!((report.runs, report.kept_runs), (1, 0), "the document is not a run");
         let left = store.read(&[Key::run("asked_00ff"), Key::run("session")]).await.unwrap();
-        assert!(left[0].is_none(), "the name is gone");
+        assert!(left[0].is_none(), "the document was removed");
         assert!(matches!(left[1].as_ref().unwrap().document, Document::Purged { .. }));
         put(&store, served("asked_00ff")).await;
     }
@@ -85,7 +85,7 @@ async fn messages_of_a_held_principal_stay() {
     let post = Key::post("one", "p");
     let place = post.clone();
     change(&store, &[Key::run("one"), post.clone()], move |transaction| {
-        // As an erasure by a library before this one could leave it.
+        // An erasure by an earlier version could leave this state.
         transaction.set(&Key::run("one"), Document::Purged { at: transaction.now() })?;
         let document = Post { body: "{}".into(), at: transaction.now(), answers: Vec::new(), holder: None };
         transaction.set(&place, Document::Post(Box::new(document)))
@@ -96,7 +96,7 @@ async fn messages_of_a_held_principal_stay() {
     assert!(store.read(&[post]).await.unwrap()[0].is_some());
 }
 
-/// The messages and the calls of a run leave when it is closed.
+/// The messages and the calls of a run are removed when the run is closed.
 #[tokio::test]
 async fn nothing_of_a_closed_run_is_left_in_the_ledger() {
     let store = MemoryStore::new();
@@ -138,13 +138,13 @@ async fn a_part_that_ends_before_the_erasure_verifies() {
     let verified = verify(true, &records);
     assert_eq!((verified.findings, verified.erased, verified.erased_unlisted), (vec![], 6, 0));
     let codes: Vec<_> = verify(false, &calls).findings.iter().map(crate::store::Finding::code).collect();
-    assert_eq!(codes, ["erasure_unlisted"; 6], "all records have to show who erased");
+    assert_eq!(codes, ["erasure_unlisted"; 6], "a whole export needs the record of the erasure");
     let mut changed = calls;
     changed[1].record = record("one", "call_9").into();
     assert_ne!(verify(true, &changed).findings, []);
 }
 
-/// One who can write puts the values of erased records back, from a backup.
+/// A person who can write to the store restores the values of erased records from a backup.
 #[tokio::test]
 async fn values_that_were_put_back_are_found() {
     let (store, anchors) = history().await;
@@ -157,7 +157,7 @@ async fn values_that_were_put_back_are_found() {
     assert_eq!((verified.erased, verified.findings[0].record()), (5, Some(("one", 1))));
     let report = retention(&store).run("one").purge(Duration::ZERO).await.unwrap();
     assert_eq!(report.kept, [("one".into(), "broken")]);
-    // A part that begins behind it says nothing about it.
+    // A part that begins after the record does not show the change.
     let records = store.records(&RecordFilter::run("one")).await.unwrap();
     let lines = lines(&records[2..]);
     let part = Verification::new().digest_key(store_key(&store).await);
@@ -165,7 +165,7 @@ async fn values_that_were_put_back_are_found() {
     assert_eq!((part.findings, part.erased), (vec![], 1));
 }
 
-/// Two erasures at once can list the same places.
+/// Two concurrent erasures can list the same places.
 #[tokio::test]
 async fn a_place_may_be_listed_twice() {
     let (store, _) = history().await;

@@ -1,4 +1,4 @@
-//! Removals that this library did not make, and rotated keys: what verification finds, in a store and in an export.
+//! Verification, in a store and in an export, of removals that this library did not make, and of rotated keys.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::tool::Hash;
 #[tokio::test]
 async fn a_forged_purge_is_found() {
     let (other, head) = (DigestKey::new([3; 32]), Hash([9; 32]));
-    // By another key; by the store's own key over another end; with an end of its own choice.
+    // A summary with another key, a summary of the store's key with a wrong end, and a summary with an invented end.
     let (store, mut anchors) = history().await;
     retention(&store).hold(HoldScope::Run("x".into())).await.unwrap();
     let (key, last) = (store_key(&store).await, end(&store, "one").await);
@@ -24,14 +24,14 @@ async fn a_forged_purge_is_found() {
     assert_eq!(found(&store, &[]).await, ["removal_unchecked"]);
     assert_eq!(found(&store, &anchors).await, ["removal_unchecked"]);
     (&store as &dyn Store).anchor(|anchor| anchors.push(anchor.clone())).await.unwrap();
-    assert_eq!(found(&store, &anchors).await, ["removal_unchecked"], "an anchor vouches for no signature");
+    assert_eq!(found(&store, &anchors).await, ["removal_unchecked"], "an anchor does not replace a signature");
     let verified = Verification::of_store(&store, &anchors, |_| {}).await.unwrap();
     assert_eq!(verified.purged, 0, "a forged purge does not count");
 
     let (store, _) = history().await;
     retention(&store).hold(HoldScope::Run("x".into())).await.unwrap();
     removed(&store, "one", Some(summary("one", (3, head), &store_key(&store).await))).await;
-    assert_eq!(found(&store, &[]).await, ["records_missing"], "the summary is of other records");
+    assert_eq!(found(&store, &[]).await, ["records_missing"], "the summary describes other records");
 
     let (store, _) = history().await;
     change(&store, &[Key::digest_key()], move |transaction| {
@@ -44,7 +44,7 @@ async fn a_forged_purge_is_found() {
     assert_eq!(found(&store, &[]).await, ["removal_forged"]);
 }
 
-/// A rotated key: its removals are findings, unless the caller names the key.
+/// Removals that were signed with a rotated key are findings, unless the caller accepts the id of the key.
 #[tokio::test]
 async fn a_rotated_key_is_accepted_by_its_id_only() {
     let (store, mut anchors) = history().await;
@@ -61,11 +61,11 @@ async fn a_rotated_key_is_accepted_by_its_id_only() {
     assert_eq!((verified.findings, verified.purged, verified.erased), (vec![], 3, 3));
     let with_key = Verification::new().digest_key(old.clone());
     let verified = with_key.verify_store(&store, &anchors, |_| {}).await.unwrap();
-    assert_eq!((verified.findings, verified.unchecked_keys.len()), (vec![], 0), "the key itself is better");
+    assert_eq!((verified.findings, verified.unchecked_keys.len()), (vec![], 0), "the key checks them");
     let other = Verification::new().accept_keys(["00000000"]);
     assert_eq!(other.verify_store(&store, &anchors, |_| {}).await.unwrap().findings.len(), 2);
 
-    // The next purge makes a new key, and does not take the erased run for broken if it knows the old one.
+    // The next purge creates a new key, and accepts the erased run if it knows the id of the old key.
     let report = retention(&store).purge(Duration::ZERO).await.unwrap();
     assert_eq!((report.runs, report.kept), (0, vec![("two".into(), "broken")]));
     let report = retention(&store).accept_keys([old.id()]).purge(Duration::ZERO).await.unwrap();
@@ -73,7 +73,7 @@ async fn a_rotated_key_is_accepted_by_its_id_only() {
     assert_ne!(store_key(&store).await.id(), old.id());
 }
 
-/// A key that the application keeps apart signs, and the store never has one.
+/// If the application signs with a key outside the store, the store never has a key.
 #[tokio::test]
 async fn a_key_outside_the_store_signs() {
     let (store, _) = history().await;
@@ -107,14 +107,14 @@ async fn an_export_with_removals_can_be_verified() {
     retention(&store).erase("ada", None).await.unwrap();
     let lines = lines(&store.records(&RecordFilter::default()).await.unwrap());
     let key = store_key(&store).await;
-    assert_eq!(codes(&verify(Verification::new(), &anchors, &lines)), ["removal_unchecked"; 2], "it has no key");
+    assert_eq!(codes(&verify(Verification::new(), &anchors, &lines)), ["removal_unchecked"; 2], "without a key");
     for verification in [Verification::new().accept_keys([key.id()]), Verification::new().digest_key(key.clone())] {
         let verified = verify(verification, &anchors, &lines);
         assert_eq!((verified.findings, verified.purged, verified.erased), (vec![], 3, 3));
     }
     let accepting = || Verification::new().accept_keys([key.id()]);
     let changed = lines.iter().map(|line| line.replace("call_1", "call_9")).collect::<Vec<_>>();
-    assert_eq!(codes(&verify(accepting(), &anchors, &changed)), ["record_changed"], "what is kept is sealed");
+    assert_eq!(codes(&verify(accepting(), &anchors, &changed)), ["record_changed"], "the remaining members are sealed");
 }
 
 /// The beginning of an export is replaced by the record of a purge under an invented key.
@@ -132,8 +132,8 @@ async fn a_forged_purge_of_an_export_is_found() {
     }
 }
 
-/// One who can write records puts these contents in the place of record 1 of run one, and lists the place in a record
-/// under this key.
+/// A person who can write records replaces record 1 of run one by these contents, and adds a record under this key that
+/// lists the place.
 async fn forged(record: AuditRecord, key: &DigestKey) -> (MemoryStore, Vec<Anchor>) {
     let (store, mut anchors) = history().await;
     let kept = store.records(&RecordFilter::run("one")).await.unwrap().swap_remove(1);
@@ -150,7 +150,7 @@ async fn forged(record: AuditRecord, key: &DigestKey) -> (MemoryStore, Vec<Ancho
     (store, anchors)
 }
 
-/// No contents but its own fit the place of an erased record, under any key.
+/// No other contents fit the place of an erased record, under any key.
 #[tokio::test]
 async fn no_other_contents_can_be_put_in_the_place_of_an_erased_record() {
     let key = DigestKey::new([3; 32]);
@@ -190,7 +190,7 @@ async fn no_other_contents_can_be_put_in_the_place_of_an_erased_record() {
     }
 }
 
-/// A writer can take values away, but not unnoticed.
+/// A writer can remove values, but verification finds the removal.
 #[tokio::test]
 async fn an_erasure_that_no_key_signed_is_found() {
     let (store, anchors) = history().await;
@@ -199,7 +199,7 @@ async fn an_erasure_that_no_key_signed_is_found() {
     let new = SealedRecord { record, ..sealed };
     change(&store, &[Key::run("one")], move |transaction| transaction.erase(new.clone())).await;
     assert_eq!(found(&store, &anchors).await, ["erasure_unlisted"]);
-    // A run with a defect is neither purged nor erased: that would hide the defect.
+    // A run with a defect is neither purged nor erased, because a removal would hide the defect.
     let report = retention(&store).run("one").purge(DAY).await.unwrap();
     assert_eq!((report.runs, report.kept), (0, vec![("one".into(), "broken")]));
 
@@ -218,7 +218,7 @@ async fn an_erasure_that_no_key_signed_is_found() {
     assert_eq!(found(&store, &[]).await, ["removal_unchecked"]);
 }
 
-/// Nothing of the values is left, not even something that could be tried.
+/// An erased record has nothing from which its values could be guessed.
 #[tokio::test]
 async fn an_erased_record_has_no_values_and_no_salt() {
     let (store, anchors) = history().await;

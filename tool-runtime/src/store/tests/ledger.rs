@@ -1,4 +1,4 @@
-//! The ledger's answers, over every state of an entry.
+//! The answers of the ledger in every state of an entry.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn intent(owner: &str, repeatable: bool) -> Intent {
     Intent { repeatable, ..conformance::intent(owner, Duration::from_secs(30)) }
 }
 
-/// One entry, changed by successive transactions.
+/// An entry that successive transactions change.
 #[derive(Default)]
 struct Entry(Option<Document>, Vec<String>);
 
@@ -66,7 +66,7 @@ fn a_call_that_a_server_took_over_is_still_a_servers() {
     let mut entry = Entry::default();
     let served = Intent { ends_with_process: true, ..intent("one", true) };
     entry.at(0, |transaction| ledger::begin(transaction, &served)).unwrap();
-    // The run of the sweep names no session.
+    // The run that sweeps has no session.
     entry.begin(31, "two", true);
     let Some(Document::Call(call)) = &entry.0 else { panic!("it began") };
     assert!(call.ends_with_process && *call.owner == *"two");
@@ -96,7 +96,7 @@ fn what_began_before_is_not_closed_as_cancelled() {
     let mut first = Entry::default();
     first.begin(0, "one", false);
     first.close(1, "one", &cancelled(Some(Cause::Cancelled))).unwrap();
-    assert_eq!(first.1, ["cancelled"], "nobody ran it");
+    assert_eq!(first.1, ["cancelled"], "the tool did not run");
     for repeatable in [false, true] {
         let taken_over = || {
             let mut entry = Entry::default();

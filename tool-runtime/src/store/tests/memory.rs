@@ -39,7 +39,7 @@ async fn the_oldest_records_make_room() {
     put(&store, 2..4).await;
     let later = store.records(&all).await.unwrap();
     assert_eq!((later.len(), later[0].record.call_id().as_str(), store.dropped()), (3, "call_1", 1));
-    // Nothing was dropped before it was read, so the two reads form one chain.
+    // No record was dropped before the first read, so the two reads form one chain.
     read.extend_from_slice(&later[1..]);
     assert_eq!(Chain::verify(&read), Ok(()));
 }
@@ -89,11 +89,11 @@ async fn decided_calls_are_kept_until_they_expire() {
     for call in 0..32 {
         decide(&store, &format!("call_{call}"), if call < 8 { 10 } else { 20 }).unwrap();
     }
-    // Marks of decided calls take no room from open documents.
+    // Marks of decided calls do not count as open documents.
     assert!(keep(&store, "a").is_ok());
     put(&store, 0..9).await;
     assert!(decide(&store, "one more", 20).is_err(), "none is dropped before it expires");
-    assert!(decide(&store, "call_0", 10).is_ok(), "one that is known");
+    assert!(decide(&store, "call_0", 10).is_ok(), "a known mark is replaced");
     clock.advance(std::time::Duration::from_secs(10));
     for call in 32..40 {
         decide(&store, &format!("call_{call}"), 20).unwrap();
@@ -172,10 +172,10 @@ async fn notices_and_finished_calls_have_their_own_room() {
         end(number).await;
     }
     assert_eq!(counts().await, (3, 3));
-    assert!(keep(&store, "a").is_ok() && keep(&store, "b").is_ok(), "they take no room from open documents");
+    assert!(keep(&store, "a").is_ok() && keep(&store, "b").is_ok(), "they do not count as open documents");
 }
 
-/// A full store can count the runs of a tenant that workers have: otherwise none of its runs would ever end.
+/// A full store can still count the leased runs of a tenant. Otherwise, none of its runs would ever end.
 #[tokio::test]
 async fn a_full_store_leases_runs_under_a_limit() {
     let store = small();
@@ -191,7 +191,7 @@ async fn a_full_store_leases_runs_under_a_limit() {
     assert!(leased.leased().is_some());
 }
 
-/// A store that only lists documents has the queue too.
+/// The default methods provide the queue for a store that only lists documents.
 #[tokio::test]
 async fn the_queue_of_a_store_has_defaults() {
     struct Listing(MemoryStore, AtomicU32);

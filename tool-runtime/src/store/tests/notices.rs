@@ -1,4 +1,4 @@
-//! Notices: the contents that hold for a call, and the tasks that they wake.
+//! Notices: the contents that apply to a call, and the tasks that they wake.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn a_notice_wakes_no_task() {
     assert_eq!(found(transaction).0.len(), 1);
 }
 
-/// The process that takes a call over has another policy. The contents with which the call began hold.
+/// The process that takes a call over has another policy. The contents with which the call began still apply.
 #[test]
 fn a_take_over_keeps_the_contents_of_the_first_attempt() {
     let key = conformance::key();
@@ -95,7 +95,7 @@ fn notices_of_a_left_call(effect: Option<EffectClaim>, place: &Key) -> Vec<usize
     };
     let mut documents = [(key.clone(), None), (place.clone(), None)];
     let mut noticed = Vec::new();
-    // It begins, is left after its lease, and closed after a week.
+    // The call begins, is left open after its lease, and is closed after a week.
     for second in [0, 31, 40, 31 + 8 * 86_400] {
         let mut transaction = Transaction::over(Timestamp::from_second(second).unwrap(), documents.clone());
         if second == 0 {

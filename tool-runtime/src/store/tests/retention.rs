@@ -1,4 +1,4 @@
-//! Purges and erasures: what verification accepts, and what it finds.
+//! Purges and erasures, and their verification.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub(super) async fn end(store: &MemoryStore, run: &str) -> Chain {
     Chain::after(last.sequence, last.hash)
 }
 
-/// Removes a run as one who can write to the store would, with this record in its place.
+/// Removes a run like a person who can write to the store, with this record in its place.
 pub(super) async fn removed(store: &MemoryStore, run: &'static str, record: Option<RetentionRecord>) {
     let end = end(store, run).await;
     change(store, &[Key::run(run)], move |transaction| {
@@ -160,7 +160,7 @@ async fn a_hold_on_a_principal_covers_every_tenant() {
     }
 }
 
-/// A server that is gone never ends its runs, so its lease does not count.
+/// A dead server never ends its runs, so its lease does not count.
 #[tokio::test]
 async fn a_served_run_that_was_left_can_be_removed() {
     for erases in [true, false] {
@@ -193,7 +193,7 @@ async fn a_served_run_that_was_left_can_be_removed() {
     }
 }
 
-/// The store's time decides, and a run that is young in any record stays.
+/// The store's time decides, and a run with one young record stays.
 #[tokio::test]
 async fn a_run_with_a_young_record_stays() {
     let clock = Arc::new(ManualClock::at("2023-11-15T22:13:22Z".parse().unwrap()));
@@ -210,7 +210,8 @@ async fn a_run_with_a_young_record_stays() {
     assert_eq!(purged().await, 0, "the record of a purge stays");
 }
 
-/// A conversation that a version before retention wrote has no time: the first purge that finds it sets one.
+/// A conversation of a version without retention has no time of its last write. The first purge that finds it sets the
+/// time.
 #[tokio::test]
 async fn a_conversation_is_purged_when_it_is_old() {
     let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse().unwrap()));
@@ -295,7 +296,7 @@ async fn a_sweep_leaves_what_a_legal_hold_covers() {
             assert_eq!(sweep().await, 0, "{scope:?}");
             for kind in [DocumentKind::Grant, DocumentKind::Effect] {
                 let due = Query { due: Some(clock.now().saturating_sub(DAY).unwrap()), ..Query::new(kind) };
-                assert!(store.list(&due).await.unwrap().is_empty(), "{scope:?}: it is looked at again in a week");
+                assert!(store.list(&due).await.unwrap().is_empty(), "{scope:?}: it is checked again in a week");
             }
             clock.advance(WEEK);
         }
@@ -310,7 +311,7 @@ async fn a_sweep_leaves_what_a_legal_hold_covers() {
     assert_eq!((&store as &dyn Store).sweep().await.unwrap(), 2, "the notice is not a week old");
 }
 
-/// A grant outlives the run in which it was made, and so does the right to revoke it.
+/// A grant outlives the run in which it was made, and can still be revoked.
 #[tokio::test]
 async fn a_grant_of_a_purged_run_can_be_revoked() {
     let store = MemoryStore::new();
@@ -325,7 +326,7 @@ async fn a_grant_of_a_purged_run_can_be_revoked() {
     let (keys, mut revoke) = grants::revocation(&given, &Decider::new("grace"));
     change(&store, &keys, move |transaction| revoke(transaction).map(|revoked| assert!(revoked))).await;
     assert!(store.read(&[key]).await.unwrap()[0].is_none());
-    assert_eq!(store.records(&RecordFilter::run("one")).await.unwrap().len(), 1, "the run takes no record");
+    assert_eq!(store.records(&RecordFilter::run("one")).await.unwrap().len(), 1, "the run accepts no record");
     let records = store.records(&RecordFilter::run("tool-runtime:retention")).await.unwrap();
     let revoked = records[0].record.as_decision().unwrap();
     assert_eq!((revoked.decision.code(), revoked.decider.as_ref().unwrap().principal()), ("revoked", "grace"));
@@ -333,7 +334,7 @@ async fn a_grant_of_a_purged_run_can_be_revoked() {
     assert_eq!(found(&store, &[]).await, [""; 0]);
 }
 
-/// The run in which it is recorded is never purged.
+/// The run that records the revocation is never purged.
 #[tokio::test]
 async fn the_principal_of_a_grant_that_revokes_it_is_not_named_for_ever() {
     let store = MemoryStore::new();
@@ -380,7 +381,7 @@ async fn an_erasure_reaches_every_document_of_the_principal() {
     let suspended = Waiting { notices: Some(super::notices::waiting_terms("secret")), ..waiting("one", "w", 10) };
     let keys = [Key::run("one")];
     change(&store, &keys, move |transaction| notices::waits(transaction, &suspended, None)).await;
-    // A message that waits: the run is in progress, and nothing is erased.
+    // A message waits, so the run is in progress and nothing is erased.
     let post = Key::post("one", "p");
     let with_post = |posts| {
         let post = post.clone();
@@ -442,7 +443,7 @@ async fn a_purge_in_a_full_store_continues_the_chain() {
         for number in 0..more {
             store.append(record(&format!("later-{number}"), "x").into()).await.unwrap();
         }
-        // Only records of removals are appended to it.
+        // Only records of removals are appended to the purged run.
         let key = store_key(&store).await;
         change(&store, &[Key::run("one")], move |transaction| {
             let act = Act::Erased(Vec::new());

@@ -1,4 +1,4 @@
-//! Stores that break one guarantee each: the conformance kit finds every one, and each of its cases finds at least one.
+//! Each store breaks one guarantee. The conformance tests find every such store, and each case finds at least one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ enum Fault {
     HasTwoClocks,
     /// Records that exist are not changed.
     ChangesNoRecords,
-    /// A record alone is appended to a run that takes no records any more.
+    /// A single record is appended to a run that no longer accepts records.
     AppendsToClosedRuns,
     /// Due runs are listed without their lanes.
     ForgetsLanes,
@@ -159,7 +159,6 @@ impl Spoiled {
         self.0.update(keys, Box::new(changed))
     }
 
-    /// Reads, runs the change, and writes later: any write in between is lost.
     fn page(&self, limit: usize) -> usize {
         match self.1 {
             Fault::ListsWhole => usize::MAX,
@@ -168,6 +167,7 @@ impl Spoiled {
         }
     }
 
+    /// Reads, runs the change, and writes later, so that a write in between is lost.
     fn without_locks(&self, keys: Vec<Key>, mut change: ChangeFn) -> WriteHandle {
         let (sender, receiver) = oneshot::channel();
         let store = Arc::clone(&self.0);
@@ -323,7 +323,7 @@ async fn every_broken_store_is_found_and_every_case_finds_one() {
                 continue;
             }
             let store = Arc::new(Spoiled(Arc::new(MemoryStore::with_limits(10_000, 10_000)), fault));
-            // A case that waits for something that a broken store never does counts as failed, too.
+            // A case that waits forever for a broken store counts as failed, too.
             let failed = tokio::time::timeout(Duration::from_secs(60), tokio::spawn(case(store))).await;
             if failed.is_err() || failed.is_ok_and(|joined| joined.is_err()) {
                 by_fault.insert(fault);

@@ -1,4 +1,4 @@
-//! A run is taken by one process at a time, for its own principal; a call is finished by one post.
+//! One process at a time takes a run, for the run's own principal. One post finishes a call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + second).unwrap()
 }
 
-/// A store of one run and one post, changed by successive transactions.
+/// One run and one post. Successive transactions change them.
 struct One(Option<Document>, Option<Document>);
 
 impl One {
@@ -60,20 +60,21 @@ fn one_process_has_a_run() {
     let made = one.change(0, |transaction| runs::enqueue_held(transaction, &run, &owner, LEASE)).unwrap();
     let again = one.change(0, |transaction| runs::enqueue_held(transaction, &run, &owner, LEASE));
     assert!(matches!(again, Err(StoreError::Duplicate)));
-    // It is refused to a worker, to another process of the same principal, and to other principals and tenants.
+    // A worker, another process of the same principal, and other principals and tenants cannot take the run.
     let leased = one.change(1, |transaction| runs::lease(transaction, &"r".into(), &Taker::any("worker", LEASE)));
     assert!(leased.unwrap().leased().is_none());
     assert!(matches!(one.take(1, ("ada", "acme"), "other"), Taking::Held));
     for party in [("bob", "acme"), ("ada", "other")] {
         assert!(matches!(one.take(1, party, "other"), Taking::Unknown), "{party:?}");
     }
-    assert_eq!(lease(one.take(1, ("ada", "acme"), "maker")), made, "who asks twice has it once");
-    // Once it is released, another process may take it although it is not due, and the first one can no longer write.
+    assert_eq!(lease(one.take(1, ("ada", "acme"), "maker")), made, "a repeated request has the same lease");
+    // Once the run is released, another process may take it before it is due, and the first process can no longer
+    // write.
     one.save(2, &made, AfterUpdate::Release { due: Due::Never, news: 0 }).unwrap();
     let taken = lease(one.take(3, ("ada", "acme"), "other"));
     assert!(matches!(one.save(4, &made, AfterUpdate::Keep), Err(StoreError::Fenced)));
     one.save(4, &taken, AfterUpdate::Keep).unwrap();
-    // After its lease has ended, the next process takes the run over: here a worker, because the run is due then.
+    // After the lease has ended, the next process takes the run. Here it is a worker, because the run is due.
     let leased =
         one.change(40, |transaction| runs::lease(transaction, &"r".into(), &Taker::any("worker", LEASE))).unwrap();
     assert!(leased.leased().is_some() && matches!(one.save(41, &taken, AfterUpdate::Keep), Err(StoreError::Fenced)));
@@ -92,7 +93,7 @@ fn another_post_does_not_take_the_place_of_the_first() {
     assert_eq!(run.posts, 1);
 }
 
-/// A call is finished by one post, at any place in a post of several decisions.
+/// One post finishes a call, at any place in a post with several decisions.
 #[test]
 fn each_call_of_a_post_is_decided_by_it_alone() {
     let key = Key::post("r", "p");
@@ -108,7 +109,7 @@ fn each_call_of_a_post_is_decided_by_it_alone() {
     assert_eq!(post(&mut one, &["a", "b"]), Ok(()));
     for (calls, answered) in [(&["b"][..], "b"), (&["a"], "a"), (&["c", "b"], "b"), (&["a", "c"], "a")] {
         assert_eq!(post(&mut one, calls), Err(NotPosted::Answered(question(answered))), "{calls:?}");
-        assert!(one.1.is_none(), "what was refused left nothing");
+        assert!(one.1.is_none(), "a refused post writes nothing");
     }
     assert_eq!(post(&mut one, &["c"]), Ok(()), "another call");
     // A message that was taken no longer blocks its questions.

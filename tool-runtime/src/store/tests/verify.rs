@@ -1,4 +1,4 @@
-//! Tampering with records or anchors is found and named.
+//! Tampering with records or anchors is found and reported.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn change(sealed: &mut SealedRecord) {
     record.outcome = Outcome::PolicyDenied;
 }
 
-/// Seals a run again from an index of the list on.
+/// Seals the records of a run again, from an index of the list.
 fn reseal(records: &mut [SealedRecord], from: usize) {
     let run = Arc::clone(records[from].record.run_id());
     let mut chain = match records[..from].iter().rev().find(|sealed| *sealed.record.run_id() == run) {
@@ -55,7 +55,7 @@ fn reseal(records: &mut [SealedRecord], from: usize) {
     }
 }
 
-/// Checks the finding with the anchors, and the finding without them.
+/// Checks the findings of an attack, with and without the anchors.
 async fn check(attack: impl FnOnce(&mut Vec<SealedRecord>), anchored: Option<&str>, alone: Option<&str>) {
     let (store, anchors) = history().await;
     let mut records = store.records(&RecordFilter::default()).await.unwrap();
@@ -69,7 +69,7 @@ type Attack = fn(&mut Vec<SealedRecord>);
 
 #[tokio::test]
 async fn every_attack_on_records_is_named() {
-    // In the list, records 0, 2, 4, 6 are of run one, the others of run two.
+    // Records 0, 2, 4 and 6 of the list belong to run one, and the other records to run two.
     check(|_| {}, None, None).await;
     let same = |word| (Some(word), Some(word));
     let cases: [(Attack, _); 12] = [
@@ -175,7 +175,7 @@ async fn every_attack_on_anchors_is_named() {
     assert!(
         attacked(std::slice::from_ref(&first), gone, false)
             .await
-            .starts_with("anchor 0: it was removed, and a later one")
+            .starts_with("anchor 0: it was removed, but a later anchor")
     );
     assert!(
         attacked(std::slice::from_ref(&second), gone, false)
@@ -197,18 +197,18 @@ async fn a_history_that_was_made_anew_is_found_by_what_was_exported() {
     (&forged as &dyn Store).anchor(|_| {}).await.unwrap();
     assert_eq!(verified(&forged, &[]).await, Ok(1));
     let found = verified(&forged, &exported).await.unwrap_err();
-    assert!(found.starts_with("run \"one\", record 1: it is missing, and what anchor 0 holds"), "{found}");
-    // All records that the exported anchors cover are there.
+    assert!(found.starts_with("run \"one\", record 1: missing from here up to anchor 0"), "{found}");
+    // The store has all records that the exported anchors cover.
     let (anew, exported) = history().await;
     for key in [Key::anchor(0), Key::anchor(1), Key::last_anchor()] {
         tamper(&anew, key, |_| None).await;
     }
     (&anew as &dyn Store).anchor(|_| {}).await.unwrap();
     let found = verified(&anew, &exported).await.unwrap_err();
-    assert_eq!(found, "anchor 0: it is not the one that was exported: the anchors were recreated");
+    assert_eq!(found, "anchor 0: it differs from the exported anchor: the anchors were recreated");
 }
 
-/// The lost tail of a log takes the last records and their anchors with it.
+/// A store that lost its last writes lacks the last records and their anchors.
 #[tokio::test]
 async fn a_lost_tail_is_named_by_its_first_record() {
     let (whole, exported) = history().await;
@@ -227,7 +227,7 @@ async fn a_lost_tail_is_named_by_its_first_record() {
             };
             kept.update(keys, Box::new(change)).await.unwrap();
         }
-        assert!(verified(&kept, &[]).await.is_ok(), "nothing in the store tells");
+        assert!(verified(&kept, &[]).await.is_ok(), "the store alone does not show the loss");
         let found = verified(&kept, &exported).await.unwrap_err();
         assert!(found.starts_with(first), "{records}: {found}");
         // The store continues, and new anchors are made.
@@ -238,13 +238,13 @@ async fn a_lost_tail_is_named_by_its_first_record() {
     }
 }
 
-/// An export that was continued after the store went back to an earlier state holds two anchors of one number.
+/// An export has two anchors of one number if it was continued after the store went back to an earlier state.
 #[tokio::test]
 async fn exported_anchors_that_contradict_each_other_are_named() {
     let (store, exported) = history().await;
     let twice: Vec<_> = exported.iter().chain(&exported).cloned().collect();
     assert_eq!(verified(&store, &twice).await, Ok(2), "the same anchor twice");
-    // The store as it was at the first anchor, from which it continues.
+    // The store goes back to the first anchor and continues from there.
     let again = MemoryStore::new();
     for (at, sealed) in store.records(&RecordFilter::default()).await.unwrap().into_iter().take(4).enumerate() {
         again.append(sealed.record).await.unwrap();
@@ -258,12 +258,12 @@ async fn exported_anchors_that_contradict_each_other_are_named() {
     assert_eq!((continued.len(), continued[1].number, continued[2].number), (3, 1, 1));
     assert_eq!(verified(&again, &continued[2..]).await, Ok(2));
     let found = verified(&again, &continued).await.unwrap_err();
-    assert!(found.starts_with("run \"one\", record 2: it is missing, and what anchor 1 holds"), "{found}");
-    // In any order, and if the store's anchor of that number cannot be read.
+    assert!(found.starts_with("run \"one\", record 2: missing from here up to anchor 1"), "{found}");
+    // The order of the export does not matter, and the store's anchor of that number may be unreadable.
     continued.reverse();
     assert_eq!(verified(&again, &continued).await.unwrap_err(), found);
     let (_, found) = all(&Torn(again, vec![Key::anchor(1)]), &continued).await;
-    assert!(found.iter().any(|found| found.contains("record 2: it is missing")), "{found:?}");
+    assert!(found.iter().any(|found| found.contains("record 2: missing from here")), "{found:?}");
 }
 
 /// Stores an anchor as the last one.
@@ -276,13 +276,13 @@ async fn keep(store: &MemoryStore, anchor: &Anchor) {
     store.update(keys, Box::new(change)).await.unwrap();
 }
 
-/// Anchors that no store made do not stop the verification, hide no other anchor, and are named.
+/// Forged anchors are reported. They neither stop the verification nor hide other anchors.
 #[tokio::test]
 async fn forged_anchors_end_nothing_and_are_named() {
     let forge = |last: Option<&Anchor>, position, number| {
         let mut forged = Anchor::after(last, jiff::Timestamp::MAX, position, Vec::new()).unwrap();
         forged.number = number;
-        // Sealed again, as anyone can who writes to the store.
+        // Anyone who can write to the store can seal an anchor again.
         let sealed = Anchor { number: number.saturating_sub(1), hash: forged.previous, ..forged.clone() };
         Anchor::after(Some(&sealed), jiff::Timestamp::MAX, position, Vec::new()).unwrap()
     };
@@ -301,18 +301,18 @@ async fn forged_anchors_end_nothing_and_are_named() {
             Ok(_) => {}
             Err(error) => assert_eq!(error.code(), "store_corrupt", "{position} {number}"),
         }
-        // One that follows the others is whole; only the export tells that it was forged.
+        // A forged anchor that follows the others verifies; only the export shows the forgery.
         if number > 2 {
             assert!(verified(&store, &exported).await.is_err(), "{position} {number}");
         }
     }
-    // Those of another store.
+    // Anchors of another store.
     let (store, exported) = history().await;
     let (_, foreign) = long(3).await;
     assert!(verified(&store, &foreign).await.is_err());
     let both: Vec<_> = exported.iter().chain(&foreign).cloned().collect();
     let (_, found) = all(&store, &both).await;
-    let anew = "it is not the one that was exported: the anchors were recreated";
+    let anew = "it differs from the exported anchor: the anchors were recreated";
     for number in [0, 1] {
         assert!(found.contains(&format!("anchor {number}: {anew}")), "{found:?}");
     }
@@ -394,7 +394,7 @@ fn unread(number: u64) -> String {
     format!("anchor {number}: it cannot be read")
 }
 
-/// Unreadable anchors in any place are named, and the anchors behind them are checked.
+/// Unreadable anchors in any place are reported, and the anchors after them are checked.
 #[tokio::test]
 async fn an_unreadable_anchor_does_not_hide_others() {
     for torn in [vec![0], vec![20], vec![39], vec![3, 4, 30], (0..40).collect()] {
@@ -415,22 +415,22 @@ async fn an_unreadable_anchor_does_not_hide_others() {
     }
 }
 
-/// Every other defect behind the unreadable anchor is found.
+/// A defect after an unreadable anchor is found.
 #[tokio::test]
 async fn an_unreadable_anchor_does_not_hide_an_attack() {
     let gone: fn(Document) -> Option<Document> = |_| None;
     for (key, with, finding) in [
         (Key::anchor(20), edited as fn(_) -> _, "anchor 20: it was changed after it was made"),
-        (Key::anchor(20), gone, "anchor 20: it was removed, and a later one is there"),
+        (Key::anchor(20), gone, "anchor 20: it was removed, but a later anchor exists"),
         (Key::anchor(39), gone, "anchor 39: it was removed, but the stored end of the anchors names it"),
-        (Key::last_anchor(), gone, "anchor 39: the end of the anchors is not this one: it was changed"),
+        (Key::last_anchor(), gone, "anchor 39: the end of the anchors is not this anchor: it was changed"),
     ] {
         let (store, _) = long(40).await;
         tamper(&store, key.clone(), with).await;
         let (_, found) = all(&Torn(store, vec![Key::anchor(3)]), &[]).await;
         assert_eq!((&found[0], found.iter().any(|found| found == finding)), (&unread(3), true), "{key:?}: {found:?}");
     }
-    // The end of a run that only a later anchor covers was cut off.
+    // The last records of a run are missing, and only a later anchor covers them.
     let (_, made) = long(40).await;
     let cut = MemoryStore::with_limits(10_000, 10_000);
     for number in 0..39 {
@@ -446,7 +446,7 @@ async fn an_unreadable_anchor_does_not_hide_an_attack() {
         cut.update(keys, Box::new(change)).await.unwrap();
     }
     let (_, found) = all(&Torn(cut, vec![Key::anchor(3)]), &[]).await;
-    assert!(found.iter().any(|found| found.starts_with("run \"run_39\", record 0: it is missing")), "{found:?}");
+    assert!(found.iter().any(|found| found.starts_with("run \"run_39\", record 0: missing from here")), "{found:?}");
 }
 
 /// Only the copy of the last anchor cannot be read: all anchors are checked.
@@ -454,13 +454,13 @@ async fn an_unreadable_anchor_does_not_hide_an_attack() {
 async fn an_unreadable_end_of_the_anchors_is_named_once() {
     let (store, made) = long(40).await;
     let store = Torn(store, vec![Key::last_anchor()]);
-    let end = "anchor 39: the end of the anchors, a copy of this one, cannot be read".to_owned();
+    let end = "anchor 39: the copy of this anchor at the end of the anchors cannot be read".to_owned();
     for kept in [&[][..], &made] {
         assert_eq!(all(&store, kept).await, (40, vec![end.clone()]));
     }
 }
 
-/// Anchors are made after an unreadable one, and the heads that it held are in the next.
+/// New anchors follow an unreadable one, and the next anchor contains its heads.
 #[tokio::test]
 async fn anchors_are_made_after_an_unreadable_one() {
     for torn in [vec![4], vec![2, 3, 4], vec![0, 1, 2, 3, 4]] {

@@ -1,4 +1,4 @@
-//! Erasures at the same time as other writers, and how much they read.
+//! Erasures with concurrent writers, and the number of records that they read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use crate::store::{
     StoreError, StoredDocument, StoredRun, Transaction, WriteHandle,
 };
 
-/// A store that counts what is read. With `opens`, a call of run one begins to wait as soon as the run is
+/// A store that counts the records that it reads. With `opens`, a call of run one begins to wait as soon as the run is
 /// about to be changed.
 struct Watched {
     store: MemoryStore,
@@ -75,7 +75,7 @@ impl Store for Watched {
     }
 }
 
-/// A call that begins after the first look at its principal keeps the run, and nothing of it is erased.
+/// If a call begins after the first check of its principal, its run is kept, and nothing in it is erased.
 #[tokio::test]
 async fn a_call_that_begins_meanwhile_keeps_its_run() {
     let store = Watched::new(history().await.0, true);
@@ -112,7 +112,7 @@ async fn a_kept_run_is_read_once() {
     assert!(read < 2 * RECORDS, "{read} records were read");
 }
 
-/// A store with one long run. Its conversation was last written then, too.
+/// A store with one long run, whose conversation was last written at the Unix epoch.
 async fn long_run(id: &'static str, records: usize) -> Arc<Watched> {
     let store = Watched::new(MemoryStore::with_limits(10_000, 10_000), false);
     for number in 0..records {
@@ -131,7 +131,7 @@ async fn add_conversation(store: &Watched, id: &str) {
     .await;
 }
 
-/// The records of a run are read only if it can leave. Until then, one read finds why it stays.
+/// The records of a run are read only if the run can be removed. Otherwise, one read finds the reason to keep the run.
 #[tokio::test]
 async fn a_purge_does_not_read_a_run_that_is_kept() {
     const RECORDS: usize = 900;
@@ -165,7 +165,7 @@ async fn a_purge_does_not_read_a_run_that_is_kept() {
     }
 }
 
-/// The memory of a removal does not depend on the number of records and of conversations.
+/// The memory that a removal uses does not depend on the number of records and conversations.
 #[tokio::test]
 async fn a_removal_reads_a_page_at_a_time() {
     const RECORDS: usize = 1_200;

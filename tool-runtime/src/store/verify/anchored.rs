@@ -10,8 +10,8 @@ use crate::store::verify::verifier::Verifier;
 use crate::store::{Key, Store, StoreError};
 use crate::tool::Hash;
 
-/// Verifies the chain of anchors, and takes over their heads. Returns the exported anchors that the store does not have
-/// unchanged.
+/// Verifies the chain of anchors, and passes their heads to the verifier. Returns a finding for each exported anchor
+/// that the store lacks or that differs in the store.
 pub(super) async fn anchors(
     store: &dyn Store,
     kept: &[Anchor],
@@ -29,7 +29,7 @@ pub(super) async fn anchors(
                 if let Some(number) = finding.anchor().filter(|number| *number >= next) {
                     let exported = kept.remove(&number).unwrap_or_default();
                     exported.iter().for_each(|anchor| verifier.expect(anchor));
-                    // Of several, any may be the one that cannot be read.
+                    // If several anchors of this number were exported, the hash of the unreadable one is unknown.
                     let hash = if let [one] = exported[..] { Some(one.hash) } else { None };
                     (next, before, end) = (number.saturating_add(1), hash, None);
                 }
@@ -40,7 +40,7 @@ pub(super) async fn anchors(
         let number = anchor.number;
         let mut wrong = |number, wrong| verifier.note(Wrong::Anchor { number, wrong });
         if number > next {
-            wrong(next, "it was removed, and a later one is there");
+            wrong(next, "it was removed, but a later anchor exists");
         } else if number < next || before.is_some_and(|before| anchor.previous != before) {
             wrong(number, "it does not follow the anchor before it: one of them was replaced");
         }
@@ -49,7 +49,7 @@ pub(super) async fn anchors(
                 continue;
             }
             verifier.expect(kept);
-            let wrong = "it is not the one that was exported: the anchors were recreated";
+            let wrong = "it differs from the exported anchor: the anchors were recreated";
             lost.push(Wrong::Anchor { number, wrong }.into());
         }
         verifier.expect(&anchor);
@@ -64,7 +64,7 @@ pub(super) async fn anchors(
     let last = match only(store, Key::last_anchor()).await {
         Err(StoreError::Corrupt(_)) => {
             let (number, wrong) =
-                (next.saturating_sub(1), "the end of the anchors, a copy of this one, cannot be read");
+                (next.saturating_sub(1), "the copy of this anchor at the end of the anchors cannot be read");
             verifier.note(Wrong::Anchor { number, wrong });
             return Ok(lost);
         }
@@ -77,20 +77,20 @@ pub(super) async fn anchors(
         // The last anchor cannot be read; this is its copy.
         Some(last) if end.is_none() && next > 0 && last.number == next - 1 => {
             if before.is_some_and(|hash| hash != last.hash) {
-                wrong(last.number, "the end of the anchors is not this one: it was changed");
+                wrong(last.number, "the end of the anchors is not this anchor: it was changed");
             }
             verifier.expect(&last);
         }
         // Another process made this anchor after the pages were read.
         Some(last) if last.number >= next && is_there(store, &last).await? => {}
         Some(last) if last.number >= next => wrong(next, "it was removed, but the stored end of the anchors names it"),
-        _ => wrong(next.saturating_sub(1), "the end of the anchors is not this one: it was changed"),
+        _ => wrong(next.saturating_sub(1), "the end of the anchors is not this anchor: it was changed"),
     }
     Ok(lost)
 }
 
-/// Groups exported anchors by their numbers. Equal ones count once. Different ones of one number remain: the store went
-/// back to an earlier state and its anchors were recreated, which an export that was continued shows.
+/// Groups exported anchors by their numbers, without duplicates. Several anchors of one number differ if the store went
+/// back to an earlier state, its anchors were recreated, and the export was continued.
 fn exported(kept: &[Anchor]) -> BTreeMap<u64, Vec<&Anchor>> {
     let mut exported = BTreeMap::<_, Vec<_>>::new();
     for anchor in kept {

@@ -3,8 +3,8 @@
 use crate::store::{Finding, RecordFilter, SealedRecord, Store, StoreError};
 
 impl RecordFilter {
-    /// Reads the next records, and moves [`after`](Self::after) past them; `None` at the end. A record that cannot be
-    /// read is an error in its place, and the records around it are read. The page length is the
+    /// Returns the next page of records, and moves [`after`](Self::after) past them. `None` at the end. A record that
+    /// cannot be read is an error in its place, and the records around it are still read. The page length is the
     /// [`limit`](Self::limit), so set one.
     ///
     /// ```
@@ -39,7 +39,7 @@ impl RecordFilter {
             }
             Err(error) => Finding::of_error(error)?,
         };
-        // Find the unreadable record: read the ones before it one by one.
+        // Read the records before the unreadable one, one at a time.
         let (mut read, mut one) = (Vec::new(), Self { limit: Some(1), ..self.clone() });
         loop {
             match store.records(&one).await {

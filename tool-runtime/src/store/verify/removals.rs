@@ -6,25 +6,25 @@ use crate::call::DigestKey;
 use crate::store::chain::Broken;
 use crate::store::retention_record::{Act, RetentionRecord, Signed};
 
-/// The keys for signatures of removals.
+/// The keys with which signatures of removals are checked.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Trust {
-    /// The key to compare them with.
+    /// The key that checks the signatures.
     pub(crate) key: Option<DigestKey>,
-    /// The ids of absent keys whose signatures are accepted without a comparison.
+    /// The ids of absent keys whose signatures are accepted without a check.
     pub(crate) accepted: BTreeSet<String>,
 }
 
 /// The places of the erased records of a run.
 #[derive(Default)]
 pub(super) struct ErasedPlaces {
-    /// Those that no signed record has listed yet.
+    /// Erased records that no signed record has listed yet.
     pub(super) unlisted: BTreeSet<u64>,
-    /// Those that a signed record lists and that have values.
+    /// Records that a signed record lists, but that still have values.
     pub(super) undone: BTreeSet<u64>,
-    /// Those that a signed record listed. Two erasures at once can list the same places.
+    /// Erased records that a signed record listed. Two concurrent erasures can list the same places.
     pub(super) listed: BTreeSet<u64>,
-    /// The records from here on were all read, and are as they were sealed.
+    /// All records from this place on were read, and are unchanged.
     pub(super) from: u64,
 }
 
@@ -45,14 +45,14 @@ impl ErasedPlaces {
 #[derive(Default)]
 pub(super) struct Checked {
     pub(super) broken: Option<Broken>,
-    /// How many erased records it lists.
+    /// How many erased records the record lists.
     pub(super) erased: u64,
-    /// The id of its key, if that key is absent.
+    /// The id of the key that signed the record, if this key is absent.
     pub(super) unchecked: Option<String>,
 }
 
 impl Trust {
-    /// Checks the signature of a record, and strikes the erased records that it lists.
+    /// Checks the signature of a record, and marks the erased records that it lists as listed.
     pub(super) fn check(&self, erased: &mut ErasedPlaces, record: &RetentionRecord) -> Checked {
         let mut checked = Checked::default();
         match record.check(self.key.as_ref()) {

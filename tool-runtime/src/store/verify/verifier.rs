@@ -17,12 +17,12 @@ const MOST_FINDINGS: usize = 1000;
 /// The maximum number of digest keys that are listed.
 const MOST_KEYS: usize = 16;
 
-/// The anchored heads of a run: by place, the hash and the number of the anchor.
+/// The anchored heads of a run: for each place, the hash of the record and the number of the anchor.
 type Heads = BTreeMap<u64, (Hash, u64)>;
 
 /// Verifies records and anchors, one by one.
 pub(crate) struct Verifier {
-    /// Only a part of the records is verified: the first record of a run may follow records that are not passed.
+    /// Whether only a part of the records is verified, so that the first record of a run may follow missing records.
     part: bool,
     chains: HashMap<Arc<str>, Followed>,
     heads: HashMap<Arc<str>, Heads>,
@@ -35,23 +35,23 @@ struct Followed {
     chain: Chain,
     /// The last place that an anchor covers.
     anchored: Option<u64>,
-    /// The run was read on its own, so records that were verified already may come again.
+    /// Whether the run was also read on its own, so that records may be passed again after they were verified.
     ahead: bool,
-    /// The previous record could not be read, so its hash is unknown.
+    /// Whether the previous record could not be read, so that its hash is unknown.
     is_torn: bool,
     erased: ErasedPlaces,
 }
 
 impl Verifier {
-    /// Creates a verifier without keys. With `part`, the first record of a run may follow records that are not passed,
-    /// and anchored runs may be missing.
+    /// Creates a verifier without keys. With `part`, the first record of a run may follow missing records, and anchored
+    /// runs may be missing.
     #[cfg(test)]
     pub(crate) fn new(part: bool) -> Self {
         Self::trusting(part, Trust::default())
     }
 
-    /// Creates a verifier. With `part`, the first record of a run may follow records that are not passed, and anchored
-    /// runs may be missing.
+    /// Creates a verifier. With `part`, the first record of a run may follow missing records, and anchored runs may be
+    /// missing.
     pub(crate) fn trusting(part: bool, trust: Trust) -> Self {
         let (chains, heads) = (HashMap::new(), HashMap::new());
         Self { part, chains, heads, checked: Verification::default(), findings: Vec::new(), trust }
@@ -68,7 +68,7 @@ impl Verifier {
         self.findings.len() >= MOST_FINDINGS
     }
 
-    /// Adds an anchor: the records that follow must match its heads.
+    /// Adds an anchor. Later records must match its heads.
     pub(crate) fn expect(&mut self, anchor: &Anchor) {
         if !anchor.is_whole() {
             self.note(Wrong::Anchor { number: anchor.number, wrong: "it was changed after it was made" });
@@ -92,8 +92,8 @@ impl Verifier {
         }
     }
 
-    /// Verifies the next record from its exported JSON text. Unknown or repeated members are a finding: a reader that
-    /// takes the first of two members reads another value than the sealed one.
+    /// Verifies the next record from its exported JSON text. Unknown or repeated members are a finding, because a
+    /// reader that takes the first of two members would read a value that was not sealed.
     pub(crate) fn follow_line(&mut self, line: &str) -> Result<(), serde_json::Error> {
         let sealed: SealedRecord = serde_json::from_str(line)?;
         if is_as_written(line, &sealed) {
@@ -117,7 +117,7 @@ impl Verifier {
                 followed.erased.from = followed.chain.next();
             }
         }
-        // Its position in a store is not part of what is wrong.
+        // Leave out the position of the record in the store.
         self.note(finding.wrong);
     }
 
@@ -193,7 +193,7 @@ impl Verifier {
         None
     }
 
-    /// Ends the verification: an anchored record after the end of a chain is reported as missing.
+    /// Ends the verification, and reports anchored records after the end of a chain as missing.
     pub(crate) fn finish(mut self) -> Verification {
         let cut = self.heads.iter().filter_map(|(run_id, heads)| {
             let end = match self.chains.get(run_id) {
@@ -214,7 +214,7 @@ impl Verifier {
         for (run_id, ErasedPlaces { unlisted, undone, .. }) in self.chains.iter().map(|(run, of)| (run, &of.erased)) {
             wrong.extend(undone.iter().map(|place| (Arc::clone(run_id), *place, true)));
             if self.part {
-                // The record that lists them can be behind the end of the part.
+                // The record that lists them can come after the end of the part.
                 self.checked.erased_unlisted += unlisted.len() as u64;
             } else {
                 wrong.extend(unlisted.iter().map(|place| (Arc::clone(run_id), *place, false)));
@@ -231,7 +231,8 @@ impl Verifier {
         Verification { findings: self.findings, ..self.checked }
     }
 
-    /// Reads the records again that are listed as erased and had values: they can have been read before the erasure.
+    /// Reads the records again that are listed as erased but had values, because they may have been read before the
+    /// erasure.
     pub(super) async fn look_at_undone(&mut self, store: &dyn Store) -> Result<(), StoreError> {
         for (run_id, followed) in &mut self.chains {
             let mut filter = RecordFilter { limit: Some(PAGE), ..RecordFilter::run(Arc::clone(run_id)) };
@@ -246,8 +247,8 @@ impl Verifier {
         Ok(())
     }
 
-    /// Reads the key of the store, unless there is a key. The first removal makes it, also while a store is verified,
-    /// so it is read after each page until there is one.
+    /// Reads the key of the store, if the verifier has no key. The first removal can create the key during a
+    /// verification, so it is read again for each page until it exists.
     pub(super) async fn find_key(&mut self, store: &dyn Store) -> Result<(), StoreError> {
         if self.trust.key.is_none() {
             self.trust.key = digest_key::find(store).await?;
@@ -255,8 +256,8 @@ impl Verifier {
         Ok(())
     }
 
-    /// Reads a run on its own. While other processes write, a page of all runs can miss a record, which then looks
-    /// removed; that cannot happen in the pages of one run.
+    /// Reads a run on its own. While other processes write, a page of all runs can miss a record, so that it looks
+    /// removed. The pages of one run never miss a record.
     pub(super) async fn again(&mut self, store: &dyn Store, run_id: &Arc<str>) -> Result<(), StoreError> {
         let mut alone = Self::trusting(self.part, self.trust.clone());
         alone.heads.extend(self.heads.remove_entry(run_id));
