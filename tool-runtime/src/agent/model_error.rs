@@ -40,7 +40,7 @@ pub(crate) enum ModelErrorKind {
     TooLarge,
     /// The answer is not in the expected format: HTML, an empty body, or other content.
     Protocol,
-    /// A script has no turn for this request.
+    /// The script of a `ScriptedModel` has no turn for this request.
     Script,
     /// The [`ModelClient`](crate::agent::ModelClient) panicked. The message of the panic is the detail.
     Panicked,
@@ -108,7 +108,7 @@ impl ModelError {
         self.wait
     }
 
-    /// Keeps the error that caused this one, for operators.
+    /// Adds the error that caused this one, for operators.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());

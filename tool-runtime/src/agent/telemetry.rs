@@ -11,7 +11,7 @@ use crate::contain::attempted;
 use crate::runner::{METRICS, Run};
 use crate::wire::{Decoded, FinishReason, RequestSettings};
 
-/// The error of a span whose future was dropped.
+/// The error code of a span whose future was dropped.
 const CANCELLED: &str = "cancelled";
 
 /// The name of a model and its provider.
@@ -212,7 +212,7 @@ fn failed(span: &Span, error: Option<&'static str>) {
 pub(super) struct Used(Option<(Span, Usage)>);
 
 impl Used {
-    /// Adds the tokens of a turn. The first are counted inside the span of the request.
+    /// Adds the tokens of a turn. Call it inside the span of the request.
     pub(super) fn add(&mut self, turn: Option<Usage>) {
         if let Some(turn) = turn {
             let (span, before) = self.0.take().unwrap_or_else(|| (Span::current(), Usage::default()));

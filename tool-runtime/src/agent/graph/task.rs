@@ -1,4 +1,4 @@
-//! One task of a graph: its conversation, from the task or the resumption to the report.
+//! One task of a graph: starts or resumes its conversation, and returns the report.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl Instance for Task {
                 return Err(RunFailure::Unknown);
             }
             let report = Box::pin(self.work(&host, &context)).await?;
-            // The summary is written first, so that it has all of the space.
+            // The summary comes before the findings, so that findings are cut first.
             projector.project(&report, max_bytes).map_err(RunFailure::Output)
         }))
     }

@@ -1,4 +1,4 @@
-//! The calls of one turn: adjacent read-only ones concurrently, all others one after the other, in the model's order.
+//! Runs the calls of one turn in the model's order: adjacent read-only calls concurrently, all others one at a time.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -40,10 +40,10 @@ fn reads(run: &Run, one: &ToGate) -> bool {
     run.effect_of(&one.call.name) == Some(ToolEffect::ReadOnly)
 }
 
-/// Takes every call through the gate and reports each step as soon as it happens.
+/// Takes every call through the gate, and reports its start and its end at once.
 ///
 /// Adjacent `read_only` calls run together, at most `cap` at a time. Any other call waits for all calls before it, and
-/// all calls behind it wait for it. A failure never loses the results of the other calls, and a dropped future never
+/// all calls after it wait for it. A failure never loses the results of the other calls, and a dropped future never
 /// loses progress that was already reported. The spans of the tools are children of `turn`.
 pub(in crate::agent) async fn execute(
     run: &Run,

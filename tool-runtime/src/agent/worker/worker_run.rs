@@ -58,14 +58,14 @@ struct WorkerRun<'d> {
     worker: &'d WorkerState,
     lease: Lease,
     stored: StoredRun,
-    /// The number of consecutive failures to continue it.
+    /// The number of consecutive failures to continue the run.
     failures: AtomicU32,
-    /// The post that the next unit takes.
+    /// The post that the next unit applies. Its save removes the post.
     taking: Mutex<Option<Key>>,
 }
 
 impl WorkerState {
-    /// Continues a run until it waits, ends or is lost, or the worker is to stop.
+    /// Continues a run until it waits, ends or is lost, or the worker stops.
     pub(super) async fn work(self: Arc<Self>, Leased { lease, run: stored, requested_at, slots }: Leased) {
         let run = Arc::clone(&stored.run_id);
         let lost = CancellationToken::new();
@@ -105,7 +105,7 @@ impl WorkerRun<'_> {
             if matches!(step, Step::Asked | Step::Ran) {
                 continue;
             }
-            // Read before the post, so that later news is never missed.
+            // Read the number before the posts, so that a post between the two reads makes the run due.
             let news = self.lease.news().await?;
             if self.take_post(&mut conversation).await? || self.expire(&mut conversation).await? {
                 continue;
@@ -113,7 +113,7 @@ impl WorkerRun<'_> {
             let expires = conversation.waiting().filter_map(|call| call.expires_at).min();
             let due = match expires {
                 _ if running => Due::In(ELSEWHERE),
-                // Its expiry was refused.
+                // The call has expired, but its expiry was refused.
                 Some(expires) if expires <= self.worker.runner.store_time().await? => Due::In(ELSEWHERE),
                 Some(expires) => Due::At(expires),
                 None => Due::Never,
@@ -130,7 +130,7 @@ impl WorkerRun<'_> {
         *self.taking.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
         let refused = match conversation.check(&input).await {
             Ok(()) => match conversation.accept_on(self, &name, input).await {
-                // It has emitted the error.
+                // `accept_on` has emitted the error.
                 Err(Down::Refused(code)) => code,
                 accepted => return accepted.map(|()| true),
             },
@@ -140,7 +140,7 @@ impl WorkerRun<'_> {
             }
         };
         let run = &*self.lease.run.run_id;
-        // Each refused decision has a record. The post would only block those after it.
+        // Each refused decision has a record. Drop the post, because it would block the posts after it.
         tracing::warn!(run, error = refused, "a posted message does not fit; it is dropped");
         let saved = async { conversation.save().await.map_err(StepError::Store) };
         self.unit(&name, Box::pin(saved)).await?;
@@ -160,7 +160,8 @@ impl WorkerRun<'_> {
         Ok(expired)
     }
 
-    /// Releases the run until later, with a longer wait each time, but at most `most` times in a row.
+    /// Releases the run until a later attempt. The wait grows with each failure; after `most` failures in a row there
+    /// is no further attempt.
     async fn later(&self, code: &'static str, most: u32) -> Result<(), StoreError> {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         // 2, 4, 8 and so on, up to 256 seconds.
@@ -168,7 +169,7 @@ impl WorkerRun<'_> {
         self.put(code, due).await
     }
 
-    /// Releases the run in the state after its last unit.
+    /// Releases the run with this state. Its conversation is that of the last unit.
     async fn put(&self, state: &str, due: Due) -> Result<(), StoreError> {
         self.lease.put(Some(state), due, self.stored.news, self.failures.load(Ordering::Relaxed)).await
     }
