@@ -53,8 +53,8 @@ use texts::Texts;
 
 /// A model behind an HTTP endpoint. Cheap to clone; clones share connections.
 ///
-/// Without a limit in the settings of the request, the model's own limit on the tokens of a turn applies. Anthropic
-/// requires a limit: it is 16,000 tokens, plus the budget for thinking.
+/// If the settings of a request have no limit on output tokens, the model's own limit applies. Anthropic's API requires
+/// a limit, so the client sends 16,000 tokens plus the budget for thinking.
 ///
 /// ```
 /// use tool_runtime::agent::Agent;
@@ -83,8 +83,8 @@ struct Inner {
 }
 
 impl HttpModel {
-    /// Returns the builder of a model behind an endpoint. A base URL without a path gets the provider's usual one:
-    /// `/v1`, for Ollama `/api`, for Gemini `/v1beta`.
+    /// Returns the builder of a model behind an endpoint. A base URL without a path gets the provider's usual path:
+    /// `/api` for Ollama, `/v1beta` for Gemini, and `/v1` for all others.
     pub fn builder(format: Format, base_url: impl Into<String>, model: impl Into<String>) -> HttpModelBuilder {
         HttpModelBuilder::new(format, base_url.into(), model.into())
     }

@@ -123,7 +123,7 @@ fn is_exact(number: &str) -> bool {
     is_decimal(float) && decimal(number) == decimal(&format!("{float:e}"))
 }
 
-/// Whether the number is a real decimal, and not one that the language made from an integer that is too large for it.
+/// Whether the number is below 2^63, so that the language cannot have made it from an integer that is too large.
 fn is_decimal(number: f64) -> bool {
     number.abs() < 9_223_372_036_854_775_808.0
 }

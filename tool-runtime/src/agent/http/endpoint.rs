@@ -22,7 +22,8 @@ pub(super) const OWN_HEADERS: [&str; 4] = ["accept-encoding", "content-length", 
 /// The value that a request of the `openai_responses` format lists under `include`.
 const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 
-/// Returns the URL of the endpoint: the base's path, or the provider's usual one, and the operation.
+/// Returns the URL of the endpoint: the base URL with its path, or the provider's usual path if it has none, and the
+/// operation.
 pub(super) fn url(settings: &Settings, base: &str) -> Result<Url, String> {
     let (usual, operation) = match settings.format {
         Format::OpenAiChat => ("v1", "chat/completions".to_owned()),
@@ -95,7 +96,7 @@ pub(super) fn options(settings: &Settings) -> EncodeOptions {
 }
 
 /// Returns the body of a request as JSON text, and the names of its tools. `sealed` requests encrypted reasoning, the
-/// only form of reasoning that comes back when the provider keeps no response.
+/// only form that a provider returns if it does not store the response.
 pub(super) fn body(
     settings: &Settings,
     request: &ModelRequest<'_>,
@@ -104,7 +105,7 @@ pub(super) fn body(
 ) -> Result<(Vec<u8>, Arc<BTreeSet<String>>), ModelError> {
     let format = settings.format;
     let mut asked = request.settings.clone();
-    // For other formats the model's own limit applies: a limit of ours would cut reasoning, which counts towards it.
+    // Only a format that requires a limit gets a default limit, because a limit also cuts off reasoning.
     asked.max_output_tokens =
         asked.max_output_tokens.or_else(|| format.limit(&asked, &settings.model, settings.stream));
     if sealed && let Value::Array(include) = asked.extra.entry("include").or_insert_with(|| json!([])) {
@@ -123,7 +124,7 @@ pub(super) fn body(
     for loss in tools.losses().iter().chain(&body.losses) {
         tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
     }
-    // Gemini has both fields in the URL.
+    // For Gemini, both are in the URL.
     if format != Format::Gemini {
         body.lead("model", settings.model.as_str());
         body.trail("stream", settings.stream);

@@ -6,10 +6,10 @@ use crate::agent::http::settings::Settings;
 use crate::capability::Secret;
 use crate::wire::{Decoded, ErrorCode, WireError};
 
-/// Shorter texts are not secrets, and would match in every sentence.
+/// The minimum length of a secret. A shorter text would match parts of ordinary sentences.
 const SHORTEST: usize = 4;
 
-/// The minimum length of a part of a secret; shorter parts, such as `Bearer`, are not masked.
+/// The minimum length of a part of a secret. Shorter parts, such as `Bearer`, are not masked on their own.
 const PIECE: usize = 8;
 
 /// The secrets that the application set: the key, the values of headers, and those in the base URL. Some servers repeat
@@ -33,7 +33,7 @@ impl Hidden {
         hidden
     }
 
-    /// Adds a secret and its longer parts, which the word replaces.
+    /// Adds a secret and its longer parts. In masked text, `word` replaces them.
     pub(crate) fn hide(&mut self, text: &str, word: &'static str) {
         // A server may repeat only the token of `Bearer ..`, and may escape it as JSON.
         let pieces = text.split([' ', ';', ',', '=', ':']).filter(|piece| piece.len() >= PIECE);
@@ -44,12 +44,12 @@ impl Hidden {
                 self.0.push((Secret::new(text.to_owned()), word));
             }
         }
-        // The longest first, so that no rest of a longer one remains.
+        // The longest first, so that no part of a longer secret remains.
         self.0.sort_by_key(|(text, _)| std::cmp::Reverse(text.expose().len()));
         self.0.dedup_by(|one, other| one.0.expose() == other.0.expose());
     }
 
-    /// Returns the text with the secrets masked. A string that was cut may end within a secret.
+    /// Returns the text with the secrets masked, including the beginning of a secret at the end of a text that was cut.
     pub(crate) fn mask(&self, mut text: String) -> String {
         for (secret, word) in &self.0 {
             let secret = secret.expose().as_str();
@@ -66,7 +66,7 @@ impl Hidden {
         text
     }
 
-    /// Returns the answer with these texts masked in its error and its finish reason.
+    /// Returns the answer with the secrets masked in its error and its finish reason.
     pub(super) fn mask_answer(&self, mut decoded: Decoded) -> Decoded {
         decoded.provider_finish = decoded.provider_finish.map(|word| self.mask(word));
         decoded.error = decoded.error.map(|error| WireError {

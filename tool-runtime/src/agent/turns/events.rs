@@ -1,4 +1,4 @@
-//! The events of a model's turn for a run's sinks, and the one event that ends it.
+//! The events of a model's turn, and the `done` event that ends a request.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -19,7 +19,8 @@ use crate::wire::{Decoded, DecodedCall, DisplayEvent};
 /// Forwards a model's stream to the run's event sinks.
 pub(in crate::agent) struct Display {
     run: Run,
-    /// Ids of earlier turns, which are taken: some providers count from the beginning in every response.
+    /// The call ids of earlier turns, which must not occur again: some providers count from the beginning in every
+    /// response.
     earlier: Arc<HashSet<CallId>>,
     ids: HashSet<CallId>,
     /// The calls that were announced, by the provider's id.
@@ -96,7 +97,7 @@ impl Display {
         id
     }
 
-    /// Replaces the ids of the decoded turn by those that were shown, and shows every part that was not streamed:
+    /// Replaces the call ids of the decoded turn by the announced ids, and shows every part that was not streamed:
     /// reasoning and text that came in one piece, a refusal, sources and files.
     pub(in crate::agent) fn finish(&mut self, decoded: &mut Decoded) {
         let parts = decoded.parts();
@@ -113,7 +114,7 @@ impl Display {
             self.run.emit(Event::TextDelta { text: format!("{separator}{refusal}") });
         }
         shown::extras(&parts).for_each(|event| self.run.emit(event));
-        // An application's client may use one id twice, so the answers are handled last.
+        // An application's `ModelClient` may use one id twice. The answers come last, so that a call keeps its id.
         let (answers, calls): (Vec<_>, Vec<_>) =
             decoded.calls.iter_mut().partition(|decoded| self.answer.as_deref() == Some(&*decoded.call.name));
         for DecodedCall { call, .. } in calls {
@@ -169,7 +170,8 @@ impl Done {
         done
     }
 
-    /// Creates the guard for one step. If its future is dropped, another process may take the step.
+    /// Creates the guard for one step. If its future is dropped, there is no `done` event, because another process may
+    /// take the step.
     pub(in crate::agent) fn of_step(run: &Run, model: &dyn ModelClient) -> Self {
         Self { run: run.clone(), reason: None, invocation: Invocation::begin(run, model) }
     }

@@ -21,7 +21,7 @@ use crate::wire::{Decoded, DisplayEvent, FinishReason, Message, RequestSettings,
 const TOO_EARLY: &str = "The other calls of this turn come first. Give the answer alone, once they have their results.";
 
 impl Turns {
-    /// Asks the model for one turn, accounts it, and takes its answer into the history.
+    /// Asks the model for one turn, charges its tokens, and adds its answer to the history.
     pub(in crate::agent) async fn request(&mut self) -> Result<(), StopReason> {
         let settings = self.settings();
         let offered = picking::offered(self.agent.picking.as_ref(), &self.run, &settings).await;

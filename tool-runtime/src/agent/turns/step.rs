@@ -1,4 +1,4 @@
-//! [`Step`]: one step of the loop, so that the result of each step can be kept before the next one begins.
+//! [`Step`]: one step of the loop, so that the result of each step can be saved before the next one begins.
 
 use tracing::Span;
 
@@ -45,7 +45,7 @@ impl Step {
 }
 
 impl Turns {
-    /// Takes the next step; the only place that decides which.
+    /// Chooses the next step, and takes it.
     pub(in crate::agent) async fn advance(&mut self) -> Step {
         if let Err(error) = self.recover().await {
             let reason = StopReason::Unsettled(ResumeError::Store(error));
@@ -74,7 +74,7 @@ impl Turns {
             return true;
         }
         match &self.state.answer {
-            // The request for clarification follows from the document alone.
+            // Such a step asks neither the model nor a tool: at most it adds the request for clarification.
             Some(answer) if answer.is_end() || self.run.should_end_turn() => true,
             _ => self.must_not_ask().is_some(),
         }
@@ -93,8 +93,8 @@ impl Turns {
     pub(in crate::agent) async fn refresh(&mut self) -> Result<bool, StoreError> {
         let running = self.read_waiting().await?;
         let waits = |id: &CallId| self.state.waiting().any(|call| call.id == *id);
-        // Calls of dead processes that the conversation no longer has: their model has read that the outcome is
-        // unknown.
+        // Close calls of dead processes that the conversation no longer contains: the model has read that their outcome
+        // is unknown.
         recover::close_others(&self.run, waits).await?;
         Ok(running)
     }
@@ -115,7 +115,7 @@ impl Turns {
         Ok(running)
     }
 
-    /// Settles calls that an earlier process may have started.
+    /// Updates calls that an earlier process may have started.
     async fn recover(&mut self) -> Result<(), StoreError> {
         for at in 0..self.state.open.len() {
             // By index: the arms below need the whole state.
@@ -124,7 +124,7 @@ impl Turns {
                 CallState::Running => calls::resolve_started(&self.run, &mut self.state, at).await,
                 // Without the call, no process can hand it to the gate.
                 CallState::Queued if slot.queued_call().is_none() => self.state.close_without_result(at),
-                // Another process may have progressed past its last save.
+                // Another process may have handed over the call after its last save.
                 CallState::Queued if !slot.fresh => calls::read_earlier_result(&self.run, &mut self.state, at).await?,
                 CallState::Queued | CallState::Waiting(_) | CallState::Done(_) => {}
             }
@@ -241,7 +241,7 @@ impl Turns {
                 Step::Asked => used.add(self.last_usage()),
                 Step::Ran => ran = true,
                 // Another process may have decided a call or replaced its question since it was read. If the store
-                // cannot be read, the next decision finds out.
+                // cannot be read now, the next decision reads it.
                 Step::Waits(_) if !ran && self.was_decided().await.unwrap_or(false) => {}
                 // `was_decided` can have refreshed the questions, so the calls are read from the state.
                 Step::Waits(_) => return TurnOutcome::Waiting { calls: self.state.waiting().cloned().collect() },
