@@ -36,7 +36,7 @@ enum Text {
 const SHORT_BYTES: usize = 40;
 
 impl CallId {
-    /// Creates an id from the provider's. An empty one counts as none and is replaced by a fresh id.
+    /// Creates an id from the provider's id. An empty text is replaced by a fresh id.
     #[must_use]
     pub fn new(id: &str) -> Self {
         if id.is_empty() { Self::generate() } else { Self::of(id) }
@@ -59,7 +59,7 @@ impl CallId {
         Self(ArrayString::from(id).map_or_else(|_| Text::Long(id.into()), Text::Short))
     }
 
-    /// Whether it has the shape of a generated id.
+    /// Whether the id has the form of a generated id.
     pub(crate) fn is_generated(&self) -> bool {
         let is_hex = |digits: &str| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         self.as_str().strip_prefix("call_").is_some_and(is_hex)

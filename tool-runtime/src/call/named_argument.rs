@@ -28,13 +28,13 @@ pub struct NamedArgument {
 }
 
 impl NamedArgument {
-    /// Creates one from the result of a look-up; `Err` if it failed.
+    /// Creates the name from the result of a look-up. `found` is `Err` if the look-up failed.
     pub(crate) fn new(pointer: String, found: Result<Option<String>, ()>) -> Self {
         let failed = found.is_err();
         Self { pointer, name: found.ok().flatten().map(|name| plain(&name, MAX_NAME_CHARS)), failed }
     }
 
-    /// The name with its origin, for a person: `looked up: “Buy milk”`.
+    /// Returns the name with its origin, for a person: `looked up: “Buy milk”`.
     pub(crate) fn label(&self) -> String {
         match &self.name {
             Some(name) => format!("looked up: {}", quoted(name, MAX_NAME_CHARS)),
@@ -44,7 +44,7 @@ impl NamedArgument {
     }
 }
 
-/// As a line for a person: `/task_id (looked up: “Buy milk”)`.
+/// One line for a person: `/task_id (looked up: “Buy milk”)`.
 impl fmt::Display for NamedArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.pointer, self.label())

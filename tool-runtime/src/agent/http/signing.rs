@@ -25,7 +25,7 @@ impl SigningKeys {
                 Err(ParseError::new("no_webhook_secret", "a webhook needs at least one secret that signs its notices"))
             }
             1..=MAX_SECRETS => Ok(Self(keys)),
-            _ => Err(ParseError::new("many_webhook_secrets", "at most 8 secrets of a webhook sign at a time")),
+            _ => Err(ParseError::new("many_webhook_secrets", "a webhook has at most 8 secrets; remove the old ones")),
         }
     }
 
