@@ -36,7 +36,7 @@ use crate::runner::ResumeError;
 /// ```
 #[non_exhaustive]
 pub enum AnswerError {
-    /// Calls wait for the client or for a person: ask again with their answers and decisions.
+    /// Calls wait for the client or for a person. Call `ask` again with the answers and decisions.
     Waiting(Vec<WaitingCall>),
     /// The request ended without an answer that matches the schema.
     Stopped {

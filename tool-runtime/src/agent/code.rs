@@ -28,7 +28,7 @@ const LANGUAGE: &str = "The script is in Rhai. Tools are functions that take one
     JSON in `value`; `print` adds text to `printed`. There are no functions of your own, closures, modules, clock, \
     randomness or files.";
 
-/// A tool that runs a script, so that a model requests many calls at once and reads only the result.
+/// A tool that runs a script, so that a model can request many calls at once and reads only the result.
 ///
 /// The tool is named `graph__NAME` and takes a `script`. It is a graph without a model, so the rules of a
 /// [`Graph`](crate::agent::Graph) apply. The policy denies it unless `allowed_graphs` names it. Its calls go through

@@ -32,9 +32,9 @@ const MAX_NOTED: usize = 16;
 /// A history and the run that its calls go through. Created by [`Agent::converse`](crate::agent::Agent::converse) or
 /// [`Agent::restore`](crate::agent::Agent::restore).
 ///
-/// The future of every method that returns a [`TurnOutcome`] emits exactly one `done` event once it was polled, even if
-/// it refuses its input or is dropped. After a dropped future the conversation can continue: an interrupted call gets
-/// its recorded result, or `outcome_unknown` if its effect may have begun.
+/// Every method that returns a [`TurnOutcome`] emits exactly one `done` event once its future was polled, even if the
+/// method refuses its input or the future is dropped. After a dropped future the conversation can continue: an
+/// interrupted call gets its recorded result, or `outcome_unknown` if its effect may have begun.
 ///
 /// A stateless service saves the conversation after each request with [`save`](Self::save), which also works after a
 /// dropped request, and restores it for the next with [`Agent::restore`](crate::agent::Agent::restore).
@@ -157,7 +157,7 @@ impl Conversation {
     /// # Errors
     /// A call does not wait for the decision or answer that names it, is named twice, or asks another question now; or
     /// a decider may not decide. The conversation keeps its state; waiting calls are refreshed to their current
-    /// questions. If the store failed, the calls after the one that could not be finished still wait.
+    /// questions. If the store failed, the call that could not be finished still waits, like the calls after it.
     pub async fn accept(&mut self, input: Input) -> Result<(), ResumeError> {
         let admitted = match self.check_again(&input).await {
             Ok(()) => Box::pin(self.admit(input)).await,
@@ -346,16 +346,16 @@ impl Conversation {
         Ok(mistake)
     }
 
-    /// Checks an input without applying it. Call this before a response begins. Every decision and answer has to name a
-    /// call that waits for it, every decision has to answer the question that its call asks now, and every decider has
-    /// to be allowed to decide. If there are several decisions, each also has to fit its call: the edited arguments,
-    /// the value that replaces the tool's result, and the call as it would run now. Refused decisions on a known call
-    /// are recorded, at most 16 of each decider.
+    /// Checks an input without applying it. Call this before a response begins, while a refusal can still become an
+    /// HTTP status. Every decision and answer has to name a call that waits for it, every decision has to answer the
+    /// question that its call asks now, and every decider has to be allowed to decide. If there are several decisions,
+    /// each also has to fit its call: the edited arguments, the value that replaces the tool's result, and the call as
+    /// it would run now. Refused decisions on a known call are recorded, at most 16 of each decider.
     ///
     /// # Errors
-    /// A call does not wait for the decision or answer that names it, or occurs twice; a decision answers another
-    /// question; a decider may not decide; or one of several decisions does not fit
-    /// ([`ResumeError::Invalid`], [`ResumeError::Mismatch`]).
+    /// A call does not wait for the decision or answer that names it, or is named twice; a decision answers another
+    /// question; a decider may not decide; or one of several decisions does not fit ([`ResumeError::Invalid`],
+    /// [`ResumeError::Mismatch`]).
     pub async fn check(&self, input: &Input) -> Result<(), ResumeError> {
         let checked = self.compare(input).await;
         if checked.is_err() {
@@ -441,8 +441,8 @@ impl Conversation {
         self.turns.run.listen(Some(Arc::new(sink)));
     }
 
-    /// Returns a reader of a chat UI's posts to this conversation in its current state: it accepts answers to the calls
-    /// that wait, and refuses calls that are not part of the history.
+    /// Returns a parser for a chat UI's posts to this conversation in its current state. It accepts answers to the
+    /// calls that wait, and refuses calls that are not part of the history.
     #[must_use]
     pub fn chat_reader(&self) -> ChatReader {
         ChatReader::new(&self.history(), self.waiting().map(|call| (call.id.clone(), call.suspension)))

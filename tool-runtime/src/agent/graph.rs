@@ -20,9 +20,9 @@ use crate::tool::Hash;
 ///
 /// The graph works in a separate run, through the same gate, and never has more rights than the run that calls it. It
 /// has the principal, tenant, roles, connections and labels of the calling run, only tools that both have, and no other
-/// graph. Its spending counts against the budgets of both runs. The caller does not see its history, but receives its
-/// labels and evidence at the end. If one of its calls needs an approval, the call of the graph waits. A decision on
-/// the graph's call decides the inner call, and the graph continues.
+/// graph. Its tokens and calls count against the budgets of both runs. The caller does not see its history, but
+/// receives its labels and evidence at the end. If one of its calls needs an approval, the call of the graph waits. A
+/// decision on the graph's call decides the inner call, and the graph continues.
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Graph, TurnOutcome};
@@ -123,7 +123,7 @@ impl Graph {
     }
 
     /// Sets the maximum length of the report, in bytes; the policy can set less. Findings that do not fit are left out,
-    /// the last ones first, and a summary that does not fit is cut.
+    /// the last findings first, and a summary that does not fit is cut.
     pub const fn max_output(mut self, bytes: usize) -> Self {
         self.max_output = Some(bytes);
         self

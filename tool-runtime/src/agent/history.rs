@@ -157,7 +157,7 @@ mod tests {
         Message::Result(ResultMessage::new(id, "1"))
     }
 
-    /// Compares the requests of a conversation with those made without cached state.
+    /// Compares the requests of a conversation with requests that are made without cached state.
     #[test]
     fn a_request_is_what_it_would_be_without_memory() {
         let runner = ToolRunner::builder(ToolCatalog::builder().build().unwrap(), ToolPolicy::deny_all());

@@ -1,7 +1,7 @@
 //! [`HttpModel`]: models behind HTTP endpoints, and [`Notifier`]: notices about calls to a webhook (feature `http`).
 //!
-//! Redirects are refused, answers are bounded in size and time, and nothing is read from the environment: the
-//! application sets URL, key, proxy and certificates.
+//! Redirects are refused, and answers are bounded in size and time. The application sets URL, key, proxy and
+//! certificates; nothing is read from the environment.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -76,7 +76,7 @@ struct Inner {
     client: Client,
     url: Url,
     settings: Settings,
-    /// Whether the model has no encrypted reasoning, so that requests do not ask for it.
+    /// Whether the model has no encrypted reasoning, so that requests must not ask for it.
     unsealed: AtomicBool,
     texts: Texts,
     hidden: Hidden,

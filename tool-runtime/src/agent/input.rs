@@ -13,8 +13,8 @@ use crate::wire::history::{Content, Media};
 use crate::wire::ui::ChatRequest;
 
 /// The content of one request to a conversation: decisions, answers of the client and a message of the user, in any
-/// combination. [`Conversation::receive`](crate::agent::Conversation::receive) refuses the whole input if one id in it
-/// does not match.
+/// combination. [`Conversation::receive`](crate::agent::Conversation::receive) refuses the whole input if one of its
+/// ids does not match a waiting call.
 ///
 /// ```
 /// use tool_runtime::agent::Input;
@@ -82,7 +82,7 @@ impl Input {
         Ok(self)
     }
 
-    /// Adds an image, audio or a file to the message of the user. It comes before the text.
+    /// Adds an image, audio or a file to the message of the user. Files come before the text.
     pub fn media(mut self, media: Media) -> Self {
         self.media.push(media);
         self
@@ -143,7 +143,7 @@ impl Input {
         !self.has_message() && self.decisions.is_empty() && self.expired.is_empty() && self.answers.is_empty()
     }
 
-    /// Returns the calls that their client answers.
+    /// Returns the ids of the calls that the client answers.
     pub(super) fn answered(&self) -> impl Iterator<Item = &CallId> {
         self.answers.iter().map(ClientAnswer::id)
     }

@@ -16,8 +16,8 @@ const BYTES: u64 = 3;
 /// The maximum number of tokens that one image or file counts for.
 const FILE: u64 = 4096;
 
-/// The tokens of one request and its answer. They are booked once: when the answer is complete, or when its future is
-/// dropped.
+/// The tokens of one request and its answer. They are booked on the run's budgets once: when the answer is complete, or
+/// when its future is dropped.
 pub(super) struct Meter {
     run: Run,
     prices: Prices,
@@ -34,7 +34,7 @@ impl Meter {
         Self { run: run.clone(), prices, sent, shown: AtomicU64::new(0), is_open: AtomicBool::new(true) }
     }
 
-    /// Counts a part of the answer that arrived.
+    /// Counts the bytes of a part of the answer that arrived.
     pub(super) fn hears(&self, event: &DisplayEvent<'_>) {
         let bytes = match event {
             DisplayEvent::Text(text)

@@ -28,7 +28,7 @@ pub struct ModelError {
 pub(crate) enum ModelErrorKind {
     /// The request cannot be written in the provider's format.
     Encode,
-    /// There was no connection, or it broke before an answer began.
+    /// The connection could not be opened, or broke before an answer began.
     Connect,
     /// The answer did not begin in time.
     Timeout,
@@ -115,7 +115,7 @@ impl ModelError {
         self
     }
 
-    /// Returns the HTTP status with which the provider refused the request; `None` for every other error.
+    /// Returns the HTTP status of the provider's refusal; `None` for every other error.
     #[must_use]
     pub const fn status(&self) -> Option<u16> {
         match self.kind {

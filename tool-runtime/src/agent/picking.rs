@@ -23,7 +23,7 @@ impl Agent {
     ///
     /// `tools__search` ([`search_tools`](crate::registration::DynamicTool::search_tools)) is offered too if the run may
     /// see it, so that a model finds the rest. A call of a tool that was not offered ends as `unavailable` with
-    /// instructions for loading it. Tools are only ever appended, so that the beginning of a request stays in the
+    /// instructions for loading it. New tools are always appended, so that the beginning of a request stays in the
     /// provider's cache. The set of offered tools is part of the run and its snapshot.
     ///
     /// ```
@@ -58,7 +58,7 @@ pub(super) async fn pick(picking: Option<&Picking>, run: &Run, query: &str) {
     run.load(picked.iter().map(|pick| pick.name.as_str()));
 }
 
-/// Returns the tools that the next request offers; `None` for all that the run may see.
+/// Returns the tools that the next request offers; `None` for all tools that the run may see.
 pub(super) async fn offered(
     picking: Option<&Picking>,
     run: &Run,

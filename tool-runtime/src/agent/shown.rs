@@ -1,4 +1,4 @@
-//! The parts of a turn that are shown at its end: sources and files.
+//! The events for parts of a turn that are shown at its end: reasoning, sources and files.
 
 use std::collections::HashSet;
 

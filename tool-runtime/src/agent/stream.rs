@@ -16,7 +16,7 @@ use crate::wire::ui::{Protocol, UiEncoder, UiEvent};
 /// The backlog in bytes above which deltas, sources, files and data are left out.
 const BACKLOG: usize = 1 << 20;
 
-/// The backlog above which values are left out, too.
+/// The backlog in bytes above which the values of results are left out too.
 const FULL: usize = 4 * BACKLOG;
 
 /// The bytes of one response, for a body such as axum's `Body::from_stream`. Created by
@@ -99,8 +99,8 @@ impl UiStream {
         (move |event| sink.emit(event), stream)
     }
 
-    /// Creates a stream and its sink, for a response that continues a message: after an approval, or after an answer of
-    /// the client. `calls` are the message's calls that waited, see [`UiEncoder::resuming`].
+    /// Creates a stream and its sink, for a response that continues a message after an approval or an answer of the
+    /// client. `calls` are the calls of the message that waited, see [`UiEncoder::resuming`].
     pub fn resuming(
         protocol: Protocol,
         message_id: &str,

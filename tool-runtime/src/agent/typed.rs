@@ -26,7 +26,7 @@ const DESCRIPTION: &str =
 /// The property that contains an answer whose type is not an object.
 const WRAPPED: &str = "answer";
 
-/// The maximum number of violated rules that the model is shown.
+/// The maximum number of violated rules that the correction lists for the model.
 const MOST_TOLD: usize = 10;
 
 /// The expected type of the answer to the last message, until it is answered.
@@ -53,7 +53,7 @@ type Fits = fn(&str, bool) -> Result<(), Violation>;
 pub(super) enum Judged {
     /// The answer matches.
     Answer(String),
-    /// The answer does not match, and the model is asked again, with this text.
+    /// The answer does not match, and the loop asks the model again, with this text.
     Again(String),
     /// The answer does not match for the second time.
     Invalid(Vec<Violation>),

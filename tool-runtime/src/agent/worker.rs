@@ -134,8 +134,8 @@ impl Worker {
     ///
     /// The version of a run is a hash of the agent's instructions, the catalog and the policy at the time of the
     /// model's first answer. A run has no version before that answer, or if an earlier release of this library began
-    /// it; every worker continues such a run. A skipped run stays due for workers of its version. The worker reports
-    /// the failure `other_version` once if such runs wait.
+    /// it; every worker continues such a run. A skipped run stays due for workers of its version. If such runs wait,
+    /// the worker reports this to operators once, with the code `other_version`.
     ///
     /// The worker does not touch the calls of a skipped run either. A call whose worker died counts as running until a
     /// worker of its version takes the run. Until then the call cannot be settled, and equal calls and calls with the
@@ -226,7 +226,7 @@ impl Worker {
 
 /// Writes and removes a test document, because a worker that can only read would silently take no runs.
 async fn writable(store: &dyn Store, owner: &Arc<str>) -> Result<(), StoreError> {
-    // A `Decided` mark: a sweep removes it if this process dies between the two writes.
+    // A document of kind `Decided`, because a sweep removes it if this process dies between the two writes.
     let key = Key::from_parts(DocumentKind::Decided, "worker", Arc::clone(owner));
     for is_there in [true, false] {
         let named = key.clone();
@@ -280,7 +280,7 @@ async fn measure(runner: &ToolRunner) {
 
 async fn anchor_now(store: &dyn Store) {
     if let Err(error) = store.anchor(|_| {}).await {
-        tracing::warn!(error = error.code(), "the chains of the runs could not be anchored");
+        tracing::warn!(error = error.code(), "the records of the runs could not be anchored");
     }
 }
 

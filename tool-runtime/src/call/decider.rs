@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::{is_name, sentence};
 
-/// The longest reason of a decider, in bytes.
+/// The maximum length of a decider's reason, in bytes.
 const MAX_REASON_BYTES: usize = 2048;
 
 /// A person who decides on a waiting call, as the application authenticated them, with their reason.
@@ -65,7 +65,7 @@ impl Decider {
         &self.principal
     }
 
-    /// Whether both are one person: the same principal of the same tenant.
+    /// Whether both deciders are one person: the same principal of the same tenant.
     pub(crate) fn is_same_person(&self, other: &Self) -> bool {
         self.principal == other.principal && self.tenant == other.tenant
     }

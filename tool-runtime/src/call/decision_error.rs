@@ -18,7 +18,7 @@ pub enum DecisionError {
     Policy,
     /// The stored arguments do not match their digest, or the tool now reads other values from them.
     Arguments,
-    /// The run gained a role, or lacks one that the call needs.
+    /// The run gained a role, or lacks a role that the call needs.
     Roles,
     /// The principal of the run has other attributes.
     Attributes,
@@ -45,7 +45,7 @@ pub enum DecisionError {
     DeciderPrincipal,
     /// The decider belongs to another tenant.
     DeciderTenant,
-    /// The decider has no name, or one with invisible or control characters or with white space at its ends.
+    /// The decider has no name, or a name with invisible or control characters or with white space at its ends.
     DeciderName,
     /// The decider has approved the call before; another decider has to approve it.
     SameDecider,

@@ -17,7 +17,7 @@ use crate::tool::Hash;
 const NOT_A_DIGEST: ParseError =
     ParseError::new("not_a_digest", "expected the id of a key, a colon and 64 hexadecimal digits");
 
-/// HMAC-SHA-256 of arguments, with the id of the [`DigestKey`] that it was made with: `1a2b3c4d:9f86d0..`.
+/// The HMAC-SHA-256 of arguments, with the id of its [`DigestKey`]: `1a2b3c4d:9f86d0..`.
 ///
 /// Under one key, equal arguments have equal digests. Digests under different keys cannot be compared. Guessing
 /// arguments from a digest requires the key.
@@ -106,7 +106,7 @@ impl DigestKey {
         Hash(code.finalize().into_bytes().into())
     }
 
-    /// Signs bytes for one purpose. The result names the key, like the digest of arguments.
+    /// Signs bytes for one purpose. The result contains the id of the key, like the digest of arguments.
     pub(crate) fn sign(&self, purpose: &str, bytes: &[u8]) -> ArgumentDigest {
         ArgumentDigest { key: Some(self.id_bytes()), digest: self.code(purpose, bytes) }
     }
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_code_is_hmac() {
-        // RFC 4231, case 2, has a key that is shorter than ours; this is its construction over the same bytes.
+        // The keys of RFC 4231 have other lengths, so this computes HMAC from its definition.
         let key = DigestKey::new([0x0b; 32]);
         let block = |pad: u8| [[0x0b ^ pad; 32], [pad; 32]].concat();
         let inner = Hash::sha256([block(0x36).as_slice(), b"arguments\0", &[9; 32]].concat());

@@ -48,7 +48,7 @@ pub enum Event {
         /// The address of a page; `None` for a document that has none.
         #[serde(skip_serializing_if = "Option::is_none")]
         url: Option<String>,
-        /// The title; `None` if it has none.
+        /// The title; `None` if the source has none.
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
@@ -71,7 +71,8 @@ pub enum Event {
         /// The data.
         value: JsonText,
     },
-    /// A call that the model is writing, for display only: it is not validated, and may never be completed.
+    /// A piece of a call that the model is writing, for display only. The call is not validated, and may never be
+    /// completed.
     ///
     /// The first delta of a call is empty, and announces the call before its start. Deltas with text follow only for
     /// tools without sensitive arguments.
@@ -196,7 +197,7 @@ pub enum Event {
     /// The request is over. Emitted exactly once for each request.
     #[non_exhaustive]
     Done {
-        /// The reason why it is over.
+        /// The stable code of the reason, such as `answered`.
         reason: String,
     },
 }

@@ -25,7 +25,7 @@ pub(crate) enum Intervention {
     Answered,
     /// An earlier call already had the effect. The result is the result of that call, and the tool did not run again.
     Earlier {
-        /// The run of the earlier call.
+        /// The id of the run of the earlier call.
         run_id: Arc<str>,
         /// The id of the earlier call.
         call_id: CallId,

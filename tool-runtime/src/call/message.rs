@@ -3,7 +3,7 @@
 use crate::call::Outcome;
 use crate::error::FIXED_SAFE_MESSAGE;
 
-/// Shared by unknown and denied tools, so that a model cannot tell them apart.
+/// The sentence for unknown and for hidden tools, so that a model cannot tell them apart.
 pub(crate) const NO_SUCH_TOOL: &str =
     "There is no tool of this name in this conversation. Call only tools that were offered to you.";
 

@@ -41,7 +41,7 @@ pub struct PendingGraph {
     /// How many different deciders have to approve the call.
     #[serde(default = "one_decider")]
     pub(crate) required: u32,
-    /// The deciders who have approved the call before its graph waited.
+    /// The deciders who had approved the call before its graph waited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) approvals: Vec<Decider>,
     /// The id of the graph's run.
@@ -51,7 +51,7 @@ pub struct PendingGraph {
     pub(crate) waiting: Vec<CallId>,
     /// Whether an effect of the graph may have begun.
     pub(crate) begun: bool,
-    /// The conversation of the graph.
+    /// The conversation of the graph, as JSON.
     pub(crate) document: Arc<str>,
 }
 

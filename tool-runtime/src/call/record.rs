@@ -15,7 +15,7 @@ use crate::media::{LeftOut, Media};
 use crate::tool::Hash;
 
 /// The record of one call: who made it, the policy's decision, and how it ended. It contains the result after redaction
-/// and the arguments with the sensitive ones masked.
+/// and the arguments with sensitive values masked.
 ///
 /// ```
 /// use tool_runtime::store::{RecordFilter, Store};
@@ -66,7 +66,7 @@ pub struct ToolInvocationRecord {
     pub(crate) cause: Option<Cause>,
     /// The code of the tool's own error, for an `execution_error`; `None` if the tool set none.
     pub tool_code: Option<String>,
-    /// The safe message; `None` if the call succeeded.
+    /// The message that models and UIs may read; `None` if the call succeeded.
     pub safe_message: Option<String>,
     /// The rules that the arguments broke. `expected` is empty in each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -140,7 +140,7 @@ impl ToolInvocationRecord {
         self.intervention.as_deref().and_then(Intervention::earlier)
     }
 
-    /// Returns the arguments, with the sensitive ones masked; `None` if they could not be read.
+    /// Returns the arguments, with sensitive values masked; `None` if they could not be read.
     #[must_use]
     pub fn shown_arguments(&self) -> Option<&JsonText> {
         self.arguments.shown()
@@ -195,7 +195,7 @@ pub(crate) struct VoidGrant {
     pub(crate) why: DecisionError,
 }
 
-/// A file in a record: never its bytes, its name or its address.
+/// A file in a record, without its bytes, name and address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedMedia {
     media_type: String,

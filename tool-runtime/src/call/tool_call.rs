@@ -119,7 +119,8 @@ impl ToolCall {
         Self::new(id.into(), name.into(), Arguments::Text(arguments.as_ref().into()))
     }
 
-    /// Creates a call of a turn that ended well, whose arguments arrived as an object, given as its JSON text.
+    /// Creates a call of a turn that ended well, whose arguments arrived as an object. `arguments` is the JSON text of
+    /// the object.
     #[must_use]
     pub fn object(id: impl Into<CallId>, name: impl Into<String>, arguments: impl ArgumentText) -> Self {
         Self::new(id.into(), name.into(), Arguments::Object(arguments.as_ref().into()))

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The tokens of one response, as the provider counted them, or the sum of a run. A decoded response serialises only
+/// The tokens of one response, as the provider counted them, or the sum over a run. A decoded response serialises only
 /// `input_tokens` and `output_tokens`, and no counts if the stream broke off before the final counts.
 ///
 /// ```
@@ -104,7 +104,7 @@ impl Usage {
         self.total_input().saturating_add(self.total_output())
     }
 
-    /// Returns the sum of both, with the cache as a part of `input_tokens` and other passes in the totals.
+    /// Returns the sum of both usages. Its `input_tokens` and `output_tokens` include the cache and other passes.
     pub(crate) const fn plus(self, other: Self) -> Self {
         Self {
             cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),

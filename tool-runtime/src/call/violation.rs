@@ -15,9 +15,9 @@ use crate::text::pointer;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Violation {
-    /// JSON Pointer (RFC 6901) into the arguments; the empty text is the root.
+    /// The place in the arguments, as a JSON Pointer (RFC 6901); empty for the root.
     pub pointer: String,
-    /// The JSON Schema keyword, or `semantic`, `require_any`, `evidence`.
+    /// The keyword of JSON Schema, or `semantic`, `require_any` or `evidence`.
     pub keyword: String,
     /// The expected value. Empty in a record, which holds only the place and the rule.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -123,7 +123,7 @@ const fn is_zero(count: &u8) -> bool {
 }
 
 impl World {
-    /// Whether there is nothing to show or to compare.
+    /// Whether there is nothing to show and nothing to compare.
     pub(crate) const fn is_empty(&self) -> bool {
         self.stated.is_empty() && self.cut.is_empty() && self.renewed == 0
     }
@@ -224,7 +224,7 @@ impl fmt::Debug for Difference {
 /// The statements of a precondition, for the record of a decision.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedWorld {
-    /// The statements that the decider was shown.
+    /// The statements that the decider saw.
     pub(crate) shown: Vec<(String, String)>,
     /// The statements immediately before the call would have begun. `None` if they were not read then.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -59,7 +59,7 @@ pub(super) fn engine(operations: u64, source: usize) -> Engine {
     engine.register_iterator::<Array>();
     engine.register_iterator::<Range<i64>>();
     engine.register_iterator::<RangeInclusive<i64>>();
-    // The package's own function creates the text before it checks the size.
+    // The `replace` of the package creates the text before it checks the size.
     engine.register_fn("replace", |text: &mut ImmutableString, from: &str, to: &str| replace(text, from, to));
     engine.register_fn("replace", |text: &mut ImmutableString, from: char, to: &str| {
         replace(text, from.encode_utf8(&mut [0; 4]), to)
@@ -90,7 +90,7 @@ pub(super) fn engine(operations: u64, source: usize) -> Engine {
             Ok(())
         },
     );
-    // The package's own `pad` never ends if the padding is empty, and its `sort` panics if the comparison is not an
+    // The `pad` of the package never ends if the padding is empty, and its `sort` panics if the comparison is not an
     // order.
     engine.register_fn("pad", |_: &mut ImmutableString, _: i64, _: &str| missing("pad"));
     engine.register_fn("sort", |_: &mut Array, _: &str| missing("sort"));

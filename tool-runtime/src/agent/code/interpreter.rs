@@ -18,7 +18,8 @@ use crate::agent::code::value;
 use crate::contain::caught;
 use crate::text::cut;
 
-/// The stack of a script's thread: several times the need of the deepest script in a build without optimisation.
+/// The stack of a script's thread, in bytes: several times what the deepest script needs in a build without
+/// optimisation.
 const STACK: usize = 32 << 20;
 /// The maximum length of the printed text, in bytes.
 const PRINTED: usize = 16 << 10;
@@ -36,7 +37,7 @@ pub(super) struct ScriptCall {
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Reply {
     Returned(String),
-    /// The call failed; the script can catch it.
+    /// The call failed. The script can catch the error.
     Threw(String),
 }
 

@@ -137,7 +137,7 @@ impl Script {
                     going.failed(ScriptError::new("script_budget", "The script's calls returned too much data"))
                 );
             }
-            // If the script's thread has ended, the reason comes with its end.
+            // If the script's thread has ended, `end` returns the reason.
             let _ = call.reply.send(reply);
         }
         let left = interpreter.end().await.map_err(|failure| going.failed(failure))?;
@@ -167,7 +167,7 @@ impl Going<'_> {
             }
             Err(error) => return Err(self.broken(error)),
         };
-        // The decision did not match, or other deciders have to approve the call, too.
+        // The decision did not match, or other deciders have to approve the call too.
         if result.outcome() == Outcome::ApprovalMismatch || result.outcome().is_suspension() {
             return Err(self.waits(id, asked, result.error().cloned()).await);
         }
@@ -214,7 +214,7 @@ impl Going<'_> {
     /// Returns the part of a result that UIs and records may show, because they also show the script's result.
     async fn returned(&self, result: &ToolExecResult) -> Result<Reply, RunFailure> {
         match result.outcome() {
-            // The gate ends the script's own call as cancelled.
+            // Never ready: the gate ends the call of the script as cancelled.
             Outcome::Cancelled if self.work.run.cancellation().is_cancelled() => std::future::pending().await,
             Outcome::BudgetExceeded => {
                 let what = "A budget of the run, or its guard against loops, does not allow the next call";

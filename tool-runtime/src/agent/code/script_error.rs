@@ -10,7 +10,7 @@ use crate::error::ToolError;
 pub(super) struct ScriptError {
     pub(super) code: &'static str,
     what: &'static str,
-    /// The outcome of the failed call, if a call caused the end.
+    /// The code of the failed call's outcome, if a call ended the script.
     outcome: Option<&'static str>,
     at: Option<(usize, usize)>,
 }

@@ -12,12 +12,12 @@ const DEPTH: usize = 64;
 /// The size of a value without its content, a generous estimate. It limits a variable to 8,192 values, so that visiting
 /// all of them is cheap.
 const VALUE: usize = 128;
-/// The size of an object map without its members: it allocates space for several from the start.
+/// The size of an object map without its members. A new map already has space for several members.
 const MAP: usize = 512;
 
-/// The bytes of a string that take as long to read as one operation takes.
+/// The bytes of a string that can be read in the time of one operation.
 const TEXT_OF_AN_OPERATION: usize = 512;
-/// The bytes of values that take as long to copy or compare as one operation takes.
+/// The bytes of values that can be copied or compared in the time of one operation.
 const VALUES_OF_AN_OPERATION: usize = 64 * VALUE;
 
 /// Returns the number of additional operations for the use of a variable, because a function may read all of its

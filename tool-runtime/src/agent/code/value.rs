@@ -1,5 +1,5 @@
-//! Conversion between JSON and the values of scripts. A number that the language cannot represent is refused, never
-//! changed.
+//! Conversion between JSON and the values of scripts. A number that the language cannot represent exactly is refused,
+//! never changed.
 
 use rhai::{Dynamic, Map};
 use serde_json::{Number, Value};
@@ -152,7 +152,7 @@ fn decimal(number: &str) -> Option<(bool, String, i64)> {
 mod tests {
     use super::*;
 
-    /// Numbers that the language represents come back unchanged; all others are refused.
+    /// Numbers that the language represents exactly come back unchanged; all others are refused.
     #[test]
     fn numbers_keep_their_value() {
         for text in ["0", "-1", "9223372036854775807", "-9223372036854775808", "0.1", "1.5e18", "123456.789", "5e-324"]

@@ -102,7 +102,7 @@ impl Task {
         match conversation.ask::<Report>(input).await {
             Ok(report) => Ok(report),
             Err(AnswerError::Waiting(calls)) => Err(waits(&work, &conversation, &calls, name, context).await),
-            // The gate ends the call as cancelled.
+            // Never ready: the gate ends the call of the graph as cancelled.
             Err(AnswerError::Stopped { reason: StopReason::Cancelled, .. }) => std::future::pending().await,
             Err(AnswerError::Stopped { reason, .. }) => Err(stopped(&reason, work.begun(context))),
             Err(error @ (AnswerError::NotWaiting(_) | AnswerError::Schema(_))) => {

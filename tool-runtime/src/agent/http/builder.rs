@@ -45,8 +45,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Adds a header, or replaces one that the client sends by default, such as `user-agent`. The value is treated as
-    /// a secret.
+    /// Adds a header, or replaces a default header such as `user-agent`. The value is treated as a secret.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.headers.push((name.into(), Secret::new(value.into())));
         self
@@ -73,8 +72,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets whether the limits of the provider's own API apply to descriptions and the number of tools; `true` by
-    /// default. Use `false` for compatible servers that accept more. See
+    /// Sets whether the provider's limits on descriptions and on the number of tools apply; `true` by default. Use
+    /// `false` for compatible servers that accept more. See
     /// [`EncodeOptions::provider_limits`](crate::wire::EncodeOptions::provider_limits).
     pub const fn provider_limits(mut self, hold: bool) -> Self {
         self.settings.provider_limits = hold;

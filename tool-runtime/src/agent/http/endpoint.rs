@@ -1,4 +1,5 @@
-//! The differences between the endpoints: path, headers, and the fields of the body other than tools and messages.
+//! The differences between the formats' endpoints: path, headers, and the fields of the body other than tools and
+//! messages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use crate::agent::http::settings::Settings;
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest};
 use crate::wire::{CodeIn, EncodeOptions, ErrorCode, Format, Message, OfferedTools, RequestInput, event_error};
 
-/// The version of the Messages API that the `anthropic` format speaks.
+/// The version of Anthropic's Messages API for the `anthropic` format.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// The client's `user-agent`, unless the application sets another.
@@ -119,10 +120,10 @@ pub(super) fn body(
     let asked = RequestInput { messages: request.messages, model: &settings.model, options: &options, answer };
     let mut body = format.encode_request(tools, &asked).map_err(encode)?;
     for tool in tools.left_out() {
-        tracing::warn!(tool, %format, "the format cannot carry the tool, so the model is not offered it");
+        tracing::warn!(tool, %format, "the format cannot express the tool, so the model does not get it");
     }
     for loss in tools.losses().iter().chain(&body.losses) {
-        tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
+        tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "left out by the format");
     }
     // For Gemini, both are in the URL.
     if format != Format::Gemini {
@@ -143,8 +144,8 @@ pub(super) fn body(
     Ok((body.write().into_bytes(), body.offered))
 }
 
-/// Returns a key that the requests of one conversation share, derived from its instructions and its first message.
-/// Tools are not part of it, because picking appends to them.
+/// Returns a key that the requests of one conversation share, derived from its instructions and its first message. The
+/// key does not depend on the tools, because picking adds tools.
 fn cache_key(request: &ModelRequest<'_>) -> String {
     let first = request.messages.iter().position(|message| !matches!(message, Message::System(_)));
     let opening = request.messages.get(..=first.unwrap_or(0)).unwrap_or_default();

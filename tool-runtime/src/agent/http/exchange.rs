@@ -18,7 +18,7 @@ use crate::wire::{DecodeOptions, Decoded, Decoder, WireErrorKind};
 const ERROR_BYTES: usize = 16 << 10;
 const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An attempt without an answer.
+/// The error of an attempt without an answer, and whether to try again.
 struct Failed {
     error: ModelError,
     again: Again,

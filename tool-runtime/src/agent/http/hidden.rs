@@ -1,4 +1,4 @@
-//! [`Hidden`]: the secrets of a request, which are masked in errors. The MCP client uses it, too.
+//! [`Hidden`]: masks the secrets of a request in errors. The MCP client uses it too.
 
 use reqwest::Url;
 
@@ -12,8 +12,8 @@ const SHORTEST: usize = 4;
 /// The minimum length of a part of a secret. Shorter parts, such as `Bearer`, are not masked on their own.
 const PIECE: usize = 8;
 
-/// The secrets that the application set: the key, the values of headers, and those in the base URL. Some servers repeat
-/// them in their errors.
+/// The secrets that the application set: the key, the values of headers, and the credentials in the base URL. Some
+/// servers repeat them in their errors.
 #[derive(Default)]
 pub(crate) struct Hidden(Vec<(Secret<String>, &'static str)>);
 

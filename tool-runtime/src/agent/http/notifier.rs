@@ -162,7 +162,7 @@ impl Notifier {
         ended.map(|()| delivered)
     }
 
-    /// Begins to send the notices that are due, several at the same time.
+    /// Starts the attempts for the notices that are due, several at the same time.
     async fn begin(
         &self,
         stopping: &CancellationToken,
@@ -205,8 +205,8 @@ impl Notifier {
     }
 }
 
-/// Keeps an error about one notice for the end of the round, so that the others are sent. Any other error ends the
-/// round.
+/// Keeps an error about one notice for the end of the round, so that the other notices are sent. Any other error ends
+/// the round.
 fn of_one<T>(search: &mut Search, result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match result {
         Err(error @ (StoreError::Corrupt(_) | StoreError::Panicked)) => {

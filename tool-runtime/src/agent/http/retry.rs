@@ -63,7 +63,7 @@ pub(super) fn asked(status: u16, headers: &HeaderMap, now: Timestamp) -> Again {
         Some("false") => false,
         _ => matches!(status, 408 | 409 | 429 | 500..=599),
     };
-    // The header in milliseconds is the more precise one, so it takes precedence.
+    // The header in milliseconds takes precedence, because it is more precise.
     let millis = text("retry-after-ms").and_then(seconds).map(|wait| wait / 1000);
     let wait = || millis.or_else(|| text(RETRY_AFTER.as_str()).and_then(|value| after(value, now)));
     if again { wait().map_or(Again::Later, Again::After) } else { Again::Never }

@@ -17,7 +17,7 @@ const PREFIX: &str = "whsec_";
 const MAX_SECRETS: usize = 8;
 
 impl SigningKeys {
-    /// Reads the secrets. The error repeats no part of them.
+    /// Reads the secrets. The error contains no part of a secret.
     pub(super) fn read(secrets: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, ParseError> {
         let keys = secrets.into_iter().map(|secret| key(secret.as_ref().trim())).collect::<Result<Vec<_>, _>>()?;
         match keys.len() {

@@ -1,4 +1,4 @@
-//! The HTTP client, with TLS 1.2 and 1.3 that are independent of the process-wide default provider.
+//! The HTTP client. Its TLS (1.2 and 1.3) does not depend on the process-wide default provider of `rustls`.
 
 use std::sync::Arc;
 

@@ -95,7 +95,7 @@ impl Turns {
         Ok(None)
     }
 
-    /// Closes the previous turn if it is still open: looks up the interrupted calls, and abandons the waiting ones.
+    /// Closes the previous turn if it is still open: looks up the interrupted calls, and abandons the waiting calls.
     pub(in crate::agent) async fn abandon(&mut self) -> Result<(), ResumeError> {
         // A call goes from waiting to begun to recorded. Reads in this order find it in at least one place.
         look_for_waiting(&self.run, &mut self.state).await?;
@@ -129,7 +129,7 @@ impl Turns {
         Ok(())
     }
 
-    /// Finishes the calls that have expired. Returns whether any of them no longer waits.
+    /// Finishes the calls that have expired. Returns whether any call ended.
     pub(in crate::agent) async fn expire(&mut self, now: Timestamp) -> Result<bool, ResumeError> {
         let is_late = |call: &&WaitingCall| call.expires_at.is_some_and(|expires| expires <= now);
         if self.state.waiting().any(|call| is_late(&call)) {
@@ -254,7 +254,7 @@ pub(in crate::agent) async fn resolve_started(run: &Run, state: &mut Conversatio
 }
 
 /// Updates a queued call of a restored conversation that the previous process may have handed to the gate. A call that
-/// was recorded or suspended does not run again; for a call that began, the ledger decides.
+/// was recorded or suspended does not run again. For a call that began, the gate reads the ledger.
 pub(in crate::agent) async fn read_earlier_result(
     run: &Run,
     state: &mut ConversationState,
@@ -275,7 +275,7 @@ pub(in crate::agent) async fn read_earlier_result(
     Ok(())
 }
 
-/// Refreshes a call that waited and may have been decided in another process. Returns whether it runs there.
+/// Refreshes a waiting call that another process may have decided. Returns whether the call runs in that process.
 pub(in crate::agent) async fn refresh(run: &Run, state: &mut ConversationState, at: usize) -> Result<bool, StoreError> {
     let Some(slot) = state.open.get(at).filter(|slot| slot.waiting().is_some()) else { return Ok(false) };
     let id = slot.id.clone();

@@ -36,7 +36,7 @@ struct Announced {
     /// The id in this conversation.
     id: CallId,
     name: String,
-    /// Whether its argument text may be shown: the tool is known and none of its arguments is sensitive.
+    /// Whether the argument text may be shown: the tool is known and none of its arguments is sensitive.
     open: bool,
 }
 
@@ -132,7 +132,7 @@ impl Display {
     }
 }
 
-/// The silence of a model before the first `status` event, and the longest time between two of them.
+/// The silence of a model before the first `status` event, and the longest time between two `status` events.
 const SILENCE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
 
 /// Waits for a model's answer and emits a `status` event while the model is silent.
@@ -154,8 +154,8 @@ pub(in crate::agent) async fn with_status<T>(run: &Run, activity: &AtomicUsize, 
     }
 }
 
-/// A guard that emits the one `done` event, also when the future is dropped, releases the sink of the request, and ends
-/// the span of the request.
+/// A guard that emits the one `done` event, releases the sink of the request, and ends its span. It does so even if the
+/// future is dropped.
 pub(in crate::agent) struct Done {
     run: Run,
     /// `None` if the request continues after this step.

@@ -31,7 +31,8 @@ pub(in crate::agent) struct ConversationState {
     /// The number of model turns since the last message of the user.
     pub(in crate::agent) asked: u32,
     pub(in crate::agent) turns: Vec<ModelTurn>,
-    /// The version under which the first turn was taken. `None` before it, and for conversations of earlier releases.
+    /// The version under which the first turn was taken. `None` before the first turn, and for conversations of earlier
+    /// releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::agent) version: Option<Hash>,
 }
@@ -144,7 +145,7 @@ pub(in crate::agent) enum AfterAnswer {
     /// The model reads the results of its calls.
     Continue,
     Answered,
-    /// The model repeated a mistake too often: the user gets a question about the arguments.
+    /// The model repeated a mistake too often, so the user gets a question about the arguments.
     AskUser,
     Empty,
     Invalid(Vec<Violation>),
@@ -190,7 +191,7 @@ pub(in crate::agent) struct ToGate {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::agent) enum CallState {
-    /// Waits for the calls before it: not handed to the gate yet.
+    /// Waits for the calls before it, and was not handed to the gate yet.
     Queued,
     /// Handed to the gate. Unchanged after a dropped future or a killed process.
     Running,
@@ -245,14 +246,14 @@ impl Slot {
         self.progress = CallState::Waiting(Box::new(call));
     }
 
-    /// Returns the kind of the placeholder result for a call without a result; the only place that decides it. Only a
-    /// call that never reached the gate, or whose tool has no effect, can be repeated without harm. A client may have
-    /// executed a call that was sent to it.
+    /// Returns the kind of the placeholder result for a call without a result. Only a call that never reached the gate,
+    /// or whose tool has no effect, can be repeated without harm. A client may have executed a call that was sent to
+    /// it.
     pub(in crate::agent) fn missing(&self) -> Missing {
         let begun = match &self.progress {
             CallState::Running => true,
             CallState::Waiting(call) => call.suspension == Suspension::Client,
-            // The previous process may have handed it to the gate.
+            // The previous process may have handed the call to the gate.
             CallState::Queued => !self.is_new,
             CallState::Done(_) => false,
         };

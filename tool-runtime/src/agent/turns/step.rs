@@ -22,7 +22,7 @@ use crate::wire::Message;
 pub enum Step {
     /// The model answered. Its answer is in the history, and none of its calls has begun.
     Asked,
-    /// Calls of the answer went through the gate: one, or adjacent `read_only` ones that ran concurrently.
+    /// Calls of the answer went through the gate: one call, or adjacent `read_only` calls that ran concurrently.
     Ran,
     /// Calls wait for the client or for a person, in the order of the model. The loop cannot continue until
     /// [`Conversation::accept`](crate::agent::Conversation::accept) takes a decision, an answer or a message.
@@ -74,7 +74,7 @@ impl Turns {
             return true;
         }
         match &self.state.answer {
-            // Such a step asks neither the model nor a tool: at most it adds the request for clarification.
+            // Such a step calls neither the model nor a tool. At most it adds the request for clarification.
             Some(answer) if answer.is_end() || self.run.should_end_turn() => true,
             _ => self.must_not_ask().is_some(),
         }
@@ -89,7 +89,8 @@ impl Turns {
         }
     }
 
-    /// Reads the waiting calls again: another process may have decided them. Returns whether any still runs there.
+    /// Reads the waiting calls again: another process may have decided them. Returns whether any call still runs in
+    /// another process.
     pub(in crate::agent) async fn refresh(&mut self) -> Result<bool, StoreError> {
         let running = self.read_waiting().await?;
         let waits = |id: &CallId| self.state.waiting().any(|call| call.id == *id);
@@ -99,7 +100,7 @@ impl Turns {
         Ok(running)
     }
 
-    /// Reads the waiting calls again. Returns whether another process decided one of them and it has ended.
+    /// Reads the waiting calls again. Returns whether another process decided a call that has ended since.
     pub(in crate::agent) async fn was_decided(&mut self) -> Result<bool, StoreError> {
         let waiting = self.state.waiting().count();
         self.read_waiting().await?;
@@ -122,7 +123,7 @@ impl Turns {
             let Some(slot) = self.state.open.get(at) else { break };
             match slot.progress {
                 CallState::Running => calls::resolve_started(&self.run, &mut self.state, at).await,
-                // Without the call, no process can hand it to the gate.
+                // Without its name and arguments, the call cannot be handed to the gate.
                 CallState::Queued if slot.queued_call().is_none() => self.state.close_without_result(at),
                 // Another process may have handed over the call after its last save.
                 CallState::Queued if !slot.fresh => calls::read_earlier_result(&self.run, &mut self.state, at).await?,
@@ -204,7 +205,7 @@ impl Turns {
         let stop = match stop {
             Some(stop) => Some(stop),
             None => {
-                // Before the request, so that one that fails is counted as well.
+                // Before the request, so that a failed request is counted too.
                 self.state.asked += 1;
                 self.request().await.err()
             }
@@ -220,7 +221,7 @@ impl Turns {
         (self.state.asked >= self.agent.max_turns).then_some(StopReason::TurnLimit)
     }
 
-    /// Returns the budget that is used up. An account that cannot be read counts as exhausted.
+    /// Returns the budget that is used up. If the budgets cannot be read, returns the error of the store.
     async fn exhausted(&self) -> Option<StopReason> {
         match self.run.exhausted().await {
             Ok(exceeded) => exceeded.map(StopReason::Budget),

@@ -22,9 +22,9 @@ impl RunQueue {
     /// application made the call itself ([`Run::exec`](crate::Run::exec)), the decision is carried out in this process.
     /// The `approvals` command uses this method.
     ///
-    /// Returns the result of a decision that was carried out here, or `None` if the decision was posted. A result can
-    /// be a mismatch; the call then still waits. If the call needs several approvals, all but the last are stored here
-    /// for every run, and their results are returned ([`ToolExecResult::approvals`]).
+    /// Returns the result of a decision that was carried out here, or `None` if the decision was posted. After the
+    /// result `approval_mismatch` the call still waits. If the call needs several approvals, every approval but the
+    /// last is stored at once for any run, and its result is returned ([`ToolExecResult::approvals`]).
     ///
     /// # Errors
     /// No call of the run asks the question, a post to the run answers it already, or the decider belongs to another

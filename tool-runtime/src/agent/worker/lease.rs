@@ -221,7 +221,7 @@ mod tests {
         let (renewed, half) = (LeaseTime::now(), Duration::from_secs(15));
         assert!(renewed.is_within(half));
         tokio::time::advance(half).await;
-        assert!(!renewed.is_within(half), "its timers went on");
+        assert!(!renewed.is_within(half), "the timer clock advanced");
         renewed.set(&LeaseTime::now());
         assert!(renewed.is_within(half));
         let hour = jiff::SignedDuration::from_hours(1);

@@ -42,7 +42,8 @@ struct Content {
 
 /// A part of a message that the run takes as a whole or drops. Each decision and each answer is a separate piece, so
 /// that one that no longer fits does not affect the others; in a long message a piece has several. A message of the
-/// user is in one piece with the decisions and answers of its request, because it abandons the calls that still wait.
+/// user is in one piece with the decisions and answers of its request, because the message abandons the calls that
+/// still wait.
 #[derive(Clone)]
 struct Piece {
     key: Key,

@@ -108,7 +108,7 @@ impl RunQueue {
     }
 
     /// Posts a message, decisions or answers to a run of a tenant. When the run has nothing else to do, it takes its
-    /// posts in order, each once. It drops a post that does not match then. At most 256 posts can wait in a run.
+    /// posts in order, each once. It drops a post that no longer matches. At most 256 posts can wait in a run.
     ///
     /// If a call needs several approvals, each is stored with the call at once, and only the last one is posted.
     ///

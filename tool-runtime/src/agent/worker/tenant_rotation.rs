@@ -40,7 +40,7 @@ pub(super) struct TenantRotation {
     /// The next turns begin after this lane. It is the last lane of the previous walk, or the end of the lanes of the
     /// tenant that had the last turn.
     last: Arc<str>,
-    /// Whether operators know that runs of another version wait.
+    /// Whether the worker has reported to operators that runs of another version wait.
     is_reported: bool,
     unreadable: Unreadable,
     /// The time until which the worker does not walk through the lanes, after a walk that took nothing.
@@ -48,7 +48,8 @@ pub(super) struct TenantRotation {
 }
 
 impl TenantRotation {
-    /// Begins at a random tenant, so that workers that start together begin with different ones.
+    /// Creates a rotation that begins at a random tenant, so that workers that start together begin with different
+    /// tenants.
     pub(super) fn new() -> Self {
         Self {
             last: uuid::Uuid::new_v4().simple().to_string().into(),
@@ -145,7 +146,7 @@ struct Walk {
     pages: u32,
 }
 
-/// One poll.
+/// The state of one poll.
 struct Poll<'w> {
     worker: &'w WorkerState,
     rotation: &'w mut TenantRotation,
@@ -161,8 +162,8 @@ struct Poll<'w> {
 }
 
 impl WorkerState {
-    /// Leases up to `free` runs that are due. After an error of the store, it returns the runs that it has leased
-    /// already.
+    /// Leases up to `free` runs that are due. After an error of the store, returns the runs that are already leased
+    /// with the error.
     pub(super) async fn take(
         &self,
         rotation: &mut TenantRotation,

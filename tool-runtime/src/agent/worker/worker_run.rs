@@ -25,9 +25,9 @@ enum Down {
     Lost,
     /// The run can be tried again later.
     Later(&'static str),
-    /// A decision or an answer does not fit. Another attempt with it would end the same way.
+    /// A decision or an answer does not fit. Another attempt with the same decision or answer would end the same way.
     Refused(&'static str),
-    /// The model gave no answer. It is asked again a limited number of times.
+    /// The model gave no answer. The worker asks it again a limited number of times.
     Model(&'static str),
     /// Another attempt would end the same way.
     Never(&'static str),
@@ -53,7 +53,7 @@ impl From<StoreError> for Down {
     }
 }
 
-/// A run that this worker holds.
+/// A run that this worker has leased.
 struct WorkerRun<'d> {
     worker: &'d WorkerState,
     lease: Lease,
@@ -65,7 +65,7 @@ struct WorkerRun<'d> {
 }
 
 impl WorkerState {
-    /// Continues a run until it waits, ends or is lost, or the worker stops.
+    /// Continues a run until it waits or ends, another process takes it, or the worker stops.
     pub(super) async fn work(self: Arc<Self>, Leased { lease, run: stored, requested_at, slots }: Leased) {
         let run = Arc::clone(&stored.run_id);
         let lost = CancellationToken::new();
@@ -123,7 +123,7 @@ impl WorkerRun<'_> {
         }
     }
 
-    /// Takes the oldest post. Returns whether there was any.
+    /// Takes the oldest post. Returns whether there was one.
     async fn take_post(&self, conversation: &mut Conversation) -> Result<bool, Down> {
         let Some((key, input)) = self.lease.post().await? else { return Ok(false) };
         let name = format!("post {}", key.id());
@@ -147,7 +147,7 @@ impl WorkerRun<'_> {
         Ok(true)
     }
 
-    /// Finishes the calls that have expired. Returns whether there were any.
+    /// Finishes the calls that have expired. Returns whether any call ended.
     async fn expire(&self, conversation: &mut Conversation) -> Result<bool, Down> {
         if conversation.waiting().all(|call| call.expires_at.is_none()) {
             return Ok(false);
