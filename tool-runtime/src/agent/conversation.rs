@@ -70,13 +70,13 @@ const MAX_NOTED: usize = 16;
 /// let script = [ScriptedTurn::call("c1", "notes__delete", r#"{"note":7}"#), ScriptedTurn::text("Done.")];
 /// let agent = Agent::new(ScriptedModel::new(script));
 ///
-/// // One request asks; the call then waits for a person.
+/// // In the first request the model calls the tool, and the call waits for a person.
 /// let mut conversation = agent.converse(runner.run(RunOptions::new().principal("ada").tenant("acme")));
 /// let TurnOutcome::Waiting { calls } = conversation.send("Delete note 7.").await else { panic!("it waits") };
 /// assert_eq!(calls[0].shown_arguments.as_ref().map(|shown| shown.get()), Some(r#"{"note":7}"#));
 /// let saved = conversation.save().await?;
 ///
-/// // Another one, perhaps in another process, brings the decision.
+/// // The second request, perhaps in another process, contains the decision.
 /// let mut conversation = agent.restore(&runner, RunOptions::new().principal("ada").tenant("acme"), &saved).await?;
 /// let grace = Decider::new("grace").tenant("acme");
 /// let input = Input::new().decide(&calls[0].question, ApprovalDecision::Approve, &grace);
@@ -258,7 +258,7 @@ impl Conversation {
     /// assert!(matches!(conversation.step().await, Step::Asked));
     /// let saved = conversation.save().await?;
     ///
-    /// // The model is not asked again: its answer is in the document.
+    /// // This step does not ask the model again, because its answer is in the document.
     /// let mut conversation = agent.restore(&runner, RunOptions::new(), &saved).await?;
     /// assert_eq!(conversation.step().await.code(), "answered");
     /// # Ok(()) })

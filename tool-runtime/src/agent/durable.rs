@@ -32,7 +32,7 @@ pub type StepFuture<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, 
 /// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///
-/// /// Keeps nothing.
+/// /// An engine without a journal: it does the work of each unit at once.
 /// struct Here {
 ///     agent: Agent,
 ///     runner: ToolRunner,

@@ -41,7 +41,7 @@ pub enum TurnOutcome {
         /// The text of the answer.
         text: String,
     },
-    /// Calls wait for the client or for a person. The results of the other calls are kept.
+    /// Calls wait for the client or for a person. The results of the other calls are in the history.
     Waiting {
         /// The calls that wait, in the order of the model.
         calls: Vec<WaitingCall>,
@@ -165,7 +165,7 @@ impl WaitingCall {
         }
     }
 
-    /// Returns the tool that a decision is about: for a graph, the tool of its inner call.
+    /// Returns the tool of the call that a decision decides: for a graph, the tool of the inner call.
     pub(super) fn decided_tool(&self) -> &str {
         self.path.as_deref().and_then(|path| path.rsplit(SEPARATOR).next()).unwrap_or(&self.name)
     }

@@ -52,7 +52,7 @@ type Prepare = Arc<dyn Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync>;
 /// use tool_runtime::ToolRunner;
 /// use tool_runtime::store::StoreError;
 ///
-/// /// Works until the process is asked to end. A run that it holds then is saved, and another worker takes it.
+/// /// Works until `ended` resolves. Runs that have not ended then are saved, and another worker takes them.
 /// async fn work(model: impl ModelClient + 'static, runner: ToolRunner) -> Result<(), StoreError> {
 ///     let ended = async { std::future::pending::<()>().await };
 ///     Worker::new(Agent::new(model), runner).name("worker-1").concurrency(8).run(ended).await
@@ -251,7 +251,7 @@ async fn keep_anchored(runner: ToolRunner, stop: CancellationToken) {
     }
 }
 
-/// Sweeps the store every minute, in its own task: a sweep waits for tools and can take long.
+/// Sweeps the store every minute. This is a separate task, because a sweep waits for tools and can take long.
 async fn keep_tidy(runner: ToolRunner, stop: CancellationToken) {
     while stop.run_until_cancelled(tokio::time::sleep(TIDY_EVERY)).await.is_some() {
         if let Err(error) = runner.sweep_until(&stop).await {

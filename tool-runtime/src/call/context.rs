@@ -15,7 +15,8 @@ use crate::tool::{Digested, Hash, ToolName};
 
 /// The context of a call: ids, deadline, cancellation, idempotency key.
 ///
-/// A function tool borrows it, and a struct tool derefs to it from its [`Call`](crate::Call):
+/// A function tool takes a reference to it. A struct tool reaches it by way of its [`Call`](crate::Call), which derefs
+/// to it:
 ///
 /// ```
 /// use tool_runtime::{ToolContext, ToolError, tool};
@@ -42,7 +43,7 @@ struct ContextFields {
     client: Option<Arc<CancellationToken>>,
 }
 
-/// A call whose arguments have been read, as its context uses it.
+/// The parts of a call that its context needs. The call's arguments have been read already.
 pub(crate) trait HydratedCall: Digested {
     /// Returns the id of the call. The record has the same id; otherwise the call does not run.
     fn id(&self) -> &CallId;
@@ -77,7 +78,7 @@ pub(crate) struct Ends {
     token: OnceLock<CancellationToken>,
 }
 
-/// [`Ends`] with the values from which they are created.
+/// [`Ends`], with the values from which the deadline and the token are created.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds<'a> {
     timeout: Option<Duration>,
@@ -209,8 +210,8 @@ impl ToolContext {
         ledger_key(party, self.run_id(), self.tool(), self.call_id(), self.0.call.effective_digest())
     }
 
-    /// Writes an operational event to the `tracing` subscriber, with the ids of the call. Put no argument or
-    /// output values into the pairs.
+    /// Writes an operational event to the `tracing` subscriber, with the ids of the call. Do not put values of
+    /// arguments or outputs into `pairs`.
     pub fn event(&self, level: tracing::Level, name: &str, pairs: &[(&str, &str)]) {
         let (tool, run, call) = (self.tool(), self.run_id(), self.call_id());
         let conversation = self.conversation_id();

@@ -179,7 +179,7 @@ pub(crate) enum Cause {
     Panicked,
     /// Its process died, or lost the lease of the call.
     Lost,
-    /// An earlier attempt broke off without an effect, and the outside system will refuse it from now on.
+    /// An earlier attempt broke off without an effect, and the outside system now refuses that attempt.
     Prevented,
 }
 

@@ -161,7 +161,7 @@ impl ToolInvocationRecord {
 
     /// Returns the interruption of a tool that had begun: `timeout`; `cancelled` if the run or the caller gave up;
     /// `panicked`; `lost` if its process died or lost the lease of the call; or `prevented` if an earlier attempt broke
-    /// off without an effect, and the outside system will refuse it from now on. `None` if it was not interrupted.
+    /// off without an effect, and the outside system now refuses that attempt. `None` if it was not interrupted.
     #[must_use]
     pub fn cause(&self) -> Option<&'static str> {
         self.cause.map(Cause::as_str)
@@ -240,9 +240,9 @@ impl From<&RepairUse> for RecordedRepair {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RecordedArguments {
-    /// They were read; sensitive ones are masked.
+    /// The arguments could be read. Sensitive values are masked.
     Masked(JsonText),
-    /// They could not be read.
+    /// The arguments could not be read.
     Unread {
         /// Their length in bytes.
         length: usize,

@@ -83,7 +83,7 @@ impl Names {
         self.shown.push(shown);
     }
 
-    /// Replaces names by those of a later look-up. Where the later look-up failed, the earlier name stays.
+    /// Replaces the names by the names of a later look-up. A name whose later look-up failed stays.
     pub(crate) fn update(&mut self, other: Self) {
         let found = other.shown.into_iter().filter(|name| !name.failed);
         for name in found {

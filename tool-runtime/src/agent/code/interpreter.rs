@@ -18,7 +18,7 @@ use crate::agent::code::value;
 use crate::contain::caught;
 use crate::text::cut;
 
-/// The stack of a script's thread, in bytes: several times what the deepest script needs in a build without
+/// The stack of a script's thread, in bytes: several times the need of the deepest script, in a build without
 /// optimisation.
 const STACK: usize = 32 << 20;
 /// The maximum length of the printed text, in bytes.

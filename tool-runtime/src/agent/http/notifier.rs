@@ -49,14 +49,15 @@ const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 /// The maximum number of unreadable notices that are reported.
 const MOST_REPORTED: usize = 1024;
 
-/// Sends the notices of a store to a webhook, with the headers and signatures of
-/// [Standard Webhooks](https://www.standardwebhooks.com/).
+/// Sends the notices of a store ([`StoredNotice`]) to a webhook, with the headers and signatures of [Standard
+/// Webhooks](https://www.standardwebhooks.com/).
 ///
-/// The policy's table `notices` enables notices. The notifier sends each notice until the receiver answers with a 2xx
-/// status in time, at most ten times in about three days. The waits between the attempts grow, and a receiver can
-/// extend them with `retry-after`. A receiver may get a notice more than once, always with the same `webhook-id`.
-/// Several processes may send the notices of one store; only one of them at a time sends a notice. Redirects are not
-/// followed, and bodies of answers are not read. After the status 410, this notifier begins no attempt for an hour.
+/// A notice reports a change of a call; the policy's table `notices` enables notices. The notifier sends each notice
+/// until the receiver answers with a 2xx status in time, at most ten times in about three days. The waits between the
+/// attempts grow, and a receiver can extend them with `retry-after`. A receiver may get a notice more than once, always
+/// with the same `webhook-id`. Several processes may send the notices of one store; only one of them at a time sends a
+/// notice. Redirects are not followed, and bodies of answers are not read. After the status 410, this notifier begins
+/// no attempt for an hour.
 ///
 /// ```no_run
 /// use std::sync::Arc;

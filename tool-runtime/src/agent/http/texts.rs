@@ -36,7 +36,7 @@ impl Texts {
         }
         let mut options = endpoint::options(settings);
         options.settings.tool_choice = choice.filter(|_| !is_shared).cloned();
-        // Encoded outside the lock: a thousand tools take milliseconds.
+        // Encoded outside the lock, because a thousand tools take milliseconds.
         let tools = OfferedTools::new(dialect, request.tools.specs(), &options).map_err(endpoint::encode)?;
         let tools = Arc::new(tools);
         if is_shared {

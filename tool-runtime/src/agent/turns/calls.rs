@@ -52,7 +52,7 @@ impl Turns {
             Action::Abandon => Box::pin(self.run.abandon(id.as_str())).await,
         };
         match result {
-            // The action does not match the call, or the run does not: the call still waits.
+            // The action does not match the call, or the call no longer fits the run. The call still waits.
             Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
                 if let (Some(CallState::Waiting(call)), Some(error)) = (&mut before, result.error()) {
                     call.refused = Some(error.clone());
@@ -199,7 +199,7 @@ fn describe(call: &mut WaitingCall, pending: &PendingCall) {
     }
 }
 
-/// Looks up every call that was handed to the gate and has no result.
+/// Looks up in the store every call that was handed to the gate and has no result.
 pub(in crate::agent) async fn look_up(run: &Run, state: &mut ConversationState) {
     for at in 0..state.open.len() {
         if let Some(CallState::Running) = state.open.get(at).map(|slot| &slot.progress) {
@@ -293,9 +293,8 @@ pub(in crate::agent) async fn refresh(run: &Run, state: &mut ConversationState, 
     Ok(false)
 }
 
-/// Continues a waiting call that another process decided. Two processes can use one id for two calls, so the tool and
-/// the arguments have to be those that the person was shown, unless the record shows that a person edited the
-/// arguments.
+/// Continues a waiting call that another process decided. Two processes can use one id for two calls, so the record has
+/// to have the tool and the arguments of the waiting call. The arguments may differ if a person edited them.
 async fn went_on(run: &Run, id: &CallId, waited: Option<&CallState>) -> Result<Known, StoreError> {
     let Some(CallState::Waiting(call)) = waited else { return recover::go_on(run, id).await };
     let (name, shown) = (call.name.clone(), call.shown_arguments.clone().filter(|_| call.path.is_none()));

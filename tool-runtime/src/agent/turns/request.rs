@@ -190,7 +190,7 @@ impl Turns {
         settings
     }
 
-    /// Prepares the history for a request, after the instructions.
+    /// Prepares the history for a request, with the instructions.
     fn prepare(&mut self) {
         let guidance = Some(self.run.guidance()).filter(|text| self.agent.guidance && !text.is_empty());
         let parts: Vec<_> = self.agent.instructions.as_deref().into_iter().chain(guidance.as_deref()).collect();

@@ -111,7 +111,7 @@ impl ConversationState {
         }
     }
 
-    /// Sets the outcome in the turn's summary. The open calls are those of the last turn, in its order.
+    /// Sets the outcome in the turn's summary. The open calls have the order of the calls in the last turn.
     fn account(&mut self, at: usize, outcome: Outcome) {
         if let Some(call) = self.turns.last_mut().and_then(|turn| turn.calls.get_mut(at)) {
             call.outcome = Some(outcome);

@@ -53,7 +53,8 @@ impl Turns {
         }
         // Calls come before the model: a provider refuses a history with a call that has no result.
         if self.run_next().await {
-            // Read the approval details now, so that they are saved with this step: a replay must show the same ones.
+            // Read the approval details now, so that they are saved with this step: a replay must show the same
+            // details.
             self.describe().await;
             return Step::Ran;
         }
@@ -80,7 +81,7 @@ impl Turns {
         }
     }
 
-    /// Returns the name of the next unit, the same whenever the step is taken again, and whether calls run in it.
+    /// Returns the name of the next unit, and whether calls run in it. A repeated step has the same name.
     pub(in crate::agent) fn next_unit(&self) -> (String, bool) {
         let turns = self.state.turns.len();
         match self.state.open.iter().position(|slot| matches!(slot.progress, CallState::Running | CallState::Queued)) {

@@ -73,7 +73,7 @@ const LEASE: Duration = Duration::from_secs(30);
 /// let script = [ScriptedTurn::call("c1", "notes__delete", r#"{"note":7}"#), ScriptedTurn::text("Done.")];
 /// let agent = Agent::new(ScriptedModel::new(script));
 ///
-/// // A request. While it has the chat, another one gets `run_held`.
+/// // The first request. While it has the chat, another request gets `run_held`.
 /// let (mut leased, mut conversation) = open(&agent, &runner).await?;
 /// assert_eq!(open(&agent, &runner).await.err().map(|error| error.code()), Some("run_held"));
 /// let ended = leased.receive(&mut conversation, Input::from("Delete note 7.")).await?;
@@ -84,7 +84,7 @@ const LEASE: Duration = Duration::from_secs(30);
 /// let grace = Decider::new("grace").tenant("acme");
 /// RunQueue::new(&runner).decide("chat-1", &calls[0].question, ApprovalDecision::Approve, &grace).await?;
 ///
-/// // The next request, perhaps in another process, finds the decision. A worker would not wait for it.
+/// // The next request, perhaps in another process, takes the decision. A worker would take it without a request.
 /// let (mut leased, mut conversation) = open(&agent, &runner).await?;
 /// let ended = leased.receive(&mut conversation, Input::new()).await?;
 /// assert!(matches!(ended, TurnOutcome::Answered { text } if text == "Done."));

@@ -24,7 +24,7 @@ const MOST_PIECES: usize = 64;
 /// A message for a run that has passed every check that needs no transaction.
 pub(super) struct Message {
     stored: StoredRun,
-    /// The run of the call for each of the approvals, in their order.
+    /// For each approval in `content`, the run of its call.
     runs: Vec<Run>,
     content: Content,
 }
@@ -41,9 +41,9 @@ struct Content {
 }
 
 /// A part of a message that the run takes as a whole or drops. Each decision and each answer is a separate piece, so
-/// that one that no longer fits does not affect the others; in a long message a piece has several. A message of the
-/// user is in one piece with the decisions and answers of its request, because the message abandons the calls that
-/// still wait.
+/// that a piece that no longer fits does not affect the others. In a long message, a piece has several of them. A
+/// message of the user is in one piece with the decisions and answers of its request, because the message abandons the
+/// calls that still wait.
 #[derive(Clone)]
 struct Piece {
     key: Key,

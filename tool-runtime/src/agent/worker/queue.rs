@@ -138,7 +138,8 @@ impl RunQueue {
         tenant: Option<&str>,
         input: &Input,
     ) -> Result<Vec<ToolExecResult>, ResumeError> {
-        // Decisions are checked under the run's policies, which are in its conversation: only then read all of it.
+        // Only a decision needs the whole document: it is checked under the run's policies, which are in the
+        // conversation.
         let decides = input.brought().next().is_some();
         let key = if decides { Key::run(run_id) } else { Key::run_head(run_id) };
         let stored = stored(self.store(), key).await?.ok_or(ResumeError::UnknownRun)?;
