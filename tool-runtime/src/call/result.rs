@@ -41,7 +41,7 @@ pub struct ToolExecResult {
     body: Body,
 }
 
-/// One of three, so that no result has both a value and a failure, or neither.
+/// An enum, so that every result has exactly one of a value, a suspension and a failure.
 #[derive(Clone)]
 enum Body {
     Delivered(Delivered),
@@ -55,8 +55,8 @@ struct Suspended {
     error: SafeError,
     prepared: Option<JsonText>,
     question: Question,
-    /// The number of approvals so far, and the required number. `None` unless the call needs several and this result is
-    /// that of an approval.
+    /// The number of approvals so far, and the required number. `None` unless this is the result of an approval and the
+    /// call needs several.
     approvals: Option<(u32, u32)>,
 }
 
@@ -113,7 +113,7 @@ impl ToolExecResult {
         Self { call_id, executed, intervention: None, body: Body::Suspended(Box::new(suspended)) }
     }
 
-    /// Creates the result of an approval whose call needs more of them.
+    /// Creates the result of an approval whose call needs more approvals.
     pub(crate) fn noted(question: Question, approvals: (u32, u32)) -> Self {
         let (given, required) = approvals;
         let message = format!("{given} of {required} approvals are noted. The call still waits.");
@@ -129,7 +129,7 @@ impl ToolExecResult {
         &self.call_id
     }
 
-    /// Returns how the call ended, or why it waits.
+    /// Returns the end of the call, or the reason why it waits.
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
         match &self.body {
@@ -149,7 +149,7 @@ impl ToolExecResult {
     }
 
     /// Returns the number of approvals so far and the required number, for the result of an approval whose call needs
-    /// more of them. `None` for every other result.
+    /// more approvals. `None` for every other result.
     #[must_use]
     pub fn approvals(&self) -> Option<(u32, u32)> {
         match &self.body {
@@ -285,9 +285,9 @@ impl ToolExecResult {
         }
     }
 
-    /// Returns the text that goes back to the model: the projected JSON (a bare string without its quotes), or
-    /// `{"ok":false,"errorCode","message","errors"?,"note"?}`. If a person changed the arguments or supplied the value,
-    /// a sentence states this: after the value, or as the `note` of a failure.
+    /// Returns the text that goes back to the model: the value as JSON after redaction (a string without its quotes),
+    /// or `{"ok":false,"errorCode","message","errors"?,"note"?}`. If a person changed the arguments or supplied the
+    /// value, a sentence states this: after the value, or as the `note` of a failure.
     #[must_use]
     pub fn to_model(&self) -> String {
         let remark = self.remark();

@@ -25,7 +25,7 @@ use crate::call::{DecisionError, Outcome, Violation};
 /// let call = harness.call("math__double", serde_json::json!({ "number": "two" })).await;
 /// let error = call.error().ok_or("the call succeeded")?;
 /// assert_eq!((error.error_code, error.errors[0].pointer.as_str()), (Outcome::ValidationError, "/number"));
-/// // The value of the argument is not in it.
+/// // The error does not contain the value of the argument.
 /// assert!(!error.to_string().contains("two"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;

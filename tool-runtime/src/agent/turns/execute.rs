@@ -43,8 +43,8 @@ fn reads(run: &Run, one: &ToGate) -> bool {
 /// Takes every call through the gate, and reports its start and its end as they happen.
 ///
 /// Adjacent `read_only` calls run together, at most `cap` at a time. Any other call waits for all calls before it, and
-/// all calls after it wait for it. A failure never loses the results of the other calls, and a dropped future never
-/// loses progress that was already reported. The spans of the tools are children of `turn`.
+/// all calls after it wait for it. A failed call does not affect the results of the other calls. A dropped future loses
+/// no progress that was reported. The spans of the tools are children of `turn`.
 pub(in crate::agent) async fn execute(
     run: &Run,
     turn: &Span,

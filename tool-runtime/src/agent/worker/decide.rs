@@ -23,8 +23,9 @@ impl RunQueue {
     /// The `approvals` command uses this method.
     ///
     /// Returns the result of a decision that was carried out here, or `None` if the decision was posted. After the
-    /// result `approval_mismatch` the call still waits. If the call needs several approvals, every approval but the
-    /// last is stored at once for any run, and its result is returned ([`ToolExecResult::approvals`]).
+    /// result `approval_mismatch` the call still waits. If the call needs several approvals, this method stores every
+    /// approval but the last with the call, for every kind of run, and returns its result
+    /// ([`ToolExecResult::approvals`]).
     ///
     /// # Errors
     /// No call of the run asks the question, a post to the run answers it already, or the decider belongs to another
@@ -60,7 +61,7 @@ impl RunQueue {
     /// approval of a call whose precondition has changed; the other decisions take effect.
     ///
     /// Returns an item for each decision: `None` for a posted decision, or the result of an approval whose call needs
-    /// more of them.
+    /// more approvals.
     ///
     /// ```
     /// use tool_runtime::agent::RunQueue;
@@ -81,7 +82,7 @@ impl RunQueue {
     /// As [`decide`](Self::decide), with the question of the refused decision, or `None` if the store failed. Also: a
     /// question occurs twice ([`ResumeError::NotWaiting`]); an application made one of the calls itself, so it has to
     /// be decided alone ([`ResumeError::UnknownRun`]); or there are more than 256 decisions ([`StoreError::Full`]). In
-    /// each case nothing is posted or stored.
+    /// each case nothing is posted, and no approval is stored.
     pub async fn decide_all(
         &self,
         decisions: &[(Arc<str>, Question, ApprovalDecision)],
@@ -147,8 +148,8 @@ impl RunQueue {
     /// call itself still waits.
     ///
     /// # Errors
-    /// No call of the run asks the question, the call asks another one now, the decider may not decide the call, the
-    /// grant needs bounds and has none, or the store failed.
+    /// No call of the run asks the question, the call asks another question now, the decider may not decide the call,
+    /// the grant needs bounds and has none, or the store failed.
     pub async fn remember(
         &self,
         run_id: &str,
@@ -239,8 +240,8 @@ impl RunQueue {
         let id = question.call_id();
         let filter = RecordFilter { run_id: Some(run_id.into()), call_id: Some(id.clone()), ..RecordFilter::default() };
         let mut found = self.store().pending_calls(&filter).await?;
-        // Run ids can be equal in two tenants. If no call asks the question, take the call of the decider's tenant: the
-        // refused decision is recorded with it.
+        // Run ids can be equal in two tenants. If no call asks the question, take the call of the decider's tenant,
+        // with which the refused decision is recorded.
         let place =
             |is_it: &dyn Fn(&PendingCall) -> bool| found.iter().position(|found| found.as_ref().is_ok_and(is_it));
         let asks = place(&|call| call.question() == *question);

@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// A process is stopped while it works. It continues if the run is still its own.
+    /// A process is suspended during its work. It continues if it still has the run.
     #[tokio::test(start_paused = true)]
     async fn work_continues_after_a_stop_once_the_lease_is_confirmed() {
         let (lease_duration, owner) = (Duration::from_secs(30), |name: &str| Arc::<str>::from(name));

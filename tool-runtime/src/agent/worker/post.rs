@@ -146,7 +146,7 @@ impl Message {
 }
 
 /// Posts messages to different runs in one transaction: all messages, or none. Returns, for each message, the results
-/// of approvals whose calls need more of them.
+/// of approvals whose calls need more approvals.
 pub(super) async fn all(queue: &RunQueue, messages: Vec<Message>) -> Result<Vec<Vec<ToolExecResult>>, Failed> {
     let contents: Vec<_> = messages.iter().map(|message| message.content.clone()).collect();
     let keys: BTreeSet<_> = contents.iter().flat_map(Content::keys).collect();
@@ -180,7 +180,7 @@ pub(super) async fn all(queue: &RunQueue, messages: Vec<Message>) -> Result<Vec<
     }
 }
 
-/// Stores the approvals whose calls need more of them, and posts the rest of each message. If an approval does not
+/// Stores the approvals whose calls need more approvals, and posts the rest of each message. If an approval does not
 /// count, writes only the record of its refusal.
 fn write(contents: &[Content], transaction: &mut Transaction) -> Result<Posting, StoreError> {
     let mut planned = Vec::new();

@@ -123,15 +123,15 @@ impl RunQueue {
     /// # Errors
     /// The tenant has no such run; a call does not ask the question, or an earlier post answers it already
     /// ([`ResumeError::NotWaiting`]); a decider may not decide; a decision does not fit its call
-    /// ([`ResumeError::Invalid`], [`ResumeError::Mismatch`]); an approval came with a message of the user, which would
-    /// abandon the call because it needs more approvals; an engine for durable execution drives the run
+    /// ([`ResumeError::Invalid`], [`ResumeError::Mismatch`]); the input has a message of the user and an approval of a
+    /// call that needs more approvals, which the message would abandon; an engine for durable execution drives the run
     /// ([`ResumeError::Engine`]); the run has too many posts ([`StoreError::Full`]); or the store failed. In each case
-    /// nothing is posted or stored.
+    /// nothing is posted, and no approval is stored.
     pub async fn post(&self, run_id: &str, tenant: Option<&str>, input: &Input) -> Result<(), ResumeError> {
         self.post_noting(run_id, tenant, input).await.map(drop)
     }
 
-    /// Posts as [`post`](Self::post) does. Returns the results of approvals whose calls need more of them.
+    /// Posts as [`post`](Self::post) does. Returns the results of approvals whose calls need more approvals.
     pub(super) async fn post_noting(
         &self,
         run_id: &str,

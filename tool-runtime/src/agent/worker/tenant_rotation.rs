@@ -4,7 +4,7 @@
 //! runs. Otherwise the poll walks through the lanes, beginning where the last poll ended, so that a tenant with many
 //! due runs does not delay the others. A lane is a group of runs of one tenant and one version. A poll lists a bounded
 //! number of rows, even if it can take none of the runs. After a walk that took nothing, the worker walks again after a
-//! second, or when one of its runs has ended.
+//! second, or when one of its runs has ended. The file is long because of its tests.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -393,7 +393,7 @@ mod tests {
         assert!(attempts[0] <= 9 && attempts[7] <= 16, "{attempts:?}");
     }
 
-    /// A tenant has runs of more versions than lanes in a walk: the next walk begins between two of its lanes.
+    /// A tenant has more lanes than a walk covers, so the next walk begins between two of its lanes.
     #[tokio::test]
     async fn a_walk_continues_where_the_last_one_ended() {
         let (store, lanes) = (MemoryStore::new(), usize::try_from(PAGES).unwrap() * PAGE + 50);
