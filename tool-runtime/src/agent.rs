@@ -1,10 +1,11 @@
-//! The agent loop: the model and the gate alternate until there is an answer, or until a person or a client has to act.
+//! The agent loop. The model requests tool calls, and the gate checks each against the policy and runs it, until the
+//! model answers or a call waits for a person or a client.
 //!
-//! [`Agent`] is a model and the settings of the loop, [`Conversation`] one history with one
-//! [`Run`](crate::runner::Run), [`UiStream`] its events as the bytes of a chat UI. [`ModelClient`] is the one function
-//! that calls a model: `testing::ScriptedModel` (feature `testing`) for tests, `http::HttpModel` (feature `http`) for
-//! endpoints. [`Conversation::ask`] returns an answer of a type, [`Agent::settings`] sets temperature, reasoning and
-//! limits.
+//! An [`Agent`] holds a model and the settings of the loop. A [`Conversation`] holds a history and the
+//! [`Run`](crate::runner::Run) that its calls go through. A [`UiStream`] encodes the events of a request for a chat UI.
+//! [`ModelClient`] is the trait that calls a model: `testing::ScriptedModel` (feature `testing`) implements it for
+//! tests, `http::HttpModel` (feature `http`) for endpoints. [`Conversation::ask`] returns the answer as a Rust type.
+//! [`Agent::settings`] sets temperature, reasoning and limits.
 //!
 //! ```
 //! use tool_runtime::agent::{Agent, TurnOutcome};
@@ -107,8 +108,8 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Creates an agent with this model: 16 turns for one answer, as many concurrent calls as the policy allows,
-    /// guidance from the catalog.
+    /// Creates an agent with this model and the defaults: at most 16 turns for one message, as many concurrent calls as
+    /// the policy allows, and the catalog's guidance after the instructions.
     pub fn new(model: impl ModelClient + 'static) -> Self {
         Self {
             model: Arc::new(model),
@@ -128,21 +129,21 @@ impl Agent {
         self
     }
 
-    /// Sets whether the catalog's guidance (never invent ids, list first, ..) follows the instructions; `true` by
+    /// Sets whether the catalog's rules for the model, such as never to invent ids, follow the instructions; `true` by
     /// default.
     pub const fn guidance(mut self, wanted: bool) -> Self {
         self.guidance = wanted;
         self
     }
 
-    /// Limits the model's turns for one message of the user; 16 by default. The turn beyond the limit ends as
+    /// Limits the model's turns for one message of the user; 16 by default. A request that needs more ends as
     /// [`StopReason::TurnLimit`].
     pub const fn max_turns(mut self, turns: u32) -> Self {
         self.max_turns = turns;
         self
     }
 
-    /// Limits how many adjacent `read_only` calls of a turn run at the same time. It can only lower the policy's
+    /// Limits how many adjacent `read_only` calls of a turn run at the same time. The value can only lower the policy's
     /// `parallel`, which is one by default.
     pub const fn parallel(mut self, calls: usize) -> Self {
         self.parallel = Some(calls);
@@ -152,10 +153,11 @@ impl Agent {
     /// Sets the settings of every request: temperature, limits, reasoning, the choice of tools and so on. Each setting
     /// of a message ([`Input::settings`](crate::agent::Input::settings)) overrides the agent's.
     ///
-    /// A choice that forces a call holds for the first turn after each message of the user, any other choice for every
-    /// turn. A call outside the choice is flagged in
-    /// [`TurnCall::outside_choice`](crate::agent::TurnCall::outside_choice) and in the log, and goes through the gate
-    /// like any other: to refuse tools, leave them out of [`RunOptions::tools`](crate::RunOptions::tools).
+    /// A tool choice that forces a call applies only to the first turn after each message of the user; any other choice
+    /// applies to every turn. If the model calls a tool outside the choice,
+    /// [`TurnCall::outside_choice`](crate::agent::TurnCall::outside_choice) and the log report it, and the gate treats
+    /// the call like any other. To keep a tool from running, leave it out of
+    /// [`RunOptions::tools`](crate::RunOptions::tools).
     ///
     /// ```
     /// use tool_runtime::agent::Agent;
@@ -171,8 +173,8 @@ impl Agent {
         self
     }
 
-    /// Returns the version of a worker or a conversation: the hash of the instructions, and of catalog and policy. The
-    /// instructions of graphs are part of `runner`.
+    /// Returns the version of a worker or a conversation: a hash of the agent's instructions and of `runner`, the hash
+    /// of the policy and the catalog with the instructions of its graphs.
     fn version(&self, runner: Hash) -> Hash {
         let mut hashing = Hashing::default();
         hashing.update(&runner.0);

@@ -1,8 +1,8 @@
-//! The types around a call: its id and arguments, context, outcome, result, record and events.
+//! The types of a call: its id and arguments, context, outcome, result, record and events.
 //!
-//! In the order of a call: [`ToolCall`] is the call as the model wrote it, [`ToolContext`] belongs to the tool that
-//! runs, [`ToolExecResult`] is the end with its [`Outcome`], and [`ToolInvocationRecord`] is the record. [`Event`]s
-//! report the call while it runs. A call that waits asks a [`Question`]; a [`Decider`] answers it.
+//! A [`ToolCall`] is a call as the model wrote it. The tool gets a [`ToolContext`]. A call ends with a
+//! [`ToolExecResult`], which has an [`Outcome`], and leaves a [`ToolInvocationRecord`] in the store. [`Event`]s report
+//! its progress. A waiting call asks a [`Question`], which a [`Decider`] answers.
 
 mod argument_change;
 mod call_id;

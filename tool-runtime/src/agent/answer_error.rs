@@ -6,7 +6,7 @@ use crate::agent::{StopReason, WaitingCall};
 use crate::error::Problem;
 use crate::runner::ResumeError;
 
-/// The reason why [`Conversation::ask`](crate::agent::Conversation::ask) has no answer. `Display` is safe to show.
+/// The reason why [`Conversation::ask`](crate::agent::Conversation::ask) returned no answer. `Display` is safe to show.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -36,7 +36,7 @@ use crate::runner::ResumeError;
 /// ```
 #[non_exhaustive]
 pub enum AnswerError {
-    /// Calls wait for the client or for a person: ask again with their answers and decisions.
+    /// Calls wait for the client or for a person. Call `ask` again with the answers and decisions.
     Waiting(Vec<WaitingCall>),
     /// The request ended without an answer that matches the schema.
     Stopped {
@@ -45,11 +45,11 @@ pub enum AnswerError {
         /// The last, possibly incomplete, text of the model.
         text: String,
     },
-    /// The input was refused: contains every error of [`Conversation::receive`](crate::agent::Conversation::receive),
-    /// such as a call that does not wait, a decider who may not decide, or a failure of the store. The conversation
-    /// keeps its state.
+    /// The input was refused, and the conversation keeps its state. Contains the error of
+    /// [`Conversation::receive`](crate::agent::Conversation::receive), such as a call that does not wait, a decider who
+    /// may not decide, or a failure of the store.
     NotWaiting(ResumeError),
-    /// The type cannot be described to a model. Contains all problems of its schema.
+    /// The type of the answer has no usable schema. Contains all problems of the schema.
     Schema(Vec<Problem>),
 }
 

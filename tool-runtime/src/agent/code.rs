@@ -1,4 +1,4 @@
-//! [`CodeMode`]: a script that a model writes, as a tool. Its calls go through the gate.
+//! [`CodeMode`]: a tool that runs a script that a model writes. The calls of the script go through the gate.
 
 mod engine;
 mod interpreter;
@@ -28,17 +28,17 @@ const LANGUAGE: &str = "The script is in Rhai. Tools are functions that take one
     JSON in `value`; `print` adds text to `printed`. There are no functions of your own, closures, modules, clock, \
     randomness or files.";
 
-/// A tool that runs a script, so that a model requests many calls at once and reads only the result.
+/// A tool that runs a script, so that a model can request many calls at once and reads only the result.
 ///
-/// Its tool is called `graph__NAME` and takes a `script`. It is a graph without a model, so the rules of a
-/// [`Graph`](crate::agent::Graph) apply: it is denied until the policy names it in `allowed_graphs`; its calls go
-/// through the gate in a separate run, with one record each, and have the principal, the tools, the labels and the
-/// budgets of the run that calls it or less (`budgets.graphs.NAME`, `callers."graph:NAME"`).
+/// The tool is named `graph__NAME` and takes a `script`. It is a graph without a model, so the rules of a
+/// [`Graph`](crate::agent::Graph) apply. The policy denies it unless `allowed_graphs` names it. Its calls go through
+/// the gate in a separate run, with one record each, and never have more rights or a larger budget than the calling
+/// run. The policy's `budgets.graphs.NAME` and `callers."graph:NAME"` can restrict them further.
 ///
-/// The interpreter can reach nothing except through tool calls. It is limited in operations, in the depth of calls and
-/// expressions, in the sizes of values and in the number of calls; its time is that of the call. The script waits at
-/// each call that needs an approval, which includes every call with effects. After the decision it runs again from its
-/// beginning, and the calls that it made return their recorded results.
+/// A script can reach nothing except through tool calls. The interpreter limits its operations, the depth of its
+/// expressions, the sizes of its values and the number of its calls, and the time limit of the tool applies to the
+/// whole script. The script waits at each call that needs an approval; every call with effects needs one. After the
+/// decision the script runs again from its beginning, and its earlier calls return their recorded results.
 ///
 /// ```
 /// use tool_runtime::agent::CodeMode;
@@ -86,7 +86,7 @@ pub struct CodeMode {
 }
 
 impl CodeMode {
-    /// Creates the tool. The version is part of the hash of its definition and of the records of its calls.
+    /// Creates the tool. The version is part of the hash of the tool's definition and of the records of its calls.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -101,14 +101,14 @@ impl CodeMode {
         }
     }
 
-    /// Sets the description for the calling model, which comes before the sentences on the language.
+    /// Sets the description for the calling model. A description of the language follows it.
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();
         self
     }
 
-    /// Sets the tools that a script may call, by exact name. A catalog refuses a script without tools, and with tools
-    /// that do not exist, that a client executes, or that are graphs. It also refuses tools with effects, unless
+    /// Sets the tools that a script may call, by exact name. A catalog refuses an empty list, and tools that do not
+    /// exist, are graphs, or are executed by a client. It also refuses tools with effects, unless
     /// [`effects`](Self::effects) permits them.
     pub fn tools<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.tools = names.into_iter().map(Into::into).collect();
@@ -122,8 +122,8 @@ impl CodeMode {
         self
     }
 
-    /// Sets the maximum number of calls of a script, 100 by default; the policy can set less. The script ends at the
-    /// next one.
+    /// Sets the maximum number of calls of a script, 100 by default; the policy can set less. A script that makes one
+    /// more call ends with an error.
     pub const fn max_calls(mut self, calls: usize) -> Self {
         self.calls = calls;
         self
@@ -135,14 +135,14 @@ impl CodeMode {
         self
     }
 
-    /// Sets the time limit of a script, its calls included, one minute by default; the policy can set less.
+    /// Sets the time limit of a script with its calls, one minute by default; the policy can set less.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets the maximum length of its output, in bytes; the policy can set less. Printed text is cut to the limit; a
-    /// result beyond it is refused.
+    /// Sets the maximum length of the output, in bytes; the policy can set less. Printed text is cut to fit; a result
+    /// that does not fit is refused.
     pub const fn max_output(mut self, bytes: usize) -> Self {
         self.max_output = Some(bytes);
         self

@@ -1,7 +1,7 @@
 //! [`Conversation`]: the application's interface to an agent.
 //!
-//! The file is long because most of it is the documentation of public methods. The loop itself is
-//! [`turns`](crate::agent::turns), which does not know a conversation.
+//! The file is long because most of it is the documentation of public methods. The loop itself is in
+//! [`turns`](crate::agent::turns).
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -29,17 +29,17 @@ use crate::wire::{Message, RequestSettings};
 /// How many refused decisions of one request are recorded for each call.
 const MAX_NOTED: usize = 16;
 
-/// One history and the run that its calls go through. Made by [`Agent::converse`](crate::agent::Agent::converse) or
+/// A history and the run that its calls go through. Created by [`Agent::converse`](crate::agent::Agent::converse) or
 /// [`Agent::restore`](crate::agent::Agent::restore).
 ///
-/// Every method that returns a [`TurnOutcome`] emits exactly one `done` event once it was polled, also if it refuses
-/// its input or is dropped. A dropped future leaves a history that can continue: a call that was interrupted gets the
-/// result of its record, or `outcome_unknown` if its effect may have begun.
+/// Every method that returns a [`TurnOutcome`] emits exactly one `done` event once its future was polled, even if the
+/// method refuses its input or the future is dropped. After a dropped future the conversation can continue: an
+/// interrupted call gets its recorded result, or `outcome_unknown` if its effect may have begun.
 ///
-/// A service that holds no conversation between two requests saves it after each ([`save`](Self::save), which also
-/// works when a request was dropped) and restores it for the next ([`Agent::restore`](crate::agent::Agent::restore)).
-/// The [`chat_reader`](Self::chat_reader) reads the posts of a chat UI, and [`receive`](Self::receive) takes them. Each
-/// request gets a separate stream with [`ui_stream`](Self::ui_stream) or [`events`](Self::events).
+/// A stateless service saves the conversation after each request with [`save`](Self::save), which also works after a
+/// dropped request, and restores it for the next with [`Agent::restore`](crate::agent::Agent::restore).
+/// [`chat_reader`](Self::chat_reader) parses the posts of a chat UI for [`receive`](Self::receive).
+/// [`ui_stream`](Self::ui_stream) or [`events`](Self::events) gives each request a separate stream.
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Input, TurnOutcome};
@@ -70,13 +70,13 @@ const MAX_NOTED: usize = 16;
 /// let script = [ScriptedTurn::call("c1", "notes__delete", r#"{"note":7}"#), ScriptedTurn::text("Done.")];
 /// let agent = Agent::new(ScriptedModel::new(script));
 ///
-/// // One request asks; the call then waits for a person.
+/// // In the first request the model calls the tool, and the call waits for a person.
 /// let mut conversation = agent.converse(runner.run(RunOptions::new().principal("ada").tenant("acme")));
 /// let TurnOutcome::Waiting { calls } = conversation.send("Delete note 7.").await else { panic!("it waits") };
 /// assert_eq!(calls[0].shown_arguments.as_ref().map(|shown| shown.get()), Some(r#"{"note":7}"#));
 /// let saved = conversation.save().await?;
 ///
-/// // Another one, perhaps in another process, brings the decision.
+/// // The second request, perhaps in another process, contains the decision.
 /// let mut conversation = agent.restore(&runner, RunOptions::new().principal("ada").tenant("acme"), &saved).await?;
 /// let grace = Decider::new("grace").tenant("acme");
 /// let input = Input::new().decide(&calls[0].question, ApprovalDecision::Approve, &grace);
@@ -87,15 +87,14 @@ const MAX_NOTED: usize = 16;
 /// ```
 pub struct Conversation {
     pub(super) turns: Turns,
-    /// The calls on which the current request decides. Its stream reads them.
+    /// The calls that the current request decides, for its stream.
     pub(super) decided: Decided,
 }
 
 impl Conversation {
-    /// Takes a message of the user; the model and the gate alternate until it is answered, or until a person or a
-    /// client has to act.
+    /// Takes a message of the user, and runs the loop until the model answers or a call waits for a person or a client.
     ///
-    /// Calls that still wait are abandoned: the model reads that they were cancelled.
+    /// The message abandons calls that still wait: the model reads that they were cancelled.
     pub async fn send(&mut self, text: impl Into<String>) -> TurnOutcome {
         let done = self.begin();
         // On the heap: the whole request is one future, which callers store.
@@ -106,8 +105,8 @@ impl Conversation {
     /// Accepts the client's results for client tools. Once no call waits, the model continues.
     ///
     /// # Errors
-    /// One of the calls does not wait for a client, or is answered twice; no answer was taken. A refusal emits an
-    /// `error` event and a `done` event; to learn of it before a response begins, call [`check`](Self::check).
+    /// One of the calls does not wait for a client, or has two answers; no answer is taken then. A refusal emits an
+    /// `error` event and a `done` event. To detect it before a response begins, call [`check`](Self::check).
     pub async fn answer(
         &mut self,
         answers: impl IntoIterator<Item = ClientAnswer>,
@@ -118,9 +117,9 @@ impl Conversation {
     /// Accepts a person's decision on a waiting call. Once no call waits, the model continues.
     ///
     /// # Errors
-    /// The call does not wait for a person, asks another question now, or the decider may not decide. The conversation
-    /// keeps its state; waiting calls are refreshed to their current questions, and the refusal is recorded. See
-    /// [`answer`](Self::answer) for the events.
+    /// The call does not wait for a person, or asks another question now; or the decider may not decide. The
+    /// conversation keeps its state; waiting calls are refreshed to their current questions, and the refusal is
+    /// recorded. See [`answer`](Self::answer) for the events.
     pub async fn decide(
         &mut self,
         question: &Question,
@@ -132,13 +131,13 @@ impl Conversation {
 
     /// Takes the content of one request: first the decisions, then the answers, then the message of the user. Without a
     /// message the model continues once no call waits; an empty [`Input`] continues an interrupted request. A decision
-    /// or an answer that does not match emits an `error` event and leaves its call waiting, which a message of the user
-    /// then abandons. Several decisions are checked before the first is carried out, see [`check`](Self::check): if one
-    /// of them does not match, all their calls still wait.
+    /// or an answer that does not match emits an `error` event and leaves its call waiting; a message in the same input
+    /// then abandons the call. Several decisions are checked before the first is carried out, see
+    /// [`check`](Self::check): if one of them does not match, all their calls still wait.
     ///
     /// # Errors
-    /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
-    /// decider may not decide. The conversation keeps its state; waiting calls are refreshed to their current
+    /// A call does not wait for the decision or answer that names it, is named twice, or asks another question now; or
+    /// a decider may not decide. The conversation keeps its state; waiting calls are refreshed to their current
     /// questions. See [`answer`](Self::answer) for the events.
     pub async fn receive(&mut self, input: Input) -> Result<TurnOutcome, ResumeError> {
         let done = self.begin();
@@ -151,14 +150,14 @@ impl Conversation {
         Ok(done.with(ended))
     }
 
-    /// Takes the content of one request, as [`receive`](Self::receive) does, but does not ask the model:
-    /// [`step`](Self::step) continues. An approved call runs, and a message abandons the calls that still wait. A
+    /// Takes the content of one request, as [`receive`](Self::receive) does, but does not ask the model. Call
+    /// [`step`](Self::step) to continue. An approved call runs, and a message abandons the calls that still wait. A
     /// decision or an answer that does not match leaves its call waiting, and emits an `error` event.
     ///
     /// # Errors
-    /// A call does not wait for the decision or answer that names it, occurs twice, or asks another question now; or a
-    /// decider may not decide. The conversation keeps its state; waiting calls are refreshed to their current
-    /// questions. If the store failed, the calls after the one that could not be finished still wait.
+    /// A call does not wait for the decision or answer that names it, is named twice, or asks another question now; or
+    /// a decider may not decide. The conversation keeps its state; waiting calls are refreshed to their current
+    /// questions. If the store failed, the call that could not be finished still waits, like the calls after it.
     pub async fn accept(&mut self, input: Input) -> Result<(), ResumeError> {
         let admitted = match self.check_again(&input).await {
             Ok(()) => Box::pin(self.admit(input)).await,
@@ -177,12 +176,12 @@ impl Conversation {
     }
 
     /// Requests structured output: an answer that deserializes as `T`. The schema is sent in the provider's
-    /// structured-output mode or as a tool's schema. Tools may be called before it as usual. The runner's validator
+    /// structured-output mode or as a tool's schema. The model can call tools before it answers. The runner's validator
     /// checks the answer against the schema of the type; an answer that does not match is returned to the model once,
     /// with the problems.
     ///
-    /// When calls wait in between, the error lists them: ask again with the decisions and answers, also after the
-    /// conversation was saved and restored. The answer is in the history as JSON text.
+    /// If calls wait, [`AnswerError::Waiting`] lists them. Call `ask` again with the decisions and answers, even after
+    /// a save and a restore. The answer is in the history as JSON text.
     ///
     /// ```
     /// use schemars::JsonSchema;
@@ -231,18 +230,18 @@ impl Conversation {
         }
     }
 
-    /// Takes the next step: asks the model, takes the next calls of its answer through the gate, or returns the calls
-    /// that wait or the end of the request.
+    /// Takes the next step: asks the model for a turn, or takes the next calls of its last answer through the gate. If
+    /// neither is possible, returns the waiting calls or the end of the request.
     ///
-    /// The document that [`save`](Self::save) returns after a step restores to exactly that point: the model's turn,
-    /// and the calls of it that have run. If the document is saved after each step, the process can be killed at any
-    /// moment: the next one runs only calls that have not begun. A call that began and has no known end is reconciled
-    /// if its tool can ([`ToolComponent::reconcile`](crate::ToolComponent::reconcile)), runs again if its tool is
-    /// `read_only` or `idempotent`, and is `outcome_unknown` otherwise. An application that keeps nothing in between
-    /// calls [`send`](Self::send) or [`receive`](Self::receive) instead, which take these steps themselves.
+    /// The document that [`save`](Self::save) returns after a step restores the conversation at exactly that point. If
+    /// the application stores the document after each step, the process can be killed at any moment. The next process
+    /// then runs only calls that have not begun. A call that began and has no known end is reconciled if its tool can
+    /// ([`ToolComponent::reconcile`](crate::ToolComponent::reconcile)), runs again if its tool is `read_only` or
+    /// `idempotent`, and is `outcome_unknown` otherwise. An application that does not save between steps calls
+    /// [`send`](Self::send) or [`receive`](Self::receive) instead, which take all steps.
     ///
     /// A step that waits or ends emits the `done` event and releases the sink of [`events`](Self::events). Without new
-    /// input, the next step returns the same again. After an error of the model, it asks the model again.
+    /// input, the next step returns the same result, but after an error of the model it asks the model again.
     ///
     /// ```
     /// use tool_runtime::agent::{Agent, Input, Step};
@@ -259,7 +258,7 @@ impl Conversation {
     /// assert!(matches!(conversation.step().await, Step::Asked));
     /// let saved = conversation.save().await?;
     ///
-    /// // The model is not asked again: its answer is in the document.
+    /// // This step does not ask the model again, because its answer is in the document.
     /// let mut conversation = agent.restore(&runner, RunOptions::new(), &saved).await?;
     /// assert_eq!(conversation.step().await.code(), "answered");
     /// # Ok(()) })
@@ -280,7 +279,7 @@ impl Conversation {
         done.stepped(step)
     }
 
-    /// Tells the stream of this request on which calls its client decides.
+    /// Sets the calls that this request decides, for its stream.
     fn tell_stream(&self, input: &Input) {
         let decided = input.decisions.iter().map(|(question, ..)| question.call_id().clone()).collect();
         *self.decided.lock().unwrap_or_else(PoisonError::into_inner) = decided;
@@ -312,15 +311,14 @@ impl Conversation {
         self.begin().refused(code);
     }
 
-    /// Emits the mismatch as an `error` event. Without it a client would believe that its answer was taken, and send it
-    /// again.
+    /// Emits the mismatch as an `error` event, so that the client learns that its answer was not taken.
     fn emit_mismatch(&self, mistake: Option<SafeError>) {
         if let Some(error) = mistake {
             self.turns.run.emit(Event::Error { code: error.error_code.code().to_owned(), message: error.safe_message });
         }
     }
 
-    /// Takes decisions, answers and a message. Returns the mismatch of a decision or an answer.
+    /// Takes decisions, answers and a message. Returns the first mismatch of a decision or an answer.
     async fn admit(&mut self, input: Input) -> Result<Option<SafeError>, ResumeError> {
         let Input { text, media, settings, decisions, expired, answers, typed } = input;
         let decided = |(question, decision, decider): (Question, _, _)| {
@@ -333,7 +331,7 @@ impl Conversation {
         for (id, action) in decisions.chain(answers) {
             mistake = mistake.or(self.turns.act(&id, action).await?);
         }
-        // A call can wait for another decider.
+        // A decided call can still wait, for another decider.
         self.turns.describe().await;
         let content = Input::content(text, media);
         typed::expect(&mut self.turns.state.typed, typed, !content.is_empty());
@@ -348,16 +346,16 @@ impl Conversation {
         Ok(mistake)
     }
 
-    /// Checks that every decision and answer is for a call that waits for it, that every decision answers the question
-    /// that its call asks now, and that every decider may decide. If there are several decisions, each also has to fit
-    /// its call: the edited arguments, the value in the tool's place, and the call as it would run now. The check
-    /// applies none of them, but records the refused decisions on a known call, at most 16 of each decider. Call it
-    /// before a response begins.
+    /// Checks an input without applying it. Call this before a response begins, while a refusal can still become an
+    /// HTTP status. Every decision and answer has to name a call that waits for it, every decision has to answer the
+    /// question that its call asks now, and every decider has to be allowed to decide. If there are several decisions,
+    /// each also has to fit its call: the edited arguments, the value that replaces the tool's result, and the call as
+    /// it would run now. Refused decisions on a known call are recorded, at most 16 of each decider.
     ///
     /// # Errors
-    /// A call does not wait for the decision or answer that names it, or occurs twice; a decision answers another
-    /// question; a decider may not decide; or one of several decisions does not fit
-    /// ([`ResumeError::Invalid`], [`ResumeError::Mismatch`]).
+    /// A call does not wait for the decision or answer that names it, or is named twice; a decision answers another
+    /// question; a decider may not decide; or one of several decisions does not fit ([`ResumeError::Invalid`],
+    /// [`ResumeError::Mismatch`]).
     pub async fn check(&self, input: &Input) -> Result<(), ResumeError> {
         let checked = self.compare(input).await;
         if checked.is_err() {
@@ -375,8 +373,9 @@ impl Conversation {
         checked
     }
 
-    /// As [`check`](Self::check). After a decision on a question that was replaced, the calls ask their new questions.
-    /// The stream reads first which calls the input decides, because reading the store can emit results.
+    /// Reads the waiting calls from the store, and checks as [`check`](Self::check) does. If a decision answers a
+    /// replaced question, the calls are refreshed to their new questions. The stream gets the decided calls first,
+    /// because reading the store can emit results.
     async fn check_again(&mut self, input: &Input) -> Result<(), ResumeError> {
         self.tell_stream(input);
         calls::look_for_waiting(&self.turns.run, &mut self.turns.state).await?;
@@ -405,8 +404,7 @@ impl Conversation {
             return Err(ResumeError::barred(question.call_id(), mismatch));
         }
         for (question, by @ (decision, decider)) in input.brought() {
-            // No waiting call in the store: another process decided it. Carrying out this decision will return its
-            // result.
+            // Another process decided the call. Applying this decision will return the recorded result.
             let Ok(Some(pending)) = self.turns.run.pending(question.call_id()).await else { continue };
             if pending.question() != *question {
                 return Err(ResumeError::NotAllowed(DecisionError::Question));
@@ -419,7 +417,8 @@ impl Conversation {
             if input.has_message() && posting::leaves_waiting(&self.turns.run, &pending, by) {
                 return Err(ResumeError::NotAllowed(DecisionError::WithMessage));
             }
-            // A single decision that does not fit has a result, and its call waits for a corrected one.
+            // A single decision that does not fit is not refused here: its result is a mismatch, and the call still
+            // waits.
             if input.decisions.len() > 1 {
                 posting::fits(&self.turns.run, &pending, by)?;
             }
@@ -442,20 +441,20 @@ impl Conversation {
         self.turns.run.listen(Some(Arc::new(sink)));
     }
 
-    /// Returns a reader of a chat UI's posts to this conversation in its current state: it accepts answers to the calls
-    /// that wait, and refuses calls that are not part of the history.
+    /// Returns a parser for a chat UI's posts to this conversation in its current state. It accepts answers to the
+    /// calls that wait, and refuses calls that are not part of the history.
     #[must_use]
     pub fn chat_reader(&self) -> ChatReader {
         ChatReader::new(&self.history(), self.waiting().map(|call| (call.id.clone(), call.suspension)))
     }
 
     /// Streams the next request to a chat UI, as a message that begins with this response. Replaces the sink that
-    /// [`events`](Self::events) set. With [`Protocol::AgUi`], whose unit is the run, it is the same as
+    /// [`events`](Self::events) set. With [`Protocol::AgUi`], which streams runs and not messages, this is the same as
     /// [`ui_stream_resuming`](Self::ui_stream_resuming).
     ///
-    /// A client shows each call once, in the message in which it was made. The end of a call of an earlier message is
-    /// therefore not part of this one. If a new message of the user abandons a waiting call, its end is emitted only to
-    /// the run's own sink. [`UiStream::end_after`] has an example.
+    /// A client shows each call in the message in which the model made it. The stream therefore leaves out the ends of
+    /// calls of earlier messages. If a new message of the user abandons a waiting call, only the run's own sink
+    /// receives the end of the call. [`UiStream::end_after`] has an example.
     pub fn ui_stream(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
         if protocol == Protocol::AgUi {
             return self.ui_stream_resuming(protocol, message_id);
@@ -466,8 +465,8 @@ impl Conversation {
         stream
     }
 
-    /// Streams the next request to a chat UI, as a response that continues the message whose calls wait: after
-    /// decisions and answers. The calls are updated in place where the protocol can.
+    /// Streams the next request to a chat UI, as a continuation of the message whose calls wait. Use it for a request
+    /// with decisions or answers. If the protocol supports it, the client updates the calls in place.
     pub fn ui_stream_resuming(&mut self, protocol: Protocol, message_id: &str) -> UiStream {
         let calls = self.waiting().map(|call| (call.suspension, call.question.clone()));
         let (sink, stream) = UiStream::continuing(protocol, message_id, calls, Arc::clone(&self.decided));

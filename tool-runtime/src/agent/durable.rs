@@ -12,19 +12,19 @@ use crate::call::{DecisionError, Question};
 use crate::runner::ResumeError;
 use crate::store::StoreError;
 
-/// One unit of work: a step, or the content of a request. Its result is the conversation after it.
+/// The future of one unit of work: a step, or the acceptance of an input. It resolves to the conversation after the
+/// unit.
 ///
 /// [`Durable`] has an example.
 pub type StepFuture<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, StepError>> + Send + 'w>>;
 
 /// Storage for the results of steps: a store that workers share, or the journal of an engine for durable execution.
 ///
-/// The loop is the same for all of them: [`Conversation::step_on`] passes each step to [`unit`](Self::unit), with a
-/// name that is the same whenever the step is taken again. An engine returns the result in its journal under that name,
-/// or does the work and journals its result: a document that serialises as JSON. An engine that interrupts a unit does
-/// its work again; the gate's ledger then shows which calls have begun, so the runner needs a store that outlives the
-/// process. Decisions and answers come from outside the loop, as an engine's signal or promise, and
-/// [`Conversation::accept_on`] takes them.
+/// [`Conversation::step_on`] passes each step to [`unit`](Self::unit), under a name that is the same whenever the step
+/// is repeated. An engine that has a result of that name in its journal returns it. Otherwise it does the work and
+/// journals the result, a document that serialises as JSON. After an interruption, an engine repeats the unit. The
+/// ledger in the runner's store then shows which calls have begun, so the store has to outlive the process. Decisions
+/// and answers arrive as signals or promises of the engine, and [`Conversation::accept_on`] takes them.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -32,7 +32,7 @@ pub type StepFuture<'w> = Pin<Box<dyn Future<Output = Result<SavedConversation, 
 /// use tool_runtime::testing::{ScriptedModel, ScriptedTurn};
 /// use tool_runtime::{RunOptions, ToolCatalog, ToolPolicy, ToolRunner};
 ///
-/// /// Keeps nothing.
+/// /// An engine without a journal: it does the work of each unit at once.
 /// struct Here {
 ///     agent: Agent,
 ///     runner: ToolRunner,
@@ -67,25 +67,25 @@ pub trait Durable: Send + Sync {
     /// The reason why a unit has no result: the work failed, or the engine did.
     type Error: From<StepError> + Send;
 
-    /// Returns the result kept under the name, or does the work and keeps its result before it returns it.
+    /// Returns the stored result of this name. If there is none, does the work, stores its result, and returns it.
     ///
     /// # Errors
-    /// The work failed, or its result could not be kept. The step can be taken again.
+    /// The work failed, or its result could not be stored. The step can be taken again.
     async fn unit(&self, name: &str, work: StepFuture<'_>) -> Result<SavedConversation, Self::Error>;
 
     /// Continues a conversation that another process saved, with [`Agent::restore`](crate::agent::Agent::restore).
     ///
     /// # Errors
-    /// It cannot be continued.
+    /// The conversation cannot be restored.
     async fn restore(&self, saved: SavedConversation) -> Result<Conversation, Self::Error>;
 }
 
 impl Conversation {
-    /// As [`step`](Self::step), as a unit of an engine. A step that would make no progress (because calls wait, or the
-    /// request has ended) is not a unit.
+    /// Takes a step as [`step`](Self::step) does, as a unit of an engine. A step that makes no progress, because calls
+    /// wait or the request has ended, does not reach the engine.
     ///
     /// # Errors
-    /// The unit has no result. An error of the model is not kept, so that the model can be asked again.
+    /// The unit has no result. An error of the model is not stored, so that the model can be asked again.
     pub async fn step_on<D: Durable + ?Sized>(&mut self, engine: &D) -> Result<Step, D::Error> {
         if self.turns.is_idle() {
             return Ok(self.step().await);
@@ -112,9 +112,9 @@ impl Conversation {
         Ok(if runs { Step::Ran } else { Step::Asked })
     }
 
-    /// As [`accept`](Self::accept), as a unit of an engine with this name. If an earlier attempt at the unit replaced
-    /// the question that a decision answers, and was cut before the engine kept its result, the result is the
-    /// conversation with the new question.
+    /// Takes an input as [`accept`](Self::accept) does, as a unit of an engine with this name. An attempt at the unit
+    /// can replace the question that a decision answers, and be interrupted before the engine stores its result. The
+    /// result of the next attempt is then the conversation with the new question.
     ///
     /// # Errors
     /// The unit has no result.
@@ -128,8 +128,8 @@ impl Conversation {
         let work = async {
             let before = self.questions();
             match self.accept(input).await {
-                // An earlier attempt at this unit replaced the question, and was cut before the engine kept it. The new
-                // question is the result of the unit: a replay reads it there.
+                // An interrupted attempt at this unit replaced the question. The new question is the result of the
+                // unit, so that a replay reads it too.
                 Err(ResumeError::NotAllowed(DecisionError::Question)) if self.questions() != before => {}
                 accepted => accepted.map_err(StepError::Refused)?,
             }
@@ -149,9 +149,8 @@ impl Conversation {
     }
 }
 
-/// Restores the document of a unit that the engine has. Its calls are queued, or ask the questions of the document,
-/// although later units may have suspended them or replaced the questions: a replay has to repeat what the first
-/// attempt did.
+/// Restores the stored document of a unit. Its calls keep the progress and the questions of the document, even if later
+/// units have suspended the calls or replaced the questions, because a replay has to repeat the first attempt.
 async fn replayed<D: Durable + ?Sized>(engine: &D, saved: SavedConversation) -> Result<Conversation, D::Error> {
     let open = saved.state.open.clone();
     let mut conversation = engine.restore(saved).await?;
@@ -183,13 +182,14 @@ pub enum StepError {
 }
 
 impl StepError {
-    /// Any other error.
+    /// Creates any other error.
     #[must_use]
     pub fn other(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Other(error.into())
     }
 
-    /// Converts an end that can be retried to its error; any other end is the end of the request, in `stopped`.
+    /// Converts an end that can be retried to its error. Any other end is put in `stopped`, because it ends the
+    /// request.
     fn of(ended: TurnOutcome, stopped: &mut Option<TurnOutcome>) -> Self {
         match ended {
             TurnOutcome::Stopped { reason: StopReason::Model(error), .. } => Self::Model(error),

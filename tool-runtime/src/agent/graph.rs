@@ -15,14 +15,14 @@ use crate::tool::Hash;
 
 /// An agent that is a tool of another agent: a model passes a task, and gets a summary with findings.
 ///
-/// Its tool is called `graph__NAME` and takes a `task`. It is denied until the policy names it in `allowed_graphs`. Its
-/// effect is the greatest among those of its tools.
+/// The tool is named `graph__NAME` and takes a `task`. The policy denies it unless `allowed_graphs` names the graph.
+/// Its effect is the greatest effect among the graph's tools.
 ///
-/// The graph works in a separate run, through the same gate, and is never wider than the run that calls it: the same
-/// principal, tenant, roles, connections and labels; the tools that both have; no other graph. Its spending counts
-/// against the budgets of both. Its history is private. Its labels and its evidence are added to the calling run
-/// afterwards. If one of its calls needs an approval, the call of the graph waits: a decision on the graph's call is a
-/// decision on the inner call, and the graph continues.
+/// The graph works in a separate run, through the same gate, and never has more rights than the run that calls it. It
+/// has the principal, tenant, roles, connections and labels of the calling run, only tools that both have, and no other
+/// graph. Its tokens and calls count against the budgets of both runs. The caller does not see its history, but
+/// receives its labels and evidence at the end. If one of its calls needs an approval, the call of the graph waits. A
+/// decision on the graph's call decides the inner call, and the graph continues.
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Graph, TurnOutcome};
@@ -80,8 +80,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Creates a graph. The version is part of the hash of its definition and of the records of its calls: change it
-    /// with the agent's instructions or model.
+    /// Creates a graph. The version is part of the hash of the graph's definition and of the records of its calls.
+    /// Change it whenever the agent's instructions or model change.
     pub fn new(name: impl Into<String>, version: impl Into<String>, agent: Agent) -> Self {
         Self {
             name: name.into(),
@@ -102,15 +102,15 @@ impl Graph {
         self
     }
 
-    /// Sets the sentence for the person who decides on a call of the graph itself; `{task}` in it is the task. For a
-    /// call that the graph makes, the person reads the sentence of that call's tool.
+    /// Sets the sentence for the person who decides on a call of the graph itself; `{task}` in it is replaced by the
+    /// task. For a call that the graph makes, the person reads the summary of the called tool.
     pub fn summary(mut self, sentence: impl Into<Arc<str>>) -> Self {
         self.summary = vec![sentence.into()];
         self
     }
 
-    /// Sets its tools, by exact name. A catalog refuses a graph without tools, and with tools that do not exist, that a
-    /// client executes, or that are graphs.
+    /// Sets the graph's tools, by exact name. A catalog refuses a graph that has no tools, or one whose tools do not
+    /// exist, are graphs, or are executed by a client.
     pub fn tools<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.tools = names.into_iter().map(Into::into).collect();
         self
@@ -122,15 +122,15 @@ impl Graph {
         self
     }
 
-    /// Sets the maximum length of its output, in bytes; the policy can set less. Findings that do not fit are left out,
-    /// the last ones first, and a summary that does not fit is cut.
+    /// Sets the maximum length of the report, in bytes; the policy can set less. Findings that do not fit are left out,
+    /// the last findings first, and a summary that does not fit is cut.
     pub const fn max_output(mut self, bytes: usize) -> Self {
         self.max_output = Some(bytes);
         self
     }
 
-    /// States that a task can be repeated after a crash. Its calls then have the same keys, so that those that ended
-    /// are not made again.
+    /// States that a task can be repeated after a crash. The calls of the repeated task have the same keys, so calls
+    /// that ended are not made again.
     pub const fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self

@@ -1,4 +1,4 @@
-//! [`History`]: the messages of a conversation. They only grow, so that a turn costs only as much as it adds.
+//! [`History`]: the messages of a conversation. Each request processes only the messages since the last one.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) struct History {
     prompt: Option<Prompt>,
 }
 
-/// The hash of the requests to a model so far.
+/// The hash state of [`History::prompt_hash`] after the messages that were hashed.
 #[derive(Clone)]
 struct Prompt {
     model: String,
@@ -58,7 +58,7 @@ impl History {
         self.all.push(message);
     }
 
-    /// Prepares the messages for a request: complete, each call followed by its one result, after these instructions.
+    /// Prepares a request: sets the instructions, and gives each call exactly one result.
     pub(super) fn prepare(&mut self, instructions: Option<String>) {
         let text = instructions.as_deref().unwrap_or_default();
         let same = matches!(self.all.first(), Some(Message::System(known)) if known == text);
@@ -69,7 +69,7 @@ impl History {
                 *first = Message::System(instructions.unwrap_or_default());
             }
         }
-        // Results belong to the model's turn before them, and no turn follows one that was already sent with a request.
+        // Only new messages need a repair: the calls in sent messages have their results.
         let new = self.all.split_off(1 + self.sent);
         let ids = new.iter().flat_map(Message::calls).map(|call| call.id.clone());
         Arc::make_mut(&mut self.ids).extend(ids);
@@ -83,8 +83,8 @@ impl History {
         self.all.get(usize::from(!self.is_instructed)..).unwrap_or_default()
     }
 
-    /// Removes the oldest files if a request does not have room for all. Later requests have no room for them either,
-    /// so that only the first reports the loss, and memory stays bounded. Returns the messages before the removal.
+    /// Removes the oldest files if they exceed the limit of a request. Returns the messages before the removal, so that
+    /// this request reports the loss. Later requests do not have the files, which bounds the memory.
     pub(super) fn bound(&mut self) -> Option<Vec<Message>> {
         let bounded = self.has_files.then(|| bounded(self.messages())).flatten()?;
         let before = self.request().to_vec();
@@ -157,7 +157,7 @@ mod tests {
         Message::Result(ResultMessage::new(id, "1"))
     }
 
-    /// Compares the requests of a conversation with those made without cached state.
+    /// Compares the requests of a conversation with requests that are made without cached state.
     #[test]
     fn a_request_is_what_it_would_be_without_memory() {
         let runner = ToolRunner::builder(ToolCatalog::builder().build().unwrap(), ToolPolicy::deny_all());

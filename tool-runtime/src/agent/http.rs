@@ -1,7 +1,7 @@
 //! [`HttpModel`]: models behind HTTP endpoints, and [`Notifier`]: notices about calls to a webhook (feature `http`).
 //!
-//! Redirects are refused, answers are bounded in size and time, and nothing is read from the environment: the
-//! application sets URL, key, proxy and certificates.
+//! Redirects are refused, and answers are bounded in size and time. The application sets URL, key, proxy and
+//! certificates; nothing is read from the environment.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -53,8 +53,8 @@ use texts::Texts;
 
 /// A model behind an HTTP endpoint. Cheap to clone; clones share connections.
 ///
-/// Without a limit in the settings of the request, the model's own limit on the tokens of a turn applies. Anthropic
-/// requires a limit: it is 16,000 tokens, plus the budget for thinking.
+/// If the settings of a request have no limit on output tokens, the model's own limit applies. Anthropic's API requires
+/// a limit, so the client sends 16,000 tokens plus the budget for thinking.
 ///
 /// ```
 /// use tool_runtime::agent::Agent;
@@ -76,15 +76,15 @@ struct Inner {
     client: Client,
     url: Url,
     settings: Settings,
-    /// Whether the model has no encrypted reasoning, so that requests do not ask for it.
+    /// Whether the model has no encrypted reasoning, so that requests must not ask for it.
     unsealed: AtomicBool,
     texts: Texts,
     hidden: Hidden,
 }
 
 impl HttpModel {
-    /// Returns the builder of a model behind an endpoint. A base URL without a path gets the provider's usual one:
-    /// `/v1`, for Ollama `/api`, for Gemini `/v1beta`.
+    /// Returns the builder of a model behind an endpoint. A base URL without a path gets the provider's usual path:
+    /// `/api` for Ollama, `/v1beta` for Gemini, and `/v1` for all others.
     pub fn builder(format: Format, base_url: impl Into<String>, model: impl Into<String>) -> HttpModelBuilder {
         HttpModelBuilder::new(format, base_url.into(), model.into())
     }

@@ -1,4 +1,4 @@
-//! [`Input`]: the input from outside between two turns of the model.
+//! [`Input`]: the content of one request to a conversation.
 
 use std::fmt;
 
@@ -13,8 +13,8 @@ use crate::wire::history::{Content, Media};
 use crate::wire::ui::ChatRequest;
 
 /// The content of one request to a conversation: decisions, answers of the client and a message of the user, in any
-/// combination. [`Conversation::receive`](crate::agent::Conversation::receive) refuses all of it if one id does not
-/// match.
+/// combination. [`Conversation::receive`](crate::agent::Conversation::receive) refuses the whole input if one of its
+/// ids does not match a waiting call.
 ///
 /// ```
 /// use tool_runtime::agent::Input;
@@ -40,7 +40,7 @@ pub struct Input {
     pub(super) decisions: Vec<(Question, ApprovalDecision, Decider)>,
     pub(super) expired: Vec<Question>,
     pub(super) answers: Vec<ClientAnswer>,
-    /// The type that the answer to the message has to have.
+    /// The required type of the answer to the message.
     pub(super) typed: Option<Typed>,
 }
 
@@ -64,8 +64,8 @@ impl Input {
         Self::default()
     }
 
-    /// Sets the message of the user. Calls that still wait after the decisions and answers are abandoned, so an
-    /// approval after which its call waits for other deciders is refused together with its message.
+    /// Sets the message of the user. The message abandons calls that still wait after the decisions and answers. An
+    /// approval whose call needs more approvals is therefore refused together with the message.
     pub fn text(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
         self
@@ -82,7 +82,7 @@ impl Input {
         Ok(self)
     }
 
-    /// Adds an image, audio or a file to the message of the user. It comes before the text.
+    /// Adds an image, audio or a file to the message of the user. Files come before the text.
     pub fn media(mut self, media: Media) -> Self {
         self.media.push(media);
         self
@@ -100,10 +100,10 @@ impl Input {
         self
     }
 
-    /// Creates the input from a chat UI's post. A refusal carries the person's reason as the message for the model.
+    /// Creates the input from a chat UI's post. The model reads the reason of a denial.
     ///
-    /// `decider` is the author of the post, as the application authenticated them, and decides on each decision in it.
-    /// If that is the principal of the run, the policy has to set `own_calls = true`.
+    /// `decider` is the author of the post, as the application authenticated them, and makes every decision in it. If
+    /// the decider is the principal of the run, the policy has to set `own_calls = true`.
     pub fn posted(request: ChatRequest, decider: &Decider) -> Self {
         let ChatRequest { text, files: media, decisions, answers, .. } = request;
         decisions.into_iter().fold(
@@ -121,7 +121,7 @@ impl Input {
         self
     }
 
-    /// Returns the questions that it answers, each with the decision and the decider, or with neither if it expires.
+    /// Returns the questions of the decisions and expiries. An expiry has neither a decision nor a decider.
     pub(super) fn brought(&self) -> impl Iterator<Item = (&Question, By<'_>)> {
         let decided = self.decisions.iter();
         let decided = decided.map(|(question, decision, decider)| (question, (Some(decision), Some(decider))));
@@ -133,17 +133,17 @@ impl Input {
         self.decisions.retain(|(decided, ..)| decided != question);
     }
 
-    /// Whether it has a message of the user, which abandons the calls that wait after the decisions and answers.
+    /// Whether the input has a message of the user, which abandons the calls that still wait.
     pub(super) const fn has_message(&self) -> bool {
         self.text.is_some() || !self.media.is_empty()
     }
 
-    /// Whether it has nothing for the run.
+    /// Whether the input has no message, decision, expiry or answer.
     pub(super) fn is_empty(&self) -> bool {
         !self.has_message() && self.decisions.is_empty() && self.expired.is_empty() && self.answers.is_empty()
     }
 
-    /// Returns the calls that their client answers.
+    /// Returns the ids of the calls that the client answers.
     pub(super) fn answered(&self) -> impl Iterator<Item = &CallId> {
         self.answers.iter().map(ClientAnswer::id)
     }
@@ -168,7 +168,7 @@ impl Input {
     }
 }
 
-// Text, answers and decisions contain text that users wrote.
+// Text that users wrote stays out of logs.
 impl fmt::Debug for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Input")

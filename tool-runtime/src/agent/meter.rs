@@ -10,14 +10,14 @@ use crate::runner::Run;
 use crate::wire::history::{Content, Part};
 use crate::wire::{Decoded, DisplayEvent, Message, Usage, WireErrorKind};
 
-/// The estimated bytes of text in a token. English has about four; code, JSON and other scripts have fewer.
+/// The assumed bytes of text in a token. English has about four; code, JSON and other writing systems have fewer.
 const BYTES: u64 = 3;
 
 /// The maximum number of tokens that one image or file counts for.
 const FILE: u64 = 4096;
 
-/// The tokens of one request and its answer. They are booked once: when the answer is complete, or when its future is
-/// dropped.
+/// The tokens of one request and its answer. They are booked on the run's budgets once: when the answer is complete, or
+/// when its future is dropped.
 pub(super) struct Meter {
     run: Run,
     prices: Prices,
@@ -34,7 +34,7 @@ impl Meter {
         Self { run: run.clone(), prices, sent, shown: AtomicU64::new(0), is_open: AtomicBool::new(true) }
     }
 
-    /// Counts a part of the answer that arrived.
+    /// Counts the bytes of a part of the answer that arrived.
     pub(super) fn hears(&self, event: &DisplayEvent<'_>) {
         let bytes = match event {
             DisplayEvent::Text(text)
@@ -45,7 +45,8 @@ impl Meter {
         self.shown.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Books nothing if no answer began. An answer that was shown in part is booked.
+    /// Ends a request without an answer. Nothing is booked, unless a part of an answer was shown; then the drop books
+    /// it.
     pub(super) fn unanswered(&self) {
         if self.shown.load(Ordering::Relaxed) == 0 {
             self.is_open.store(false, Ordering::Relaxed);
@@ -110,7 +111,7 @@ impl Meter {
     }
 }
 
-/// An answer whose future is dropped is billed by the provider as well.
+/// Books a request whose future is dropped, because the provider bills it too.
 impl Drop for Meter {
     fn drop(&mut self) {
         if let Some(sent) = self.sent.filter(|_| self.is_open.load(Ordering::Relaxed)) {

@@ -1,4 +1,4 @@
-//! [`ModelClient`]: the one function that calls a model.
+//! [`ModelClient`]: the trait that calls a model, with its request and the summaries of turns.
 
 use std::sync::Arc;
 
@@ -43,12 +43,12 @@ pub type DisplayFn<'a> = dyn FnMut(DisplayEvent<'_>) + Send + 'a;
 /// ```
 #[async_trait]
 pub trait ModelClient: Send + Sync {
-    /// Returns the model's name, for accounts, spans and hashes.
+    /// Returns the model's name, for summaries of turns, spans and hashes.
     fn name(&self) -> &str;
 
     /// Returns the provider by its name in the semantic conventions of `OpenTelemetry` (`gen_ai.provider.name`):
     /// `openai`, `anthropic`, `gcp.gemini` or a custom name; `_OTHER` by default.
-    #[expect(clippy::unnecessary_literal_bound, reason = "others return what they hold")]
+    #[expect(clippy::unnecessary_literal_bound, reason = "implementations return a field")]
     fn provider(&self) -> &str {
         "_OTHER"
     }
@@ -110,8 +110,9 @@ pub struct ModelRequest<'a> {
     /// The settings of the turn in addition to messages and tools. A client that cannot express a setting leaves it
     /// out.
     pub settings: &'a RequestSettings,
-    /// The schema of the final answer; `None` for text. A client requests JSON that matches the input schema in the
-    /// provider's schema mode, or offers this tool in addition: its call is the answer. The agent checks the answer.
+    /// The schema of the final answer, in the form of a tool; `None` for a text answer. A client requests JSON that
+    /// matches the tool's input schema in the provider's schema mode, or offers the tool in addition to `tools`, so
+    /// that the model answers with a call of it. The agent checks the answer.
     pub answer: Option<WireTool<'a>>,
 }
 
@@ -130,7 +131,7 @@ impl<'a> ModelRequest<'a> {
     }
 }
 
-/// The account of one turn of a model.
+/// A summary of one turn of a model.
 ///
 /// ```
 /// use tool_runtime::agent::Agent;
@@ -153,7 +154,7 @@ impl<'a> ModelRequest<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelTurn {
-    /// The model.
+    /// The model's name.
     pub model: String,
     /// The hash of model, messages and visible catalog, see [`ModelRequest::prompt_hash`].
     pub prompt_hash: Hash,
@@ -161,16 +162,16 @@ pub struct ModelTurn {
     pub response_id: Option<String>,
     /// How the turn ended.
     pub finish: FinishReason,
-    /// The tokens. `None` if the provider did not count them and no budget limits them; if a budget does, they are an
-    /// [estimate](Usage::estimated).
+    /// The tokens. If the provider did not count them, they are an [estimate](Usage::estimated) if a budget limits
+    /// them, and `None` otherwise.
     pub usage: Option<Usage>,
-    /// How long it took, in milliseconds.
+    /// The duration of the turn, in milliseconds.
     pub latency_ms: u64,
     /// The calls of the turn, in the model's order.
     pub calls: Vec<TurnCall>,
 }
 
-/// The account of one call of a turn.
+/// A summary of one call of a turn.
 ///
 /// [`ModelTurn`] has an example.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -182,8 +183,8 @@ pub struct TurnCall {
     pub name: String,
     /// How the call ended or why it waits. `None` while it runs.
     pub outcome: Option<Outcome>,
-    /// Whether the model made the call although the request forced another choice. It goes through the gate like any
-    /// other: a choice guides a model but does not authorise.
+    /// Whether the model made the call although the request forced another choice. The gate treats it like any other
+    /// call, because a choice guides the model but grants nothing.
     pub outside_choice: bool,
 }
 

@@ -28,7 +28,7 @@ pub struct ModelError {
 pub(crate) enum ModelErrorKind {
     /// The request cannot be written in the provider's format.
     Encode,
-    /// There was no connection, or it broke before an answer began.
+    /// The connection could not be opened, or broke before an answer began.
     Connect,
     /// The answer did not begin in time.
     Timeout,
@@ -40,7 +40,7 @@ pub(crate) enum ModelErrorKind {
     TooLarge,
     /// The answer is not in the expected format: HTML, an empty body, or other content.
     Protocol,
-    /// A script has no turn for this request.
+    /// The script of a `ScriptedModel` has no turn for this request.
     Script,
     /// The [`ModelClient`](crate::agent::ModelClient) panicked. The message of the panic is the detail.
     Panicked,
@@ -108,14 +108,14 @@ impl ModelError {
         self.wait
     }
 
-    /// Keeps the error that caused this one, for operators.
+    /// Adds the error that caused this one, for operators.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// Returns the HTTP status with which the provider refused the request; `None` for every other error.
+    /// Returns the HTTP status of the provider's refusal; `None` for every other error.
     #[must_use]
     pub const fn status(&self) -> Option<u16> {
         match self.kind {

@@ -38,10 +38,10 @@ use crate::wire::{FinishReason, WireError};
 pub enum TurnOutcome {
     /// The model answered.
     Answered {
-        /// Its text.
+        /// The text of the answer.
         text: String,
     },
-    /// Calls wait for the client or for a person. The results of the other calls are kept.
+    /// Calls wait for the client or for a person. The results of the other calls are in the history.
     Waiting {
         /// The calls that wait, in the order of the model.
         calls: Vec<WaitingCall>,
@@ -101,24 +101,25 @@ pub struct WaitingCall {
     pub name: String,
     /// Whether the call waits for a person or a client.
     pub suspension: Suspension,
-    /// For a graph, the call that it waits for, such as `researcher > notes__delete`: arguments and rule are those of
-    /// that call. `None` for every other tool.
+    /// For the call of a graph, the path to the inner call that waits, such as `researcher > notes__delete`; arguments
+    /// and rule are those of the inner call. `None` for every other tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The payload that the client executes, prepared by the tool. `None` for an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<JsonText>,
-    /// The arguments with the sensitive ones masked. `None` if the store could not be read.
+    /// The arguments, with sensitive values masked. `None` if the store could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_arguments: Option<JsonText>,
-    /// The effect of the call, in the sentence of the tool's author with the shown arguments. `None` if the tool has no
-    /// sentence, or if the store could not be read.
+    /// The tool's summary sentence, filled in with the shown arguments. `None` if the tool has no summary, or if the
+    /// store could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// The application's names for ids in the arguments, such as the title of a note.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<NamedArgument>,
-    /// The differences between the model's arguments and the tool's: defaults, trimmed ids, repairs.
+    /// The differences between the arguments that the model wrote and those that the tool gets: defaults, trimmed ids,
+    /// repairs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
     /// The labels that the run had when the call began to wait.
@@ -164,7 +165,7 @@ impl WaitingCall {
         }
     }
 
-    /// Returns the tool that a decision is about: for a graph, the tool of its inner call.
+    /// Returns the tool of the call that a decision decides: for a graph, the tool of the inner call.
     pub(super) fn decided_tool(&self) -> &str {
         self.path.as_deref().and_then(|path| path.rsplit(SEPARATOR).next()).unwrap_or(&self.name)
     }
@@ -192,10 +193,11 @@ impl fmt::Debug for WaitingCall {
 pub enum StopReason {
     /// The model needed more turns than the agent allows.
     TurnLimit,
-    /// Tokens or cost of the run are used up.
+    /// A budget of the run is used up.
     Budget(BudgetExceeded),
     /// The model called a tool with the same mistake in its arguments in three turns, so the user has to help. Turns
-    /// without the tool do not count. A valid call of it, or a turn with other mistakes only, starts the count again.
+    /// without a call of the tool do not count. A valid call of the tool, or a turn with only other mistakes, resets
+    /// the count.
     AskUser,
     /// The model ended its turn without text and without a call.
     EmptyAnswer,
@@ -205,13 +207,13 @@ pub enum StopReason {
     Incomplete {
         /// How the answer ended.
         finish: FinishReason,
-        /// The error that broke it off.
+        /// The error that interrupted the answer.
         error: Option<WireError>,
     },
     /// The answer does not match the requested schema after one correction, or the requested type refuses it.
     InvalidAnswer(Vec<Violation>),
-    /// The store failed, or a waiting call could not be finished. Calls that waited for it still wait, and the model
-    /// was not asked again.
+    /// The store failed, or a waiting call could not be finished. The waiting calls still wait, and the model was not
+    /// asked again.
     Unsettled(ResumeError),
     /// The run was cancelled.
     Cancelled,

@@ -17,12 +17,13 @@ pub(super) struct Picking {
 }
 
 impl Agent {
-    /// Offers only tools that are relevant to the user's messages: each message adds the tools that are picked for it
-    /// to those that were offered before. Without it every request offers all tools that the run may see.
+    /// Offers the model only tools that are relevant to the user's messages. Each message adds the tools that are
+    /// picked for it to the tools that were offered before. By default, every request offers all tools that the run may
+    /// see.
     ///
     /// `tools__search` ([`search_tools`](crate::registration::DynamicTool::search_tools)) is offered too if the run may
     /// see it, so that a model finds the rest. A call of a tool that was not offered ends as `unavailable` with
-    /// instructions for loading it. Tools are only ever appended, so that the beginning of a request stays in the
+    /// instructions for loading it. New tools are always appended, so that the beginning of a request stays in the
     /// provider's cache. The set of offered tools is part of the run and its snapshot.
     ///
     /// ```
@@ -39,8 +40,8 @@ impl Agent {
         self
     }
 
-    /// Picks by these scores if they arrive before the deadline. Uses the default options unless [`pick`](Self::pick)
-    /// sets others.
+    /// Sets a scorer for picking, with the time limit for its scores. Without usable scores in time, tools are picked
+    /// as without a scorer. Uses the default options unless [`pick`](Self::pick) sets others.
     pub fn scorer(mut self, scorer: impl Scorer + 'static, deadline: Duration) -> Self {
         let options = self.picking.map(|picking| picking.options).unwrap_or_default();
         self.picking = Some(Picking { options, scorer: Some((Arc::new(scorer), deadline)) });
@@ -57,7 +58,7 @@ pub(super) async fn pick(picking: Option<&Picking>, run: &Run, query: &str) {
     run.load(picked.iter().map(|pick| pick.name.as_str()));
 }
 
-/// Returns the tools that the next request offers; `None` for all that the run may see.
+/// Returns the tools that the next request offers; `None` for all tools that the run may see.
 pub(super) async fn offered(
     picking: Option<&Picking>,
     run: &Run,

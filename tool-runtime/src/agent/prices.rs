@@ -3,7 +3,7 @@
 use crate::wire::Usage;
 
 /// The prices of a million tokens, in the unit of the policy's cost budget. Cache tokens without a price cost as much
-/// as input tokens, reasoning tokens without a price as much as output tokens.
+/// as input tokens. Reasoning tokens without a price cost as much as output tokens.
 ///
 /// ```
 /// use tool_runtime::agent::Prices;

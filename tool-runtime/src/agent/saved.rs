@@ -14,10 +14,10 @@ use crate::store::StoreError;
 use crate::tool::Hash;
 use crate::wire::Message;
 
-/// The version of the document that this library writes, and the only one that it reads.
+/// The only version of the document that this library writes and reads.
 const VERSION: u32 = 1;
 
-/// A conversation as a document: history, the calls of the last turn, the account of the turns, and the run's snapshot.
+/// A conversation as a document: history, the calls of the last turn, summaries of the turns, and the run's snapshot.
 /// Keep it where clients cannot change it, see [`RunSnapshot`].
 ///
 /// ```
@@ -76,7 +76,7 @@ impl SavedConversation {
         self.state.history()
     }
 
-    /// Returns an account of each of the model's turns, in order.
+    /// Returns a summary of each model turn, in order.
     #[must_use]
     pub fn turns(&self) -> &[ModelTurn] {
         &self.state.turns
@@ -119,8 +119,8 @@ impl Agent {
     /// reference allows a retry after an error.
     ///
     /// # Errors
-    /// The document belongs to another principal or tenant than the options name, its run ran under more than 16 other
-    /// policies, or the store failed.
+    /// The document belongs to another principal or tenant than the options name, its run has worked under more than 16
+    /// other policies, or the store failed.
     pub async fn restore(
         &self,
         runner: &ToolRunner,

@@ -1,4 +1,4 @@
-//! The parts of a turn that are shown at its end: sources and files.
+//! The events for parts of a turn that are shown at its end: reasoning, sources and files.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::wire::history::{Citation, Part};
 /// The maximum number of sources of one turn that are shown.
 const SOURCES: usize = 256;
 
-/// Returns the reasoning that the provider shows.
+/// Returns the text of a reasoning part. `None` for empty reasoning and for any other part.
 pub(super) fn reasoning(part: &Part) -> Option<String> {
     match part {
         Part::Reasoning { text, .. } => Some(text.clone()).filter(|text| !text.is_empty()),
@@ -18,7 +18,7 @@ pub(super) fn reasoning(part: &Part) -> Option<String> {
     }
 }
 
-/// Returns the sources, each once, and the files.
+/// Returns the events for the sources (each source once) and the files of a turn.
 pub(super) fn extras(parts: &[Part]) -> impl Iterator<Item = Event> {
     let mut seen = HashSet::new();
     parts.iter().filter_map(move |part| match part {

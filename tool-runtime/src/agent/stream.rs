@@ -16,16 +16,17 @@ use crate::wire::ui::{Protocol, UiEncoder, UiEvent};
 /// The backlog in bytes above which deltas, sources, files and data are left out.
 const BACKLOG: usize = 1 << 20;
 
-/// The backlog above which values are left out, too.
+/// The backlog in bytes above which the values of results are left out too.
 const FULL: usize = 4 * BACKLOG;
 
-/// The bytes of one response, for a body such as axum's `Body::from_stream`. Made by
-/// [`Conversation::ui_stream`](crate::agent::Conversation::ui_stream), or with its sink by [`UiStream::new`].
+/// The bytes of one response, for a body such as axum's `Body::from_stream`. Created by
+/// [`Conversation::ui_stream`](crate::agent::Conversation::ui_stream), or together with its sink by [`UiStream::new`].
 ///
-/// A reader does not affect the run: a slow one does not delay it, and dropping one does not cancel it. Unread bytes
-/// are bounded: past 1 MiB the remaining deltas, sources, files and data of the response are left out, past 4 MiB the
-/// values of results too. A file of the model in the stream itself is at most 8 MiB; a larger one becomes a status. The
-/// end of each call, the end of the request, and a final `error` that reports an omission are always written.
+/// The reader does not affect the run: a slow reader does not delay it, and a dropped stream does not cancel it. Unread
+/// bytes are bounded. Above 1 MiB, the stream leaves out the remaining deltas, sources, files and data of the response;
+/// above 4 MiB, the values of results too. A file is embedded up to 8 MiB; a larger file becomes a status. The stream
+/// always has the end of each call and of the request, and, if something was left out, a final `error` that reports
+/// this.
 ///
 /// ```
 /// use tool_runtime::agent::Agent;
@@ -52,12 +53,12 @@ const FULL: usize = 4 * BACKLOG;
 /// ```
 pub struct UiStream {
     shared: Arc<Mutex<Shared>>,
-    /// The future that the end waits for.
+    /// The future of [`end_after`](Self::end_after), for which the end of the stream waits.
     until: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-/// The calls on which the request of a client decides. Filled when the conversation takes the request, which is after
-/// its stream was made.
+/// The calls that the client's request decides. Filled when the conversation takes the request, after the stream was
+/// created.
 pub(super) type Decided = Arc<Mutex<Vec<CallId>>>;
 
 /// The sink of a [`UiStream`]'s events.
@@ -66,13 +67,13 @@ pub(super) struct UiSink(Arc<Mutex<Shared>>);
 struct Shared {
     encoder: UiEncoder,
     bytes: Vec<u8>,
-    /// The frames of the end, kept apart: they may be held back.
+    /// The last frames, which [`UiStream::end_after`] can hold back.
     end: Vec<u8>,
-    /// Calls that an earlier message shows: their ends are not part of this one.
+    /// The calls of earlier messages. The stream leaves out their ends.
     earlier: Vec<CallId>,
-    /// The calls whose decisions the client sent. `None` if it is not known.
+    /// The calls whose decisions the client sent. `None` if they are not known.
     decided: Option<Decided>,
-    /// Whether deltas were left out.
+    /// Whether events or values were left out because the reader was too slow.
     lagged: bool,
     ended: bool,
     /// Whether the reader was dropped.
@@ -98,8 +99,8 @@ impl UiStream {
         (move |event| sink.emit(event), stream)
     }
 
-    /// Creates a stream and its sink, for a response that continues a message: after an approval, or after an answer of
-    /// the client. `calls` are the message's calls that waited, see [`UiEncoder::resuming`].
+    /// Creates a stream and its sink, for a response that continues a message after an approval or an answer of the
+    /// client. `calls` are the calls of the message that waited, see [`UiEncoder::resuming`].
     pub fn resuming(
         protocol: Protocol,
         message_id: &str,
@@ -116,8 +117,8 @@ impl UiStream {
         self
     }
 
-    /// Holds back the end of the stream, including its last frames, until this future is done. A client sends its next
-    /// request when it sees the end, and should find the saved conversation.
+    /// Holds back the end of the stream, including its last frames, until this future is done. Use it to save the
+    /// conversation first, because a client may send its next request when it sees the end.
     ///
     /// ```
     /// use tool_runtime::agent::{Conversation, Input, UiStream};
@@ -141,8 +142,7 @@ impl UiStream {
         self
     }
 
-    /// Waits for the next bytes. `None` at the end. Returns the same items as [`Stream`], for readers without an
-    /// adapter for it.
+    /// Waits for the next bytes. `None` at the end. For callers that do not use the [`Stream`] implementation.
     pub async fn chunk(&mut self) -> Option<Bytes> {
         let next = poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await?;
         let Ok(bytes) = next;
@@ -159,8 +159,8 @@ impl UiStream {
         (sink, stream)
     }
 
-    /// Returns a stream for a response that continues the message whose calls wait. The client does not know the
-    /// decisions on the calls that are not in `decided`.
+    /// Returns a stream for a response that continues the message whose calls wait. For calls that are not in
+    /// `decided`, the stream also tells the client that they were decided.
     pub(super) fn continuing(
         protocol: Protocol,
         message_id: &str,

@@ -11,7 +11,7 @@ use crate::contain::attempted;
 use crate::runner::{METRICS, Run};
 use crate::wire::{Decoded, FinishReason, RequestSettings};
 
-/// The error of a span whose future was dropped.
+/// The error code of a span whose future was dropped.
 const CANCELLED: &str = "cancelled";
 
 /// The name of a model and its provider.
@@ -21,13 +21,13 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// Reads both from the client, whose code may panic: `Err` contains the message.
+    /// Reads both from the client, whose code may panic. `Err` contains the message of the panic.
     pub(super) fn of(client: &dyn ModelClient) -> Result<Self, String> {
         attempted(|| Self { model: client.name().to_owned(), provider: client.provider().to_owned() })
     }
 }
 
-/// The span `invoke_agent` of one request. Dropped before its end, it counts as cancelled.
+/// The span `invoke_agent` of one request. If it is dropped before its end, it counts as cancelled.
 pub(super) struct Invocation {
     span: Span,
     run: Run,
@@ -87,7 +87,7 @@ impl Drop for Invocation {
     }
 }
 
-/// The span `chat` of one turn of a model. Dropped before its end, it counts as cancelled.
+/// The span `chat` of one turn of a model. If it is dropped before its end, it counts as cancelled.
 pub(super) struct Chat<'a> {
     span: Span,
     answering: &'a Answering,
@@ -148,7 +148,7 @@ impl<'a> Chat<'a> {
         if let Some(model) = &self.answered_by {
             span.record("gen_ai.response.model", &**model);
         }
-        // A list of one in JSON, because a field of a span cannot be a list.
+        // A JSON list with one item, because a field of a span cannot be a list.
         span.record("gen_ai.response.finish_reasons", &*format!("[\"{}\"]", word(decoded.finish)));
         if let Some(usage) = &decoded.usage {
             record_usage(&span, usage);
@@ -207,12 +207,12 @@ fn failed(span: &Span, error: Option<&'static str>) {
     }
 }
 
-/// The tokens of a request. They are recorded on its span at the end, also when its future is dropped.
+/// The tokens of a request. They are recorded on the span of the request at its end, even if its future is dropped.
 #[derive(Default)]
 pub(super) struct Used(Option<(Span, Usage)>);
 
 impl Used {
-    /// Adds the tokens of a turn. The first are counted inside the span of the request.
+    /// Adds the tokens of a turn. Call it inside the span of the request.
     pub(super) fn add(&mut self, turn: Option<Usage>) {
         if let Some(turn) = turn {
             let (span, before) = self.0.take().unwrap_or_else(|| (Span::current(), Usage::default()));
@@ -229,7 +229,7 @@ impl Drop for Used {
     }
 }
 
-/// Records tokens on a span. The cached ones are included in the input tokens.
+/// Records tokens on a span. The input tokens include the cached tokens.
 fn record_usage(span: &Span, usage: &Usage) {
     // Signed, because `tracing-opentelemetry` writes unsigned fields of a span as text.
     let count = |tokens| i64::try_from(tokens).unwrap_or(i64::MAX);

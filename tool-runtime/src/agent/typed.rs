@@ -1,4 +1,4 @@
-//! Typed answers: the check of an answer, and the one repair.
+//! Typed answers: the check of an answer against its schema, and the one correction by the model.
 
 use std::fmt::Write as _;
 
@@ -15,18 +15,18 @@ use crate::tool::Schema;
 use crate::wire::history::Part;
 use crate::wire::{CallStatus, Decoded, WireTool};
 
-/// The name of the schema, and of the tool that replaces a schema mode. It has no namespace, so no authored tool has
-/// it; if a tool that was built at run time does, an underscore is added.
+/// The name of the schema, and of the tool for providers without a schema mode. It has no namespace, so no tool of the
+/// `tool` macro has it. If a dynamic tool has it, underscores are appended.
 const NAME: &str = "final_answer";
 
-/// The tool's description.
+/// The description of that tool.
 const DESCRIPTION: &str =
     "Gives the final answer. Call it once, alone, when no further call is needed; write no other answer.";
 
 /// The property that contains an answer whose type is not an object.
 const WRAPPED: &str = "answer";
 
-/// The maximum number of violated rules that the model is shown.
+/// The maximum number of violated rules that the correction lists for the model.
 const MOST_TOLD: usize = 10;
 
 /// The expected type of the answer to the last message, until it is answered.
@@ -37,7 +37,7 @@ pub(crate) struct Typed {
     name: String,
     /// The schema of an object, as text.
     schema: String,
-    /// Whether the type is not an object, so that the schema has it as a property.
+    /// Whether the type is not an object, so that the schema wraps it in the property `answer`.
     pub(super) wrapped: bool,
     /// Whether the problems were returned to the model once.
     repaired: bool,
@@ -53,7 +53,7 @@ type Fits = fn(&str, bool) -> Result<(), Violation>;
 pub(super) enum Judged {
     /// The answer matches.
     Answer(String),
-    /// The answer does not match, and the model is asked again, with this text.
+    /// The answer does not match, and the loop asks the model again, with this text.
     Again(String),
     /// The answer does not match for the second time.
     Invalid(Vec<Violation>),
@@ -72,7 +72,7 @@ impl Typed {
         })
     }
 
-    /// Creates the expectation of an answer that matches a schema, which has to be that of an object.
+    /// Creates the expected type from a JSON Schema, which has to describe an object.
     pub(super) fn fitting(schema: &str) -> Result<Self, Vec<Problem>> {
         let schema = schema::parse_foreign(schema).map_err(|problem| vec![problem])?;
         if schema.get("type").and_then(serde_json::Value::as_str) != Some("object") {
@@ -82,7 +82,7 @@ impl Typed {
         Ok(Self { name: NAME.to_owned(), schema, wrapped: false, repaired: false, fits: None })
     }
 
-    /// Returns the tool that a client offers.
+    /// Returns the schema in the form of a tool.
     pub(super) fn tool(&self) -> WireTool<'_> {
         WireTool::new(&self.name, DESCRIPTION, &self.schema)
     }
@@ -92,7 +92,7 @@ impl Typed {
         self.name == name
     }
 
-    /// Returns the text without the nulls that only a closed copy of the schema allows, or the violations.
+    /// Checks an answer. Returns its text without the nulls that a provider's strict mode adds, or the violations.
     fn check(&self, run: &Run, text: &str) -> Result<String, Vec<Violation>> {
         let tool = self.tool();
         let text = tool.remove_nulls(text.trim()).into_owned();
@@ -111,7 +111,7 @@ fn parse(text: &str) -> Result<Tree<'_>, Violation> {
     if text.is_empty() { Err(wrong()) } else { json::parse(text, &limits).map_err(|_| wrong()) }
 }
 
-/// Builds the value. The type's own error can quote the answer, so only its location is kept.
+/// Deserializes an answer. The error has only a location, because the type's own message can quote the answer.
 pub(super) fn read<T: DeserializeOwned>(text: &str, wrapped: bool) -> Result<T, Violation> {
     let tree = parse(text)?;
     let inner = match &tree {
@@ -131,7 +131,7 @@ pub(super) fn expected(typed: &mut Option<Typed>, run: &Run) -> Option<Typed> {
     Some(typed.clone())
 }
 
-/// Sets the type of the next turns' answer; a request that only continues keeps the previous type.
+/// Sets the type of the next answer. A request that only continues keeps the previous type.
 pub(super) fn expect(slot: &mut Option<Typed>, typed: Option<Typed>, is_message: bool) {
     match (typed, slot) {
         // The same type again: `fits` may be missing after a restore. A type that is not an object has the schema of an
@@ -144,8 +144,9 @@ pub(super) fn expect(slot: &mut Option<Typed>, typed: Option<Typed>, is_message:
     }
 }
 
-/// Removes the calls of the answer's tool from the turn: they never reach the gate. Returns the answer, unless other
-/// calls come first; an answer next to other calls stays in the history with a result that explains this.
+/// Removes the calls of the answer tool from the turn, so that they never reach the gate. Returns the answer if the
+/// turn has no other calls. Otherwise the call of the answer tool stays in the history, with a result that explains
+/// that the other calls come first.
 pub(super) fn take_answer(typed: Option<&Typed>, decoded: &mut Decoded, parts: &mut Vec<Part>) -> Option<String> {
     let typed = typed?;
     let mut found = None;
@@ -172,7 +173,7 @@ pub(super) fn take_answer(typed: Option<&Typed>, decoded: &mut Decoded, parts: &
     Some(found.unwrap_or_else(text))
 }
 
-/// Checks the answer; the first one that does not match is returned to the model.
+/// Checks the answer. The first answer that does not match is returned to the model; the second ends the request.
 pub(super) fn judge(slot: &mut Option<Typed>, run: &Run, text: &str) -> Option<Judged> {
     let typed = slot.as_mut()?;
     let violations = match typed.check(run, text) {

@@ -1,4 +1,4 @@
-//! [`Worker`]: continues the conversations of a store, in all processes that share it.
+//! [`Worker`]: continues the conversations that are queued in a store.
 
 mod decide;
 mod lease;
@@ -32,25 +32,26 @@ use tenant_rotation::TenantRotation;
 /// The interval at which the records of all runs are anchored, and obsolete documents are removed.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
 
-/// The maximum of [`Worker::runs_per_tenant`]: each lease and each renewal writes the list of the tenant's leases.
+/// The maximum of [`Worker::runs_per_tenant`], because each lease and renewal writes the whole list of the tenant's
+/// leases.
 const MOST_PER_TENANT: usize = 256;
 
 type Prepare = Arc<dyn Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync>;
 
-/// Continues the conversations that a [`RunQueue`] holds. Any number of workers, in any number of processes, share one
-/// store.
+/// Continues the conversations that a [`RunQueue`] holds. Any number of workers, in any number of processes, can share
+/// one store.
 ///
-/// A worker leases a run, takes its steps, and saves the document after each: an answer of the model is saved before
-/// any of its calls runs. Another worker takes over when the lease ends. Each write is checked against the lease in its
-/// own transaction, so a worker that was stopped for longer than its lease writes nothing; a call that it had begun is
-/// reconciled, repeated or `outcome_unknown`, depending on its tool.
+/// A worker leases a run, takes its steps, and saves the conversation after each step, so that a model's answer is
+/// saved before its calls run. If the worker does not renew the lease, another worker takes the run. Each write checks
+/// the lease in the same transaction, so a worker that was suspended for longer than its lease writes nothing. The next
+/// worker reconciles or repeats a call that had begun, or ends it as `outcome_unknown`, depending on its tool.
 ///
 /// ```no_run
 /// use tool_runtime::agent::{Agent, ModelClient, Worker};
 /// use tool_runtime::ToolRunner;
 /// use tool_runtime::store::StoreError;
 ///
-/// /// Works until the process is asked to end. A run that it holds then is saved, and another worker takes it.
+/// /// Works until `ended` resolves. Runs that have not ended then are saved, and another worker takes them.
 /// async fn work(model: impl ModelClient + 'static, runner: ToolRunner) -> Result<(), StoreError> {
 ///     let ended = async { std::future::pending::<()>().await };
 ///     Worker::new(Agent::new(model), runner).name("worker-1").concurrency(8).run(ended).await
@@ -72,8 +73,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Creates a worker over the runner's store: eight runs at a time, leases of 30 seconds, and a wait of up to 30
-    /// seconds for an unreachable store at the start.
+    /// Creates a worker on the runner's store with the defaults: eight runs at a time, leases of 30 seconds, and a wait
+    /// of up to 30 seconds for an unreachable store at the start.
     pub fn new(agent: Agent, runner: ToolRunner) -> Self {
         let half_a_minute = Duration::from_secs(30);
         Self {
@@ -95,7 +96,7 @@ impl Worker {
         self
     }
 
-    /// Sets the maximum number of runs that it continues at the same time; at least one.
+    /// Sets the maximum number of runs that the worker continues at the same time; at least one.
     pub fn concurrency(mut self, runs: usize) -> Self {
         self.concurrency = runs.max(1);
         self
@@ -107,19 +108,19 @@ impl Worker {
         self
     }
 
-    /// Sets how long it waits for a store that cannot be reached when it starts. For a store that fails later, it waits
-    /// without a limit.
+    /// Sets how long a starting worker waits for a store that it cannot reach. If the store fails later, the worker
+    /// waits without a limit.
     pub const fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Limits how many runs of a tenant the workers over the store continue at the same time, to between 1 and 256. By
-    /// default there is no limit.
+    /// Limits how many runs of one tenant all workers of the store continue at the same time. The value is clamped to
+    /// between 1 and 256. By default there is no limit.
     ///
     /// The limit holds across processes: the transaction that leases a run counts the tenant's leases. Set the same
-    /// limit for all workers, because the runs of a worker without one are not counted. A run that waits for a person
-    /// is not counted, nor a [`LeasedRun`]. Runs without a tenant are counted for their principal; runs without both
+    /// limit for all workers, because the runs of a worker without a limit are not counted. Runs that wait for a person
+    /// and [`LeasedRun`]s are not counted either. Runs without a tenant are counted by principal, and runs with neither
     /// are counted together.
     ///
     /// With or without a limit, the tenants take turns: a tenant with many due runs does not hold up the others.
@@ -128,39 +129,41 @@ impl Worker {
         self
     }
 
-    /// Sets whether the worker leaves runs of another version alone; `false` by default.
+    /// Sets whether the worker skips runs of another version; `false` by default.
     ///
-    /// The version of a run is a hash of the instructions of the agent and of its graphs, the definitions of the catalog
-    /// and the policy under which the model gave its first answer. A run before its first answer has none, nor has a run of an earlier
-    /// release of this library; every worker continues it. Runs that are left alone stay due for workers of their
-    /// version. The failure `other_version` reports once that such runs wait.
+    /// The version of a run is a hash of the agent's instructions, the catalog and the policy at the time of the
+    /// model's first answer. A run has no version before that answer, or if an earlier release of this library began
+    /// it; every worker continues such a run. A skipped run stays due for workers of its version. If such runs wait,
+    /// the worker reports this to operators once, with the code `other_version`.
     ///
-    /// The calls of such a run are left alone too. A call during which its worker died counts as running until a worker
-    /// of its version takes the run: until then equal calls and calls with its effect key are refused, and it cannot be
-    /// settled. A waiting call of such a run does not expire.
+    /// The worker does not touch the calls of a skipped run either. A call whose worker died counts as running until a
+    /// worker of its version takes the run. Until then the call cannot be settled, and equal calls and calls with the
+    /// same effect key are refused. Waiting calls of a skipped run do not expire.
     pub const fn leave_other_versions(mut self, leave: bool) -> Self {
         self.leaves_others = leave;
         self
     }
 
-    /// Sets a function that changes the options of a run before it continues: connections, a sink of events, fewer
-    /// tools. Its input is the options from the last save: the principal, tenant, caller, roles and attributes. It
-    /// cannot give the run more rights than the run had.
+    /// Sets a function that changes the options of a run before the worker continues it, for example to add connections
+    /// or an event sink, or to remove tools. The function receives the options from the last save: the principal,
+    /// tenant, caller, roles and attributes. It cannot give the run more rights than the run had.
     pub fn prepare(mut self, prepare: impl Fn(&StoredRun, RunOptions) -> RunOptions + Send + Sync + 'static) -> Self {
         self.prepare = Some(Arc::new(prepare));
         self
     }
 
-    /// Continues runs until `shutdown` resolves; then finishes the steps that have begun, and releases its leases. Each
-    /// minute, and at the end, it anchors the records of all runs ([`anchor`](trait@Store#method.anchor)). Each minute
-    /// it also removes obsolete documents ([`ToolRunner::sweep`]), and emits [`RunQueue::depth`] as metrics.
+    /// Continues runs until `shutdown` resolves; then finishes the steps that have begun, and releases the leases.
+    /// Every minute, and at the end, the worker anchors the records of all runs
+    /// ([`anchor`](trait@Store#method.anchor)). Every minute it also removes obsolete documents ([`ToolRunner::sweep`])
+    /// and emits [`RunQueue::depth`] as metrics.
     ///
-    /// A store that fails later is retried each second. The future has to be polled inside a tokio runtime with its
-    /// timer enabled.
+    /// If the store fails later, the worker retries every second. Poll the future inside a tokio runtime with an
+    /// enabled timer.
     ///
     /// # Errors
-    /// When the worker starts: the store cannot be reached within the patience, or refuses writes permanently, as a
-    /// read-only replica does. A full disk or a lock is retried like a later failure.
+    /// At the start, the store cannot be reached within the [`patience`](Self::patience), or permanently refuses
+    /// writes, like a read-only replica. A full disk or a held lock is not an error: the worker retries, as after a
+    /// later failure.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), StoreError> {
         let owner = format!("{}-{}", self.name, uuid::Uuid::new_v4().simple()).into();
         let Self { agent, runner, concurrency, lease, patience, prepare, .. } = self;
@@ -210,7 +213,7 @@ impl Worker {
         worker.stop.cancel();
         tracing::info!(runs = running.len(), "the worker is stopping; it finishes the steps that have begun");
         while running.join_next().await.is_some() {}
-        // A call that the sweep has taken over ends first: if it were interrupted, it would end as `outcome_unknown`.
+        // Wait for the sweep: if it were interrupted during a call, the call would end as `outcome_unknown`.
         while tidying.join_next().await.is_some() {}
         anchor_now(&**worker.runner.store()).await;
         worker.runner.store().flush().await.or_else(|error| {
@@ -220,9 +223,9 @@ impl Worker {
     }
 }
 
-/// Writes and removes a test document: a worker that could only read would silently take no run.
+/// Writes and removes a test document, because a worker that can only read would silently take no runs.
 async fn writable(store: &dyn Store, owner: &Arc<str>) -> Result<(), StoreError> {
-    // A `Decided` mark: a sweep removes it if this process dies between the two writes.
+    // A document of kind `Decided`, because a sweep removes it if this process dies between the two writes.
     let key = Key::from_parts(DocumentKind::Decided, "worker", Arc::clone(owner));
     for is_there in [true, false] {
         let named = key.clone();
@@ -238,7 +241,8 @@ async fn writable(store: &dyn Store, owner: &Arc<str>) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Counts the due runs and anchors the records of all runs, repeatedly. Several workers may do so at the same time.
+/// Emits the metrics of the queue and anchors the records of all runs, every minute. Several workers can do this at the
+/// same time.
 async fn keep_anchored(runner: ToolRunner, stop: CancellationToken) {
     while stop.run_until_cancelled(tokio::time::sleep(TIDY_EVERY)).await.is_some() {
         measure(&runner).await;
@@ -246,7 +250,7 @@ async fn keep_anchored(runner: ToolRunner, stop: CancellationToken) {
     }
 }
 
-/// Sweeps the store, repeatedly. A sweep can take long, because it waits for tools.
+/// Sweeps the store every minute. This is a separate task, because a sweep waits for tools and can take long.
 async fn keep_tidy(runner: ToolRunner, stop: CancellationToken) {
     while stop.run_until_cancelled(tokio::time::sleep(TIDY_EVERY)).await.is_some() {
         if let Err(error) = runner.sweep_until(&stop).await {
@@ -255,7 +259,7 @@ async fn keep_tidy(runner: ToolRunner, stop: CancellationToken) {
     }
 }
 
-/// Emits [`RunQueue::depth`] as gauges, if a subscriber takes the target [`METRICS`].
+/// Emits [`RunQueue::depth`] as gauges, if a subscriber records the target [`METRICS`].
 async fn measure(runner: &ToolRunner) {
     if !tracing::enabled!(target: METRICS, Level::DEBUG) {
         return;
@@ -275,7 +279,7 @@ async fn measure(runner: &ToolRunner) {
 
 async fn anchor_now(store: &dyn Store) {
     if let Err(error) = store.anchor(|_| {}).await {
-        tracing::warn!(error = error.code(), "the chains of the runs could not be anchored");
+        tracing::warn!(error = error.code(), "the records of the runs could not be anchored");
     }
 }
 
@@ -326,7 +330,7 @@ struct Leased {
     run: StoredRun,
     /// The time before the request for the lease.
     requested_at: LeaseTime,
-    /// The document that counts the runs of its tenant, if there is a limit.
+    /// The document that counts the leased runs of the tenant. `None` without a limit.
     slots: Option<Key>,
 }
 

@@ -1,4 +1,4 @@
-//! [`ArgumentChange`]: a difference between two readings of one call's arguments.
+//! [`ArgumentChange`]: a change to the arguments of a call.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::JsonText;
 
-/// One place where the arguments of a call changed, as a person may see it: a sensitive value is masked on both sides.
+/// A change at one place in the arguments of a call. Sensitive values are masked before and after.
 ///
 /// ```
 /// use tool_runtime::call::Decider;
@@ -42,7 +42,7 @@ use crate::call::JsonText;
 #[non_exhaustive]
 pub struct ArgumentChange {
     pub(crate) kind: ArgumentChangeKind,
-    /// The place, as a JSON Pointer. Empty for a repair, which is about the text as a whole.
+    /// The place, as a JSON Pointer. Empty for a repair, which changes the text as a whole.
     pub pointer: String,
     /// The value before; `None` if it was absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,18 +52,18 @@ pub struct ArgumentChange {
     pub after: Option<JsonText>,
 }
 
-/// Why an argument is not as the model wrote it.
+/// The reason why an argument differs from the model's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ArgumentChangeKind {
     /// The text could not be read, and a repairer rewrote it. The change shows the piece of the text that differs; both
     /// sides are [`None`] for a tool with sensitive arguments.
     Repaired,
-    /// White space around an id was cut off.
+    /// White space around an id was removed.
     Trimmed,
-    /// The argument was left out, and has its default.
+    /// The model left out the argument, so it has its default.
     Defaulted,
-    /// A person edited it.
+    /// A person edited the argument.
     Edited,
 }
 
@@ -95,13 +95,13 @@ impl ArgumentChange {
         self.kind.as_str()
     }
 
-    /// The kind and the place, without values, for a record.
+    /// Returns the change without values, for a record.
     pub(crate) fn place(&self) -> Self {
         Self::new(self.kind, self.pointer.clone(), None, None)
     }
 }
 
-/// As a line for a person: `defaulted /pages: (left out) -> 1`, or `trimmed /id` where the values are left out.
+/// One line for a person: `defaulted /pages: (left out) -> 1`, or `trimmed /id` for a change without values.
 impl fmt::Display for ArgumentChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |value: &Option<JsonText>| value.as_ref().map_or("(left out)".to_owned(), ToString::to_string);

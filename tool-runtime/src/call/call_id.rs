@@ -11,8 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text::random_id;
 
-/// The id of a call: the provider's, or one that this library made because the provider sent none. It is unique in its
-/// run, and the same from the model's call to its result.
+/// The id of a call: the provider's id, or a generated id if the provider sent none. It is unique in its run, and stays
+/// the same from the model's call to its result.
 ///
 /// ```
 /// use tool_runtime::call::CallId;
@@ -25,8 +25,8 @@ use crate::text::random_id;
 #[derive(Clone)]
 pub struct CallId(Text);
 
-/// Each call copies its id four times. An id of the usual length is stored inline, without an allocation or a reference
-/// count: OpenAI's have 29 bytes, Anthropic's 30, generated ones 37.
+/// Each call copies its id four times, so an id of the usual length is stored inline, without an allocation or a
+/// reference count. OpenAI's ids have 29 bytes, Anthropic's 30, and generated ids 37.
 #[derive(Clone)]
 enum Text {
     Short(ArrayString<SHORT_BYTES>),
@@ -36,7 +36,7 @@ enum Text {
 const SHORT_BYTES: usize = 40;
 
 impl CallId {
-    /// Creates an id from the provider's. An empty one counts as none and is replaced by a fresh id.
+    /// Creates an id from the provider's id. An empty text is replaced by a fresh id.
     #[must_use]
     pub fn new(id: &str) -> Self {
         if id.is_empty() { Self::generate() } else { Self::of(id) }
@@ -51,7 +51,7 @@ impl CallId {
         prefix.copy_from_slice(PREFIX);
         let id = random_id().simple();
         id.encode_lower(digits);
-        // Written in place: formatting costs five times as much, and an allocation.
+        // Written in place, because formatting takes five times as long, and an allocation.
         std::str::from_utf8(&text).map_or_else(|_| Self::of(&format!("call_{id}")), Self::of)
     }
 
@@ -59,7 +59,7 @@ impl CallId {
         Self(ArrayString::from(id).map_or_else(|_| Text::Long(id.into()), Text::Short))
     }
 
-    /// Whether it has the shape of a generated id.
+    /// Whether the id has the form of a generated id.
     pub(crate) fn is_generated(&self) -> bool {
         let is_hex = |digits: &str| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         self.as_str().strip_prefix("call_").is_some_and(is_hex)

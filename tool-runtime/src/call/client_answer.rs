@@ -20,14 +20,14 @@ use crate::call::CallId;
 pub enum ClientAnswer {
     /// The result, as JSON text.
     Value {
-        /// The call.
+        /// The id of the call.
         id: CallId,
         /// The result.
         json: String,
     },
     /// The client could not execute the call.
     Failed {
-        /// The call.
+        /// The id of the call.
         id: CallId,
     },
 }

@@ -1,4 +1,4 @@
-//! [`ToolContext`]: the context of a call, for its tool. Only the runner makes one.
+//! [`ToolContext`]: the context of a call, for its tool. Only the runner creates it.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,8 @@ use crate::tool::{Digested, Hash, ToolName};
 
 /// The context of a call: ids, deadline, cancellation, idempotency key.
 ///
-/// A function tool borrows it, and a struct tool derefs to it from its [`Call`](crate::Call):
+/// A function tool takes a reference to it. A struct tool reaches it by way of its [`Call`](crate::Call), which derefs
+/// to it:
 ///
 /// ```
 /// use tool_runtime::{ToolContext, ToolError, tool};
@@ -33,27 +34,27 @@ use crate::tool::{Digested, Hash, ToolName};
 /// ```
 pub struct ToolContext(ContextFields);
 
-/// The hydrated call, its deadline and its cancellation. Separate fields would cost every call an allocation and more
-/// reference counts.
+/// The call, its time limit and its cancellation. The ids are read through `call`, because copies of them would cost
+/// every call an allocation and more reference counts.
 struct ContextFields {
     call: Arc<dyn HydratedCall>,
     timeout: Option<Duration>,
-    /// The token of the client that made the call, in place of the run's.
+    /// The cancellation token of the client that made the call. It replaces the run's token.
     client: Option<Arc<CancellationToken>>,
 }
 
-/// A call with its arguments, as its context sees it.
+/// The parts of a call that its context needs. The call's arguments have been read already.
 pub(crate) trait HydratedCall: Digested {
-    /// Its id. The record has the same id; otherwise the call does not run.
+    /// Returns the id of the call. The record has the same id; otherwise the call does not run.
     fn id(&self) -> &CallId;
 
-    /// The tool that was called.
+    /// Returns the name of the called tool.
     fn tool_name(&self) -> &ToolName;
 
-    /// The run that hydrated it.
+    /// Returns the fields of the call's run.
     fn run(&self) -> &RunFields;
 
-    /// Its deadline and its cancellation.
+    /// Returns the deadline and the cancellation of the call.
     fn ends(&self) -> &Ends;
 }
 
@@ -69,15 +70,15 @@ pub(crate) struct RunFields {
     pub(crate) cancellation: Arc<CancellationToken>,
 }
 
-/// The deadline and the cancellation of a piece of work, made on first use. Most work is ready at once and needs
-/// neither: a token costs an allocation and three locks, a deadline reads the clock.
+/// The deadline and the cancellation token of a piece of work, created on first use. Most work is ready at once and
+/// needs neither. A token costs an allocation and three locks, and a deadline reads the clock.
 #[derive(Default)]
 pub(crate) struct Ends {
     deadline: OnceLock<Option<Instant>>,
     token: OnceLock<CancellationToken>,
 }
 
-/// [`Ends`] with the values from which they are made.
+/// [`Ends`], with the values from which the deadline and the token are created.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds<'a> {
     timeout: Option<Duration>,
@@ -106,10 +107,10 @@ impl<'a> Bounds<'a> {
     }
 }
 
-/// The context of a call that may take this long. `client` is the token of the client that made the call, which
-/// replaces the run's.
+/// Creates the context of a call with this time limit. `client` is the cancellation token of the client that made the
+/// call. It replaces the run's token.
 ///
-/// Not an associated function: the compiler would suggest one to a tool that tries to make a context.
+/// Not an associated function, because the compiler would suggest it to tools that try to create a context.
 pub(crate) fn context_of(
     call: Arc<dyn HydratedCall>,
     timeout: Option<Duration>,
@@ -192,11 +193,12 @@ impl ToolContext {
         Bounds::new(*timeout, client.as_ref().unwrap_or(&call.run().cancellation), call.ends())
     }
 
-    /// Returns a key for services that do the same work once: 64 hexadecimal digits.
+    /// Returns an idempotency key for requests to other services: 64 hexadecimal digits.
     ///
-    /// SHA-256 over tenant, principal, run, tool, call id and the arguments that the tool got. It stays the same when
-    /// the call is resumed, retried or restored in another process, and differs for every other run, call, or edit of
-    /// the arguments. Providers may count call ids from 0 in every response, so the id alone would not be enough.
+    /// The key is the SHA-256 of tenant, principal, run, tool, call id and the arguments that the tool got. It stays
+    /// the same when the call is resumed, retried or restored in another process, and differs for every other run,
+    /// call, or edit of the arguments. The call id alone would not suffice, because providers may count ids from 0 in
+    /// every response.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         self.ledger_key().to_string()
@@ -208,8 +210,8 @@ impl ToolContext {
         ledger_key(party, self.run_id(), self.tool(), self.call_id(), self.0.call.effective_digest())
     }
 
-    /// Writes an operational event to the `tracing` subscriber, with the ids of the call. Put no argument or
-    /// output values into the pairs.
+    /// Writes an operational event to the `tracing` subscriber, with the ids of the call. Do not put values of
+    /// arguments or outputs into `pairs`.
     pub fn event(&self, level: tracing::Level, name: &str, pairs: &[(&str, &str)]) {
         let (tool, run, call) = (self.tool(), self.run_id(), self.call_id());
         let conversation = self.conversation_id();

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::{is_name, sentence};
 
-/// The longest reason of a decider, in bytes.
+/// The maximum length of a decider's reason, in bytes.
 const MAX_REASON_BYTES: usize = 2048;
 
 /// A person who decides on a waiting call, as the application authenticated them, with their reason.
 ///
-/// The policy admits deciders (`[approvals]`). Without a rule, everyone in the run's tenant may decide except the
+/// The policy's `[approvals]` states who may decide. Without a rule, everyone in the run's tenant may decide except the
 /// principal that the run acts for. A decider without a name, or whose name has invisible or control characters or
-/// begins or ends with white space, may not decide. The decision's record keeps the decider.
+/// begins or ends with white space, may not decide. The record of the decision contains the decider.
 ///
 /// ```
 /// use tool_runtime::call::Decider;
@@ -65,7 +65,7 @@ impl Decider {
         &self.principal
     }
 
-    /// Whether both are one person: the same principal of the same tenant.
+    /// Whether both deciders are one person: the same principal of the same tenant.
     pub(crate) fn is_same_person(&self, other: &Self) -> bool {
         self.principal == other.principal && self.tenant == other.tenant
     }
@@ -76,13 +76,13 @@ impl Decider {
         is_name(&self.principal) && self.principal.trim() == &*self.principal
     }
 
-    /// Returns their tenant.
+    /// Returns the tenant of the decider.
     #[must_use]
     pub fn tenant_id(&self) -> Option<&str> {
         self.tenant.as_deref()
     }
 
-    /// Returns their roles.
+    /// Returns the roles of the decider.
     #[must_use]
     pub fn roles(&self) -> &[Arc<str>] {
         &self.roles

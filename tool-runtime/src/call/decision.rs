@@ -1,11 +1,11 @@
-//! [`Decision`]: a policy's verdict on a call, and the rule that gave it.
+//! [`Decision`]: a policy's verdict on a call, with the rule that led to it.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A policy's verdict on a call, with the rule that gave it.
+/// A policy's verdict on a call, with the rule that led to it.
 ///
 /// ```
 /// use tool_runtime::call::Verdict;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub struct Decision {
     /// The verdict.
     pub verdict: Verdict,
-    /// The rule that made it, in the policy's own terms, for example `roles.admin.denied_tools`.
+    /// The rule that led to the verdict, as its key in the policy, for example `roles.admin.denied_tools`.
     pub rule: Cow<'static, str>,
 }
 

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The difference between a suspended call and its continuation, or the reason why a decider may not decide on it.
+/// The reason why a decision on a waiting call does not count: the call or its run has changed, or the decider may not
+/// decide.
 ///
 /// [`ResumeError`](crate::runner::ResumeError) has an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -15,13 +16,13 @@ pub enum DecisionError {
     Definition,
     /// The policy changed.
     Policy,
-    /// The stored arguments do not match their digest, or read differently.
+    /// The stored arguments do not match their digest, or the tool now reads other values from them.
     Arguments,
-    /// The run gained a role, or lacks one that the call needs.
+    /// The run gained a role, or lacks a role that the call needs.
     Roles,
     /// The principal of the run has other attributes.
     Attributes,
-    /// The run has a tool that it did not have, or lacks the one that the call needs.
+    /// The run has a tool that the call's run did not have, or lacks the tool of the call.
     Tools,
     /// The call comes from another caller.
     Caller,
@@ -29,7 +30,7 @@ pub enum DecisionError {
     Labels,
     /// The clock shows a time before the call was suspended.
     Clock,
-    /// The decision answers another question than the one that the call asks now.
+    /// The decision answers a question that the call no longer asks.
     Question,
     /// The precondition of the call has changed since it was shown, or could not be read. The call waits with another
     /// question.
@@ -42,17 +43,17 @@ pub enum DecisionError {
     DeciderRole,
     /// The policy names the principals who may decide, and the decider is not one of them.
     DeciderPrincipal,
-    /// The decider is of another tenant.
+    /// The decider belongs to another tenant.
     DeciderTenant,
-    /// The decider has no name, or one with invisible or control characters or with white space at its ends.
+    /// The decider has no name, or a name with invisible or control characters or with white space at its ends.
     DeciderName,
-    /// The decider has approved the call before; another one has to approve it.
+    /// The decider has approved the call before; another decider has to approve it.
     SameDecider,
-    /// The call needs several approvals. A single person can approve or deny it, but neither answer in the tool's place
-    /// nor allow later calls, nor edit the arguments so that the call needs more approvals than the people whom the
-    /// policies name can give; and the call of a graph takes no edited arguments.
+    /// The call needs several approvals, so one person can neither supply its result nor allow later calls. Edited
+    /// arguments are refused for the call of a graph, and if the call would then need more approvals than the people
+    /// whom the policies name can give.
     SeveralDeciders,
-    /// The call waits for other deciders after this approval, and the message that came with it would abandon the call.
+    /// After this approval the call waits for other deciders, and the message in the same input would abandon the call.
     /// Send the approval without a message.
     WithMessage,
 }

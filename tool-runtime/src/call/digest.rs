@@ -1,7 +1,7 @@
 //! [`ArgumentDigest`]: the keyed hash of arguments in records. Only the store's owner has the [`DigestKey`].
 //!
-//! A plain hash would give away a sensitive argument: the record shows all other arguments, and every PIN or date of
-//! birth can be tried within a second.
+//! A plain hash would reveal a sensitive argument: the record shows all other arguments, and a program can try every
+//! PIN or date of birth within a second.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,10 +17,10 @@ use crate::tool::Hash;
 const NOT_A_DIGEST: ParseError =
     ParseError::new("not_a_digest", "expected the id of a key, a colon and 64 hexadecimal digits");
 
-/// HMAC-SHA-256 of arguments, with the id of the [`DigestKey`] that it was made with: `1a2b3c4d:9f86d0..`.
+/// The HMAC-SHA-256 of arguments, with the id of its [`DigestKey`]: `1a2b3c4d:9f86d0..`.
 ///
-/// Under one key, equal arguments have equal digests. Digests of two keys do not compare. Guessing arguments from a
-/// digest requires the key.
+/// Under one key, equal arguments have equal digests. Digests under different keys cannot be compared. Guessing
+/// arguments from a digest requires the key.
 ///
 /// ```
 /// use tool_runtime::call::ArgumentDigest;
@@ -38,7 +38,7 @@ pub struct ArgumentDigest {
 }
 
 impl ArgumentDigest {
-    /// Returns a hash without a key, for the caller that has the arguments anyway.
+    /// Creates a digest from a plain hash, for a reader that has the arguments anyway.
     pub(crate) const fn plain(digest: Hash) -> Self {
         Self { key: None, digest }
     }
@@ -55,9 +55,9 @@ impl ArgumentDigest {
     }
 }
 
-/// The key of [`ArgumentDigest`]s: 32 random bytes. Its `Debug` shows its id only.
+/// The key of [`ArgumentDigest`]s: 32 random bytes. `Debug` shows only its id.
 ///
-/// A store keeps its own. To keep the key apart from the records, give the runner one with
+/// By default, a store creates a key and stores it. To keep the key apart from the records, set one with
 /// [`RunnerBuilder::digest_key`](crate::runner::RunnerBuilder::digest_key).
 ///
 /// ```
@@ -71,22 +71,22 @@ impl ArgumentDigest {
 pub struct DigestKey([u8; 32]);
 
 impl DigestKey {
-    /// Creates a key from 32 bytes of a cryptographic source of randomness. They are not stretched, so pass no
-    /// password.
+    /// Creates a key from 32 bytes of a cryptographic source of randomness. Do not pass a password, because the bytes
+    /// are not stretched.
     #[must_use]
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Returns the id that its digests begin with.
+    /// Returns the id of the key, with which its digests begin.
     #[must_use]
     pub fn id(&self) -> String {
         KeyId(self.id_bytes()).to_string()
     }
 
-    /// Makes a key at random.
+    /// Creates a random key.
     pub(crate) fn generate() -> Self {
-        // Two random ids hold 244 bits of the system's randomness, and no pool has seen them.
+        // Two random ids have 244 bits of the system's randomness. They do not come from the pool of random ids.
         let random = [uuid::Uuid::new_v4().into_bytes(), uuid::Uuid::new_v4().into_bytes()];
         Self(Hash::sha256(random.concat()).0)
     }
@@ -106,7 +106,7 @@ impl DigestKey {
         Hash(code.finalize().into_bytes().into())
     }
 
-    /// Signs bytes for one purpose. The result names the key, like the digest of arguments.
+    /// Signs bytes for one purpose. The result contains the id of the key, like the digest of arguments.
     pub(crate) fn sign(&self, purpose: &str, bytes: &[u8]) -> ArgumentDigest {
         ArgumentDigest { key: Some(self.id_bytes()), digest: self.code(purpose, bytes) }
     }
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_code_is_hmac() {
-        // RFC 4231, case 2, has a key that is shorter than ours; this is its construction over the same bytes.
+        // The keys of RFC 4231 have other lengths, so this computes HMAC from its definition.
         let key = DigestKey::new([0x0b; 32]);
         let block = |pad: u8| [[0x0b ^ pad; 32], [pad; 32]].concat();
         let inner = Hash::sha256([block(0x36).as_slice(), b"arguments\0", &[9; 32]].concat());

@@ -1,4 +1,4 @@
-//! [`Event`]: an event of a running run, and [`EventSink`], which takes the events.
+//! [`Event`]: an event of a run, and [`EventSink`], which receives the events.
 
 mod debug;
 mod document;
@@ -8,10 +8,10 @@ use serde::Serialize;
 use crate::call::usage::{is_false, is_zero};
 use crate::call::{ArgumentChange, CallId, JsonText, LeftOut, NamedArgument, Outcome, Question, SafeError};
 
-/// Takes the events of a run.
+/// Receives the events of a run.
 pub(crate) type EventSink = dyn Fn(Event) + Send + Sync;
 
-/// One thing that happened in a run. Holds projected and masked data only; `Debug` shows names, ids and sizes.
+/// An event of a run. Contains only redacted results and masked arguments. `Debug` shows only names, ids and sizes.
 ///
 /// ```
 /// use tool_runtime::{Event, RunOptions};
@@ -48,7 +48,7 @@ pub enum Event {
         /// The address of a page; `None` for a document that has none.
         #[serde(skip_serializing_if = "Option::is_none")]
         url: Option<String>,
-        /// The title; `None` if it has none.
+        /// The title; `None` if the source has none.
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
@@ -65,23 +65,24 @@ pub enum Event {
     Data {
         /// The kind of the data, by which the UI chooses how to show it.
         name: String,
-        /// Data with the same name and id replaces what was shown before; `None` for data that replaces nothing.
+        /// Data with the same name and id replaces the earlier data. `None` for data that replaces nothing.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
         /// The data.
         value: JsonText,
     },
-    /// A call that the model is writing, for display only: it is not validated, and may never be completed.
+    /// A piece of a call that the model is writing, for display only. The call is not validated, and may never be
+    /// completed.
     ///
-    /// The first one of a call is empty and announces it, before the start of the call. Text follows for tools without
-    /// sensitive arguments only.
+    /// The first delta of a call is empty, and announces the call before its start. Deltas with text follow only for
+    /// tools without sensitive arguments.
     #[non_exhaustive]
     ToolCallDelta {
         /// The id of the call.
         id: CallId,
         /// The name as the model wrote it, cut to 128 bytes.
         name: String,
-        /// The next piece of the text.
+        /// The next piece of the argument text.
         delta: String,
     },
     /// A call arrived. Emitted before anything is checked.
@@ -99,39 +100,40 @@ pub enum Event {
         id: CallId,
         /// The name as the model wrote it, cut to 128 bytes.
         name: String,
-        /// The arguments with the sensitive ones masked; `None` if they are not known.
+        /// The arguments, with sensitive values masked; `None` if they are not known.
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<JsonText>,
-        /// The sentence of the tool's author about this call; `None` if the tool has no sentence.
+        /// The tool's summary sentence for this call; `None` if the tool has no summary.
         #[serde(skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
-        /// The differences between the tool's arguments and the model's text: defaults, trimmed ids, repairs.
+        /// The differences between the arguments that the model wrote and those that the tool gets: defaults, trimmed
+        /// ids, repairs.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         changes: Vec<ArgumentChange>,
         /// Names that were looked up for values among the arguments.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         names: Vec<NamedArgument>,
-        /// Why: [`Outcome::ApprovalRequired`] or [`Outcome::ClientRequired`].
+        /// The reason: [`Outcome::ApprovalRequired`] or [`Outcome::ClientRequired`].
         outcome: Outcome,
         /// The prepared payload of a client tool; `None` for an approval.
         #[serde(skip_serializing_if = "Option::is_none")]
         prepared: Option<JsonText>,
-        /// The question that a decision on the call must carry.
+        /// The question that a decision on the call must answer.
         question: Question,
     },
-    /// A call ended. Exactly one per call.
+    /// A call ended. Emitted exactly once for each call.
     #[non_exhaustive]
     ToolCallResult {
         /// The id of the call.
         id: CallId,
         /// The name as the model wrote it, cut to 128 bytes.
         name: String,
-        /// The arguments with the sensitive ones masked; `None` if they could not be read.
+        /// The arguments, with sensitive values masked; `None` if they could not be read.
         #[serde(skip_serializing_if = "Option::is_none")]
         arguments: Option<JsonText>,
         /// The outcome.
         outcome: Outcome,
-        /// The projected value; `None` unless the outcome is [`Outcome::Ok`].
+        /// The value after redaction; `None` unless the outcome is [`Outcome::Ok`].
         #[serde(skip_serializing_if = "Option::is_none")]
         value: Option<JsonText>,
         /// The error; `None` if the outcome is [`Outcome::Ok`].
@@ -142,12 +144,13 @@ pub enum Event {
         /// The amount of output that was omitted to keep the value within the tool's limit.
         #[serde(skip_serializing_if = "LeftOut::is_none")]
         left_out: LeftOut,
-        /// The id of the earlier call that had the effect, if the value is its result: the tool did not run again.
+        /// The id of an earlier call that already had the same effect. The value is its result, and the tool did not
+        /// run again. `None` for every other call.
         #[serde(skip_serializing_if = "Option::is_none")]
         earlier_call: Option<CallId>,
     },
-    /// An event of a graph that this run called. UIs that show a conversation leave it out: its text is not an answer
-    /// to the user.
+    /// An event of a graph that this run called. UIs that show a conversation leave this event out, because its text is
+    /// not an answer to the user.
     #[non_exhaustive]
     Graph {
         /// The id of the call of the graph.
@@ -157,7 +160,7 @@ pub enum Event {
         /// The event in the graph.
         event: Box<Event>,
     },
-    /// The model's consumption of tokens.
+    /// The tokens of a turn of the model.
     #[non_exhaustive]
     Usage {
         /// Tokens read.
@@ -173,7 +176,7 @@ pub enum Event {
         /// The part of the tokens written that is reasoning.
         #[serde(skip_serializing_if = "is_zero")]
         reasoning_tokens: u64,
-        /// Whether a count is an estimate, because the provider sent none that can be read.
+        /// Whether a count is an estimate, because the provider sent no usable count.
         #[serde(skip_serializing_if = "is_false")]
         estimated: bool,
     },
@@ -191,17 +194,17 @@ pub enum Event {
         /// A safe sentence.
         message: String,
     },
-    /// The request is over. Exactly one.
+    /// The request is over. Emitted exactly once for each request.
     #[non_exhaustive]
     Done {
-        /// The reason why it is over.
+        /// The stable code of the reason, such as `answered`.
         reason: String,
     },
 }
 
 impl Event {
-    /// Creates data of the application for its own UI, to be given to the sink of a [`UiStream`] between the events of
-    /// the run.
+    /// Creates an event with data of the application for its own UI. Pass it to the sink of a [`UiStream`], between the
+    /// events of the run.
     ///
     /// [`UiStream`]: crate::agent::UiStream
     ///

@@ -7,7 +7,7 @@ use crate::media::Media;
 const FILE_BYTES: usize = 8 << 20;
 
 impl Event {
-    /// The event that shows a file. `None` for one that only its provider can fetch.
+    /// Returns the event that shows a file. `None` for a file that only its provider can fetch.
     pub(crate) fn file(media: &Media) -> Option<Self> {
         let media_type = media.essence().to_owned();
         match media.data() {

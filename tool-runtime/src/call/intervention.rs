@@ -1,4 +1,4 @@
-//! [`Intervention`]: a person's part in a call, which its model reads with the result.
+//! [`Intervention`]: a change to a call that the model did not make, and reads with the result.
 
 use std::sync::Arc;
 
@@ -7,27 +7,25 @@ use serde::{Deserialize, Serialize};
 use crate::call::{ArgumentChange, CallId};
 use crate::text::{plain, pointer, sentence};
 
-/// The maximum number of changed arguments that a model reads; further ones are counted.
+/// The maximum number of changed arguments that a model reads; further changes are only counted.
 const MAX_LISTED_CHANGES: usize = 16;
 
 /// The maximum number of characters of an argument's name, and bytes of its value, in the sentence.
 const NAME: usize = 64;
 const VALUE: usize = 512;
 
-/// A person's change to a call that continued. Without it, the model would take the arguments for its own, or the value
-/// for the tool's. The call in the history stays as the model wrote it, because providers sign it; the result states
-/// the difference.
+/// A person's change to a call, or an earlier call that already had its effect. The model reads a sentence about it
+/// with the result, because the call in the history stays as the model wrote it: providers sign it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Intervention {
-    /// The tool got other arguments than the model wrote: these places differ. Sensitive values are masked. At most 64
-    /// are listed.
+    /// A person changed the arguments at these places. Sensitive values are masked. At most 64 places are listed.
     Edited(Vec<ArgumentChange>),
     /// A person supplied the value. The tool did not run.
     Answered,
-    /// An earlier call had the effect, and the result is its result. The tool did not run again.
+    /// An earlier call already had the effect. The result is the result of that call, and the tool did not run again.
     Earlier {
-        /// The run of the earlier call.
+        /// The id of the run of the earlier call.
         run_id: Arc<str>,
         /// The id of the earlier call.
         call_id: CallId,
@@ -35,7 +33,7 @@ pub(crate) enum Intervention {
 }
 
 impl Intervention {
-    /// The places that a person edited; empty for an answer.
+    /// Returns the places that a person edited; empty for any other intervention.
     pub(super) fn edits(&self) -> &[ArgumentChange] {
         match self {
             Self::Edited(changes) => changes,
@@ -43,16 +41,16 @@ impl Intervention {
         }
     }
 
-    /// The sentence on a result that an earlier call had.
+    /// The sentence for [`Self::Earlier`].
     pub(crate) const EARLIER: &str =
         "The tool did not run again: an earlier call already caused this effect; this is its result.";
 
-    /// The run and the id of the earlier call that had the effect.
+    /// Returns the run and the id of the earlier call that had the effect.
     pub(super) fn earlier(&self) -> Option<(&str, &CallId)> {
         if let Self::Earlier { run_id, call_id } = self { Some((run_id, call_id)) } else { None }
     }
 
-    /// The sentence that the model reads with the result.
+    /// Returns the sentence that the model reads with the result.
     pub(super) fn sentence(&self) -> String {
         let changes = match self {
             Self::Edited(changes) => changes,
@@ -74,7 +72,7 @@ impl Intervention {
     }
 }
 
-/// An argument as the model knows it: its name, or the pointer to a place below one.
+/// Returns the name of a changed argument, or the pointer to a changed place inside an argument.
 fn place(change: &ArgumentChange) -> String {
     match change.pointer.strip_prefix('/') {
         Some(top) if !top.contains('/') => plain(&pointer::unescape(top), NAME),

@@ -12,8 +12,8 @@ pub(crate) const RAW: &str = "$serde_json::private::RawValue";
 
 /// One JSON value as text: arguments, results, and their forms for display. Cheap to clone.
 ///
-/// It is written into other JSON as it is. Text from elsewhere comes through a [`RawValue`], which is checked when it
-/// is read.
+/// It is written into other JSON unchanged. Convert text from outside by way of a [`RawValue`], which checks that the
+/// text is JSON.
 ///
 /// ```
 /// use serde_json::value::to_raw_value;
@@ -28,13 +28,13 @@ pub(crate) const RAW: &str = "$serde_json::private::RawValue";
 pub struct JsonText(Arc<str>);
 
 impl JsonText {
-    /// Takes text that this crate wrote or parsed. Parsing it again for a `RawValue` would cost a fifth of a small
-    /// call.
+    /// Takes text that this crate wrote or parsed. Parsing it again for a `RawValue` would take a fifth of the time of
+    /// a small call.
     pub(crate) fn known(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
-    /// `null`
+    /// Returns the value `null`.
     pub(crate) fn null() -> Self {
         Self::known("null")
     }

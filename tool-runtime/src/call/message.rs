@@ -1,14 +1,14 @@
-//! The sentences that a model reads when a call fails or waits. They hold no values.
+//! The sentences that a model reads when a call fails or waits. They contain no values of arguments or results.
 
 use crate::call::Outcome;
 use crate::error::FIXED_SAFE_MESSAGE;
 
-/// Shared by unknown and denied tools, so that a model cannot tell them apart.
+/// The sentence for unknown and for hidden tools, so that a model cannot tell them apart.
 pub(crate) const NO_SUCH_TOOL: &str =
     "There is no tool of this name in this conversation. Call only tools that were offered to you.";
 
 impl Outcome {
-    /// The sentence that a model and a UI read unless there is a more precise one.
+    /// Returns the sentence that a model and a UI read if there is no more precise one.
     #[must_use]
     pub const fn safe_message(self) -> &'static str {
         match self {

@@ -10,7 +10,7 @@ use crate::text::{plain, quoted};
 const MAX_NAME_CHARS: usize = 80;
 
 /// A name that was looked up for a value among the arguments of a call, such as the title of the task behind an id. It
-/// is not part of the arguments: it only helps a person to decide.
+/// is not part of the arguments, and only helps a person to decide.
 ///
 /// A [`NameLookup`](crate::capability::NameLookup) returns the names, and has an example.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +19,8 @@ const MAX_NAME_CHARS: usize = 80;
 pub struct NamedArgument {
     /// The place of the value, as a JSON Pointer.
     pub pointer: String,
-    /// Its name: one line of at most 80 characters. `None` if there is none, or if the look-up failed.
+    /// The name of the value: one line of at most 80 characters. `None` if the value has no name, or if the look-up
+    /// failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Whether the look-up failed, so that it is unknown whether there is a name.
@@ -28,13 +29,13 @@ pub struct NamedArgument {
 }
 
 impl NamedArgument {
-    /// Creates one from the result of a look-up; `Err` if it failed.
+    /// Creates the name from the result of a look-up. `found` is `Err` if the look-up failed.
     pub(crate) fn new(pointer: String, found: Result<Option<String>, ()>) -> Self {
         let failed = found.is_err();
         Self { pointer, name: found.ok().flatten().map(|name| plain(&name, MAX_NAME_CHARS)), failed }
     }
 
-    /// The name with its origin, for a person: `looked up: “Buy milk”`.
+    /// Returns the name with its origin, for a person: `looked up: “Buy milk”`.
     pub(crate) fn label(&self) -> String {
         match &self.name {
             Some(name) => format!("looked up: {}", quoted(name, MAX_NAME_CHARS)),
@@ -44,7 +45,7 @@ impl NamedArgument {
     }
 }
 
-/// As a line for a person: `/task_id (looked up: “Buy milk”)`.
+/// One line for a person: `/task_id (looked up: “Buy milk”)`.
 impl fmt::Display for NamedArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.pointer, self.label())

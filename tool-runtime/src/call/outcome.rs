@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 ///
 /// | code | outcome | meaning |
 /// | --- | --- | --- |
-/// | `ok` | [`Ok`](Self::Ok) | The tool ran and its projected value was returned. |
+/// | `ok` | [`Ok`](Self::Ok) | The tool ran, and its value was returned after redaction. |
 /// | `invalid_json` | [`InvalidJson`](Self::InvalidJson) | The arguments are not one JSON object. |
 /// | `validation_error` | [`ValidationError`](Self::ValidationError) | The arguments break the schema or a semantic rule. |
-/// | `instantiate_failed` | [`InstantiateFailed`](Self::InstantiateFailed) | The type refused arguments that the schema took: a defect of the tool. |
-/// | `limit_exceeded` | [`LimitExceeded`](Self::LimitExceeded) | The arguments exceed a size or depth limit of hydration. |
+/// | `instantiate_failed` | [`InstantiateFailed`](Self::InstantiateFailed) | The tool's type refused arguments that its schema allows. This is a defect of the tool. |
+/// | `limit_exceeded` | [`LimitExceeded`](Self::LimitExceeded) | The arguments exceed a limit on their size or depth. |
 /// | `incomplete_call` | [`IncompleteCall`](Self::IncompleteCall) | The model's turn was cut off or failed, so no call of it runs. |
 /// | `unavailable` | [`Unavailable`](Self::Unavailable) | There is no such tool in this run. |
-/// | `policy_denied` | [`PolicyDenied`](Self::PolicyDenied) | The policy does not allow it. |
+/// | `policy_denied` | [`PolicyDenied`](Self::PolicyDenied) | The policy does not allow the call. |
 /// | `approval_required` | [`ApprovalRequired`](Self::ApprovalRequired) | Suspended: a person has to decide. |
-/// | `approval_denied` | [`ApprovalDenied`](Self::ApprovalDenied) | A person refused it. |
+/// | `approval_denied` | [`ApprovalDenied`](Self::ApprovalDenied) | A person denied the call. |
 /// | `approval_mismatch` | [`ApprovalMismatch`](Self::ApprovalMismatch) | The approval, or the client's result, does not fit the call: the run, the policy or the tool changed. |
 /// | `approval_expired` | [`ApprovalExpired`](Self::ApprovalExpired) | The approval came too late. |
-/// | `client_required` | [`ClientRequired`](Self::ClientRequired) | Suspended: a client has to execute it. |
-/// | `budget_exceeded` | [`BudgetExceeded`](Self::BudgetExceeded) | A budget or the loop guard stopped it. |
+/// | `client_required` | [`ClientRequired`](Self::ClientRequired) | Suspended: a client has to execute the call. |
+/// | `budget_exceeded` | [`BudgetExceeded`](Self::BudgetExceeded) | A budget or the loop guard stopped the call. |
 /// | `connection_unavailable` | [`ConnectionUnavailable`](Self::ConnectionUnavailable) | An account that the tool needs is not connected, or belongs to another principal. |
-/// | `connection_failed` | [`ConnectionFailed`](Self::ConnectionFailed) | The broker failed: whether the account is connected is not known. |
+/// | `connection_failed` | [`ConnectionFailed`](Self::ConnectionFailed) | The broker of connections failed, so it is unknown whether the account is connected. |
 /// | `timeout` | [`Timeout`](Self::Timeout) | A read-only tool took too long. |
 /// | `outcome_unknown` | [`OutcomeUnknown`](Self::OutcomeUnknown) | A tool with effects was interrupted; it is unknown whether it took effect. |
 /// | `cancelled` | [`Cancelled`](Self::Cancelled) | A read-only tool was cancelled, or any tool before it began. |
@@ -44,37 +44,37 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The tool ran and its projected value was returned.
+    /// The tool ran, and its value was returned after redaction.
     Ok,
     /// The arguments are not one JSON object.
     InvalidJson,
     /// The arguments break the schema or a semantic rule.
     ValidationError,
-    /// The type refused arguments that the schema took: a defect of the tool.
+    /// The tool's type refused arguments that its schema allows. This is a defect of the tool.
     InstantiateFailed,
-    /// The arguments exceed a size or depth limit of hydration.
+    /// The arguments exceed a limit on their size or depth.
     LimitExceeded,
     /// The model's turn was cut off or failed, so no call of it runs.
     IncompleteCall,
     /// There is no such tool in this run.
     Unavailable,
-    /// The policy does not allow it.
+    /// The policy does not allow the call.
     PolicyDenied,
     /// Suspended: a person has to decide.
     ApprovalRequired,
-    /// A person refused it.
+    /// A person denied the call.
     ApprovalDenied,
     /// The approval, or the client's result, does not fit the call: the run, the policy or the tool changed.
     ApprovalMismatch,
     /// The approval came too late.
     ApprovalExpired,
-    /// Suspended: a client has to execute it.
+    /// Suspended: a client has to execute the call.
     ClientRequired,
-    /// A budget or the loop guard stopped it.
+    /// A budget or the loop guard stopped the call.
     BudgetExceeded,
     /// An account that the tool needs is not connected, or belongs to another principal.
     ConnectionUnavailable,
-    /// The broker failed: whether the account is connected is not known.
+    /// The broker of connections failed, so it is unknown whether the account is connected.
     ConnectionFailed,
     /// A read-only tool took too long.
     Timeout,
@@ -154,7 +154,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the call waits for a person or a client: its record stays open.
+    /// Whether the call waits for a person or a client.
     #[must_use]
     pub const fn is_suspension(self) -> bool {
         matches!(self, Self::ApprovalRequired | Self::ClientRequired)
@@ -179,7 +179,7 @@ pub(crate) enum Cause {
     Panicked,
     /// Its process died, or lost the lease of the call.
     Lost,
-    /// An earlier attempt broke off without an effect, and the outside system refuses it from now on.
+    /// An earlier attempt broke off without an effect, and the outside system now refuses that attempt.
     Prevented,
 }
 
@@ -194,7 +194,8 @@ impl Cause {
         }
     }
 
-    /// Returns the outcome for a tool of this effect: only for a read-only tool is an interruption a plain failure.
+    /// Returns the outcome of an interrupted tool with this effect. Only a read-only tool is known to have had no
+    /// effect.
     pub(crate) fn outcome(self, effect: crate::tool::ToolEffect) -> Outcome {
         match (effect, self) {
             (_, Self::Prevented) | (crate::tool::ToolEffect::ReadOnly, Self::Cancelled | Self::Lost) => {

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{ArgumentChange, CallId, Decider, JsonText, NamedArgument, Question, SafeError};
 
-/// A graph's call that waits for a person. The call of the graph waits with it, and a decision on one is a decision on
-/// both.
+/// A waiting call that a graph made. The call of the graph waits too, and a decision on that call decides both.
 ///
 /// [`PendingCall::graph`](crate::store::PendingCall::graph) contains it. [`Graph`](crate::agent::Graph) has an example
 /// of a graph.
@@ -18,41 +17,41 @@ use crate::call::{ArgumentChange, CallId, Decider, JsonText, NamedArgument, Ques
 pub struct PendingGraph {
     /// The graph and the tool, such as `researcher > notes__delete`.
     pub path: String,
-    /// The tool.
+    /// The name of the called tool.
     pub tool: String,
     /// The id of the call in the run of the graph.
     pub call_id: CallId,
-    /// The question that it asks.
+    /// The question that the graph's call asks.
     pub(crate) question: Question,
-    /// The arguments with the sensitive ones masked. `None` if the store could not be read.
+    /// The arguments, with sensitive values masked. `None` if the store could not be read.
     pub shown_arguments: Option<JsonText>,
-    /// The sentence of the tool's author about this call. `None` if the tool has no sentence.
+    /// The tool's summary sentence for this call. `None` if the tool has no summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// Names that were looked up for values among the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<NamedArgument>,
-    /// The differences between the tool's arguments and the text of the graph's model.
+    /// The differences between the arguments that the graph's model wrote and those that the tool gets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
     /// The rule of the policy that required approval. `None` if the store could not be read.
     pub rule: Option<String>,
-    /// Why the last decision was refused, so that it can be corrected. `None` if there was none.
+    /// The reason why the last decision was refused, so that it can be corrected. `None` if no decision was refused.
     pub refused: Option<SafeError>,
     /// How many different deciders have to approve the call.
     #[serde(default = "one_decider")]
     pub(crate) required: u32,
-    /// The deciders who have approved the call before its graph waited.
+    /// The deciders who had approved the call before its graph waited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) approvals: Vec<Decider>,
-    /// The run of the graph.
+    /// The id of the graph's run.
     pub run_id: Arc<str>,
-    /// All waiting calls of the graph; each is decided in its turn. The store has them, so the document omits them.
+    /// All waiting calls of the graph; each is decided in turn. The document omits them, because the store has them.
     #[serde(skip)]
     pub(crate) waiting: Vec<CallId>,
     /// Whether an effect of the graph may have begun.
     pub(crate) begun: bool,
-    /// The conversation of the graph.
+    /// The conversation of the graph, as JSON.
     pub(crate) document: Arc<str>,
 }
 

@@ -15,12 +15,13 @@ const NOT_A_QUESTION: ParseError =
 /// The question that a waiting call asks: its call id, and a digest of the details shown to the person or client that
 /// decides.
 ///
-/// A decision carries the question that it answers. The call of a graph waits again under its own id whenever the graph
-/// makes its next call, and each time asks another question, so a decision that comes twice or too late is refused. The
-/// digest covers the run, the tenant, the principal, the call, the time of its suspension, the shown arguments, and for
-/// a graph its inner call. Sensitive arguments are masked before, so they cannot be guessed from it.
+/// A decision contains the question that it answers, so a decision that comes twice or too late is refused. For
+/// example, the call of a graph waits once for each inner call that needs a decision, always under its own id but with
+/// another question. The digest covers the run, the tenant, the principal, the call, the time of its suspension, the
+/// shown arguments, and for a graph its inner call. The shown arguments are masked, so sensitive values cannot be
+/// guessed from the digest.
 ///
-/// Its text is the digest, a dot and the call's id: UI streams send it as the id of an approval.
+/// The text of a question is the digest, a dot and the call's id. UI streams send this text as the id of an approval.
 ///
 /// ```
 /// use tool_runtime::call::Question;
@@ -46,7 +47,7 @@ impl Question {
         Self { call_id: call_id.clone(), digest: Hash::sha256(text) }
     }
 
-    /// A placeholder for a call that is known only by its record; it matches no waiting call.
+    /// Creates a placeholder for a call that is known only by its record. It matches no waiting call.
     pub(crate) fn unknown(call_id: &CallId) -> Self {
         Self::of(call_id, &())
     }

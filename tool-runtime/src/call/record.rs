@@ -1,4 +1,4 @@
-//! [`ToolInvocationRecord`]: the one record of a call, and [`RunSummary`] over a run's records.
+//! [`ToolInvocationRecord`]: the record of a call, and [`RunSummary`]: the totals of a run's calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::media::{LeftOut, Media};
 use crate::tool::Hash;
 
 /// The record of one call: who made it, the policy's decision, and how it ended. It contains the result after redaction
-/// and the arguments with the sensitive ones masked.
+/// and the arguments with sensitive values masked.
 ///
 /// ```
 /// use tool_runtime::store::{RecordFilter, Store};
@@ -46,36 +46,36 @@ pub struct ToolInvocationRecord {
     pub tool_call_id: CallId,
     /// The name as the model wrote it, cut to 128 bytes.
     pub name: Arc<str>,
-    /// The definition that ran; `None` if the name was not known.
+    /// The hash of the tool's definition; `None` if there is no tool of the name.
     pub definition_hash: Option<Hash>,
     /// The arguments, masked.
     pub(crate) arguments: RecordedArguments,
     /// The differences between these arguments and the model's text: trimmed ids, and a repair of the whole text. Each
-    /// has its kind and its place, without the values of either side.
+    /// has a kind and a place, but no values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ArgumentChange>,
-    /// The projected result; `None` if there is none.
+    /// The result after redaction; `None` if there is none.
     pub result: Option<JsonText>,
     /// The amount of output that was omitted to keep the result within the tool's limit.
     #[serde(default, skip_serializing_if = "LeftOut::is_none")]
     pub left_out: LeftOut,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) media: Vec<RecordedMedia>,
-    /// How it ended, or a suspension while it is open.
+    /// How the call ended, or a suspension while it waits.
     pub outcome: Outcome,
     pub(crate) cause: Option<Cause>,
-    /// The author's code inside `execution_error`; `None` if the author gave none.
+    /// The code of the tool's own error, for an `execution_error`; `None` if the tool set none.
     pub tool_code: Option<String>,
-    /// The safe message; `None` if the call succeeded.
+    /// The message that models and UIs may read; `None` if the call succeeded.
     pub safe_message: Option<String>,
-    /// Where the arguments broke a rule, without the expected value: `expected` is empty.
+    /// The rules that the arguments broke. `expected` is empty in each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,
     /// Whether the tool began to run.
     pub executed: bool,
-    /// When the call came in.
+    /// When the call arrived.
     pub started_at: Timestamp,
-    /// When it ended; `None` while it is open.
+    /// When the call ended; `None` while it waits or runs.
     pub ended_at: Option<Timestamp>,
     /// The id of the run.
     pub run_id: Arc<str>,
@@ -93,8 +93,8 @@ pub struct ToolInvocationRecord {
     pub attributes: Vec<(Arc<str>, Arc<str>)>,
     /// The tenant of the run; `None` if the run names none.
     pub tenant: Option<Arc<str>>,
-    /// The key of the effect that its tool has once (`once`), made from the arguments; `None` for a tool without such a
-    /// key, and for a call that did not get so far.
+    /// The key of the effect that must happen only once (the tool's `once`), made from the arguments; `None` for a tool
+    /// without such a key, and for a call that ended before its key was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect_key: Option<Arc<str>>,
     /// The source of the call.
@@ -105,40 +105,42 @@ pub struct ToolInvocationRecord {
     pub validator: Option<Arc<str>>,
     /// How the arguments were repaired; `None` if they were not.
     pub(crate) repair: Option<Box<RecordedRepair>>,
-    /// A person's change to the call; `None` if it continued as the model made it.
+    /// A person's change to the call, or the earlier call that had its effect; `None` if it continued as the model made
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) intervention: Option<Box<Intervention>>,
-    /// The grant that would have let it run if its decider could still decide; `None` if there was none.
+    /// A grant that covered the call but did not count, because its decider may no longer decide; `None` if there was
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) void_grant: Option<Box<VoidGrant>>,
-    /// How the record is sealed. `None` until it is, and for a record that is sealed as one text. It is not part of the
-    /// record: an [`AuditRecord`](crate::store::AuditRecord) is written with it.
+    /// How the record is sealed. `None` before it is sealed, and for a record that is sealed as one text. Only an
+    /// [`AuditRecord`](crate::store::AuditRecord) is serialised with it.
     #[serde(skip)]
     pub(crate) seal: Option<Box<RecordSeal>>,
 }
 
 impl ToolInvocationRecord {
-    /// Returns the arguments that a person changed before the tool ran, without their values; empty if the tool got
-    /// what the model wrote.
+    /// Returns the arguments that a person changed before the tool ran, without their values; empty if no argument was
+    /// changed.
     #[must_use]
     pub fn edits(&self) -> &[ArgumentChange] {
         self.intervention.as_deref().map_or(&[], Intervention::edits)
     }
 
-    /// Whether a person supplied the value in the tool's place.
+    /// Whether a person supplied the result in place of the tool.
     #[must_use]
     pub fn is_answered(&self) -> bool {
         matches!(self.intervention.as_deref(), Some(Intervention::Answered))
     }
 
-    /// Returns the run and the id of the earlier call whose result this is, because it had the effect already and the
-    /// tool did not run again. `None` for every other call.
+    /// Returns the run and the id of an earlier call that already had the same effect. The result is the result of that
+    /// call, and the tool did not run again. `None` for every other call.
     #[must_use]
     pub fn earlier_call(&self) -> Option<(&str, &CallId)> {
         self.intervention.as_deref().and_then(Intervention::earlier)
     }
 
-    /// Returns the arguments, with the sensitive ones masked; `None` if they could not be read.
+    /// Returns the arguments, with sensitive values masked; `None` if they could not be read.
     #[must_use]
     pub fn shown_arguments(&self) -> Option<&JsonText> {
         self.arguments.shown()
@@ -150,8 +152,8 @@ impl ToolInvocationRecord {
         self.arguments.unread()
     }
 
-    /// Returns the files that the tool returned attached to the result, never their bytes, names or addresses: each
-    /// with its media type, its size in bytes (0 if it is behind a URL), and SHA-256 of the content or of the URL.
+    /// Returns the files that the tool attached to the result, each as its media type, its size in bytes (0 for a URL),
+    /// and the SHA-256 of its content or URL. The record has no bytes, names or addresses of files.
     #[must_use]
     pub fn media(&self) -> impl ExactSizeIterator<Item = (&str, usize, Hash)> {
         self.media.iter().map(|media| (&*media.media_type, media.bytes, media.sha256))
@@ -159,7 +161,7 @@ impl ToolInvocationRecord {
 
     /// Returns the interruption of a tool that had begun: `timeout`; `cancelled` if the run or the caller gave up;
     /// `panicked`; `lost` if its process died or lost the lease of the call; or `prevented` if an earlier attempt broke
-    /// off without an effect, and the outside system refuses it from now on. `None` if it was not interrupted.
+    /// off without an effect, and the outside system now refuses that attempt. `None` if it was not interrupted.
     #[must_use]
     pub fn cause(&self) -> Option<&'static str> {
         self.cause.map(Cause::as_str)
@@ -189,11 +191,11 @@ impl ToolInvocationRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct VoidGrant {
     pub(crate) id: Arc<str>,
-    /// Why its decider may not decide.
+    /// The reason why its decider may not decide.
     pub(crate) why: DecisionError,
 }
 
-/// A file in a record: never its bytes, its name or its address.
+/// A file in a record, without its bytes, name and address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedMedia {
     media_type: String,
@@ -217,7 +219,7 @@ pub(crate) struct RecordedRepair {
     pub(crate) after: ArgumentDigest,
 }
 
-/// The one repair of a call's arguments, before its digests have a key.
+/// The one repair of a call's arguments, with plain hashes in place of keyed digests.
 #[derive(Debug, Clone)]
 pub(crate) struct RepairUse {
     pub(crate) repairer: String,
@@ -238,9 +240,9 @@ impl From<&RepairUse> for RecordedRepair {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RecordedArguments {
-    /// They were read; sensitive ones are masked.
+    /// The arguments could be read. Sensitive values are masked.
     Masked(JsonText),
-    /// They could not be read.
+    /// The arguments could not be read.
     Unread {
         /// Their length in bytes.
         length: usize,
@@ -285,11 +287,11 @@ pub enum Caller {
     Direct,
     /// A graph that runs as a tool.
     Graph {
-        /// The run that calls it.
+        /// The id of the run that calls the graph.
         run: String,
-        /// Its name.
+        /// The name of the graph.
         name: String,
-        /// Its version.
+        /// The version of the graph.
         version: String,
     },
 }
@@ -300,11 +302,11 @@ pub enum Caller {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunSummary {
-    /// Calls by their outcome.
+    /// The number of calls by outcome.
     pub calls: BTreeMap<Outcome, u64>,
     /// The total time of the calls, in milliseconds, by the clock of the runner.
     pub latency_ms: u64,
-    /// Bytes of projected results.
+    /// Bytes of results after redaction.
     pub result_bytes: u64,
     /// Tokens accounted to the run, by kind.
     pub usage: Usage,

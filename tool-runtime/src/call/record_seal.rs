@@ -4,18 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::tool::{Hash, Hashing};
 
-/// The member of a sealed record that says how it is sealed. A record without it is sealed as one text.
+/// The field of a sealed record that states how it is sealed. A record without this field is sealed as one text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RecordSeal {
-    /// Random bytes, so that the digest of the values does not show them. They are erased with the values.
+    /// Random bytes, so that the digest of the values does not reveal the values. They are erased with the values.
     Salt(Hash),
     /// The digest of values that were erased.
     Erased(Hash),
 }
 
 impl RecordSeal {
-    /// Makes a salt at random.
+    /// Creates a random salt.
     pub(crate) fn random() -> Self {
         // Two random ids hold 244 bits of the system's randomness.
         let random = [uuid::Uuid::new_v4().into_bytes(), uuid::Uuid::new_v4().into_bytes()];

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::call::{ArgumentChange, CallId, Intervention, JsonText, Outcome, Question, SafeError};
 use crate::media::{Attachments, LeftOut, Media};
 
-/// The result of one call: a projected value or a safe error, never anything else.
+/// The result of one call: a value after redaction, a safe error, or the reason why the call waits.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
@@ -41,7 +41,7 @@ pub struct ToolExecResult {
     body: Body,
 }
 
-/// One of three, so that no result has both a value and a failure, or neither.
+/// An enum, so that every result has exactly one of a value, a suspension and a failure.
 #[derive(Clone)]
 enum Body {
     Delivered(Delivered),
@@ -55,17 +55,17 @@ struct Suspended {
     error: SafeError,
     prepared: Option<JsonText>,
     question: Question,
-    /// The number of approvals so far, and the required number. `None` unless the call needs several and this result is
-    /// that of an approval.
+    /// The number of approvals so far, and the required number. `None` unless this is the result of an approval and the
+    /// call needs several.
     approvals: Option<(u32, u32)>,
 }
 
-/// A projected value, on its way out of the gate.
+/// A projected value: the parts of a tool's output that its allowlist (`redact`) names.
 #[derive(Clone)]
 pub(crate) struct Delivered {
-    /// For UIs, telemetry and records.
+    /// The value for UIs, telemetry and records.
     pub(crate) shown: JsonText,
-    /// For the model, where it differs: more of it, or with marks where something was left out.
+    /// The value for the model, if it differs: it has more of the output, or marks where something was left out.
     pub(crate) model: Option<JsonText>,
     /// An additional sentence for the model.
     pub(crate) warning: Option<&'static str>,
@@ -76,9 +76,9 @@ pub(crate) struct Delivered {
 #[derive(Clone)]
 pub(crate) struct Failed {
     pub(crate) error: SafeError,
-    /// The model was never offered the tool, so it reads the same refusal as for an unknown name.
+    /// Whether the model was never offered the tool. It then reads the same refusal as for an unknown name.
     pub(crate) concealed: bool,
-    /// For operators. It can hold values, so no log, record or event has it.
+    /// The cause, for operators. It can contain values, so no log, record or event has it.
     pub(crate) detail: Option<Arc<str>>,
 }
 
@@ -113,7 +113,7 @@ impl ToolExecResult {
         Self { call_id, executed, intervention: None, body: Body::Suspended(Box::new(suspended)) }
     }
 
-    /// Creates the result of an approval after which the call still waits for others.
+    /// Creates the result of an approval whose call needs more approvals.
     pub(crate) fn noted(question: Question, approvals: (u32, u32)) -> Self {
         let (given, required) = approvals;
         let message = format!("{given} of {required} approvals are noted. The call still waits.");
@@ -129,7 +129,7 @@ impl ToolExecResult {
         &self.call_id
     }
 
-    /// Returns how the call ended, or why it waits.
+    /// Returns the end of the call, or the reason why it waits.
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
         match &self.body {
@@ -139,7 +139,7 @@ impl ToolExecResult {
         }
     }
 
-    /// Returns the question that a decision on the waiting call must carry. `None` for every other result.
+    /// Returns the question that a decision on the waiting call must answer. `None` for every other result.
     #[must_use]
     pub fn question(&self) -> Option<&Question> {
         match &self.body {
@@ -148,8 +148,8 @@ impl ToolExecResult {
         }
     }
 
-    /// Returns the number of approvals so far and the required number, for an approval after which the call still waits
-    /// for those of other deciders. `None` for every other result.
+    /// Returns the number of approvals so far and the required number, for the result of an approval whose call needs
+    /// more approvals. `None` for every other result.
     #[must_use]
     pub fn approvals(&self) -> Option<(u32, u32)> {
         match &self.body {
@@ -172,14 +172,14 @@ impl ToolExecResult {
     }
 
     /// Returns the arguments that a person changed before the tool ran; at most 64 are listed, and sensitive values are
-    /// masked. Empty if the tool got what the model wrote. The model reads the changes with the result, because the
-    /// call in the history stays as the model wrote it: providers sign it.
+    /// masked. Empty if no argument was changed. The model reads the changes with the result. The call in the history
+    /// stays as the model wrote it, because providers sign it.
     #[must_use]
     pub fn edits(&self) -> &[ArgumentChange] {
         self.intervention.as_deref().map_or(&[], Intervention::edits)
     }
 
-    /// Whether a person supplied the value in the tool's place. The model reads this with the result.
+    /// Whether a person supplied the value in place of the tool. The model reads this with the result.
     ///
     /// ```
     /// use tool_runtime::ToolExecResult;
@@ -195,14 +195,14 @@ impl ToolExecResult {
         matches!(self.intervention.as_deref(), Some(Intervention::Answered))
     }
 
-    /// Returns the run and the id of the earlier call whose result this is, because it had the effect already and the
-    /// tool did not run again. The model reads this with the result. `None` for every other result.
+    /// Returns the run and the id of an earlier call that already had the same effect. This result is the result of
+    /// that call, and the tool did not run again. The model reads this with the result. `None` for every other result.
     #[must_use]
     pub fn earlier_call(&self) -> Option<(&str, &CallId)> {
         self.intervention.as_deref().and_then(Intervention::earlier)
     }
 
-    /// Returns a person's change as the model reads it. `None` for a call that did not run: the change had no effect.
+    /// Returns the sentence about the intervention, for the model. `None` for a failed call that did not run.
     #[inline]
     pub(crate) fn remark(&self) -> Option<String> {
         self.intervention.as_deref().filter(|_| self.is_ok() || self.executed).map(Intervention::sentence)
@@ -219,12 +219,12 @@ impl ToolExecResult {
         }
     }
 
-    /// The delivered value; `None` unless the outcome is [`Outcome::Ok`].
+    /// Returns the delivered value; `None` unless the outcome is [`Outcome::Ok`].
     pub(crate) const fn as_delivered(&self) -> Option<&Delivered> {
         if let Body::Delivered(delivered) = &self.body { Some(delivered) } else { None }
     }
 
-    /// Returns the images and files attached to the value, for the model: those that the allowlist names by `$media`.
+    /// Returns the images and files that are attached to the value for the model, if the tool's allowlist has `$media`.
     /// They are not part of the serialised result.
     #[must_use]
     pub fn media(&self) -> &[Media] {
@@ -242,12 +242,12 @@ impl ToolExecResult {
         self.as_delivered()?.attachments.as_deref()
     }
 
-    /// The files that UIs may show.
+    /// Returns the files that UIs may show.
     pub(crate) fn shown_media(&self) -> &[Media] {
         self.attachments().filter(|attachments| attachments.is_shown).map_or(&[], |attachments| &attachments.media)
     }
 
-    /// The notes attached to a value, for all its readers: a person's change, missing files, omitted items, and a
+    /// Returns the notes on a value for all its readers: a person's change, missing files, omitted items, and a
     /// warning.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn remarks(&self) -> impl Iterator<Item = String> {
@@ -273,10 +273,10 @@ impl ToolExecResult {
         }
     }
 
-    /// Returns why the call failed, for operators: the text of the tool's own error with its causes, or why a
-    /// connection was not available. `None` where it would only repeat [`error`](Self::error).
+    /// Returns the cause of the failure, for operators: the text of the tool's own error with its causes, or the reason
+    /// why a connection was not available. `None` if it would only repeat [`error`](Self::error).
     ///
-    /// It can hold values: the application decides who may read it; no record, event, span or log has it.
+    /// The text can contain values, so no record, event, span or log has it. The application decides who may read it.
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         match &self.body {
@@ -285,9 +285,9 @@ impl ToolExecResult {
         }
     }
 
-    /// Returns the text that goes back to the model: the projected JSON (a bare string without its quotes), or
-    /// `{"ok":false,"errorCode","message","errors"?,"note"?}`. If a person changed the arguments or supplied the value,
-    /// a sentence states this: after the value, or as the `note` of a failure.
+    /// Returns the text that goes back to the model: the value as JSON after redaction (a string without its quotes),
+    /// or `{"ok":false,"errorCode","message","errors"?,"note"?}`. If a person changed the arguments or supplied the
+    /// value, a sentence states this: after the value, or as the `note` of a failure.
     #[must_use]
     pub fn to_model(&self) -> String {
         let remark = self.remark();
@@ -334,7 +334,7 @@ impl ToolExecResult {
 }
 
 impl Delivered {
-    /// A value for everyone, without attachments.
+    /// Creates a value that is the same for all readers, without attachments.
     pub(crate) const fn shown(shown: JsonText) -> Self {
         Self { shown, model: None, warning: None, attachments: None }
     }
@@ -347,7 +347,7 @@ impl Delivered {
         let mut text = bare.unwrap_or_else(|| text.to_owned());
         if let Some(attachments) = &self.attachments {
             text.push_str(&attachments.note());
-            // A value from a record has no marks.
+            // A value that was read from a record has no marks where something was left out.
             if self.model.is_none() && !attachments.left_out.is_none() {
                 text.push_str("\n\n");
                 text.push_str(&attachments.left_out.note());
@@ -363,7 +363,7 @@ impl Delivered {
     }
 }
 
-// Data for the model alone or operators alone stays out.
+// Data that only the model or only operators may read stays out.
 impl fmt::Debug for ToolExecResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolExecResult")

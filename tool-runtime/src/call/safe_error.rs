@@ -25,7 +25,7 @@ use crate::call::{DecisionError, Outcome, Violation};
 /// let call = harness.call("math__double", serde_json::json!({ "number": "two" })).await;
 /// let error = call.error().ok_or("the call succeeded")?;
 /// assert_eq!((error.error_code, error.errors[0].pointer.as_str()), (Outcome::ValidationError, "/number"));
-/// // The value of the argument is not in it.
+/// // The error does not contain the value of the argument.
 /// assert!(!error.to_string().contains("two"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
@@ -37,16 +37,16 @@ use crate::call::{DecisionError, Outcome, Violation};
 pub struct SafeError {
     /// The outcome; never [`Outcome::Ok`].
     pub error_code: Outcome,
-    /// The author's code inside `execution_error`.
+    /// The code of the tool's own error, for an `execution_error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_code: Option<String>,
     /// A sentence without argument values.
     pub safe_message: String,
-    /// The broken rules, where the arguments are wrong.
+    /// The rules that the arguments break.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Violation>,
-    /// The difference between the call as it was suspended and now, for [`Outcome::ApprovalMismatch`]. The model does
-    /// not read it. `None` if only the decision or the answer is wrong.
+    /// For [`Outcome::ApprovalMismatch`], the reason why the decision does not count. The model does not read it.
+    /// `None` if only the content of the decision or the answer is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mismatch: Option<DecisionError>,
 }
@@ -63,7 +63,7 @@ impl SafeError {
         Self { mismatch: Some(mismatch), ..Self::new(outcome, outcome.safe_message()) }
     }
 
-    /// The text that the model reads.
+    /// Returns the text that the model reads.
     pub(super) fn to_model(&self, code: Outcome, executed: bool, note: Option<&str>) -> String {
         let error = ErrorForModel {
             ok: false,

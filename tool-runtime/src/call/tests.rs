@@ -1,4 +1,4 @@
-//! Documents of this layer, read back.
+//! The JSON documents of the types in `call` can be read back.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -113,7 +113,7 @@ fn events_cross_a_process() {
     for (kind, event) in &events {
         let (_, document) = reads_back(event);
         assert_eq!(document["type"], *kind);
-        // Every field of the document is needed: without it the document is refused, or reads as another event.
+        // Every field of the document is needed: without it, reading fails or returns another event.
         for field in document.as_object().unwrap().keys().filter(|field| *field != "type") {
             let mut without = document.clone();
             without.as_object_mut().unwrap().remove(field);

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::call::CallId;
 use crate::text::cut;
 
-/// The longest name of a tool that records and events repeat, in bytes. Call ids up to this length are repeated even if
-/// the policy's limit is lower.
+/// The length to which records and events cut the name of a tool, in bytes. They keep call ids up to this length even
+/// if the policy's limit is lower.
 pub(crate) const SHOWN_BYTES: usize = 128;
 
-/// A name that a model wrote, as records and events repeat it: cut at a character boundary.
+/// Returns a name that a model wrote, cut at a character boundary for records and events.
 pub(crate) fn shown(name: &str) -> String {
     cut(name, SHOWN_BYTES).to_owned()
 }
@@ -24,22 +24,22 @@ pub(crate) fn shown(name: &str) -> String {
 pub(crate) enum IdSource {
     /// The provider sent it.
     Provider,
-    /// This library made it, because the provider sent none that is usable.
+    /// This library made it, because the provider sent no usable id.
     Generated,
 }
 
-/// The arguments exactly as they arrived. Both forms are JSON text; `Debug` is blank.
+/// The arguments exactly as they arrived, as JSON text. `Debug` does not show them.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Arguments {
-    /// The wire carried text that should be JSON.
+    /// The provider sent a string that should contain JSON.
     Text(Arc<str>),
-    /// The wire carried an object; this is its text, digit for digit.
+    /// The provider sent a JSON object. This is its text, unchanged.
     Object(Arc<str>),
 }
 
 impl Arguments {
-    /// The JSON text, unchecked, for records to share.
+    /// Returns the JSON text, which has not been checked.
     pub(crate) const fn text(&self) -> &Arc<str> {
         match self {
             Self::Text(text) | Self::Object(text) => text,
@@ -68,7 +68,7 @@ impl fmt::Debug for Arguments {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// Stable from start to result.
+    /// The id of the call, the same from its start to its result.
     pub id: CallId,
     /// The source of the id.
     pub(crate) id_source: IdSource,
@@ -76,22 +76,22 @@ pub struct ToolCall {
     pub name: String,
     pub(crate) arguments: Arguments,
     complete: bool,
-    /// The request forced another tool: the call is outside its `tool_choice`.
+    /// Whether the call is outside the `tool_choice` that the request forced.
     pub outside_choice: bool,
-    /// The wire format that carried it, for example `openai_chat`; `None` if no decoder read it.
+    /// The wire format of the response, for example `openai_chat`; `None` if no decoder read the call.
     pub provider: Option<Cow<'static, str>>,
     /// The provider's id of the call; `None` if it sent none.
     pub provider_call_id: Option<String>,
     /// The provider's id of the response; `None` if it sent none.
     pub response_id: Option<String>,
-    /// The frame of the response in which the call began, from 0; `None` if no decoder read it.
+    /// The frame of the response in which the call began, from 0; `None` if no decoder read the call.
     pub frame: Option<usize>,
     /// The provider's own JSON for the call. It is never serialized, so no document contains it.
     #[serde(skip)]
     raw: Raw,
 }
 
-/// JSON text as a provider sent it. `Debug` is blank.
+/// JSON text as a provider sent it. `Debug` does not show it.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct Raw(Option<Arc<str>>);
 
@@ -101,7 +101,7 @@ impl fmt::Debug for Raw {
     }
 }
 
-/// The arguments of a call as text, with its own message for a `serde_json::Value`.
+/// The JSON text of a call's arguments. As a trait, it lets the compiler explain how to pass a `serde_json::Value`.
 #[diagnostic::on_unimplemented(
     message = "the arguments of a call are JSON text, which this type is not",
     label = "not text",
@@ -119,7 +119,8 @@ impl ToolCall {
         Self::new(id.into(), name.into(), Arguments::Text(arguments.as_ref().into()))
     }
 
-    /// Creates a call of a turn that ended well, whose arguments arrived as an object, given as its JSON text.
+    /// Creates a call of a turn that ended well, whose arguments arrived as an object. `arguments` is the JSON text of
+    /// the object.
     #[must_use]
     pub fn object(id: impl Into<CallId>, name: impl Into<String>, arguments: impl ArgumentText) -> Self {
         Self::new(id.into(), name.into(), Arguments::Object(arguments.as_ref().into()))
@@ -138,7 +139,7 @@ impl ToolCall {
         self.arguments.text()
     }
 
-    /// Whether the provider made the id. Otherwise it sent no usable one, and this library made it.
+    /// Whether the provider made the id. Otherwise the provider sent no usable id, and this library made it.
     #[must_use]
     pub fn has_provider_id(&self) -> bool {
         self.id_source == IdSource::Provider
@@ -171,7 +172,8 @@ impl ToolCall {
         self.raw = Raw(Some(Arc::clone(json)));
     }
 
-    /// The provider's own JSON for the call; `None` if the provider sent nothing more, or the call was restored.
+    /// Returns the provider's own JSON for the call; `None` if the provider sent no more than the call, or the call was
+    /// restored.
     pub(crate) const fn raw(&self) -> Option<&Arc<str>> {
         self.raw.0.as_ref()
     }

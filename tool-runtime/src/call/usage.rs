@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The tokens of one response, as the provider counted them, or the sum of a run. A decoded response serialises
-/// `input_tokens` and `output_tokens` only, and leaves out counts of a stream that broke off before its final ones.
+/// The tokens of one response, as the provider counted them, or the sum over a run. A decoded response serialises only
+/// `input_tokens` and `output_tokens`, and no counts if the stream broke off before the final counts.
 ///
 /// ```
 /// use tool_runtime::wire::Usage;
@@ -26,10 +26,10 @@ pub struct Usage {
     /// Tokens written to the provider's cache, in all passes.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_write_tokens: u64,
-    /// Whether the counts of the cache come in addition to `input_tokens` (Anthropic), not as a part of it.
+    /// Whether the counts of the cache are not a part of `input_tokens`, but come in addition (Anthropic).
     #[serde(skip_serializing_if = "is_false")]
     pub cache_is_apart: bool,
-    /// Tokens of `output_tokens` that the model wrote to reason.
+    /// The part of `output_tokens` that is reasoning.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasoning_tokens: u64,
     /// Tokens read outside the cache in other passes over the same request: compaction, an advisor (Anthropic), results
@@ -39,10 +39,10 @@ pub struct Usage {
     /// Tokens written in other passes over the same request (Anthropic).
     #[serde(skip_serializing_if = "is_zero")]
     pub earlier_output_tokens: u64,
-    /// Whether a count is an estimate, because the provider sent none that can be read.
+    /// Whether a count is an estimate, because the provider sent no usable count.
     #[serde(skip_serializing_if = "is_false")]
     pub estimated: bool,
-    /// The provider announced these counts at the start; the final ones did not come.
+    /// Whether the provider announced these counts at the start, and the final counts did not arrive.
     #[serde(skip)]
     pub(crate) provisional: bool,
 }
@@ -75,7 +75,7 @@ impl Usage {
         }
     }
 
-    /// Returns all tokens read: from the request, from and into the cache, in other passes.
+    /// Returns all tokens read, including those read from and written to the cache, and those of other passes.
     #[must_use]
     pub const fn total_input(&self) -> u64 {
         let read = self.input_tokens.saturating_add(self.earlier_input_tokens);
@@ -92,7 +92,7 @@ impl Usage {
         self.total_input().saturating_sub(self.cache_read_tokens).saturating_sub(self.cache_write_tokens)
     }
 
-    /// Returns all tokens written, in other passes too.
+    /// Returns all tokens written, including those of other passes.
     #[must_use]
     pub const fn total_output(&self) -> u64 {
         self.output_tokens.saturating_add(self.earlier_output_tokens)
@@ -104,7 +104,7 @@ impl Usage {
         self.total_input().saturating_add(self.total_output())
     }
 
-    /// Returns the sum of both, with the cache as a part of `input_tokens` and other passes in the totals.
+    /// Returns the sum of both usages. Its `input_tokens` and `output_tokens` include the cache and other passes.
     pub(crate) const fn plus(self, other: Self) -> Self {
         Self {
             cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
@@ -118,7 +118,7 @@ impl Usage {
         }
     }
 
-    /// The final counts of tokens read and written, in the shape of a decoded response.
+    /// Returns the counts that a decoded response serialises. `None` if the final counts did not arrive.
     pub(crate) fn shown(&self) -> Option<Self> {
         (!self.provisional).then(|| Self::new(self.input_tokens, self.output_tokens))
     }

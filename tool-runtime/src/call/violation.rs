@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::pointer;
 
-/// One broken rule, located. It never quotes the value.
+/// A broken rule and its place in the arguments or the value. It never contains the value.
 ///
 /// ```
 /// use tool_runtime::call::Violation;
@@ -15,9 +15,9 @@ use crate::text::pointer;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Violation {
-    /// JSON Pointer (RFC 6901) into the arguments; the empty text is the root.
+    /// The place in the arguments, as a JSON Pointer (RFC 6901); empty for the root.
     pub pointer: String,
-    /// The JSON Schema keyword, or `semantic`, `require_any`, `evidence`.
+    /// The keyword of JSON Schema, or `semantic`, `require_any` or `evidence`.
     pub keyword: String,
     /// The expected value. Empty in a record, which holds only the place and the rule.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -28,21 +28,21 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// Returns a broken rule about one argument, by its name on the wire, with the keyword `semantic`. If the tool has
-    /// no argument of this name, the gate logs it and the violation is about the whole call.
+    /// Creates a violation by one argument, with the keyword `semantic`. `argument` is its name in the schema. If the
+    /// tool has no such argument, the gate logs this and reports the violation for the whole call.
     #[must_use]
     pub fn of(argument: &str, expected: impl Into<String>) -> Self {
         Self::new(pointer::segment(argument), "semantic", expected)
     }
 
-    /// Returns a broken rule at a pointer, for a place inside an argument: `/items/2/count`.
+    /// Creates a violation at a JSON Pointer, for a place inside an argument such as `/items/2/count`.
     #[must_use]
     #[cold]
     pub fn new(pointer: impl Into<String>, keyword: impl Into<String>, expected: impl Into<String>) -> Self {
         Self { pointer: pointer.into(), keyword: keyword.into(), expected: expected.into(), hint: None }
     }
 
-    /// The place and the rule, for a record.
+    /// Returns the place and the rule, for a record.
     pub(crate) fn recorded(&self) -> Self {
         Self::new(self.pointer.clone(), self.keyword.clone(), "")
     }

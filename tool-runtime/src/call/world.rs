@@ -83,7 +83,7 @@ impl Names {
         self.shown.push(shown);
     }
 
-    /// Replaces names by those of a later look-up. Where the later look-up failed, the earlier name stays.
+    /// Replaces the names by the names of a later look-up. A name whose later look-up failed stays.
     pub(crate) fn update(&mut self, other: Self) {
         let found = other.shown.into_iter().filter(|name| !name.failed);
         for name in found {
@@ -96,7 +96,7 @@ impl Names {
     }
 }
 
-/// The outside state on which a waiting call depends, and the approvals that it made void.
+/// The outside state on which a waiting call depends, and the approvals that did not count because it changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct World {
@@ -109,7 +109,7 @@ pub(crate) struct World {
     /// The number of decisions that did not count, because the shown state had changed or could not be read.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) renewed: u8,
-    /// The differences that made the last approval void. Empty once a decider has edited the arguments.
+    /// The differences because of which the last approval did not count. Empty once a decider has edited the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) differences: Vec<Difference>,
     /// Whether the last approval did not count because the precondition could not be read.
@@ -123,7 +123,7 @@ const fn is_zero(count: &u8) -> bool {
 }
 
 impl World {
-    /// Whether there is nothing to show or to compare.
+    /// Whether there is nothing to show and nothing to compare.
     pub(crate) const fn is_empty(&self) -> bool {
         self.stated.is_empty() && self.cut.is_empty() && self.renewed == 0
     }
@@ -142,7 +142,7 @@ impl World {
 
     /// Returns the sentence that lists the statements. `None` if there are none.
     pub(crate) fn statement(&self) -> Option<String> {
-        // The name is quoted, too: an author may take it from the arguments, which a model writes.
+        // The name is quoted too, because a tool may take it from the arguments, which a model writes.
         let stated =
             self.stated.iter().map(|one| format!("{} is {}", quoted(&one.name, NAME), quoted(&one.value, VALUE)));
         let stated = stated.collect::<Vec<_>>().join(", ");
@@ -150,13 +150,13 @@ impl World {
     }
 }
 
-/// A statement or a looked-up name that differs from the one that the approver was shown.
+/// A statement or a looked-up name that has changed since the approver saw it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Difference {
     /// The name of the statement, or the JSON pointer of the argument whose name was looked up.
     of: String,
-    /// The value that the approver was shown. `None` if there was none.
+    /// The value that the approver saw. `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     was: Option<String>,
     /// The value immediately before the call would have begun. `None` if there was none.
@@ -224,7 +224,7 @@ impl fmt::Debug for Difference {
 /// The statements of a precondition, for the record of a decision.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedWorld {
-    /// The statements that the decider was shown.
+    /// The statements that the decider saw.
     pub(crate) shown: Vec<(String, String)>,
     /// The statements immediately before the call would have begun. `None` if they were not read then.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,8 +1,7 @@
 //! The engine of a script: the parts of the language that are enabled, and their limits.
 //!
-//! The engine starts empty and enables only the packages below: no module, no function and no closure. A script
-//! therefore has one scope of bounded size, and cannot evaluate text as source or behave differently when it runs
-//! again.
+//! The engine enables only the packages below. A script has no modules, no closures and no functions of its own, so it
+//! has one scope of bounded size. It cannot evaluate text as source, or behave differently when it runs again.
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -21,12 +20,12 @@ const ITEMS: usize = 4096;
 /// The maximum number of variables of a script. A script can store data only in variables.
 const VARIABLES: usize = 48;
 
-/// The maximum length in bytes of one text literal before the operations of a script count more: a literal is read
-/// without a variable.
+/// A length of source, in bytes. A script of twice this length gets half of the operations, and so on: uses of
+/// variables are counted by size, but uses of text literals are not.
 const LITERAL: usize = 2048;
 
-/// A counter of operations by size. The language counts the call of a function as one operation, whatever the size of
-/// its arguments.
+/// A counter of additional operations by size. The language counts a call of a function as one operation, whatever the
+/// size of its arguments.
 #[derive(Clone)]
 struct Meter {
     left: Arc<AtomicU64>,
@@ -60,7 +59,7 @@ pub(super) fn engine(operations: u64, source: usize) -> Engine {
     engine.register_iterator::<Array>();
     engine.register_iterator::<Range<i64>>();
     engine.register_iterator::<RangeInclusive<i64>>();
-    // The package's own function creates the text before it checks the size.
+    // The `replace` of the package creates the text before it checks the size.
     engine.register_fn("replace", |text: &mut ImmutableString, from: &str, to: &str| replace(text, from, to));
     engine.register_fn("replace", |text: &mut ImmutableString, from: char, to: &str| {
         replace(text, from.encode_utf8(&mut [0; 4]), to)
@@ -91,7 +90,7 @@ pub(super) fn engine(operations: u64, source: usize) -> Engine {
             Ok(())
         },
     );
-    // The package's own `pad` never ends if the padding is empty, and its `sort` panics if the comparison is not an
+    // The `pad` of the package never ends if the padding is empty, and its `sort` panics if the comparison is not an
     // order.
     engine.register_fn("pad", |_: &mut ImmutableString, _: i64, _: &str| missing("pad"));
     engine.register_fn("sort", |_: &mut Array, _: &str| missing("sort"));
@@ -108,7 +107,7 @@ pub(super) fn engine(operations: u64, source: usize) -> Engine {
     for word in ["fn", "Fn", "call", "curry", "this", "eval", "import", "export"] {
         engine.disable_symbol(word);
     }
-    #[allow(deprecated, reason = "the crate marks what it may still change so")]
+    #[allow(deprecated, reason = "the crate marks its unstable functions as deprecated")]
     engine.on_var(move |name, _, context| match context.scope().get(name) {
         None => Ok(None),
         Some(value) => match size::weight(value) {
@@ -140,8 +139,8 @@ fn replace(text: &mut ImmutableString, from: &str, to: &str) -> Result<(), Box<E
 mod tests {
     use super::*;
 
-    /// Counted in rounds, so that the machine's speed does not matter. Without weights each of them takes more than two
-    /// thousand.
+    /// Counts rounds and not time, so that the machine's speed does not matter. Without weights each script takes more
+    /// than two thousand rounds.
     #[test]
     fn functions_count_by_what_they_read() {
         let text = "let s = \"\"; s.pad(65536, 'a'); let n = \"\"; n.pad(32768, 'a'); n += \"b\";";

@@ -1,7 +1,6 @@
-//! The interpreter: a script on a separate thread, which can reach nothing except through tool calls.
+//! The interpreter runs a script on a separate thread. The script can reach nothing except through tool calls.
 //!
-//! The interpreter is not shared between threads, so it does not need the `sync` feature of the language's crate, and
-//! works with and without it.
+//! The interpreter is not shared between threads, so it works with and without the `sync` feature of `rhai`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc as reply;
@@ -19,9 +18,10 @@ use crate::agent::code::value;
 use crate::contain::caught;
 use crate::text::cut;
 
-/// The stack of a script's thread: several times the need of the deepest script in a build without optimisation.
+/// The stack of a script's thread, in bytes: several times the need of the deepest script, in a build without
+/// optimisation.
 const STACK: usize = 32 << 20;
-/// The maximum of printed text that is kept, in bytes.
+/// The maximum length of the printed text, in bytes.
 const PRINTED: usize = 16 << 10;
 
 const FAILED: ScriptError = ScriptError::new("script_error", "The interpreter failed");
@@ -37,7 +37,7 @@ pub(super) struct ScriptCall {
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Reply {
     Returned(String),
-    /// The call failed; the script can catch it.
+    /// The call failed. The script can catch the error.
     Threw(String),
 }
 
@@ -154,7 +154,7 @@ impl Port {
         }
     }
 
-    /// Ends the script; it cannot catch this.
+    /// Records the failure, and ends the script with an error that it cannot catch.
     fn stop(&self, failure: ScriptError) -> EvalAltResult {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
         EvalAltResult::ErrorTerminated(Dynamic::UNIT, Position::NONE)
@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    /// A defect of the interpreter ends only its own script. The failure has no details, and the place of the script is
+    /// A defect of the interpreter ends only its own script. The failure has no details, and the script's permit is
     /// free again.
     #[tokio::test]
     async fn a_panic_of_the_interpreter_ends_its_script_alone() {

@@ -1,4 +1,5 @@
-//! A waiting script as a document: its run, and the results of its calls. The script is run again from its beginning.
+//! The document of a waiting script: its run, and the results of its calls. A resumed script runs again from its
+//! beginning.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +13,8 @@ use crate::tool::Hash;
 pub(super) struct Entry {
     pub(super) asked: Hash,
     pub(super) reply: Reply,
-    /// The lines for the model that are not part of the value for the script: a person's part in the call, and the
-    /// number of items that did not fit.
+    /// The lines that the model reads and the script does not: a person's part in the call, and the number of items
+    /// that did not fit.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) remarks: String,
 }
@@ -27,7 +28,7 @@ pub(super) struct Paused {
     pub(super) asked: Hash,
 }
 
-/// Returns the hash by which a call is compared.
+/// Returns the hash of a call, by which a resumed script is compared with its earlier calls.
 pub(super) fn asked(tool: &str, arguments: &str) -> Hash {
     Hash::sha256(format!("{tool}\n{arguments}"))
 }

@@ -1,4 +1,4 @@
-//! One run of a script: its calls go through the gate, until it ends or waits.
+//! Runs a script: takes its calls through the gate until it ends or waits.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,7 +18,7 @@ use crate::runner::{Continued, GraphIdentity, Host, ResumeError, SEPARATOR, Work
 use crate::text::cut;
 use crate::tool::Hash;
 
-/// The maximum number of scripts that run at the same time in a process: each has a thread.
+/// The maximum number of scripts that run at the same time in a process, because each has a thread.
 const SCRIPTS: usize = 64;
 /// The maximum size of the results of one script's calls together, in bytes.
 const RETURNED: usize = 4 << 20;
@@ -52,7 +52,7 @@ pub(super) struct Script {
 /// The output of a script.
 #[derive(Serialize)]
 struct Output<'a> {
-    /// JSON as text. An allowlist names leaves, and a script's result may have any type.
+    /// The script's result as JSON text: the tool's allowlist names fixed leaves, but a result may have any type.
     value: String,
     printed: &'a str,
     calls: usize,
@@ -73,7 +73,8 @@ impl Instance for Script {
                 return Err(RunFailure::Unknown);
             }
             let (Left { value, printed }, calls, remarks) = Box::pin(self.work(&host, &context)).await?;
-            // A cut result would not be JSON. Printed text gets the remaining space, and a byte can need six in JSON.
+            // A cut result would not be JSON, so only the printed text is cut. One of its bytes can need six bytes in
+            // JSON.
             let value = value.to_string();
             let mut quoted = String::new();
             json::quote(&mut quoted, &value);
@@ -136,7 +137,7 @@ impl Script {
                     going.failed(ScriptError::new("script_budget", "The script's calls returned too much data"))
                 );
             }
-            // If the script's thread has ended, the reason comes with its end.
+            // If the script's thread has ended, `end` returns the reason.
             let _ = call.reply.send(reply);
         }
         let left = interpreter.end().await.map_err(|failure| going.failed(failure))?;
@@ -153,19 +154,20 @@ impl Going<'_> {
         let id = pending.call_id;
         let result = match Box::pin(self.work.run.resume(&pending.question, decision, &decider)).await {
             Ok(result) => result,
-            // It was decided before: this is its result.
+            // The call was decided before: use its recorded result.
             Err(ResumeError::NotWaiting(_)) => {
                 let recorded = self.work.run.recorded(&id).await.map_err(|error| self.broken(error))?;
                 recorded.ok_or(RunFailure::Unknown)?
             }
-            // The person was not shown that an earlier call may have had the effect: the call asks another question.
+            // An earlier call may have had the effect, and the person has to read this first: the call asks another
+            // question.
             Err(ResumeError::NotAllowed(DecisionError::Question)) => {
                 let refused = SafeError::mismatched(DecisionError::Question);
                 return Err(self.waits(id, asked, Some(refused)).await);
             }
             Err(error) => return Err(self.broken(error)),
         };
-        // The decision did not match, or other deciders have to approve the call, too.
+        // The decision did not match, or other deciders have to approve the call too.
         if result.outcome() == Outcome::ApprovalMismatch || result.outcome().is_suspension() {
             return Err(self.waits(id, asked, result.error().cloned()).await);
         }
@@ -194,7 +196,7 @@ impl Going<'_> {
         self.took(asked, &result).await
     }
 
-    /// Adds the result of a call that ended.
+    /// Adds the result of a call that ended to the journal.
     async fn took(&mut self, asked: Hash, result: &ToolExecResult) -> Result<Reply, RunFailure> {
         let reply = self.returned(result).await?;
         let left_out = result.left_out();
@@ -209,10 +211,10 @@ impl Going<'_> {
         Ok(reply)
     }
 
-    /// Returns the part of a result that everyone may see, because everyone may see the script's own result.
+    /// Returns the part of a result that UIs and records may show, because they also show the script's result.
     async fn returned(&self, result: &ToolExecResult) -> Result<Reply, RunFailure> {
         match result.outcome() {
-            // The gate ends the script's own call as cancelled.
+            // Never ready: the gate ends the call of the script as cancelled.
             Outcome::Cancelled if self.work.run.cancellation().is_cancelled() => std::future::pending().await,
             Outcome::BudgetExceeded => {
                 let what = "A budget of the run, or its guard against loops, does not allow the next call";

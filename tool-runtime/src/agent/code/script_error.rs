@@ -1,4 +1,4 @@
-//! The reason why a script ended without a result. It contains no text of the script's own.
+//! The reason why a script ended without a result. It contains no text of the script.
 
 use rhai::{Dynamic, EvalAltResult, Position};
 
@@ -10,7 +10,7 @@ use crate::error::ToolError;
 pub(super) struct ScriptError {
     pub(super) code: &'static str,
     what: &'static str,
-    /// The outcome of the failed call, if a call caused the end.
+    /// The code of the failed call's outcome, if a call ended the script.
     outcome: Option<&'static str>,
     at: Option<(usize, usize)>,
 }
@@ -25,7 +25,7 @@ impl ScriptError {
         self
     }
 
-    /// The source is not a script.
+    /// Creates the error of a source that cannot be parsed.
     pub(super) fn syntax(position: Position) -> Self {
         Self::new(
             "script_syntax",
@@ -34,7 +34,7 @@ impl ScriptError {
         .at(position)
     }
 
-    /// The interpreter ended with an error.
+    /// Converts an error of the interpreter.
     pub(super) fn of(error: &EvalAltResult) -> Self {
         let mut inner = error;
         while let EvalAltResult::ErrorInFunctionCall(_, _, cause, _) = inner {
@@ -68,8 +68,8 @@ impl ScriptError {
         Self::new("script_error", what)
     }
 
-    /// The script threw, or did not catch the failure of a call. Only a word of the library is repeated from the thrown
-    /// value.
+    /// Creates the error of a script that threw a value, or did not catch the failure of a call. Only the code of an
+    /// [`Outcome`] is repeated from the thrown value.
     fn thrown(thrown: &Dynamic) -> Self {
         let map = thrown.read_lock::<rhai::Map>();
         let code = map.as_ref().and_then(|map| map.get("errorCode")?.clone().into_string().ok());

@@ -1,5 +1,5 @@
-//! The size of a script's variable. The language counts values that are created in one expression; it does not count
-//! those that are put into an array or a map by index, nor the names of members.
+//! The size of a script's variable. The language limits the values that one expression creates, but neither the values
+//! that are put into an array or a map by index nor the names of members.
 
 use rhai::Dynamic;
 
@@ -7,21 +7,21 @@ use rhai::Dynamic;
 const BYTES: usize = 1 << 20;
 /// The maximum length of a member's name, in bytes. Each copy of a map repeats the names.
 const NAME: usize = 256;
-/// The maximum nesting of a variable: comparing, printing and dropping it takes a stack as deep.
+/// The maximum nesting of a variable, because comparing, printing and dropping it recurses.
 const DEPTH: usize = 64;
 /// The size of a value without its content, a generous estimate. It limits a variable to 8,192 values, so that visiting
 /// all of them is cheap.
 const VALUE: usize = 128;
-/// The size of an object map without its members: it allocates space for several from the start.
+/// The size of an object map without its members. A new map already has space for several members.
 const MAP: usize = 512;
 
-/// The number of bytes of a string that one operation reads in its own time.
+/// The bytes of a string that can be read in the time of one operation.
 const TEXT_OF_AN_OPERATION: usize = 512;
-/// The number of values that one operation copies or compares in its own time, in the bytes that they count as.
+/// The bytes of values that can be copied or compared in the time of one operation.
 const VALUES_OF_AN_OPERATION: usize = 64 * VALUE;
 
-/// Returns the number of additional operations for the use of a variable: functions of the language read all of their
-/// arguments. `None` if the variable exceeds its limits.
+/// Returns the number of additional operations for the use of a variable, because a function may read all of its
+/// argument. `None` if the variable exceeds its limits.
 pub(super) fn weight(value: &Dynamic) -> Option<u64> {
     let used = BYTES - room_after(value, BYTES, DEPTH)?;
     let unit = if value.is_string() { TEXT_OF_AN_OPERATION } else { VALUES_OF_AN_OPERATION };

@@ -1,5 +1,5 @@
-//! Conversion between JSON and the values of scripts. A number that the language cannot represent is refused, never
-//! changed.
+//! Conversion between JSON and the values of scripts. A number that the language cannot represent exactly is refused,
+//! never changed.
 
 use rhai::{Dynamic, Map};
 use serde_json::{Number, Value};
@@ -123,7 +123,7 @@ fn is_exact(number: &str) -> bool {
     is_decimal(float) && decimal(number) == decimal(&format!("{float:e}"))
 }
 
-/// Whether the number is a real decimal, and not one that the language made from an integer that is too large for it.
+/// Whether the number is below 2^63, so that the language cannot have made it from an integer that is too large.
 fn is_decimal(number: f64) -> bool {
     number.abs() < 9_223_372_036_854_775_808.0
 }
@@ -152,7 +152,7 @@ fn decimal(number: &str) -> Option<(bool, String, i64)> {
 mod tests {
     use super::*;
 
-    /// Numbers that the language represents come back unchanged; all others are refused.
+    /// Numbers that the language represents exactly come back unchanged; all others are refused.
     #[test]
     fn numbers_keep_their_value() {
         for text in ["0", "-1", "9223372036854775807", "-9223372036854775808", "0.1", "1.5e18", "123456.789", "5e-324"]

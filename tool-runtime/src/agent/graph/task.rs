@@ -1,4 +1,4 @@
-//! One task of a graph: its conversation, from the task or the resumption to the report.
+//! One task of a graph: starts or resumes its conversation, and returns the report.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl Instance for Task {
                 return Err(RunFailure::Unknown);
             }
             let report = Box::pin(self.work(&host, &context)).await?;
-            // The summary is written first, so that it has all of the space.
+            // The summary comes before the findings, so that findings are cut first.
             projector.project(&report, max_bytes).map_err(RunFailure::Output)
         }))
     }
@@ -102,7 +102,7 @@ impl Task {
         match conversation.ask::<Report>(input).await {
             Ok(report) => Ok(report),
             Err(AnswerError::Waiting(calls)) => Err(waits(&work, &conversation, &calls, name, context).await),
-            // The gate ends the call as cancelled.
+            // Never ready: the gate ends the call of the graph as cancelled.
             Err(AnswerError::Stopped { reason: StopReason::Cancelled, .. }) => std::future::pending().await,
             Err(AnswerError::Stopped { reason, .. }) => Err(stopped(&reason, work.begun(context))),
             Err(error @ (AnswerError::NotWaiting(_) | AnswerError::Schema(_))) => {

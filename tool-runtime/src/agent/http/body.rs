@@ -36,7 +36,8 @@ impl Write for Bounded {
 }
 
 impl Body {
-    /// Prepares to read up to one byte more than the limit, which distinguishes a body of that size from a longer one.
+    /// Creates a body that reads up to one byte more than the limit, which distinguishes a body of exactly that size
+    /// from a longer one.
     ///
     /// # Errors
     /// The body has an encoding that was not requested.

@@ -1,4 +1,4 @@
-//! [`HttpModelBuilder`]: the settings of an [`HttpModel`] that have a default.
+//! [`HttpModelBuilder`]: the optional settings of an [`HttpModel`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::agent::{ModelError, ModelErrorKind};
 use crate::capability::Secret;
 use crate::wire::{AnswerMode, Format};
 
-/// The settings of an [`HttpModel`] that have a default. Made by [`HttpModel::builder`].
+/// The optional settings of an [`HttpModel`]. Created by [`HttpModel::builder`].
 ///
 /// [`HttpModel`] has an example.
 #[must_use]
@@ -39,14 +39,13 @@ impl HttpModelBuilder {
         }
     }
 
-    /// Sets the key, which is sent in the header of the format.
+    /// Sets the API key. The client sends it in the header that the format requires.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.settings.key = Some(Secret::new(key.into()));
         self
     }
 
-    /// Adds a header, or replaces one that the client sends by default, such as `user-agent`. The value is treated as
-    /// a secret.
+    /// Adds a header, or replaces a default header such as `user-agent`. The value is treated as a secret.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.headers.push((name.into(), Secret::new(value.into())));
         self
@@ -58,22 +57,23 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets whether closed copies of the schemas are sent where the format has a strict mode; the nulls that this adds
-    /// are removed from the calls again. `false` by default.
+    /// Sets whether to use the format's strict mode, if it has one; `false` by default. In this mode the client sends
+    /// closed copies of the schemas, and removes the nulls that they add to the model's calls.
     pub const fn strict(mut self, wanted: bool) -> Self {
         self.settings.strict = wanted;
         self
     }
 
     /// Sets whether typed answers are requested in the format's schema mode; `true` by default. Use `false` for servers
-    /// without that mode, such as some that implement Chat Completions: a tool is offered whose call is the answer.
+    /// without that mode, such as some implementations of Chat Completions. The client then offers a tool whose call is
+    /// the answer.
     pub const fn schema_answers(mut self, wanted: bool) -> Self {
         self.settings.answers = if wanted { AnswerMode::Schema } else { AnswerMode::Tool };
         self
     }
 
-    /// Sets whether the limits of the provider's own API apply to descriptions and the number of tools; `true` by
-    /// default. Use `false` for compatible servers that accept more. See
+    /// Sets whether the provider's limits on descriptions and on the number of tools apply; `true` by default. Use
+    /// `false` for compatible servers that accept more. See
     /// [`EncodeOptions::provider_limits`](crate::wire::EncodeOptions::provider_limits).
     pub const fn provider_limits(mut self, hold: bool) -> Self {
         self.settings.provider_limits = hold;
@@ -93,28 +93,30 @@ impl HttpModelBuilder {
     }
 
     /// Sets the time limit for the first byte of an answer, including the connection; 60 seconds by default. Without
-    /// streaming the first byte comes when the whole answer is written, so that the default is the
+    /// streaming, the first byte comes when the whole answer is written, so the default is then the
     /// [`timeout`](Self::timeout) of the turn. A request that gets no response is repeated at most once.
     pub const fn first_byte_timeout(mut self, timeout: Duration) -> Self {
         self.settings.first_byte_timeout = Some(timeout);
         self
     }
 
-    /// Sets the time limit for a pause within an answer; 60 seconds by default. The bytes before it are kept.
+    /// Sets the time limit for a pause within an answer; 60 seconds by default. The part of the answer before the pause
+    /// is kept.
     pub const fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.settings.idle_timeout = timeout;
         self
     }
 
-    /// Sets the time limit of one turn, including retries; 10 minutes by default. Text that was streamed before is
-    /// kept, as an answer that broke off.
+    /// Sets the time limit of one turn, including retries; 10 minutes by default. Text that was streamed before the
+    /// limit is kept, as an answer that broke off.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = timeout;
         self
     }
 
-    /// Sets the maximum number of retries of a request; two by default. A request is retried if it had no connection or
-    /// was answered with 408, 409, 429 or 5xx, unless the `x-should-retry` header forbids or demands it.
+    /// Sets the maximum number of retries of a request; two by default. A request is retried if it had no connection,
+    /// or if the status of the answer is 408, 409, 429 or 5xx. An `x-should-retry` header in the answer takes
+    /// precedence over the status.
     pub const fn retries(mut self, times: u32) -> Self {
         self.settings.retries.times = times;
         self
@@ -139,10 +141,10 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Checks the settings and makes the client.
+    /// Checks the settings and creates the model.
     ///
     /// # Errors
-    /// A URL, header or certificate cannot be used, or the model's name cannot be a part of Gemini's URL. The kind is
+    /// A URL, header or certificate cannot be used, or the model's name cannot be a part of Gemini's URL. The code is
     /// `model_request_invalid`, and [`ModelError::detail`] names the value to correct.
     pub fn build(self) -> Result<HttpModel, ModelError> {
         let invalid = |detail: String| ModelError::new(ModelErrorKind::Encode, detail);
@@ -174,7 +176,7 @@ impl HttpModelBuilder {
     }
 }
 
-/// The error omits a bad URL: it can contain a password.
+/// Parses the URL of the proxy. The error does not contain the URL, which can have a password.
 fn parse_proxy(text: &str) -> Result<Proxy, String> {
     let wrong = || "the proxy is not a URL that begins with http:// or https://".to_owned();
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https")).ok_or_else(wrong)?;

@@ -1,4 +1,5 @@
-//! The differences between the endpoints: path, headers, and the fields of the body other than tools and messages.
+//! The differences between the formats' endpoints: path, headers, and the fields of the body other than tools and
+//! messages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use crate::agent::http::settings::Settings;
 use crate::agent::{ModelError, ModelErrorKind, ModelRequest};
 use crate::wire::{CodeIn, EncodeOptions, ErrorCode, Format, Message, OfferedTools, RequestInput, event_error};
 
-/// The version of the Messages API that the `anthropic` format speaks.
+/// The version of Anthropic's Messages API for the `anthropic` format.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// The client's `user-agent`, unless the application sets another.
@@ -22,7 +23,8 @@ pub(super) const OWN_HEADERS: [&str; 4] = ["accept-encoding", "content-length", 
 /// The value that a request of the `openai_responses` format lists under `include`.
 const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 
-/// Returns the URL of the endpoint: the base's path, or the provider's usual one, and the operation.
+/// Returns the URL of the endpoint: the base URL with its path, or the provider's usual path if it has none, and the
+/// operation.
 pub(super) fn url(settings: &Settings, base: &str) -> Result<Url, String> {
     let (usual, operation) = match settings.format {
         Format::OpenAiChat => ("v1", "chat/completions".to_owned()),
@@ -95,7 +97,7 @@ pub(super) fn options(settings: &Settings) -> EncodeOptions {
 }
 
 /// Returns the body of a request as JSON text, and the names of its tools. `sealed` requests encrypted reasoning, the
-/// only form of reasoning that comes back when the provider keeps no response.
+/// only form that a provider returns if it does not store the response.
 pub(super) fn body(
     settings: &Settings,
     request: &ModelRequest<'_>,
@@ -104,7 +106,7 @@ pub(super) fn body(
 ) -> Result<(Vec<u8>, Arc<BTreeSet<String>>), ModelError> {
     let format = settings.format;
     let mut asked = request.settings.clone();
-    // For other formats the model's own limit applies: a limit of ours would cut reasoning, which counts towards it.
+    // Only a format that requires a limit gets a default limit, because a limit also cuts off reasoning.
     asked.max_output_tokens =
         asked.max_output_tokens.or_else(|| format.limit(&asked, &settings.model, settings.stream));
     if sealed && let Value::Array(include) = asked.extra.entry("include").or_insert_with(|| json!([])) {
@@ -118,12 +120,12 @@ pub(super) fn body(
     let asked = RequestInput { messages: request.messages, model: &settings.model, options: &options, answer };
     let mut body = format.encode_request(tools, &asked).map_err(encode)?;
     for tool in tools.left_out() {
-        tracing::warn!(tool, %format, "the format cannot carry the tool, so the model is not offered it");
+        tracing::warn!(tool, %format, "the format cannot express the tool, so the model does not get it");
     }
     for loss in tools.losses().iter().chain(&body.losses) {
-        tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "not carried by the format");
+        tracing::debug!(tool = loss.tool.as_deref(), path = loss.path, what = loss.what, "left out by the format");
     }
-    // Gemini has both fields in the URL.
+    // For Gemini, both are in the URL.
     if format != Format::Gemini {
         body.lead("model", settings.model.as_str());
         body.trail("stream", settings.stream);
@@ -142,8 +144,8 @@ pub(super) fn body(
     Ok((body.write().into_bytes(), body.offered))
 }
 
-/// Returns a key that the requests of one conversation share, derived from its instructions and its first message.
-/// Tools are not part of it, because picking appends to them.
+/// Returns a key that the requests of one conversation share, derived from its instructions and its first message. The
+/// key does not depend on the tools, because picking adds tools.
 fn cache_key(request: &ModelRequest<'_>) -> String {
     let first = request.messages.iter().position(|message| !matches!(message, Message::System(_)));
     let opening = request.messages.get(..=first.unwrap_or(0)).unwrap_or_default();

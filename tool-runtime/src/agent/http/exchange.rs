@@ -14,11 +14,11 @@ use crate::agent::{DisplayFn, ModelError, ModelErrorKind};
 use crate::error::chain;
 use crate::wire::{DecodeOptions, Decoded, Decoder, WireErrorKind};
 
-/// The maximum of an error's body that operators read, and the time limit for its arrival.
+/// The maximum length of an error's body that is read, and the time limit for reading it.
 const ERROR_BYTES: usize = 16 << 10;
 const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An attempt without an answer.
+/// The error of an attempt without an answer, and whether to try again.
 struct Failed {
     error: ModelError,
     again: Again,
@@ -34,8 +34,8 @@ impl Failed {
     }
 }
 
-/// Sends the request and reads the answer. A request is retried only if it got no answer, or one with a status that
-/// another attempt may change. An answer that began is never requested again, because a part of it was shown.
+/// Sends the request and reads the answer. A request is retried only if it got no answer, or an answer with a status
+/// that another attempt may change. An answer that began is never requested again, because a part of it was shown.
 pub(super) async fn exchange(
     inner: &Inner,
     body: Vec<u8>,
@@ -79,7 +79,7 @@ fn headers(inner: &Inner) -> Result<HeaderMap, ModelError> {
     Ok(headers)
 }
 
-/// Makes one attempt: the head within the time limit for the first byte, then the body.
+/// Makes one attempt. The head and the first byte of the body have to arrive within the time limit for the first byte.
 async fn answer(
     inner: &Inner,
     request: reqwest::RequestBuilder,
@@ -126,7 +126,7 @@ fn silent() -> Failed {
     Failed::for_now(ModelErrorKind::Timeout, "the endpoint was silent for longer than allowed")
 }
 
-/// Decodes an answer as it arrives. If it breaks off, the part before is kept.
+/// Decodes an answer as it arrives. If the answer breaks off, the part that arrived is kept.
 async fn read(
     inner: &Inner,
     mut decoder: Decoder,

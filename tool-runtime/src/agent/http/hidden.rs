@@ -1,4 +1,4 @@
-//! [`Hidden`]: the secrets of a request, which are masked in errors. The MCP client uses it, too.
+//! [`Hidden`]: masks the secrets of a request in errors. The MCP client uses it too.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use crate::agent::http::settings::Settings;
 use crate::capability::Secret;
 use crate::wire::{Decoded, ErrorCode, WireError};
 
-/// Shorter texts are not secrets, and would match in every sentence.
+/// The minimum length of a secret. A shorter text would match parts of ordinary sentences.
 const SHORTEST: usize = 4;
 
-/// The minimum length of a part of a secret; shorter parts, such as `Bearer`, are not masked.
+/// The minimum length of a part of a secret. Shorter parts, such as `Bearer`, are not masked on their own.
 const PIECE: usize = 8;
 
 /// Secrets that the application set, such as a key, the values of headers, and those in the base URL. Some servers repeat

@@ -34,7 +34,7 @@ const AT_ONCE: usize = 8;
 /// The pause between two searches for due notices.
 const POLL: Duration = Duration::from_secs(1);
 
-/// The time to record the result: the lease of a notice is longer than its attempt by this.
+/// The time to record the result of an attempt. The lease of a notice is longer than the attempt's time limit by this.
 const MARGIN: Duration = Duration::from_secs(30);
 
 /// The longest time limit of an attempt.
@@ -46,17 +46,18 @@ const PAUSE: Duration = Duration::from_secs(3600);
 /// The longest wait that a receiver can ask for with `retry-after`.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// The maximum number of notices that cannot be read and are reported.
+/// The maximum number of unreadable notices that are reported.
 const MOST_REPORTED: usize = 1024;
 
-/// Sends the notices of a store to a webhook, with the headers and signatures of
-/// [Standard Webhooks](https://www.standardwebhooks.com/).
+/// Sends the notices of a store ([`StoredNotice`]) to a webhook, with the headers and signatures of [Standard
+/// Webhooks](https://www.standardwebhooks.com/).
 ///
-/// The policy's table `notices` enables notices. Each is sent until it is answered with a 2xx status in time, at most
-/// ten times in about three days, with growing waits that a receiver can extend with `retry-after`. Every attempt has
-/// the same `webhook-id`: a receiver may get a notice more than once. Several processes may send the notices of one
-/// store; each notice is sent by one of them at a time. Redirects are not followed, and bodies of answers are not read.
-/// After the status 410, this notifier begins no attempt for an hour.
+/// A notice reports a change of a call; the policy's table `notices` enables notices. The notifier sends each notice
+/// until the receiver answers with a 2xx status in time, at most ten times in about three days. The waits between the
+/// attempts grow, and a receiver can extend them with `retry-after`. A receiver may get a notice more than once, always
+/// with the same `webhook-id`. Several processes may send the notices of one store; only one of them at a time sends a
+/// notice. Redirects are not followed, and bodies of answers are not read. After the status 410, this notifier begins
+/// no attempt for an hour.
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -80,15 +81,15 @@ struct Endpoint {
     client: Client,
     url: Url,
     keys: SigningKeys,
-    /// When the receiver answered that it is gone, by the store's time.
+    /// When the receiver last answered with the status 410, by the store's time.
     gone_at: Mutex<Option<Timestamp>>,
     /// The positions of the notices that cannot be read and were reported.
     reported: Mutex<BTreeSet<u64>>,
 }
 
 impl Notifier {
-    /// Creates a notifier for a receiver. Each secret, `whsec_` and 24 to 64 bytes in base64, signs every notice, so
-    /// that a receiver accepts the old and the new one while they are exchanged.
+    /// Creates a notifier for a receiver. A secret is `whsec_` followed by 24 to 64 bytes in base64. Each secret signs
+    /// every notice, so that a receiver can change from an old secret to a new one.
     ///
     /// # Errors
     /// The URL does not begin with `https://` (a loopback address may have `http://`), or a secret does not have the
@@ -112,7 +113,7 @@ impl Notifier {
     }
 
     /// Sets the time limit of an attempt, from the connection to the status of the answer: 15 seconds by default, an
-    /// hour at most. An answer that comes later counts as none.
+    /// hour at most. A later answer does not count.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout.min(LONGEST_LIMIT);
@@ -120,7 +121,7 @@ impl Notifier {
     }
 
     /// Sends notices until `stop` resolves; then finishes the attempts that have begun. While the store cannot be
-    /// reached, it tries again every second.
+    /// reached, the notifier tries again every second.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let (mut stop, stopping) = (pin!(stop), CancellationToken::new());
         while !stopping.is_cancelled() {
@@ -143,8 +144,8 @@ impl Notifier {
     /// Sends every notice that is due now, once, and returns how many were delivered.
     ///
     /// # Errors
-    /// The store cannot be reached, or one of its notices cannot be claimed; the others are sent. A notice whose result
-    /// cannot be recorded is sent again. One that a listing cannot read is logged and skipped, without an error.
+    /// The store cannot be reached, or it failed for one of the notices; the others are sent. A notice whose result
+    /// cannot be recorded is sent again. A notice that cannot be read is logged and skipped without an error.
     pub async fn send_due(&self) -> Result<u64, StoreError> {
         self.send(&CancellationToken::new()).await
     }
@@ -162,7 +163,7 @@ impl Notifier {
         ended.map(|()| delivered)
     }
 
-    /// Begins to send the notices that are due, several at the same time.
+    /// Starts the attempts for the notices that are due, several at the same time.
     async fn begin(
         &self,
         stopping: &CancellationToken,
@@ -176,7 +177,7 @@ impl Notifier {
             let is_pending =
                 |listed: &StoredDocument| matches!(&listed.document, Document::Notice(notice) if notice.next.is_some());
             let (pending, over): (Vec<_>, Vec<_>) = page.into_iter().partition(is_pending);
-            // They ended a week ago. A process without a worker has no other sweep.
+            // These notices ended a week ago. Remove them here, because a process without a worker has no other sweep.
             of_one(&mut search, remove_over(&**store, &over).await)?;
             for listed in pending {
                 if sending.len() >= AT_ONCE
@@ -205,8 +206,8 @@ impl Notifier {
     }
 }
 
-/// Keeps an error about one notice for the end of the round, so that the others are sent. Any other error ends the
-/// round.
+/// Keeps an error about one notice for the end of the round, so that the other notices are sent. Any other error ends
+/// the round.
 fn of_one<T>(search: &mut Search, result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match result {
         Err(error @ (StoreError::Corrupt(_) | StoreError::Panicked)) => {
@@ -296,10 +297,10 @@ fn wait(notice: &StoredNotice, status: Option<u16>, headers: Option<&HeaderMap>,
     })
 }
 
-/// Whether a URL keeps the payload from others: it has TLS, or does not leave this machine.
+/// Whether requests to the URL are confidential: they use TLS, or do not leave this machine.
 fn is_confidential(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
-    // The parser has written an address in its usual form, and no name ends with a number.
+    // The parser has normalised the host, so that digits and dots alone are an IPv4 address.
     let is_address = host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     match url.scheme() {
         "https" => !host.is_empty(),

@@ -20,7 +20,7 @@ const HOSTS: &[(&str, &str)] = &[
     ("openai.azure.com", "azure.ai.openai"),
 ];
 
-/// Returns the provider of the host, or the one whose format the endpoint implements.
+/// Returns the provider of a known host. For any other host, returns the provider that defines the format.
 pub(super) fn provider(format: Format, url: &Url) -> &'static str {
     let host = url.host_str().unwrap_or_default();
     let belongs = |end: &str| host.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with(['.', '-']));

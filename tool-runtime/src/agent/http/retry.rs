@@ -45,17 +45,17 @@ impl Retries {
     }
 }
 
-/// Returns a random part of a wait, between its half and all of it: attempts that failed together do not return
+/// Returns a random wait between half of `full` and `full`, so that requests that failed together are not repeated
 /// together.
 pub(super) fn spread(full: Duration) -> Duration {
     let random = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
     full.mul_f64(0.5 + random / 2.0)
 }
 
-/// Returns whether another attempt may change an answer of this status, and the wait that the endpoint asks for.
+/// Returns whether a request that got this answer is worth another attempt, and the wait that the endpoint asks for.
 ///
-/// Its `x-should-retry` header, which OpenAI and Anthropic send, takes precedence over the general meaning of the
-/// status (RFC 9110, 15.5 and 15.6).
+/// The `x-should-retry` header, which OpenAI and Anthropic send, takes precedence over the status (RFC 9110, 15.5 and
+/// 15.6).
 pub(super) fn asked(status: u16, headers: &HeaderMap, now: Timestamp) -> Again {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let again = match text("x-should-retry") {
@@ -63,7 +63,7 @@ pub(super) fn asked(status: u16, headers: &HeaderMap, now: Timestamp) -> Again {
         Some("false") => false,
         _ => matches!(status, 408 | 409 | 429 | 500..=599),
     };
-    // The header in milliseconds is the more precise one, so it takes precedence.
+    // The header in milliseconds takes precedence, because it is more precise.
     let millis = text("retry-after-ms").and_then(seconds).map(|wait| wait / 1000);
     let wait = || millis.or_else(|| text(RETRY_AFTER.as_str()).and_then(|value| after(value, now)));
     if again { wait().map_or(Again::Later, Again::After) } else { Again::Never }

@@ -8,16 +8,16 @@ use sha2::Sha256;
 use crate::capability::Secret;
 use crate::error::ParseError;
 
-/// The secrets that sign. More than one sign while a receiver changes from one to the next.
+/// The secrets that sign notices. There are several while a receiver changes from an old secret to a new one.
 pub(super) struct SigningKeys(Vec<Secret<Vec<u8>>>);
 
 const PREFIX: &str = "whsec_";
 
-/// The most secrets that sign at a time.
+/// The maximum number of secrets.
 const MAX_SECRETS: usize = 8;
 
 impl SigningKeys {
-    /// Reads the secrets. The error repeats no part of them.
+    /// Reads the secrets. The error contains no part of a secret.
     pub(super) fn read(secrets: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, ParseError> {
         let keys = secrets.into_iter().map(|secret| key(secret.as_ref().trim())).collect::<Result<Vec<_>, _>>()?;
         match keys.len() {
@@ -25,7 +25,7 @@ impl SigningKeys {
                 Err(ParseError::new("no_webhook_secret", "a webhook needs at least one secret that signs its notices"))
             }
             1..=MAX_SECRETS => Ok(Self(keys)),
-            _ => Err(ParseError::new("many_webhook_secrets", "at most 8 secrets of a webhook sign at a time")),
+            _ => Err(ParseError::new("many_webhook_secrets", "a webhook has at most 8 secrets; remove the old ones")),
         }
     }
 
@@ -33,7 +33,7 @@ impl SigningKeys {
     pub(super) fn sign(&self, id: &str, seconds: i64, payload: &str) -> String {
         let signed = format!("{id}.{seconds}.{payload}");
         let signatures = self.0.iter().filter_map(|key| {
-            // A key of any length is taken.
+            // HMAC accepts a key of any length.
             let mut code = Hmac::<Sha256>::new_from_slice(key.expose()).ok()?;
             code.update(signed.as_bytes());
             Some(format!("v1,{}", STANDARD.encode(code.finalize().into_bytes())))

@@ -1,4 +1,4 @@
-//! [`Texts`]: a cache of the encoded tools of the views in a model's requests.
+//! [`Texts`]: a cache of the encoded tools in a model's requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,12 +8,12 @@ use crate::agent::http::settings::Settings;
 use crate::agent::{ModelError, ModelRequest};
 use crate::wire::OfferedTools;
 
-/// The maximum number of views whose tools are kept, and of the bytes of all of them together.
+/// The maximum number of cached views, and the maximum size of all their tools together, in bytes.
 const MOST_VIEWS: usize = 256;
 const MOST_BYTES: usize = 32 << 20;
 
-/// The encoded tools of the views in recent requests to a model. A view never changes and its id is unique, so an entry
-/// is never stale; the least recently used is evicted.
+/// The encoded tools of recent requests to a model, by the view of the catalog. A view never changes and its id is
+/// unique, so an entry is never stale. The least recently used entry is evicted.
 #[derive(Default)]
 pub(super) struct Texts(Mutex<TextCache>);
 
@@ -25,7 +25,7 @@ struct TextCache {
 }
 
 impl Texts {
-    /// Returns the encoded tools of a request. A choice that restricts the tools has its own entry.
+    /// Returns the encoded tools of a request. Tools that a tool choice restricts are not cached.
     pub(super) fn of(&self, settings: &Settings, request: &ModelRequest<'_>) -> Result<Arc<OfferedTools>, ModelError> {
         let choice = request.settings.tool_choice.as_ref();
         let dialect = settings.format.dialect();
@@ -36,7 +36,7 @@ impl Texts {
         }
         let mut options = endpoint::options(settings);
         options.settings.tool_choice = choice.filter(|_| !is_shared).cloned();
-        // Encoded outside the lock: a thousand tools take milliseconds.
+        // Encoded outside the lock, because a thousand tools take milliseconds.
         let tools = OfferedTools::new(dialect, request.tools.specs(), &options).map_err(endpoint::encode)?;
         let tools = Arc::new(tools);
         if is_shared {

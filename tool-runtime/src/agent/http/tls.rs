@@ -1,4 +1,4 @@
-//! The HTTP client, with TLS 1.2 and 1.3 that are independent of the process-wide default provider.
+//! The HTTP client. Its TLS (1.2 and 1.3) does not depend on the process-wide default provider of `rustls`.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// Returns the builder of a client that trusts the web's usual authorities and those of the PEM texts, follows no
-/// redirect, and takes no proxy from the environment.
+/// Returns the builder of a client that trusts the web's usual authorities and those in the PEM texts. The client
+/// follows no redirect, and takes no proxy from the environment.
 pub(crate) fn client(pems: &[Vec<u8>]) -> Result<ClientBuilder, String> {
     let builder = Client::builder().tls_backend_preconfigured(config(pems)?);
     Ok(builder.redirect(Policy::none()).no_proxy())

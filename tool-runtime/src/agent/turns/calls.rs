@@ -1,4 +1,4 @@
-//! Calls of the last turn without a result: those that wait, and those that were interrupted.
+//! Handles the calls of the last turn that have no result: waiting calls and interrupted calls.
 
 use jiff::Timestamp;
 use tracing::Span;
@@ -52,7 +52,7 @@ impl Turns {
             Action::Abandon => Box::pin(self.run.abandon(id.as_str())).await,
         };
         match result {
-            // The action does not match the call, or the run does not: the call still waits.
+            // The action does not match the call, or the call no longer fits the run. The call still waits.
             Ok(result) if result.outcome() == Outcome::ApprovalMismatch => {
                 if let (Some(CallState::Waiting(call)), Some(error)) = (&mut before, result.error()) {
                     call.refused = Some(error.clone());
@@ -66,7 +66,8 @@ impl Turns {
                 }
                 return Ok(result.error().cloned());
             }
-            // The person was not shown that an earlier call may have had the effect: the call asks another question.
+            // An earlier call may have had the effect, and the person has to read this first: the call asks another
+            // question.
             Err(ResumeError::NotAllowed(DecisionError::Question)) => {
                 let error = SafeError::mismatched(DecisionError::Question);
                 if let Some(CallState::Waiting(call)) = &mut before {
@@ -79,7 +80,7 @@ impl Turns {
                 return Ok(Some(error));
             }
             Ok(result) => self.state.take(at, &result),
-            // Decided before, by a process that may be gone.
+            // The call was decided before, by a process that may have died.
             Err(ResumeError::NotWaiting(_)) => match went_on(&self.run, id, before.as_ref()).await {
                 Ok(Some(Some(result))) => self.state.take(at, &result),
                 _ => resolve_started(&self.run, &mut self.state, at).await,
@@ -94,9 +95,9 @@ impl Turns {
         Ok(None)
     }
 
-    /// Closes the previous turn if it is still open: looks up the interrupted calls, and abandons the waiting ones.
+    /// Closes the previous turn if it is still open: looks up the interrupted calls, and abandons the waiting calls.
     pub(in crate::agent) async fn abandon(&mut self) -> Result<(), ResumeError> {
-        // A call goes from waiting to begun to recorded, so the reads follow it: none finds it in neither place.
+        // A call goes from waiting to begun to recorded. Reads in this order find it in at least one place.
         look_for_waiting(&self.run, &mut self.state).await?;
         look_up(&self.run, &mut self.state).await;
         for at in 0..self.state.open.len() {
@@ -112,8 +113,8 @@ impl Turns {
         Ok(())
     }
 
-    /// Takes a call that another process began through the gate, which reconciles or repeats it. The rest of the turn
-    /// does not run.
+    /// Hands a call that another process began to the gate, which reconciles or repeats it. The rest of the turn does
+    /// not run.
     async fn finish_in_other_process(&mut self, at: usize) -> Result<(), StoreError> {
         let is_begun = |slot: &Slot| matches!(slot.progress, CallState::Queued) && slot.known.is_some();
         if !self.state.open.get(at).is_some_and(is_begun) {
@@ -128,11 +129,11 @@ impl Turns {
         Ok(())
     }
 
-    /// Finishes the calls that have expired. Returns whether any of them no longer waits.
+    /// Finishes the calls that have expired. Returns whether any call ended.
     pub(in crate::agent) async fn expire(&mut self, now: Timestamp) -> Result<bool, ResumeError> {
         let is_late = |call: &&WaitingCall| call.expires_at.is_some_and(|expires| expires <= now);
         if self.state.waiting().any(|call| is_late(&call)) {
-            // The expiry of another question would be refused.
+            // Refresh the questions, because the expiry of an old question is refused.
             ask_again(&self.run, &mut self.state).await?;
         }
         let late: Vec<_> = self.state.waiting().filter(is_late).map(|call| call.question.clone()).collect();
@@ -158,8 +159,8 @@ impl Turns {
     }
 }
 
-/// Reads the waiting calls again: another process may have replaced their questions, or noted approvals. A process that
-/// was killed then did not keep the conversation.
+/// Reads the waiting calls again, because another process may have replaced their questions or stored approvals. If
+/// that process was killed, the conversation does not contain these changes.
 pub(in crate::agent) async fn ask_again(run: &Run, state: &mut ConversationState) -> Result<(), StoreError> {
     for slot in &mut state.open {
         if let CallState::Waiting(call) = &mut slot.progress
@@ -198,7 +199,7 @@ fn describe(call: &mut WaitingCall, pending: &PendingCall) {
     }
 }
 
-/// Looks up every call that was handed to the gate and has no result.
+/// Looks up in the store every call that was handed to the gate and has no result.
 pub(in crate::agent) async fn look_up(run: &Run, state: &mut ConversationState) {
     for at in 0..state.open.len() {
         if let Some(CallState::Running) = state.open.get(at).map(|slot| &slot.progress) {
@@ -209,7 +210,7 @@ pub(in crate::agent) async fn look_up(run: &Run, state: &mut ConversationState) 
 }
 
 /// Looks up every queued call of a restored conversation: the previous process may have handed it to the gate. If the
-/// store cannot be read, this stays unknown.
+/// store cannot be read, the call stays unknown.
 pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut ConversationState) {
     for slot in &mut state.open {
         if matches!(slot.progress, CallState::Queued)
@@ -222,7 +223,7 @@ pub(in crate::agent) async fn look_for_queued(run: &Run, state: &mut Conversatio
 }
 
 /// Finds the queued calls of a restored conversation that wait in the store: the previous process was killed after a
-/// call was suspended and before it saved. A decision on it can have been posted since.
+/// call was suspended and before it saved. A decision on such a call may have been posted since.
 pub(in crate::agent) async fn look_for_waiting(run: &Run, state: &mut ConversationState) -> Result<(), StoreError> {
     for at in 0..state.open.len() {
         let Some(slot) = state.open.get(at) else { break };
@@ -237,11 +238,11 @@ pub(in crate::agent) async fn look_for_waiting(run: &Run, state: &mut Conversati
     Ok(())
 }
 
-/// Settles a call that may have begun in another process: by its record, by its pending call, or as unknown without
-/// either.
+/// Updates a call that may have begun in another process. It gets its recorded result, or waits if the store has it as
+/// pending; otherwise its outcome is unknown.
 pub(in crate::agent) async fn resolve_started(run: &Run, state: &mut ConversationState, at: usize) {
     let Some(id) = state.open.get(at).map(|slot| slot.id.clone()) else { return };
-    // Read first: a call that is decided on between the two reads is recorded.
+    // Read the pending call first: if it is decided between the two reads, the second read finds the record.
     let pending = run.pending(&id).await;
     if let Ok(Some(result)) = run.recorded(&id).await {
         state.take(at, &result);
@@ -252,8 +253,8 @@ pub(in crate::agent) async fn resolve_started(run: &Run, state: &mut Conversatio
     }
 }
 
-/// Settles a queued call of a restored conversation that the previous process may have handed to the gate. A call that
-/// was recorded or suspended does not run again; for a call that began, the ledger decides.
+/// Updates a queued call of a restored conversation that the previous process may have handed to the gate. A call that
+/// was recorded or suspended does not run again. For a call that began, the gate reads the ledger.
 pub(in crate::agent) async fn read_earlier_result(
     run: &Run,
     state: &mut ConversationState,
@@ -274,7 +275,7 @@ pub(in crate::agent) async fn read_earlier_result(
     Ok(())
 }
 
-/// Refreshes a call that waited and may have been decided in another process. Returns whether it runs there.
+/// Refreshes a waiting call that another process may have decided. Returns whether the call runs in that process.
 pub(in crate::agent) async fn refresh(run: &Run, state: &mut ConversationState, at: usize) -> Result<bool, StoreError> {
     let Some(slot) = state.open.get(at).filter(|slot| slot.waiting().is_some()) else { return Ok(false) };
     let id = slot.id.clone();
@@ -292,9 +293,8 @@ pub(in crate::agent) async fn refresh(run: &Run, state: &mut ConversationState, 
     Ok(false)
 }
 
-/// Continues a call that waited, and that another process decided. Two processes can use one id for two calls, so the
-/// tool and the arguments have to be those that the person was shown. A person may have changed the arguments of the
-/// call that began.
+/// Continues a waiting call that another process decided. Two processes can use one id for two calls, so the record has
+/// to have the tool and the arguments of the waiting call. The arguments may differ if a person edited them.
 async fn went_on(run: &Run, id: &CallId, waited: Option<&CallState>) -> Result<Known, StoreError> {
     let Some(CallState::Waiting(call)) = waited else { return recover::go_on(run, id).await };
     let (name, shown) = (call.name.clone(), call.shown_arguments.clone().filter(|_| call.path.is_none()));
@@ -306,7 +306,7 @@ async fn went_on(run: &Run, id: &CallId, waited: Option<&CallState>) -> Result<K
     recover::go_on_with(run, id, is_it).await
 }
 
-/// Whether the question is that of a call which waits for its client.
+/// Whether the call waits for its client and asks this question.
 fn is_clients(waited: Option<&CallState>, question: &Question) -> bool {
     matches!(waited, Some(CallState::Waiting(call))
         if call.suspension == Suspension::Client && call.question == *question)

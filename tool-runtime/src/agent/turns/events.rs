@@ -1,4 +1,4 @@
-//! The events of a model's turn for a run's sinks, and the one event that ends it.
+//! The events of a model's turn, and the `done` event that ends a request.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -19,7 +19,8 @@ use crate::wire::{Decoded, DecodedCall, DisplayEvent};
 /// Forwards a model's stream to the run's event sinks.
 pub(in crate::agent) struct Display {
     run: Run,
-    /// Ids of earlier turns, which are taken: some providers count from the beginning in every response.
+    /// The call ids of earlier turns, which must not occur again: some providers count from the beginning in every
+    /// response.
     earlier: Arc<HashSet<CallId>>,
     ids: HashSet<CallId>,
     /// The calls that were announced, by the provider's id.
@@ -35,7 +36,7 @@ struct Announced {
     /// The id in this conversation.
     id: CallId,
     name: String,
-    /// Whether its argument text may be shown: the tool is known and none of its arguments is sensitive.
+    /// Whether the argument text may be shown: the tool is known and none of its arguments is sensitive.
     open: bool,
 }
 
@@ -96,7 +97,7 @@ impl Display {
         id
     }
 
-    /// Replaces the ids of the decoded turn by those that were shown, and shows every part that was not streamed:
+    /// Replaces the call ids of the decoded turn by the announced ids, and shows every part that was not streamed:
     /// reasoning and text that came in one piece, a refusal, sources and files.
     pub(in crate::agent) fn finish(&mut self, decoded: &mut Decoded) {
         let parts = decoded.parts();
@@ -113,7 +114,7 @@ impl Display {
             self.run.emit(Event::TextDelta { text: format!("{separator}{refusal}") });
         }
         shown::extras(&parts).for_each(|event| self.run.emit(event));
-        // An application's client may use one id twice, so the answers are handled last.
+        // An application's `ModelClient` may use one id twice. The answers come last, so that a call keeps its id.
         let (answers, calls): (Vec<_>, Vec<_>) =
             decoded.calls.iter_mut().partition(|decoded| self.answer.as_deref() == Some(&*decoded.call.name));
         for DecodedCall { call, .. } in calls {
@@ -131,7 +132,7 @@ impl Display {
     }
 }
 
-/// The silence of a model before the first `status` event, and the longest time between two of them.
+/// The silence of a model before the first `status` event, and the longest time between two `status` events.
 const SILENCE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
 
 /// Waits for a model's answer and emits a `status` event while the model is silent.
@@ -153,8 +154,8 @@ pub(in crate::agent) async fn with_status<T>(run: &Run, activity: &AtomicUsize, 
     }
 }
 
-/// A guard that emits the one `done` event, also when the future is dropped, releases the sink of the request, and ends
-/// the span of the request.
+/// A guard that emits the one `done` event, releases the sink of the request, and ends its span. It does so even if the
+/// future is dropped.
 pub(in crate::agent) struct Done {
     run: Run,
     /// `None` if the request continues after this step.
@@ -169,7 +170,8 @@ impl Done {
         done
     }
 
-    /// Creates the guard for one step. If its future is dropped, another process may take the step.
+    /// Creates the guard for one step. If its future is dropped, there is no `done` event, because another process may
+    /// take the step.
     pub(in crate::agent) fn of_step(run: &Run, model: &dyn ModelClient) -> Self {
         Self { run: run.clone(), reason: None, invocation: Invocation::begin(run, model) }
     }

@@ -1,4 +1,4 @@
-//! The calls of one turn: adjacent read-only ones concurrently, all others one after the other, in the model's order.
+//! Runs the calls of one turn in the model's order: adjacent read-only calls concurrently, all others one at a time.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -19,7 +19,7 @@ pub(in crate::agent) enum Progressed {
     Ended(usize, ToolExecResult),
 }
 
-/// Returns the calls that run next: adjacent `read_only` ones, or one call.
+/// Returns the calls that run next: adjacent `read_only` calls, or one call.
 pub(in crate::agent) fn group(
     run: &Run,
     queued: impl Iterator<Item = (usize, ToGate)>,
@@ -40,11 +40,11 @@ fn reads(run: &Run, one: &ToGate) -> bool {
     run.effect_of(&one.call.name) == Some(ToolEffect::ReadOnly)
 }
 
-/// Takes every call through the gate and reports each step as soon as it happens.
+/// Takes every call through the gate, and reports its start and its end as they happen.
 ///
 /// Adjacent `read_only` calls run together, at most `cap` at a time. Any other call waits for all calls before it, and
-/// all calls behind it wait for it. A failure never loses the results of the other calls, and a dropped future never
-/// loses progress that was already reported. The spans of the tools are children of `turn`.
+/// all calls after it wait for it. A failed call does not affect the results of the other calls. A dropped future loses
+/// no progress that was reported. The spans of the tools are children of `turn`.
 pub(in crate::agent) async fn execute(
     run: &Run,
     turn: &Span,
@@ -82,7 +82,7 @@ fn start(run: &Run, turn: &Span, at: usize, call: ToGate) -> Running {
     (at, Box::pin(run.exec_within(turn, call.call, call.known, call.is_new)))
 }
 
-/// Waits for the first of a few futures that completes, and removes it.
+/// Waits until one of the futures completes, and removes it.
 async fn first(running: &mut Vec<Running>) -> (usize, ToolExecResult) {
     poll_fn(|cx| {
         let ready = running.iter_mut().enumerate().find_map(|(place, (_, future))| match future.as_mut().poll(cx) {

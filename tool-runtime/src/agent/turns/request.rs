@@ -17,11 +17,11 @@ use crate::contain::awaited;
 use crate::wire::history::ResultMessage;
 use crate::wire::{Decoded, DisplayEvent, FinishReason, Message, RequestSettings, ToolChoice, Usage};
 
-/// The result for a typed answer that came together with other calls.
+/// The result of a call that gives the typed answer together with other calls.
 const TOO_EARLY: &str = "The other calls of this turn come first. Give the answer alone, once they have their results.";
 
 impl Turns {
-    /// Asks the model for one turn, accounts it, and takes its answer into the history.
+    /// Asks the model for one turn, charges its tokens, and adds its answer to the history.
     pub(in crate::agent) async fn request(&mut self) -> Result<(), StopReason> {
         let settings = self.settings();
         let offered = picking::offered(self.agent.picking.as_ref(), &self.run, &settings).await;
@@ -101,7 +101,7 @@ impl Turns {
         Ok(())
     }
 
-    /// Logs and reports that no answer began.
+    /// Reports to operators that no answer began.
     fn unanswered(&self, error: ModelError) -> StopReason {
         self.run.report("the model gave no answer", error.code(), &error.chain());
         StopReason::Model(error)
@@ -176,7 +176,7 @@ impl Turns {
         TurnOutcome::Stopped { reason, text }
     }
 
-    /// Returns the settings of the message, completed by those of the agent.
+    /// Returns the settings of the message, completed by the agent's settings.
     fn settings(&self) -> RequestSettings {
         let mut settings = self.state.settings.clone().or(&self.agent.settings);
         // A choice that forces a call applies to the first turn only: if it applied to each, the model could never
@@ -190,7 +190,7 @@ impl Turns {
         settings
     }
 
-    /// Prepares the history for a request, after the instructions.
+    /// Prepares the history for a request, with the instructions.
     fn prepare(&mut self) {
         let guidance = Some(self.run.guidance()).filter(|text| self.agent.guidance && !text.is_empty());
         let parts: Vec<_> = self.agent.instructions.as_deref().into_iter().chain(guidance.as_deref()).collect();

@@ -31,7 +31,8 @@ pub(in crate::agent) struct ConversationState {
     /// The number of model turns since the last message of the user.
     pub(in crate::agent) asked: u32,
     pub(in crate::agent) turns: Vec<ModelTurn>,
-    /// The version under which the first turn was taken. `None` before it, and for conversations of earlier releases.
+    /// The version under which the first turn was taken. `None` before the first turn, and for conversations of earlier
+    /// releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::agent) version: Option<Hash>,
 }
@@ -67,7 +68,7 @@ impl ConversationState {
         }
     }
 
-    /// Takes the gate's result of a call, for the history and for the account of the turn.
+    /// Takes the gate's result of a call, for the history and for the summary of the turn.
     pub(in crate::agent) fn take(&mut self, at: usize, result: &ToolExecResult) {
         if let Some(slot) = self.open.get_mut(at) {
             slot.take(result);
@@ -75,7 +76,7 @@ impl ConversationState {
         }
     }
 
-    /// Gives a call the placeholder result, because no result of it will come.
+    /// Ends a call that will get no result: with the known result from another process, or with a placeholder.
     pub(in crate::agent) fn close_without_result(&mut self, at: usize) {
         let Some(slot) = self.open.get_mut(at) else { return };
         if let Some(known) = slot.known.take() {
@@ -89,15 +90,14 @@ impl ConversationState {
         self.account(at, outcome);
     }
 
-    /// Drops a call that was not handed to the gate, so that it never will be.
+    /// Ends a call that was not handed to the gate, so that it never runs.
     pub(in crate::agent) fn drop_queued(&mut self, at: usize) {
         if self.open.get(at).is_some_and(|slot| matches!(slot.progress, CallState::Queued)) {
             self.close_without_result(at);
         }
     }
 
-    /// Marks the calls as possibly begun elsewhere: the document may be older than their progress, which may never have
-    /// been saved.
+    /// Marks the calls as possibly begun in another process, because a process can die before it saves their progress.
     pub(in crate::agent) fn forget_calls(&mut self) {
         for slot in &mut self.open {
             (slot.fresh, slot.is_new, slot.known) = (false, false, None);
@@ -111,7 +111,7 @@ impl ConversationState {
         }
     }
 
-    /// Sets the outcome in the turn's account. The open calls are those of the last turn, in its order.
+    /// Sets the outcome in the turn's summary. The open calls have the order of the calls in the last turn.
     fn account(&mut self, at: usize, outcome: Outcome) {
         if let Some(call) = self.turns.last_mut().and_then(|turn| turn.calls.get_mut(at)) {
             call.outcome = Some(outcome);
@@ -119,8 +119,8 @@ impl ConversationState {
     }
 }
 
-/// The model's last answer and the action after its calls have their results. It stays until new input arrives, so that
-/// an end can be returned again.
+/// The model's last answer, and the action once its calls have results. It is kept until new input arrives, so that the
+/// same end can be returned again.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::agent) struct LastAnswer {
@@ -133,7 +133,7 @@ pub(in crate::agent) struct LastAnswer {
 }
 
 impl LastAnswer {
-    /// Whether the only thing left is the end of the request.
+    /// Whether the request ends once the calls have results.
     pub(in crate::agent) const fn is_end(&self) -> bool {
         !matches!(self.then, AfterAnswer::Continue)
     }
@@ -145,7 +145,7 @@ pub(in crate::agent) enum AfterAnswer {
     /// The model reads the results of its calls.
     Continue,
     Answered,
-    /// The model repeated a mistake too often: the user gets a question about the arguments.
+    /// The model repeated a mistake too often, so the user gets a question about the arguments.
     AskUser,
     Empty,
     Invalid(Vec<Violation>),
@@ -166,7 +166,8 @@ pub(in crate::agent) struct Slot {
     /// The call for the gate, until it is handed over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     call: Option<ToolCall>,
-    /// Whether only this conversation can have handed the call to the gate, or its result is known.
+    /// Whether the store need not be read: only this conversation can have handed the call to the gate, or the store
+    /// was read.
     #[serde(skip)]
     pub(in crate::agent) fresh: bool,
     /// The result from another process that handed the call to the gate.
@@ -190,7 +191,7 @@ pub(in crate::agent) struct ToGate {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::agent) enum CallState {
-    /// Waits for the calls before it: not handed to the gate yet.
+    /// Waits for the calls before it, and was not handed to the gate yet.
     Queued,
     /// Handed to the gate. Unchanged after a dropped future or a killed process.
     Running,
@@ -245,14 +246,14 @@ impl Slot {
         self.progress = CallState::Waiting(Box::new(call));
     }
 
-    /// Returns the kind of the placeholder result for a call without a result; the only place that decides it. Only a
-    /// call that never reached the gate, or whose tool has no effect, can be called again without harm. A client may
-    /// have executed a call that was sent to it.
+    /// Returns the kind of the placeholder result for a call without a result. Only a call that never reached the gate,
+    /// or whose tool has no effect, can be repeated without harm. A client may have executed a call that was sent to
+    /// it.
     pub(in crate::agent) fn missing(&self) -> Missing {
         let begun = match &self.progress {
             CallState::Running => true,
             CallState::Waiting(call) => call.suspension == Suspension::Client,
-            // The previous process may have handed it to the gate.
+            // The previous process may have handed the call to the gate.
             CallState::Queued => !self.is_new,
             CallState::Done(_) => false,
         };

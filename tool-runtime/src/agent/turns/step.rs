@@ -1,4 +1,4 @@
-//! [`Step`]: one step of the loop, so that the result of each step can be kept before the next one begins.
+//! [`Step`]: one step of the loop, so that the result of each step can be saved before the next one begins.
 
 use tracing::Span;
 
@@ -22,7 +22,7 @@ use crate::wire::Message;
 pub enum Step {
     /// The model answered. Its answer is in the history, and none of its calls has begun.
     Asked,
-    /// Calls of the answer went through the gate: one, or adjacent `read_only` ones that ran concurrently.
+    /// Calls of the answer went through the gate: one call, or adjacent `read_only` calls that ran concurrently.
     Ran,
     /// Calls wait for the client or for a person, in the order of the model. The loop cannot continue until
     /// [`Conversation::accept`](crate::agent::Conversation::accept) takes a decision, an answer or a message.
@@ -45,7 +45,7 @@ impl Step {
 }
 
 impl Turns {
-    /// Takes the next step; the only place that decides which.
+    /// Chooses the next step, and takes it.
     pub(in crate::agent) async fn advance(&mut self) -> Step {
         if let Err(error) = self.recover().await {
             let reason = StopReason::Unsettled(ResumeError::Store(error));
@@ -53,7 +53,8 @@ impl Turns {
         }
         // Calls come before the model: a provider refuses a history with a call that has no result.
         if self.run_next().await {
-            // Read the approval details now, so that they are saved with this step: a replay must show the same ones.
+            // Read the approval details now, so that they are saved with this step: a replay must show the same
+            // details.
             self.describe().await;
             return Step::Ran;
         }
@@ -74,13 +75,13 @@ impl Turns {
             return true;
         }
         match &self.state.answer {
-            // The request for clarification follows from the document alone.
+            // Such a step calls neither the model nor a tool. At most it adds the request for clarification.
             Some(answer) if answer.is_end() || self.run.should_end_turn() => true,
             _ => self.must_not_ask().is_some(),
         }
     }
 
-    /// Returns the name of the next unit, the same whenever the step is taken again, and whether calls run in it.
+    /// Returns the name of the next unit, and whether calls run in it. A repeated step has the same name.
     pub(in crate::agent) fn next_unit(&self) -> (String, bool) {
         let turns = self.state.turns.len();
         match self.state.open.iter().position(|slot| matches!(slot.progress, CallState::Running | CallState::Queued)) {
@@ -89,17 +90,18 @@ impl Turns {
         }
     }
 
-    /// Reads the waiting calls again: another process may have decided them. Returns whether any still runs there.
+    /// Reads the waiting calls again: another process may have decided them. Returns whether any call still runs in
+    /// another process.
     pub(in crate::agent) async fn refresh(&mut self) -> Result<bool, StoreError> {
         let running = self.read_waiting().await?;
         let waits = |id: &CallId| self.state.waiting().any(|call| call.id == *id);
-        // Calls of dead processes that the conversation no longer has: their model has read that the outcome is
-        // unknown.
+        // Close calls of dead processes that the conversation no longer contains: the model has read that their outcome
+        // is unknown.
         recover::close_others(&self.run, waits).await?;
         Ok(running)
     }
 
-    /// Reads the waiting calls again. Returns whether another process decided one of them and it has ended.
+    /// Reads the waiting calls again. Returns whether another process decided a call that has ended since.
     pub(in crate::agent) async fn was_decided(&mut self) -> Result<bool, StoreError> {
         let waiting = self.state.waiting().count();
         self.read_waiting().await?;
@@ -115,16 +117,16 @@ impl Turns {
         Ok(running)
     }
 
-    /// Settles calls that an earlier process may have started.
+    /// Updates calls that an earlier process may have started.
     async fn recover(&mut self) -> Result<(), StoreError> {
         for at in 0..self.state.open.len() {
             // By index: the arms below need the whole state.
             let Some(slot) = self.state.open.get(at) else { break };
             match slot.progress {
                 CallState::Running => calls::resolve_started(&self.run, &mut self.state, at).await,
-                // Without the call, no process can hand it to the gate.
+                // Without its name and arguments, the call cannot be handed to the gate.
                 CallState::Queued if slot.queued_call().is_none() => self.state.close_without_result(at),
-                // Another process may have progressed past its last save.
+                // Another process may have handed over the call after its last save.
                 CallState::Queued if !slot.fresh => calls::read_earlier_result(&self.run, &mut self.state, at).await?,
                 CallState::Queued | CallState::Waiting(_) | CallState::Done(_) => {}
             }
@@ -204,7 +206,7 @@ impl Turns {
         let stop = match stop {
             Some(stop) => Some(stop),
             None => {
-                // Before the request, so that one that fails is counted as well.
+                // Before the request, so that a failed request is counted too.
                 self.state.asked += 1;
                 self.request().await.err()
             }
@@ -220,7 +222,7 @@ impl Turns {
         (self.state.asked >= self.agent.max_turns).then_some(StopReason::TurnLimit)
     }
 
-    /// Returns the budget that is used up. An account that cannot be read counts as exhausted.
+    /// Returns the budget that is used up. If the budgets cannot be read, returns the error of the store.
     async fn exhausted(&self) -> Option<StopReason> {
         match self.run.exhausted().await {
             Ok(exceeded) => exceeded.map(StopReason::Budget),
@@ -241,7 +243,7 @@ impl Turns {
                 Step::Asked => used.add(self.last_usage()),
                 Step::Ran => ran = true,
                 // Another process may have decided a call or replaced its question since it was read. If the store
-                // cannot be read, the next decision finds out.
+                // cannot be read now, the next decision reads it.
                 Step::Waits(_) if !ran && self.was_decided().await.unwrap_or(false) => {}
                 // `was_decided` can have refreshed the questions, so the calls are read from the state.
                 Step::Waits(_) => return TurnOutcome::Waiting { calls: self.state.waiting().cloned().collect() },

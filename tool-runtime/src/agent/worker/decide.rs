@@ -1,4 +1,4 @@
-//! Decisions on calls of any run of a store, from any process that has a runner over it.
+//! Decisions on waiting calls of any run in a store.
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ use crate::store::{DecisionKind, Key, PendingCall, RecordFilter, StoreError, Sto
 const MOST_TOGETHER: usize = 256;
 
 impl RunQueue {
-    /// Answers a question of a run of any kind: the decision is posted to a run of the workers or of an MCP server, and
-    /// carried out here for a call that an application made by itself ([`Run::exec`](crate::Run::exec)). The command
-    /// line's `approvals` calls it.
+    /// Decides a waiting call. If a worker or an MCP server continues the run, the decision is posted to the run. If an
+    /// application made the call itself ([`Run::exec`](crate::Run::exec)), the decision is carried out in this process.
+    /// The `approvals` command uses this method.
     ///
-    /// Returns the result if it was carried out here; it can also be a mismatch of the decision, and the call then
-    /// still waits. An approval of a call that needs those of other deciders too is noted here for every run
-    /// ([`ToolExecResult::approvals`]); only the last one is posted. `None` if it was posted: the worker or the server
-    /// that has the run, or takes it next, carries it out.
+    /// Returns the result of a decision that was carried out here, or `None` if the decision was posted. After the
+    /// result `approval_mismatch` the call still waits. If the call needs several approvals, this method stores every
+    /// approval but the last with the call, for every kind of run, and returns its result
+    /// ([`ToolExecResult::approvals`]).
     ///
     /// # Errors
     /// No call of the run asks the question, a post to the run answers it already, or the decider belongs to another
-    /// tenant ([`ResumeError::NotWaiting`]); the decider may not decide ([`ResumeError::NotAllowed`]); edited arguments
-    /// or a value do not fit the tool or the policy ([`ResumeError::Invalid`]), or the call changed
-    /// ([`ResumeError::Mismatch`]), if this process has the tool and the policy of the call; an engine for
-    /// durable execution drives the run, and takes decisions itself ([`ResumeError::Engine`]); or the store failed.
+    /// tenant ([`ResumeError::NotWaiting`]); the decider may not decide ([`ResumeError::NotAllowed`]); an engine for
+    /// durable execution continues the run, and takes decisions itself ([`ResumeError::Engine`]); or the store failed.
+    /// A process that has the tool and the policy of the call also refuses edited arguments or a value that do not fit
+    /// them ([`ResumeError::Invalid`]), and a decision on a call that changed ([`ResumeError::Mismatch`]).
     pub async fn decide(
         &self,
         run_id: &str,
@@ -54,14 +54,14 @@ impl RunQueue {
     }
 
     /// Decides several calls of runs that workers or MCP servers continue, in one transaction: either every decision is
-    /// posted, or none is. Each decision names its run, and is checked as in [`decide`](Self::decide). A run takes each
-    /// posted decision by itself, up to 64 of them; more decisions on one run are taken as a whole.
+    /// posted, or none is. Each decision names its run, and is checked as in [`decide`](Self::decide). A run takes up
+    /// to 64 posted decisions one by one, and more than 64 in small groups.
     ///
-    /// The process that carries a decision out checks it again, on its own. It refuses a decision that no longer fits,
-    /// such as an approval of a call whose precondition has changed; the other decisions take effect.
+    /// The process that carries out a decision checks it again. It refuses a decision that no longer fits, such as an
+    /// approval of a call whose precondition has changed; the other decisions take effect.
     ///
-    /// Returns an item for each decision: the result of an approval that was noted, because the call needs others too;
-    /// `None` for a decision that is posted.
+    /// Returns an item for each decision: `None` for a posted decision, or the result of an approval whose call needs
+    /// more approvals.
     ///
     /// ```
     /// use tool_runtime::agent::RunQueue;
@@ -79,10 +79,10 @@ impl RunQueue {
     /// ```
     ///
     /// # Errors
-    /// As [`decide`](Self::decide), with the question whose decision was refused, `None` if the store failed. A
-    /// question occurs twice ([`ResumeError::NotWaiting`]). No worker or server has the run of a call, because an
-    /// application continues it by itself ([`ResumeError::UnknownRun`]): decide that call alone. There are more than
-    /// 256 decisions ([`StoreError::Full`]). Nothing is posted or noted then.
+    /// As [`decide`](Self::decide), with the question of the refused decision, or `None` if the store failed. Also: a
+    /// question occurs twice ([`ResumeError::NotWaiting`]); an application made one of the calls itself, so it has to
+    /// be decided alone ([`ResumeError::UnknownRun`]); or there are more than 256 decisions ([`StoreError::Full`]). In
+    /// each case nothing is posted, and no approval is stored.
     pub async fn decide_all(
         &self,
         decisions: &[(Arc<str>, Question, ApprovalDecision)],
@@ -116,23 +116,23 @@ impl RunQueue {
         Ok(decisions.iter().map(of).collect())
     }
 
-    /// Whether a decider may answer a question of a run, by every policy that the run is held to. Nothing is recorded;
-    /// a decider of another tenant is reported to operators.
+    /// Checks whether a decider may answer a question of a run, by the runner's policy and every policy of the run.
+    /// Nothing is recorded, but a decider of another tenant is reported to operators.
     ///
     /// # Errors
-    /// As [`decide`](Self::decide), except that the posts are not checked.
+    /// As [`decide`](Self::decide), except that earlier posts are not checked.
     pub async fn may_decide(&self, run_id: &str, question: &Question, decider: &Decider) -> Result<(), ResumeError> {
         let (run, _) = self.asking_run(run_id, question, decider).await?;
         run.may_decide(question, decider).await
     }
 
     /// Checks a decision as [`decide`](Self::decide) does, without carrying it out or posting it. Call it before you
-    /// deliver a decision by your own means, such as the promise of a workflow engine. The workflow checks it again, but a decider without the
-    /// right could fill the engine's journal and keep others out meanwhile. A refused decision is recorded.
+    /// deliver a decision in another way, such as with a promise of a workflow engine. The workflow checks the decision
+    /// again, but without this check a person who may not decide could fill the engine's journal and block other
+    /// deciders. A refused decision is recorded.
     ///
     /// # Errors
-    /// As [`decide`](Self::decide). Messages that were posted to the run are not read, so a question that has a posted
-    /// answer passes.
+    /// As [`decide`](Self::decide). Earlier posts are not checked, so a question that has a posted answer passes.
     pub async fn check(
         &self,
         run_id: &str,
@@ -148,8 +148,8 @@ impl RunQueue {
     /// call itself still waits.
     ///
     /// # Errors
-    /// No call of the run asks the question, its call asks another one now, the decider may not decide on it, the grant
-    /// needs bounds and has none, or the store failed.
+    /// No call of the run asks the question, the call asks another question now, the decider may not decide the call,
+    /// the grant needs bounds and has none, or the store failed.
     pub async fn remember(
         &self,
         run_id: &str,
@@ -161,10 +161,10 @@ impl RunQueue {
         run.remember(question, remember, decider).await
     }
 
-    /// Settles a call that ended as `outcome_unknown`, as [`Run::settle`](crate::Run::settle) does, from the store and
-    /// without the run in memory. `tenant` and `principal` are those of the call's record: two principals can have runs
-    /// with one id. A person who may decide on calls of the tool in that run may settle it. A decider of another tenant
-    /// than the call's is reported to operators, also if `tenant` is that of the decider.
+    /// Settles a call that ended as `outcome_unknown`, as [`Run::settle`](crate::Run::settle) does, for a run that is
+    /// only in the store. `tenant` and `principal` are those in the call's record, because two principals can have runs
+    /// with one id. A person who may decide calls of the tool in that run may settle the call. A decider of another
+    /// tenant than the call's is reported to operators, even if `tenant` is the decider's.
     ///
     /// ```
     /// use tool_runtime::Reconciled;
@@ -196,12 +196,11 @@ impl RunQueue {
         let unknown = self.runner.unknown_call(run_id, party, call_id).await?;
         let not_waiting = || ResumeError::NotWaiting(call_id.clone());
         let Some((place, unknown)) = unknown else {
-            // The refusal is recorded with the call that was settled before. Nothing is settled here: only the policies
-            // of the call's run know who may.
+            // If the call was settled before, the refusal is recorded with it.
             self.runner.note_late_settlement(run_id, party, call_id, &outcome, decider).await?;
             return Err(not_waiting());
         };
-        // A graph keeps no separate document: its run is held to the policies of the run that called it.
+        // The run of a graph has no document. Its policies are in the document of the run that called the graph.
         let holder = match &unknown.record.caller {
             Caller::Graph { run, .. } => run.as_str(),
             Caller::Direct => run_id,
@@ -214,7 +213,7 @@ impl RunQueue {
         Box::pin(settle::settle_found(&run, (place, unknown), outcome, decider)).await
     }
 
-    /// As [`asking_run`](Self::asking_run), for a decision. One that no call waits for is recorded.
+    /// As [`asking_run`](Self::asking_run), for a decision. Records the decision if no call waits for it.
     async fn deciding_run(
         &self,
         run_id: &str,
@@ -241,13 +240,13 @@ impl RunQueue {
         let id = question.call_id();
         let filter = RecordFilter { run_id: Some(run_id.into()), call_id: Some(id.clone()), ..RecordFilter::default() };
         let mut found = self.store().pending_calls(&filter).await?;
-        // A refused decision is recorded with the call that it may have been about. Run ids can be equal in two
-        // tenants.
+        // Run ids can be equal in two tenants. If no call asks the question, take the call of the decider's tenant,
+        // with which the refused decision is recorded.
         let place =
             |is_it: &dyn Fn(&PendingCall) -> bool| found.iter().position(|found| found.as_ref().is_ok_and(is_it));
         let asks = place(&|call| call.question() == *question);
         let asks = asks.or_else(|| place(&|call| call.tenant.as_deref() == decider.tenant_id()));
-        // One that cannot be read may be the call.
+        // A call that cannot be read may be the right one, so return its error.
         let asks = asks.or_else(|| found.iter().position(Result::is_err));
         let call = asks.map(|at| found.swap_remove(at)).transpose().map_err(StoreError::from)?;
         let call = call.ok_or_else(|| ResumeError::NotWaiting(id.clone()))?;
@@ -271,7 +270,7 @@ impl RunQueue {
 
 /// Returns the snapshot of a stored run.
 fn kept(stored: Option<&StoredRun>) -> Result<Option<RunSnapshot>, ResumeError> {
-    // Conversations, and the tasks of an MCP server, keep the snapshot of their run under one name.
+    // Conversations and the tasks of an MCP server both have the snapshot of their run in this field.
     #[derive(Deserialize)]
     struct SavedDocument {
         run: RunSnapshot,

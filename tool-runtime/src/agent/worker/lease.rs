@@ -23,7 +23,7 @@ pub(super) const RUNNING: &str = "running";
 pub(super) struct Lease {
     pub(super) store: Arc<dyn Store>,
     pub(super) run: RunLease,
-    /// The document that counts the runs of its tenant, if there is a limit.
+    /// The document that counts the leased runs of the tenant. `None` without a limit.
     pub(super) slots: Option<Key>,
     /// How long a write is retried while the store cannot be reached.
     pub(super) patience: Duration,
@@ -32,19 +32,19 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Confirms that this process still has the run, before a model request or a read-only call, which no write to the
-    /// store protects. It asks the store only if the lease was not renewed in time, for example because the process was
-    /// stopped.
+    /// Confirms that this process still has the run. Call it before a model request or a read-only call, which no write
+    /// to the store protects. It uses the store only if the lease was not renewed in time, for example because the
+    /// process was suspended.
     pub(super) async fn confirm(&self, lease_duration: Duration) -> Result<(), StoreError> {
-        // The lease is renewed after each third of its duration.
+        // The lease is renewed every third of its duration.
         if self.renewed.is_within(lease_duration / 2) {
             return Ok(());
         }
         prolong(&*self.store, (&self.run, self.slots.as_ref()), lease_duration, &self.renewed).await
     }
 
-    /// Does work that no write protects: model requests and read-only calls. The lease is confirmed before the work
-    /// begins, and again before it continues in a process that was stopped for longer than the lease lasts.
+    /// Runs work that no write to the store protects: model requests and read-only calls. The lease is confirmed before
+    /// the work begins, and again before it continues in a process that was suspended for longer than the lease.
     pub(super) async fn attend<T>(
         &self,
         lease_duration: Duration,
@@ -55,14 +55,14 @@ impl Lease {
         self.renewed.attend(lease_duration, confirm, work).await
     }
 
-    /// Asks the store whether this process has the run.
+    /// Checks in the store that this process has the run.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
         let lease = self.run.clone();
         let keys = vec![Key::run_head(Arc::clone(&self.run.run_id))];
         transact(&*self.store, keys, move |transaction| runs::check(transaction, &lease)).await
     }
 
-    /// Returns the number of changes to the run from outside.
+    /// Returns [`StoredRun::news`](crate::store::StoredRun::news), the number of changes to the run by other processes.
     pub(super) async fn news(&self) -> Result<u64, StoreError> {
         match self
             .store
@@ -87,7 +87,7 @@ impl Lease {
         Ok(Some((key, serde_json::from_str(&post.body).map_err(corrupt)?)))
     }
 
-    /// Releases the run; `None` keeps the state of its last save.
+    /// Releases the run. A `state` of `None` keeps the state of the last save.
     pub(super) async fn put(&self, state: Option<&str>, due: Due, news: u64, failures: u32) -> Result<(), StoreError> {
         let next = AfterUpdate::Release { due, news };
         let state = state.map(Into::into);
@@ -114,8 +114,8 @@ impl Lease {
         }
     }
 
-    /// Renews the lease in a separate task. If another process has the run, or the store cannot tell in time, `lost`
-    /// fires.
+    /// Renews the lease in a separate task. Cancels `lost` if another process has the run, or if no renewal succeeds
+    /// for the duration of the lease.
     pub(super) fn keep(&self, lease_duration: Duration, lost: CancellationToken) -> RenewalTask {
         let renewed = Arc::clone(&self.renewed);
         let lease = (self.run.clone(), self.slots.clone());
@@ -135,7 +135,7 @@ async fn renew(
         tokio::time::sleep(lease_duration / 3).await;
         match prolong(&*store, (&lease, slots.as_ref()), lease_duration, &renewed).await {
             Err(StoreError::Fenced) => break,
-            // Not renewed for a whole lease, so another worker may have the run.
+            // The lease has ended, so another worker may have the run.
             Err(_) if renewed.elapsed() > lease_duration => break,
             _ => {}
         }

@@ -21,14 +21,14 @@ const LEASE: Duration = Duration::from_secs(30);
 
 /// A run that this process continues in place of a worker, under a lease that is renewed until the value is dropped.
 ///
-/// [`RunQueue::take`] takes a run from the store, [`RunQueue::begin`] adds a new one.
+/// [`RunQueue::take`] takes a run from the store, and [`RunQueue::begin`] adds a new one.
 /// [`accept_posts`](Self::accept_posts) applies the posts of other processes, [`receive`](Self::receive) takes a
-/// request and saves the conversation after each step, [`release`](Self::release) gives the run back. If this process
-/// dies, another one takes the run once the lease has ended, and continues after the last step. A write of this process
-/// after that fails with [`StoreError::Fenced`].
+/// request and saves the conversation after each step, and [`release`](Self::release) gives the run back. If this
+/// process dies or is suspended, another process can take the run once the lease has ended, and continues after the
+/// last saved step. Later writes of this process fail with [`StoreError::Fenced`].
 ///
-/// A service takes a run for each request, and has a [`Worker`](crate::agent::Worker) that continues runs without a
-/// request: after a decision that was posted, and when a process died during a request.
+/// A service takes the run of a chat for each request. It also needs a [`Worker`](crate::agent::Worker), which
+/// continues runs after a posted decision, and runs whose process died during a request.
 ///
 /// ```
 /// use tool_runtime::agent::{Agent, Conversation, Input, LeasedRun, RunQueue, TurnOutcome};
@@ -73,7 +73,7 @@ const LEASE: Duration = Duration::from_secs(30);
 /// let script = [ScriptedTurn::call("c1", "notes__delete", r#"{"note":7}"#), ScriptedTurn::text("Done.")];
 /// let agent = Agent::new(ScriptedModel::new(script));
 ///
-/// // A request. While it has the chat, another one gets `run_held`.
+/// // The first request. While it has the chat, another request gets `run_held`.
 /// let (mut leased, mut conversation) = open(&agent, &runner).await?;
 /// assert_eq!(open(&agent, &runner).await.err().map(|error| error.code()), Some("run_held"));
 /// let ended = leased.receive(&mut conversation, Input::from("Delete note 7.")).await?;
@@ -84,7 +84,7 @@ const LEASE: Duration = Duration::from_secs(30);
 /// let grace = Decider::new("grace").tenant("acme");
 /// RunQueue::new(&runner).decide("chat-1", &calls[0].question, ApprovalDecision::Approve, &grace).await?;
 ///
-/// // The next request, perhaps in another process, finds the decision. A worker would not wait for it.
+/// // The next request, perhaps in another process, takes the decision. A worker would take it without a request.
 /// let (mut leased, mut conversation) = open(&agent, &runner).await?;
 /// let ended = leased.receive(&mut conversation, Input::new()).await?;
 /// assert!(matches!(ended, TurnOutcome::Answered { text } if text == "Done."));
@@ -104,12 +104,12 @@ pub struct LeasedRun {
 }
 
 impl RunQueue {
-    /// Takes a run that no other process has, due or not, in place of a worker, with its conversation after its last
-    /// step. `owner` is a name for operators.
+    /// Takes a run that no other process has, whether it is due or not. Returns the run, and its conversation after the
+    /// last saved step. `owner` is a name for operators.
     ///
     /// # Errors
-    /// The principal has no such run in the tenant; another process has it ([`ResumeError::Held`]); it lacks records
-    /// since the store was restored from a backup ([`ResumeError::HeldBack`]); or the store failed.
+    /// The principal has no such run in the tenant; another process has the run ([`ResumeError::Held`]); the run lacks
+    /// records since the store was restored from a backup ([`ResumeError::HeldBack`]); or the store failed.
     pub async fn take(
         &self,
         run_id: &str,
@@ -132,7 +132,7 @@ impl RunQueue {
                 match SavedConversation::from_text(&run.document) {
                     Ok(saved) => Ok((leased, saved)),
                     Err(error) => {
-                        // Another process, of a newer version perhaps, can read it.
+                        // Another process, perhaps of a newer version, may be able to read the conversation.
                         leased.lease.put(None, Due::Now, run.news, run.failures).await?;
                         Err(error.into())
                     }
@@ -161,7 +161,7 @@ fn owner_of(name: &str) -> Arc<str> {
 
 impl LeasedRun {
     fn new(store: Arc<dyn Store>, lease: RunLease, run: &StoredRun) -> Self {
-        // A lost lease shows at the next write.
+        // The token is not used: after a lost lease, the next write fails.
         let renewed = Arc::new(LeaseTime::now());
         let lease = Lease { store, run: lease, slots: None, patience: Duration::ZERO, renewed };
         let kept = lease.keep(LEASE, CancellationToken::new());
@@ -170,8 +170,8 @@ impl LeasedRun {
         Self { lease, party, news: run.news, is_running, _kept: kept }
     }
 
-    /// Returns options with the lease, for [`Agent::restore`](crate::agent::Agent::restore): each write of the run is
-    /// checked against it.
+    /// Adds the lease to the options for [`Agent::restore`](crate::agent::Agent::restore), so that each write of the
+    /// run checks it.
     pub fn options(&self, options: RunOptions) -> RunOptions {
         options.held(self.lease.run.clone())
     }
@@ -183,7 +183,7 @@ impl LeasedRun {
     /// The lease has ended or another process has the run ([`StoreError::Fenced`]), or the store failed.
     pub async fn post(&mut self) -> Result<Option<(Key, Input)>, StoreError> {
         self.lease.check().await?;
-        // Read before the post, so that later news is never missed.
+        // Read the number before the posts, so that a post between the two reads makes the run due.
         let news = self.lease.news().await?;
         let post = self.lease.post().await?;
         if post.is_none() {
@@ -192,10 +192,11 @@ impl LeasedRun {
         Ok(post)
     }
 
-    /// Applies the posts to the run, oldest first, and saves the conversation after each. Returns whether it took any.
+    /// Applies the posts to the run, oldest first, and saves the conversation after each. Returns whether any post was
+    /// applied.
     ///
-    /// A post that does not fit is dropped; each of its decisions has a record. An approved call runs here; to let the
-    /// model continue, call [`receive`](Self::receive), with an empty [`Input`] if there is no request.
+    /// A post that does not fit is dropped; each of its decisions has a record. Approved calls run in this process. To
+    /// let the model continue, call [`receive`](Self::receive), with an empty [`Input`] if there is no request.
     ///
     /// # Errors
     /// Another process has the run ([`StoreError::Fenced`]), or the store failed. The posts that were not applied are
@@ -216,11 +217,11 @@ impl LeasedRun {
         Ok(took)
     }
 
-    /// Takes the content of one request, as [`Conversation::receive`] does, and saves the conversation before the model
-    /// is asked and after each step. It emits one `done` event.
+    /// Takes the content of one request, as [`Conversation::receive`] does, and saves the conversation before the first
+    /// step and after each step. Emits one `done` event.
     ///
-    /// A decision that another process posted meanwhile is not part of the request: [`release`](Self::release) makes
-    /// the run due for it.
+    /// This method takes no decision that another process posts meanwhile. For such a decision,
+    /// [`release`](Self::release) makes the run due.
     ///
     /// # Errors
     /// The input does not fit ([`Conversation::accept`]); the conversation is unchanged. Another process has the run
@@ -265,11 +266,11 @@ impl LeasedRun {
         }
     }
 
-    /// Saves the conversation, and removes the post whose effect it contains. `state` is a stable word for the last
-    /// step.
+    /// Saves the conversation, and removes the post `taken` that it contains. `state` is the code of the last step, or
+    /// `running` while the request has not ended.
     ///
     /// # Errors
-    /// Another process has the run, or the conversation or the post is one of another run ([`StoreError::Fenced`]); or
+    /// Another process has the run, or the conversation or the post belongs to another run ([`StoreError::Fenced`]); or
     /// the store failed.
     pub async fn save(
         &self,
@@ -293,9 +294,9 @@ impl LeasedRun {
         Ok(())
     }
 
-    /// Releases the run in the state of its last save. A worker takes it when its next call expires (`expires`), and as
-    /// soon as a message is posted to it; at once if there is a post that was not applied, or the request has not ended
-    /// (the state `running`). A run that is dropped and not released is free once its lease has ended.
+    /// Releases the run in the state of its last save. A worker takes the run at `expires`, when its next call expires,
+    /// or as soon as a message is posted. A worker takes it at once if a post was not applied, or if the request has
+    /// not ended (the state `running`). Without a release, the run is free once its lease has ended.
     ///
     /// # Errors
     /// Another process has the run ([`StoreError::Fenced`]), or the store failed.

@@ -1,4 +1,4 @@
-//! Messages for runs: each is checked when it is posted, and several of them are posted in one transaction.
+//! Posts messages to runs: checks each message, and posts several in one transaction.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,13 +17,14 @@ use crate::store::{Document, Key, StoreError, StoredRun, Transaction};
 /// The reason why no message is posted, and the question whose decision was refused.
 type Failed = (Option<Question>, ResumeError);
 
-/// About how many pieces a message has at most. A run holds 256 posts, and a turn can have more calls than that.
+/// The approximate maximum number of pieces of a message. A run holds 256 posts, and a turn can have more calls than
+/// that.
 const MOST_PIECES: usize = 64;
 
 /// A message for a run that has passed every check that needs no transaction.
 pub(super) struct Message {
     stored: StoredRun,
-    /// The run of each of the approvals.
+    /// For each approval in `content`, the run of its call.
     runs: Vec<Run>,
     content: Content,
 }
@@ -35,14 +36,14 @@ struct Content {
     tenant: Option<Arc<str>>,
     principal: Option<Arc<str>>,
     pieces: Vec<Piece>,
-    /// Its approvals of calls that need several.
+    /// The approvals of calls that need several approvals.
     approvals: Vec<Approval>,
 }
 
-/// A part of a message that the run takes as a whole or not at all. Each decision and each answer is one, so that one
-/// that does not fit any more does not take the others with it; a piece of a long message has several. A message of the
-/// user stays together with the decisions and answers of the same request, because it abandons the calls that still
-/// wait.
+/// A part of a message that the run takes as a whole or drops. Each decision and each answer is a separate piece, so
+/// that a piece that no longer fits does not affect the others. In a long message, a piece has several of them. A
+/// message of the user is in one piece with the decisions and answers of its request, because the message abandons the
+/// calls that still wait.
 #[derive(Clone)]
 struct Piece {
     key: Key,
@@ -53,17 +54,18 @@ struct Piece {
 
 /// The result of posting messages together.
 enum Posting {
-    /// They are posted, and these approvals of each are counted.
+    /// All messages are posted. Contains the results of counting the approvals of each message.
     Kept(Vec<Vec<Counted>>),
-    /// The approval at this place of this message does not count. Nothing is posted, and no other approval is noted.
+    /// An approval does not count: the index of the message, the index of the approval in it, and the reason. Nothing
+    /// is posted, and no other approval is stored.
     NotCounted(usize, usize, Uncounted),
-    /// The run of this message does not take it. Nothing is posted.
+    /// The run does not take the message with this index. Nothing is posted.
     NotKept(usize, NotPosted),
 }
 
 impl Message {
-    /// Checks each decision and answer of a message, as the run will do when it takes them. A refused decision is
-    /// recorded.
+    /// Checks each decision and answer of a message. The run repeats the check when it takes them. A refused decision
+    /// is recorded.
     pub(super) async fn check(queue: &RunQueue, stored: &StoredRun, input: &Input) -> Result<Self, Failed> {
         if stored.is_driven() {
             // No worker would ever take the message.
@@ -113,7 +115,7 @@ impl Message {
                 Err(_) => return Err(of(ResumeError::NotAllowed(DecisionError::Question))),
             }
         }
-        // The ids of one message's pieces are in order, as a run takes its posts.
+        // A run takes its posts in the order of their ids, so the ids of the pieces are in order.
         let id = uuid::Uuid::new_v4().simple();
         let pieces = pieces(input, questions).into_iter().enumerate().map(|(at, (input, questions))| {
             let key = Key::post(Arc::clone(&stored.run_id), format!("{id}-{at:03}"));
@@ -143,8 +145,8 @@ impl Message {
     }
 }
 
-/// Posts messages for different runs in one transaction: all of them, or none. Returns the results of the approvals of
-/// each message that were noted.
+/// Posts messages to different runs in one transaction: all messages, or none. Returns, for each message, the results
+/// of approvals whose calls need more approvals.
 pub(super) async fn all(queue: &RunQueue, messages: Vec<Message>) -> Result<Vec<Vec<ToolExecResult>>, Failed> {
     let contents: Vec<_> = messages.iter().map(|message| message.content.clone()).collect();
     let keys: BTreeSet<_> = contents.iter().flat_map(Content::keys).collect();
@@ -178,8 +180,8 @@ pub(super) async fn all(queue: &RunQueue, messages: Vec<Message>) -> Result<Vec<
     }
 }
 
-/// Notes the approvals that do not suffice, and posts the rest of each message. Writes all of it, or only the records
-/// of the approval that does not count.
+/// Stores the approvals whose calls need more approvals, and posts the rest of each message. If an approval does not
+/// count, writes only the record of its refusal.
 fn write(contents: &[Content], transaction: &mut Transaction) -> Result<Posting, StoreError> {
     let mut planned = Vec::new();
     for (place, content) in contents.iter().enumerate() {
@@ -226,7 +228,8 @@ impl Content {
         Key::waiting(Arc::clone(&self.run_id), tenant, principal, question.call_id())
     }
 
-    /// Returns a question that no call asks now. A piece that is posted already is a retry, whose call may have ended.
+    /// Returns a question that no call asks now. Pieces that are posted already are skipped, because the call of a
+    /// retried piece may have ended.
     fn not_asked(&self, transaction: &Transaction) -> Option<&Question> {
         let new = self.pieces.iter().filter(|piece| transaction.get(&piece.key).is_none());
         new.flat_map(|piece| &piece.questions).find(|question| {
@@ -235,7 +238,7 @@ impl Content {
         })
     }
 
-    /// Returns the messages to post after the approvals are noted.
+    /// Returns the posts, without the approvals that are stored with their calls.
     fn rest(&self, plans: &[Plan]) -> Result<Vec<Letter>, StoreError> {
         let noted: Vec<_> = plans.iter().filter(|plan| !plan.is_last()).map(Plan::question).collect();
         let mut letters = Vec::new();

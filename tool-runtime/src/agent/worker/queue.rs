@@ -1,4 +1,4 @@
-//! [`RunQueue`]: the conversations that workers share, as every other process sees them.
+//! [`RunQueue`]: adds conversations to a store for workers, posts to them, and reads them.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,7 +11,8 @@ use crate::runner::waiting::{late, posting};
 use crate::runner::{ApprovalDecision, By, ResumeError, RunOptions, ToolRunner};
 use crate::store::{Document, Key, QueueDepth, Store, StoreError, StoredRun, Transaction, runs, transact};
 
-/// The conversations that workers share: any process can enqueue them, post to them, and read them.
+/// The conversations of a store that workers continue. Any process with a runner on the store can enqueue
+/// conversations, post to them, and read them.
 ///
 /// The application authenticates the authors of posts. A run of another tenant is reported as not found.
 ///
@@ -55,15 +56,15 @@ pub struct RunQueue {
 }
 
 impl RunQueue {
-    /// Creates a queue over a runner that has the same store as the workers. The runner's policy, and every policy that
-    /// a run is held to, decide who may approve.
+    /// Creates a queue on the store of this runner, which has to be the store of the workers. A decider needs the
+    /// permission of the runner's policy and of every policy under which the run has worked.
     #[must_use]
     pub fn new(runner: &ToolRunner) -> Self {
         Self { runner: runner.clone(), options: RunOptions::new() }
     }
 
-    /// Sets connections and a sink for calls that [`decide`](Self::decide) carries out here. Principal, tenant and
-    /// permissions come from the call, not from these options.
+    /// Sets the connections and the event sink of calls that [`decide`](Self::decide) runs in this process. Principal,
+    /// tenant and permissions come from the call, not from these options.
     #[must_use]
     pub fn options(mut self, options: RunOptions) -> Self {
         self.options = options;
@@ -74,7 +75,7 @@ impl RunQueue {
         &**self.runner.store()
     }
 
-    /// Enqueues a conversation. A worker continues it as soon as one is free.
+    /// Enqueues a conversation. The next free worker continues it.
     ///
     /// # Errors
     /// A run with this id exists already ([`StoreError::Duplicate`]), or the store failed.
@@ -88,8 +89,7 @@ impl RunQueue {
         Ok(transact(self.store(), vec![key], change).await?)
     }
 
-    /// Counts the runs of all tenants that wait for workers. A worker emits the same numbers each minute as metrics, if
-    /// a subscriber records them.
+    /// Counts the queued runs of all tenants. Workers emit the same numbers as metrics every minute.
     ///
     /// # Errors
     /// The store failed.
@@ -97,8 +97,8 @@ impl RunQueue {
         self.store().depth(self.runner.store_time().await?, None).await
     }
 
-    /// Counts the runs of a tenant as [`depth`](Self::depth) does, to show a tenant its own queue. The cost grows with
-    /// the number of its runs, not with that of others.
+    /// Counts the queued runs of one tenant, for example to show them to the tenant. The cost grows only with the
+    /// number of this tenant's runs.
     ///
     /// # Errors
     /// The store failed.
@@ -107,36 +107,39 @@ impl RunQueue {
         self.store().depth(self.runner.store_time().await?, Some(slots.scope())).await
     }
 
-    /// Posts a message, decisions or answers to a run of a tenant. Posts are taken in order, each once, when the run
-    /// has nothing else to do; a post that does not match then is dropped. At most 256 posts wait in a run.
+    /// Posts a message, decisions or answers to a run of a tenant. When the run has nothing else to do, it takes its
+    /// posts in order, each once. It drops a post that no longer matches. At most 256 posts can wait in a run.
     ///
-    /// An approval of a call that needs those of other deciders too is noted at once; only the last one is posted.
+    /// If a call needs several approvals, each is stored with the call at once, and only the last one is posted.
     ///
-    /// Every decision is checked first, and again when it is taken: the call asks the question that it answers, the
-    /// decider may decide, and edited arguments or a value fit the tool and the policy. A process without the tool, or
-    /// with another policy than the call has, does not check the arguments and the value. If one decision is refused,
-    /// the refusal is recorded and nothing is posted. For each call, at most 16 refusals of a decider and 256 of all
-    /// deciders of other tenants are recorded, and none for a call without a record in the store. A decider of another
-    /// tenant is reported to operators, also if the run belongs to another tenant than the post.
+    /// Each decision is checked here, and again when the run takes it: the call must ask the question that the decision
+    /// answers, the decider must be allowed to decide, and edited arguments or a value must fit the tool and the
+    /// policy. A process without the tool, or with another policy than the call has, does not check arguments and
+    /// values. If one decision is refused, the refusal is recorded and nothing is posted. For each call, at most 16
+    /// refusals of one decider and 256 of all deciders from other tenants are recorded, and none for a call without a
+    /// record in the store. A decider from another tenant is reported to operators, even if `tenant` is not the tenant
+    /// of the run.
     ///
     /// # Errors
     /// The tenant has no such run; a call does not ask the question, or an earlier post answers it already
     /// ([`ResumeError::NotWaiting`]); a decider may not decide; a decision does not fit its call
-    /// ([`ResumeError::Invalid`], [`ResumeError::Mismatch`]); a partial approval came with a message of the user,
-    /// which would abandon its call; an engine for durable execution drives the run ([`ResumeError::Engine`]); the run
-    /// has too many posts ([`StoreError::Full`]); or the store failed. Nothing is posted or noted then.
+    /// ([`ResumeError::Invalid`], [`ResumeError::Mismatch`]); the input has a message of the user and an approval of a
+    /// call that needs more approvals, which the message would abandon; an engine for durable execution drives the run
+    /// ([`ResumeError::Engine`]); the run has too many posts ([`StoreError::Full`]); or the store failed. In each case
+    /// nothing is posted, and no approval is stored.
     pub async fn post(&self, run_id: &str, tenant: Option<&str>, input: &Input) -> Result<(), ResumeError> {
         self.post_noting(run_id, tenant, input).await.map(drop)
     }
 
-    /// As [`post`](Self::post). Returns the results of the approvals that were noted.
+    /// Posts as [`post`](Self::post) does. Returns the results of approvals whose calls need more approvals.
     pub(super) async fn post_noting(
         &self,
         run_id: &str,
         tenant: Option<&str>,
         input: &Input,
     ) -> Result<Vec<ToolExecResult>, ResumeError> {
-        // Only a decision is checked under the policies of the run, which its conversation has.
+        // Only a decision needs the whole document: it is checked under the run's policies, which are in the
+        // conversation.
         let decides = input.brought().next().is_some();
         let key = if decides { Key::run(run_id) } else { Key::run_head(run_id) };
         let stored = stored(self.store(), key).await?.ok_or(ResumeError::UnknownRun)?;
@@ -151,7 +154,7 @@ impl RunQueue {
         posted.await.map(|mut noted| noted.pop().unwrap_or_default()).map_err(|(_, error)| error)
     }
 
-    /// Records a decision on a call of a run that does not wait for it.
+    /// Records a decision on a call that does not wait for one, for example because it has ended.
     pub(super) async fn note_late(
         &self,
         stored: &StoredRun,
@@ -164,8 +167,9 @@ impl RunQueue {
         late::append(&self.runner, &stored.run_id, Some(party), asked, by).await.map(drop)
     }
 
-    /// Refuses decisions that were sent to a run in another tenant: the first on the question of each waiting call is
-    /// recorded and reported to operators, up to `most`. Questions that no call asks are guesses, and leave nothing.
+    /// Refuses decisions of deciders from another tenant than the run's. For each waiting call, the first such decision
+    /// is recorded and reported to operators, at most `most` in all. Decisions on questions that no call asks are
+    /// guesses, and are not recorded.
     async fn refuse_foreign(&self, stored: &StoredRun, input: &Input, mut most: usize) {
         let mut refused = HashSet::new();
         for (question, by) in input.brought() {
@@ -188,8 +192,8 @@ impl RunQueue {
         }
     }
 
-    /// Refuses the first decision on a waiting call of a client to whom the run does not exist, as
-    /// [`post`](Self::post) does. Those of the run's tenant are ignored.
+    /// Refuses the first decision on a waiting call by a decider of another tenant, as [`post`](Self::post) does.
+    /// Decisions from the run's own tenant are ignored.
     #[cfg(feature = "mcp-server")]
     pub(crate) async fn refuse_of_stranger(&self, run_id: &str, input: &Input) {
         if let Ok(Some(stored)) = self.stored(run_id).await {
@@ -201,8 +205,8 @@ impl RunQueue {
         stored(self.store(), Key::run(run_id)).await
     }
 
-    /// Returns a run of a tenant, and its conversation after its last step. A run of an MCP server is not a
-    /// conversation.
+    /// Returns a run of a tenant, and its conversation after its last step. Runs that an MCP server or an engine for
+    /// durable execution continues are not found.
     ///
     /// # Errors
     /// The tenant has no such run, or the store failed.
@@ -229,8 +233,8 @@ impl fmt::Debug for RunQueue {
 }
 
 impl SavedConversation {
-    /// Reads a run of a tenant from a store, and its conversation after its last step, for programs without a runner. A
-    /// run of an MCP server is not a conversation.
+    /// Reads a run of a tenant, and its conversation after its last step, without a runner. Runs that an MCP server or
+    /// an engine for durable execution continues are not found.
     ///
     /// # Errors
     /// The tenant has no such run, or the store failed.
@@ -241,7 +245,7 @@ impl SavedConversation {
         Ok((run, conversation))
     }
 
-    /// Returns the run of the conversation, as it is stored first.
+    /// Returns the document under which the conversation's run is first stored.
     pub(super) fn as_stored_run(&self) -> Result<StoredRun, StoreError> {
         let run = self.run();
         let mut stored = StoredRun::new(run.run_id(), self.to_text()?);

@@ -1,10 +1,10 @@
-//! [`TenantRotation`]: the order in which a worker takes due runs: the tenants take turns.
+//! [`TenantRotation`]: lets the tenants take turns when a worker takes due runs.
 //!
-//! A poll lists the longest due runs, without their texts. If they fit into one page, they are all that is due. If
-//! there are more, the poll walks through the first runs of the tenants, beginning where the last poll ended, so that a
-//! tenant with many due runs does not delay the others. Each poll lists a bounded number of rows, also if it can take
-//! none of the runs. After a walk that took nothing, the next one comes after a second or when a run of this worker has
-//! ended.
+//! A poll first lists the runs that have been due for the longest time. If they fit in one page, these are all due
+//! runs. Otherwise the poll walks through the lanes, beginning where the last poll ended, so that a tenant with many
+//! due runs does not delay the others. A lane is a group of runs of one tenant and one version. A poll lists a bounded
+//! number of rows, even if it can take none of the runs. After a walk that took nothing, the worker walks again after a
+//! second, or when one of its runs has ended. The file is long because of its tests.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -26,29 +26,30 @@ const PAGE: usize = 256;
 /// The maximum number of lanes through which a poll walks, in pages.
 const PAGES: u32 = 8;
 
-/// How many runs of a lane are listed when its first one is not enough.
+/// How many runs of a lane are listed when the worker can take more than the first.
 const DEEP: usize = 32;
 
 /// The maximum number of unreadable runs that a worker remembers.
 const MOST_UNREADABLE: usize = 1024;
 
-/// How many of a tenant's first runs a worker chooses from, so that workers with the same list try different ones.
+/// A worker begins at a random one of this many first runs, so that workers with the same list try different runs.
 const SPREAD: usize = 8;
 
 /// The state of the rotation between the polls of a worker.
 pub(super) struct TenantRotation {
-    /// The lane behind which the next turns begin: the place at which the last walk ended, or the end of the lanes of
-    /// the tenant that had the last turn.
+    /// The next turns begin after this lane. It is the last lane of the previous walk, or the end of the lanes of the
+    /// tenant that had the last turn.
     last: Arc<str>,
-    /// Whether operators know that runs of another version wait.
+    /// Whether the worker has reported to operators that runs of another version wait.
     is_reported: bool,
     unreadable: Unreadable,
-    /// The time from which the worker walks through the lanes again, after a walk that took nothing.
+    /// The time until which the worker does not walk through the lanes, after a walk that took nothing.
     rest: Option<Instant>,
 }
 
 impl TenantRotation {
-    /// Begins at a random tenant, so that workers that start together begin with different ones.
+    /// Creates a rotation that begins at a random tenant, so that workers that start together begin with different
+    /// tenants.
     pub(super) fn new() -> Self {
         Self {
             last: uuid::Uuid::new_v4().simple().to_string().into(),
@@ -58,7 +59,7 @@ impl TenantRotation {
         }
     }
 
-    /// Lets the next poll walk through the lanes: a run of this worker has ended, so its tenant may have another one.
+    /// Lets the next poll walk through the lanes, because a run of this worker was taken or has ended.
     pub(super) const fn search_all_tenants(&mut self) {
         self.rest = None;
     }
@@ -70,7 +71,7 @@ impl TenantRotation {
     }
 }
 
-/// Due runs that could not be read, by their lanes: the polls of a minute leave them out, and list so many more runs.
+/// Due runs that could not be read, by lane. For a minute, polls skip them, and list as many more runs.
 #[derive(Default)]
 struct Unreadable {
     lanes: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
@@ -94,7 +95,7 @@ impl Unreadable {
         }
     }
 
-    /// Forgets them after a minute, because another process may have repaired them.
+    /// Forgets the runs after a minute, because another process may have repaired them.
     fn forget(&mut self) {
         if self.since.is_some_and(|since| since.elapsed() >= TIDY_EVERY) {
             *self = Self::default();
@@ -106,9 +107,9 @@ impl Unreadable {
 #[derive(Default)]
 struct Candidates {
     runs: VecDeque<DueRun>,
-    /// The lanes of which only the first run is listed.
+    /// The lanes whose first run is listed and whose other runs are not.
     lanes: Vec<Arc<str>>,
-    /// How many runs to skip behind the next one that another worker took.
+    /// How many more runs to skip if another worker has taken the next run.
     stride: usize,
 }
 
@@ -127,42 +128,42 @@ impl Candidates {
     }
 }
 
-/// Returns a place behind all lanes of a tenant, before the next tenant: a character after the slash that ends its
-/// part.
+/// Returns a text that sorts after all lanes of a tenant and before the next tenant: `0` is the character after `/`,
+/// which follows the tenant in a lane.
 fn behind(tenant: &str) -> Arc<str> {
     format!("{tenant}0").into()
 }
 
 type Tenants = BTreeMap<Arc<str>, Candidates>;
 
-/// A walk through the lanes of all tenants, once around from the lane after the last one.
+/// A walk through all lanes: from the lane after `start` to the end, and then from the beginning to `start`.
 struct Walk {
     start: Arc<str>,
     after: Arc<str>,
-    /// Whether it is between the beginning and the start.
+    /// Whether the walk has reached the end and continues from the beginning.
     is_around: bool,
     is_over: bool,
     pages: u32,
 }
 
-/// One poll.
+/// The state of one poll.
 struct Poll<'w> {
     worker: &'w WorkerState,
     rotation: &'w mut TenantRotation,
     now: Timestamp,
-    /// How many more runs it takes.
+    /// How many more runs the worker can take.
     free: usize,
     taken: Vec<Leased>,
     tried: BTreeSet<Arc<str>>,
-    /// The tenants of which the poll takes no more runs: workers have as many as they may, or a lock was not granted.
+    /// The tenants whose runs the poll skips: the tenant has reached its limit, or the store did not grant a lock.
     full: BTreeSet<Arc<str>>,
-    /// Whether it has waited for a lock in vain.
+    /// Whether the store did not grant a lock in this poll.
     is_locked: bool,
 }
 
 impl WorkerState {
-    /// Leases up to `free` runs that are due. After an error of the store, it returns the runs that it has leased
-    /// already.
+    /// Leases up to `free` runs that are due. After an error of the store, returns the runs that are already leased
+    /// with the error.
     pub(super) async fn take(
         &self,
         rotation: &mut TenantRotation,
@@ -196,7 +197,7 @@ impl Poll<'_> {
                 candidates.runs.push_back(run);
             }
         }
-        // A message to a tenant at its limit wakes all workers. It does not make them walk through the lanes again.
+        // A message to a tenant at its limit wakes all workers. It must not make them walk through the lanes again.
         if is_all || self.rotation.rest.is_some_and(|end| Instant::now() < end) {
             return self.offer(by_age).await;
         }
@@ -213,7 +214,7 @@ impl Poll<'_> {
             if tenants.len() >= self.free || walk.is_over {
                 self.offer(std::mem::take(&mut tenants)).await?;
                 if self.free > 0 {
-                    // The next poll continues behind these lanes, also between two lanes of a tenant.
+                    // The next poll continues after these lanes, even between two lanes of a tenant.
                     self.rotation.last = Arc::clone(&walk.after);
                 }
             }
@@ -221,14 +222,14 @@ impl Poll<'_> {
         if self.free == 0 {
             return Ok(());
         }
-        // More lanes than a poll walks through: the longest due runs may be in the others.
+        // The walk may not have reached all lanes, so offer the runs of the first listing too.
         let next = Arc::clone(&self.rotation.last);
         self.offer(by_age).await?;
         self.rotation.last = next;
         Ok(())
     }
 
-    /// Returns the candidates of the tenant of a run. `None` if the worker leaves runs of its version alone.
+    /// Returns the candidates of the run's tenant. `None` if the worker skips runs of this version.
     fn candidates<'t>(&mut self, tenants: &'t mut Tenants, run: &DueRun) -> Option<&'t mut Candidates> {
         if self.worker.taker.takes_lane(&run.lane) {
             return Some(tenants.entry(tenant_of(&run.lane).into()).or_default());
@@ -241,8 +242,8 @@ impl Poll<'_> {
         None
     }
 
-    /// Gives the tenants turns, beginning after the one that had the last turn, until no place is free or no run is
-    /// left.
+    /// Takes one run of each tenant in turn, beginning after the tenant with the last turn, until no place is free or
+    /// no run is left.
     async fn offer(&mut self, mut tenants: Tenants) -> Result<(), StoreError> {
         self.find_full(&tenants).await?;
         tenants.values_mut().for_each(|candidates| candidates.add([]));
@@ -256,7 +257,7 @@ impl Poll<'_> {
                     return Ok(());
                 }
                 let Some(candidates) = tenants.get_mut(&tenant) else { continue };
-                // Also after an error, which ends the poll, the next one begins with the next tenant.
+                // Set before the turn: if it fails, the next poll begins with the next tenant.
                 self.rotation.last = behind(&tenant);
                 if self.give_turn(&tenant, candidates).await? {
                     with_more.push(tenant);
@@ -267,8 +268,8 @@ impl Poll<'_> {
         Ok(())
     }
 
-    /// Notes the tenants of which workers have as many runs as they may, so that their runs are not read. The
-    /// transaction that leases a run counts again.
+    /// Finds the tenants that have reached their limit, so that the poll does not try their runs. The transaction that
+    /// leases a run counts again.
     async fn find_full(&mut self, tenants: &Tenants) -> Result<(), StoreError> {
         let Some(most) = self.worker.taker.per_tenant else { return Ok(()) };
         let keys: Vec<_> = tenants.keys().map(|tenant| Key::slots_of(tenant)).collect();
@@ -283,7 +284,7 @@ impl Poll<'_> {
         Ok(())
     }
 
-    /// Takes one run of a tenant. Returns whether it took any.
+    /// Takes one run of a tenant. Returns whether there was one to take.
     async fn give_turn(&mut self, tenant: &Arc<str>, candidates: &mut Candidates) -> Result<bool, StoreError> {
         while !self.full.contains(tenant) {
             let Some(run) = candidates.runs.pop_front() else {
@@ -306,13 +307,13 @@ impl Poll<'_> {
                 }
                 Ok(Leasing::Gone) => candidates.skip(),
                 Ok(Leasing::Full) => drop(self.full.insert(Arc::clone(tenant))),
-                // One run must not delay the others.
+                // An unreadable run must not delay the others.
                 Err(error @ (StoreError::Corrupt(_) | StoreError::Newer { .. })) => {
                     tracing::warn!(run = &*run.run_id, error = error.code(), "a due run cannot be taken");
                     self.rotation.unreadable.add(run);
                 }
                 // A stopped process may hold the slots of one tenant. A second lock that is not granted ends the poll,
-                // because each takes the whole waiting time of the store.
+                // because each attempt takes the store's whole time limit for locks.
                 Err(error @ StoreError::Locked(_)) if !self.is_locked => {
                     tracing::warn!(run = &*run.run_id, error = error.code(), "the runs of a tenant are locked");
                     self.is_locked = true;
@@ -324,8 +325,8 @@ impl Poll<'_> {
         Ok(false)
     }
 
-    /// Leases a run, if it is still due. `slots` is the document that counts the runs of its tenant, if there is a
-    /// limit.
+    /// Leases a run, if it is still due. `slots` is the document that counts the leased runs of the tenant, `None`
+    /// without a limit.
     async fn lease(&self, run_id: &Arc<str>, slots: Option<Key>) -> Result<Leasing, StoreError> {
         let (taker, run_id) = (self.worker.taker.clone(), Arc::clone(run_id));
         let keys = std::iter::once(Key::run(Arc::clone(&run_id))).chain(slots).collect();
@@ -392,7 +393,7 @@ mod tests {
         assert!(attempts[0] <= 9 && attempts[7] <= 16, "{attempts:?}");
     }
 
-    /// A tenant has runs of more versions than lanes in a walk: the next walk begins between two of its lanes.
+    /// A tenant has more lanes than a walk covers, so the next walk begins between two of its lanes.
     #[tokio::test]
     async fn a_walk_continues_where_the_last_one_ended() {
         let (store, lanes) = (MemoryStore::new(), usize::try_from(PAGES).unwrap() * PAGE + 50);

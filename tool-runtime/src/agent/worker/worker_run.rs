@@ -25,9 +25,9 @@ enum Down {
     Lost,
     /// The run can be tried again later.
     Later(&'static str),
-    /// A decision or an answer does not fit. Another attempt with it would end the same way.
+    /// A decision or an answer does not fit. Another attempt with the same decision or answer would end the same way.
     Refused(&'static str),
-    /// The model gave no answer. It is asked again a limited number of times.
+    /// The model gave no answer. The worker asks it again a limited number of times.
     Model(&'static str),
     /// Another attempt would end the same way.
     Never(&'static str),
@@ -53,19 +53,19 @@ impl From<StoreError> for Down {
     }
 }
 
-/// A run that this worker holds.
+/// A run that this worker has leased.
 struct WorkerRun<'d> {
     worker: &'d WorkerState,
     lease: Lease,
     stored: StoredRun,
-    /// The number of consecutive failures to continue it.
+    /// The number of consecutive failures to continue the run.
     failures: AtomicU32,
-    /// The post that the next unit takes.
+    /// The post that the next unit applies. Its save removes the post.
     taking: Mutex<Option<Key>>,
 }
 
 impl WorkerState {
-    /// Continues a run until it waits, ends or is lost, or the worker is to stop.
+    /// Continues a run until it waits or ends, another process takes it, or the worker stops.
     pub(super) async fn work(self: Arc<Self>, Leased { lease, run: stored, requested_at, slots }: Leased) {
         let run = Arc::clone(&stored.run_id);
         let lost = CancellationToken::new();
@@ -105,7 +105,7 @@ impl WorkerRun<'_> {
             if matches!(step, Step::Asked | Step::Ran) {
                 continue;
             }
-            // Read before the post, so that later news is never missed.
+            // Read the number before the posts, so that a post between the two reads makes the run due.
             let news = self.lease.news().await?;
             if self.take_post(&mut conversation).await? || self.expire(&mut conversation).await? {
                 continue;
@@ -113,7 +113,7 @@ impl WorkerRun<'_> {
             let expires = conversation.waiting().filter_map(|call| call.expires_at).min();
             let due = match expires {
                 _ if running => Due::In(ELSEWHERE),
-                // Its expiry was refused.
+                // The call has expired, but its expiry was refused.
                 Some(expires) if expires <= self.worker.runner.store_time().await? => Due::In(ELSEWHERE),
                 Some(expires) => Due::At(expires),
                 None => Due::Never,
@@ -123,14 +123,14 @@ impl WorkerRun<'_> {
         }
     }
 
-    /// Takes the oldest post. Returns whether there was any.
+    /// Takes the oldest post. Returns whether there was one.
     async fn take_post(&self, conversation: &mut Conversation) -> Result<bool, Down> {
         let Some((key, input)) = self.lease.post().await? else { return Ok(false) };
         let name = format!("post {}", key.id());
         *self.taking.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
         let refused = match conversation.check(&input).await {
             Ok(()) => match conversation.accept_on(self, &name, input).await {
-                // It has emitted the error.
+                // `accept_on` has emitted the error.
                 Err(Down::Refused(code)) => code,
                 accepted => return accepted.map(|()| true),
             },
@@ -140,14 +140,14 @@ impl WorkerRun<'_> {
             }
         };
         let run = &*self.lease.run.run_id;
-        // Each refused decision has a record. The post would only block those after it.
+        // Each refused decision has a record. Drop the post, because it would block the posts after it.
         tracing::warn!(run, error = refused, "a posted message does not fit; it is dropped");
         let saved = async { conversation.save().await.map_err(StepError::Store) };
         self.unit(&name, Box::pin(saved)).await?;
         Ok(true)
     }
 
-    /// Finishes the calls that have expired. Returns whether there were any.
+    /// Finishes the calls that have expired. Returns whether any call ended.
     async fn expire(&self, conversation: &mut Conversation) -> Result<bool, Down> {
         if conversation.waiting().all(|call| call.expires_at.is_none()) {
             return Ok(false);
@@ -160,7 +160,8 @@ impl WorkerRun<'_> {
         Ok(expired)
     }
 
-    /// Releases the run until later, with a longer wait each time, but at most `most` times in a row.
+    /// Releases the run until a later attempt. The wait grows with each failure; after `most` failures in a row there
+    /// is no further attempt.
     async fn later(&self, code: &'static str, most: u32) -> Result<(), StoreError> {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         // 2, 4, 8 and so on, up to 256 seconds.
@@ -168,7 +169,7 @@ impl WorkerRun<'_> {
         self.put(code, due).await
     }
 
-    /// Releases the run in the state after its last unit.
+    /// Releases the run with this state. Its conversation is that of the last unit.
     async fn put(&self, state: &str, due: Due) -> Result<(), StoreError> {
         self.lease.put(Some(state), due, self.stored.news, self.failures.load(Ordering::Relaxed)).await
     }

@@ -1,10 +1,10 @@
-//! The document of an [`Event`], read back.
+//! Reads an [`Event`] from its JSON document.
 
 use serde::{Deserialize, Deserializer};
 
 use crate::call::{ArgumentChange, CallId, Event, JsonText, LeftOut, NamedArgument, Outcome, Question, SafeError};
 
-/// The fields of all variants: a raw value cannot be read out of a tagged enum.
+/// The fields of all variants. Serde cannot read raw JSON text in a tagged enum.
 #[derive(Deserialize)]
 struct Document {
     #[serde(rename = "type")]
@@ -47,7 +47,7 @@ struct Document {
     event: Option<Box<Event>>,
 }
 
-/// Reads the document of an event, so that events can cross a process.
+/// Reads the JSON document of an event, for example from another process.
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error as _;
@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for Event {
                 Self::File { media_type, url }
             }
             "data" => {
-                // `null` is a value, too.
+                // `null` is a valid value too.
                 let value = read.value.unwrap_or_else(JsonText::null);
                 Self::Data { name: needed!(name), id: read.id, value }
             }

@@ -1,4 +1,4 @@
-//! The document of a [`ToolExecResult`].
+//! The JSON document of a [`ToolExecResult`].
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -8,7 +8,7 @@ use crate::call::{
 };
 use crate::media::{Attachments, LeftOut};
 
-/// The document: the data for UIs, without data for the model alone or operators alone.
+/// The document: the data for UIs, without the data that only the model or only operators may read.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -19,7 +19,7 @@ struct Document {
     value: Option<JsonText>,
     #[serde(default, skip_serializing_if = "LeftOut::is_none")]
     left_out: LeftOut,
-    // Written out, because a flattened struct could not be read together with a raw value.
+    // The fields of `SafeError` are repeated here, because serde cannot read raw JSON text next to a flattened struct.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error_code: Option<Outcome>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
