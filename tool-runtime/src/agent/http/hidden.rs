@@ -14,8 +14,8 @@ const SHORTEST: usize = 4;
 /// The minimum length of a part of a secret. Shorter parts, such as `Bearer`, are not masked on their own.
 const PIECE: usize = 8;
 
-/// Secrets that the application set, such as a key, the values of headers, and those in the base URL. Some servers repeat
-/// them in their errors.
+/// Secrets that the application set: a key or token, the values of headers, the credentials in a base URL, and the
+/// environment of a process. Some servers repeat them in their errors.
 #[derive(Default, Clone)]
 pub(crate) struct Hidden(Vec<(Secret<String>, Cow<'static, str>)>);
 
@@ -35,7 +35,7 @@ impl Hidden {
         hidden
     }
 
-    /// Adds a secret and its longer parts, which the word replaces.
+    /// Adds a secret and its longer parts. In masked text, `word` replaces them.
     pub(crate) fn hide(&mut self, text: &str, word: impl Into<Cow<'static, str>>) {
         let word = word.into();
         // A server may repeat only the token of `Bearer ..` or one line of a key, and may escape it as JSON.
@@ -47,7 +47,7 @@ impl Hidden {
                 self.0.push((Secret::new(text.to_owned()), word.clone()));
             }
         }
-        // The longest first, so that no rest of a longer one remains.
+        // The longest first, so that no part of a longer secret remains.
         self.0.sort_by(|(one, _), (other, _)| {
             let (one, other) = (one.expose(), other.expose());
             other.len().cmp(&one.len()).then_with(|| one.cmp(other))
@@ -70,7 +70,7 @@ impl Hidden {
         text
     }
 
-    /// [`mask`](Self::mask), for a text that was cut and may end within a secret.
+    /// Masks secrets like [`mask`](Self::mask), for a text that was cut and may end inside a secret.
     pub(crate) fn mask_cut(&self, text: String) -> String {
         let mut text = self.mask(text);
         let begun = |(secret, word)| Some((begun(&text, secret)?, word));
@@ -82,7 +82,7 @@ impl Hidden {
         text
     }
 
-    /// Returns the answer with these texts masked in its error and its finish reason.
+    /// Returns the answer with the secrets masked in its error and its finish reason.
     pub(super) fn mask_answer(&self, mut decoded: Decoded) -> Decoded {
         decoded.provider_finish = decoded.provider_finish.map(|word| self.mask_cut(word));
         decoded.error = decoded.error.map(|error| WireError {
@@ -97,7 +97,7 @@ impl Hidden {
     }
 }
 
-/// Returns the length of the longest beginning of a secret with which a text ends.
+/// Returns the length of the longest beginning of a secret at the end of a text.
 fn begun(text: &str, secret: &str) -> Option<usize> {
     let lengths = secret.char_indices().map(|(at, _)| at).skip_while(|at| *at < SHORTEST);
     lengths.filter(|at| secret.get(..*at).is_some_and(|begun| text.ends_with(begun))).last()

@@ -94,7 +94,7 @@ impl Diagnostics {
         let text = {
             let tail = self.tail();
             let bytes = tail.bytes.as_slice();
-            // A cut inside a secret would leave a rest that masking does not find, so the beginning is dropped.
+            // The text may begin inside a secret, where masking does not find it, so drop the beginning.
             let whole = if tail.is_cut { self.hidden.longest() } else { 0 };
             let masked = self.hidden.mask(String::from_utf8_lossy(bytes).into_owned());
             let from = (whole..masked.len()).find(|at| masked.is_char_boundary(*at)).unwrap_or(masked.len());

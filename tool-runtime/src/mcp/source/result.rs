@@ -41,7 +41,7 @@ impl<'a> Secrets<'a> {
     fn masked(&self, error: &str) -> String {
         let mut all = self.diagnostics.hidden.clone();
         self.token.into_iter().for_each(|token| all.hide(token, "[token]"));
-        // The removal comes first, because removed characters can have split a secret.
+        // Remove invisible characters first, because they can split a secret.
         let plain = plain(error);
         match plain.strip_suffix("..") {
             Some(begun) => format!("{}..", all.mask_cut(begun.to_owned())),
