@@ -1,10 +1,9 @@
 //! The agent loop: the model and the gate alternate until there is an answer, or until a person or a client has to act.
 //!
-//! [`Agent`] is a model and the settings of the loop, [`Conversation`] one history with one
-//! [`Run`](crate::runner::Run), [`UiStream`] its events as the bytes of a chat UI. [`ModelClient`] is the one function
-//! that calls a model: `testing::ScriptedModel` (feature `testing`) for tests, `http::HttpModel` (feature `http`) for
-//! endpoints. [`Conversation::ask`] returns an answer of a type, [`Agent::settings`] sets temperature, reasoning and
-//! limits.
+//! [`Agent`] holds a model and the settings of the loop. [`Conversation`] holds one history and one
+//! [`Run`](crate::runner::Run), and [`UiStream`] encodes its events for a chat UI. [`ModelClient`] is the trait that
+//! calls a model; `testing::ScriptedModel` implements it for tests, and `http::HttpModel` (feature `http`) for
+//! endpoints. [`Conversation::ask`] returns a typed answer. [`Agent::settings`] sets temperature, reasoning and limits.
 //!
 //! ```
 //! use tool_runtime::agent::{Agent, TurnOutcome};
@@ -107,8 +106,8 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Creates an agent with this model: 16 turns for one answer, as many concurrent calls as the policy allows,
-    /// guidance from the catalog.
+    /// Creates an agent with this model and the defaults: at most 16 turns for one message, as many concurrent calls as
+    /// the policy allows, and guidance from the catalog.
     pub fn new(model: impl ModelClient + 'static) -> Self {
         Self {
             model: Arc::new(model),
@@ -135,8 +134,8 @@ impl Agent {
         self
     }
 
-    /// Limits the model's turns for one message of the user; 16 by default. The turn beyond the limit ends as
-    /// [`StopReason::TurnLimit`].
+    /// Limits the model's turns for one message of the user; 16 by default. If the model needs more, the agent stops
+    /// with [`StopReason::TurnLimit`].
     pub const fn max_turns(mut self, turns: u32) -> Self {
         self.max_turns = turns;
         self
@@ -152,8 +151,8 @@ impl Agent {
     /// Sets the settings of every request: temperature, limits, reasoning, the choice of tools and so on. Each setting
     /// of a message ([`Input::settings`](crate::agent::Input::settings)) overrides the agent's.
     ///
-    /// A choice that forces a call holds for the first turn after each message of the user, any other choice for every
-    /// turn. A call outside the choice is flagged in
+    /// A tool choice that forces a call applies to the first turn after each message of the user; any other choice
+    /// applies to every turn. A call outside the choice is flagged in
     /// [`TurnCall::outside_choice`](crate::agent::TurnCall::outside_choice) and in the log, and goes through the gate
     /// like any other: to refuse tools, leave them out of [`RunOptions::tools`](crate::RunOptions::tools).
     ///
@@ -171,8 +170,8 @@ impl Agent {
         self
     }
 
-    /// Returns the version of a worker or a conversation: the hash of the instructions, and of catalog and policy. The
-    /// instructions of graphs are part of `runner`.
+    /// Returns the version of a worker or a conversation: a hash of the instructions and of `runner`, which is the hash
+    /// of the policy, the catalog and the instructions of graphs.
     fn version(&self, runner: Hash) -> Hash {
         let mut hashing = Hashing::default();
         hashing.update(&runner.0);
@@ -181,7 +180,7 @@ impl Agent {
         hashing.finish()
     }
 
-    /// Sets the prices of a million tokens, in the unit of the policy's cost budget; zero by default.
+    /// Sets the prices per million tokens, in the unit of the policy's cost budget; zero by default.
     pub const fn prices(mut self, prices: Prices) -> Self {
         self.prices = prices;
         self

@@ -1,8 +1,8 @@
 //! The types around a call: its id and arguments, context, outcome, result, record and events.
 //!
-//! In the order of a call: [`ToolCall`] is the call as the model wrote it, [`ToolContext`] belongs to the tool that
-//! runs, [`ToolExecResult`] is the end with its [`Outcome`], and [`ToolInvocationRecord`] is the record. [`Event`]s
-//! report the call while it runs. A call that waits asks a [`Question`]; a [`Decider`] answers it.
+//! In the order of a call: [`ToolCall`] is the call as the model wrote it. [`ToolContext`] gives the running tool its
+//! ids and deadline. [`ToolExecResult`] is the result, with its [`Outcome`], and [`ToolInvocationRecord`] is the record
+//! in the store. [`Event`]s report the call while it runs. A call that waits has a [`Question`] for a [`Decider`].
 
 mod argument_change;
 mod call_id;

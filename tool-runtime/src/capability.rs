@@ -1,9 +1,9 @@
 //! Capabilities, connections and secrets. Tools borrow them; only the runner hands them out.
 //!
 //! [`Capabilities`] binds the adapters of an application to the traits that [`#[capability]`](macro@crate::capability)
-//! marks. A [`ConnectionBroker`] opens the account of a user for one call: a [`Connection`](crate::Connection).
-//! [`Progress`], [`Elicit`] and [`Sample`] are capabilities of this library: services of the client that made the call.
-//! A [`NameLookup`] is for people who decide on calls; tools do not borrow it.
+//! marks. A [`ConnectionBroker`] opens the account of a user for one call, as a [`Connection`](crate::Connection).
+//! [`Progress`], [`Elicit`] and [`Sample`] are built-in capabilities that reach the client that made the call.
+//! A [`NameLookup`] finds names for ids, for the people who approve calls; tools do not borrow it.
 
 #[cfg(feature = "mcp-client")]
 mod bearer;

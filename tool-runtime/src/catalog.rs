@@ -1,9 +1,9 @@
 //! The catalog: every tool of an application, checked as a whole.
 //!
-//! [`ToolCatalog`] is all tools, [`CatalogView`] those that the model of one run may see. [`ToolLock`] keeps their
+//! [`ToolCatalog`] holds all tools, and [`CatalogView`] the tools that the model of one run may see. [`ToolLock`] keeps
 //! reviewed definitions. [`PickOptions`] and [`PickIndex`] pick the tools that fit a request.
 
-// Only this module iterates registrations.
+// Only this module iterates the tools that `#[tool]` registers.
 
 mod build;
 mod compiled;

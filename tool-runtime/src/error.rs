@@ -1,7 +1,8 @@
-//! The errors of tools, [`ToolError`], of parsing names, [`ParseError`], and of building, [`BuildError`].
+//! The errors of tools ([`ToolError`]), of parsing names ([`ParseError`]), and of building catalogs, policies and
+//! runners ([`BuildError`]).
 //!
-//! The error of a tool has two readers. A model and a UI get a stable code and a sentence that its author wrote for
-//! them (a fixed one otherwise); operators get the source's own text through [`ToolError::detail`].
+//! A [`ToolError`] has two kinds of readers. Models and UIs get a stable code and a safe sentence, which the author
+//! wrote or which is fixed. Operators get the text of the source error from [`ToolError::detail`].
 
 mod parse;
 mod problem;
@@ -11,6 +12,6 @@ pub use parse::ParseError;
 pub(crate) use problem::SchemaProblemKind;
 pub use problem::{BuildError, Problem};
 pub(crate) use tool_error::{ErrorKind, FIXED_SAFE_MESSAGE, MAX_DETAIL_BYTES, ToolError, chain};
-// Compiler messages print a trait by its name alone only if it can be named outside of hidden modules.
+// Public outside of hidden modules, because the compiler then prints the trait's name without a path.
 #[doc(hidden)]
 pub use tool_error::{ErrorSource, IntoToolError};

@@ -1,4 +1,4 @@
-//! Hydration: parse, validate, instantiate. A provider's call becomes a [`Hydrated`] tool or located errors.
+//! Hydration: parse, validate, instantiate. A model's call becomes a [`Hydrated`] tool, or errors with their places.
 //!
 //! The argument text is parsed once into a borrowed tree; the validator and the typed value both read that tree,
 //! so the tool is built from exactly the value that the schema accepted.
@@ -41,11 +41,11 @@ use crate::tool::ToolEffect;
 pub(crate) struct Unhydrated {
     pub(crate) call: ToolCall,
     pub(crate) error: HydrationError,
-    /// The changes to it before it failed.
+    /// The changes to the call before the failure.
     pub(crate) treatment: Treatment,
 }
 
-/// Takes one call through all stages.
+/// Parses, validates and instantiates one call.
 #[inline]
 pub(crate) fn hydrate(call: ToolCall, entry: Arc<Entry>, settings: &Settings<'_>) -> Result<Hydrated, Box<Unhydrated>> {
     let mut treatment = Treatment::default();
@@ -60,7 +60,7 @@ pub(crate) fn hydrate(call: ToolCall, entry: Arc<Entry>, settings: &Settings<'_>
     }
 }
 
-/// As [`hydrate`], for a caller that requests the provenance.
+/// Hydrates a call, and returns the definition hash, the repair and the validator with the result.
 pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settings: &Settings<'_>) -> HydrationResult {
     let hydrated = hydrate(call.clone(), Arc::clone(entry), settings);
     let treatment = match &hydrated {
@@ -84,9 +84,9 @@ pub(crate) fn hydrate_with_provenance(call: ToolCall, entry: &Arc<Entry>, settin
 }
 
 impl HydrationResult {
-    /// Hydrates a call as the gate of a runner with this catalog and policy would, for a caller that runs no tool: the
-    /// arguments of an edited approval before it is sent, or those that a policy is to explain. The policy makes no
-    /// decision on the call, every id in the arguments counts as seen, and only the built-in repairers are available.
+    /// Hydrates a call as the gate of a runner with this catalog and policy would, without running the tool. A UI can
+    /// check the edited arguments of an approval with it before it sends them. The policy makes no decision on the
+    /// call, every id in the arguments counts as seen, and only the built-in repairers are available.
     ///
     /// ```
     /// use tool_runtime::hydrate::HydrationResult;
@@ -177,7 +177,7 @@ fn stages(
     });
     let shown = || JsonText::known(if is_kept { Arc::clone(text) } else { canonical() });
     let instance = built.map_err(|error| without_secrets(error, sensitive, shown))?;
-    // The ledger will need the key of a call with effects.
+    // For a call with effects, the ledger needs a key, which is made from the canonical form.
     let asked = settings.provenance || entry.spec.effect != ToolEffect::ReadOnly;
     let (read, forms) = if is_kept && !asked {
         (treatment.repaired.clone(), OnceLock::new())
@@ -205,7 +205,7 @@ fn repair(
     Ok(repaired)
 }
 
-/// Returns the mistakes in arguments, with the arguments if these may be shown.
+/// Cuts the pointers of an error at sensitive arguments. Adds the arguments if the tool has no sensitive ones.
 fn without_secrets(
     mut error: HydrationError,
     sensitive: &[String],
@@ -218,7 +218,7 @@ fn without_secrets(
     error
 }
 
-/// Schema, semantic rules and evidence, all violations together. `None` if there are none.
+/// Checks schema, semantic rules and evidence. Returns all violations in one error; `None` if there are none.
 fn validate(
     tree: &Tree<'_>,
     entry: &Entry,
@@ -258,7 +258,7 @@ fn validate(
     Ok(Some(together(violations, blank, without_evidence, &entry.spec.evidence, settings.lists)))
 }
 
-/// Builds the typed value and asks the author's hook. Both are the author's code, so a panic in them is contained.
+/// Builds the typed value and calls the validation hook. Both are the author's code, so a panic in them is caught.
 fn instantiate(tree: &Tree<'_>, entry: &Entry) -> Result<Box<dyn Instance>, HydrationError> {
     caught(|| {
         let has_schema = entry.spec.no_schema.is_none();
@@ -270,8 +270,8 @@ fn instantiate(tree: &Tree<'_>, entry: &Entry) -> Result<Box<dyn Instance>, Hydr
     .unwrap_or_else(|| Err(HydrationError::instantiate("The tool's arguments could not be built.")))
 }
 
-/// Moves a violation to the whole call if the author's hook names an argument that the tool does not have: the name
-/// would send the model to a missing place.
+/// Moves a violation to the whole call if the author's hook names an argument that the tool does not have, because
+/// such a pointer would mislead the model.
 fn located(mut violation: Violation, entry: &Entry) -> Violation {
     let known = schema::names_at(&entry.spec.input_schema, &[]);
     let first = pointer::split(&violation.pointer).map(|mut segments| segments.next());
@@ -283,7 +283,7 @@ fn located(mut violation: Violation, entry: &Entry) -> Violation {
     violation
 }
 
-/// Ends a pointer at the name of a sensitive argument.
+/// Cuts a pointer after the name of a sensitive argument.
 fn cut_at_sensitive(pointer: &mut String, sensitive: &[String]) {
     let first = pointer::split(pointer).and_then(|mut segments| segments.next());
     let cut = first.filter(|first| sensitive.iter().any(|name| name == first)).map(|first| pointer::segment(&first));

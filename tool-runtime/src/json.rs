@@ -1,4 +1,4 @@
-//! Strict JSON in a borrowed tree: read once, checked, validated and deserialised from there.
+//! Strict JSON: a text is parsed once into a borrowed tree, and validation and deserialisation read that tree.
 //!
 //! The meaning of a number does not depend on cargo features of `serde_json` that other crates enable.
 

@@ -4,10 +4,10 @@
 //! | module | feature | what it does | MSRV |
 //! | --- | --- | --- | --- |
 //! | [`serve`] | `mcp-server` | serves the tools of a runner, over standard input and output or HTTP | 1.88 |
-//! | [`source`] | `mcp-client` | brings in the tools of untrusted servers | 1.88 |
+//! | [`source`] | `mcp-client` | adds the tools of untrusted servers | 1.88 |
 //!
-//! The server side uses the crate `rmcp` for the protocol; the client side implements it itself. Every call goes
-//! through the gate.
+//! The server uses the crate `rmcp` for the protocol; the client has its own implementation. All calls go through the
+//! gate.
 
 #[cfg(feature = "mcp-server")]
 mod effect;

@@ -1,7 +1,7 @@
 //! The policy: data that decides which calls run, which wait for a person and what a run may spend.
 //!
-//! A tool that the policy does not name is denied. No rule about a tool lives in code, and only
-//! [`ToolPolicy::from_path`] does any IO. A whole policy; every key is optional:
+//! A tool that the policy does not name is denied. Only [`ToolPolicy::from_path`] does IO. A policy with every key, all
+//! of them optional:
 //!
 //! ```toml
 #![doc = include_str!("policy/example.toml")]

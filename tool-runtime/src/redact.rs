@@ -1,7 +1,7 @@
 //! Redaction: only leaves on the allowlist are ever written.
 //!
-//! The unredacted form of an output never exists as data: [`Projector`] drives a `serde::Serializer` of our own that
-//! leaves out everything else while it writes JSON.
+//! [`Projector`] serialises an output with a `serde::Serializer` that skips all other values while it writes JSON. The
+//! unredacted output never exists as JSON.
 
 mod attachments;
 mod changes;

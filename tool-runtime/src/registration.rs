@@ -1,8 +1,8 @@
 //! Tools that are built at run time: [`DynamicTool`] with a [`DynamicHandler`]. Tools of [`#[tool]`](macro@crate::tool)
 //! register themselves.
 
-// `Behaviour` and `Instance` erase the type of a tool, whether authored or dynamic. The shim behind them is the only
-// generic code of each tool.
+// `Behaviour` and `Instance` erase the type of a tool, whether authored or dynamic. Only the shim behind them is
+// compiled once for each tool.
 
 pub(crate) mod authored;
 pub(crate) mod definition;
@@ -34,7 +34,7 @@ use crate::error::ToolError;
 use crate::json::{DeError, Tree};
 use crate::redact::{ProjectError, Projected, Projector};
 
-/// A tool without its type: its requirements, and the way to build its arguments.
+/// A tool with its type erased: states its requirements and builds its arguments.
 pub(crate) trait Behaviour: Send + Sync {
     fn requirements(&self) -> Vec<Requirement>;
     fn instantiate(&self, arguments: &Tree<'_>) -> Result<Box<dyn Instance>, DeError>;
@@ -44,13 +44,13 @@ pub(crate) trait Behaviour: Send + Sync {
         false
     }
 
-    /// Whether the tool states what its calls depend on.
+    /// Whether the tool has a precondition, which states what its calls depend on.
     fn states(&self) -> bool {
         false
     }
 }
 
-/// The future of a running tool, up to its projected output.
+/// The future of a running tool. It yields the projected output.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Projected, RunFailure>> + Send>>;
 
 /// The future of a tool's precondition.
@@ -58,7 +58,7 @@ pub(crate) type Stating = Pin<Box<dyn Future<Output = Result<Precondition, ToolE
 
 /// A tool with its arguments, ready to run once.
 pub(crate) trait Instance: Send {
-    /// The author's own rule.
+    /// Checks the author's validation rule.
     fn validate(&self) -> Result<(), Violation> {
         Ok(())
     }
@@ -73,7 +73,7 @@ pub(crate) trait Instance: Send {
         max_bytes: usize,
     ) -> Option<Running>;
 
-    /// Starts the precondition of the call. `None` if a tool of this kind has none; see [`Behaviour::states`].
+    /// Starts the precondition of the call. `None` if the tool has none; see [`Behaviour::states`].
     fn precondition(self: Box<Self>, capabilities: Capabilities) -> Option<Stating> {
         drop(capabilities);
         None
@@ -101,13 +101,13 @@ pub(crate) enum RunFailure {
     /// The server refused the account, and did nothing.
     Unauthorized(ToolError),
     Output(ProjectError),
-    /// A call of a graph waits for a person, and so does the graph.
+    /// A call inside a graph waits for a person, so the graph waits too.
     Waits(Box<PendingGraph>),
 }
 
 impl RunFailure {
-    /// Returns the failure of the library after which a graph cannot continue. If its calls may have had effects, its
-    /// outcome is unknown: the model must not make its call again.
+    /// Returns the failure of a graph that cannot continue because of an internal error. If its calls had `begun`, its
+    /// outcome is unknown, so that the model does not call the graph again.
     pub(crate) fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>, begun: bool) -> Self {
         let error = ToolError::internal(error);
         if begun { Self::Lost(error) } else { Self::Tool(error) }

@@ -2,10 +2,10 @@
 //!
 //! [`validator`] is its public part, for applications that validate arguments with another library.
 //!
-//! Schemas of authored tools leave here in a small subset that means the same under draft-07 and 2020-12; foreign
-//! ones may use all of both within caps.
+//! Schemas of authored tools use a small subset of JSON Schema that means the same in draft-07 and 2020-12. Foreign
+//! schemas may use all of either draft, within limits.
 
-// Only this folder names the settings of `schemars`, and `jsonschema`.
+// Only this folder uses `jsonschema` and the settings of `schemars`.
 
 mod defaults;
 mod edit;

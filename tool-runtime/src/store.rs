@@ -1,18 +1,18 @@
-//! The store: documents that change in transactions, and records that do not, behind one trait whose implementations
-//! can outlive the process.
+//! The store: documents that change in transactions, and records that never change, behind one trait. An implementation
+//! can keep them beyond the life of the process.
 //!
-//! [`Store`] is the trait, [`MemoryStore`] an implementation; the package `tool-runtime-sql` stores in SQLite or
-//! PostgreSQL. Applications read records with a [`RecordFilter`], list the calls that wait with
+//! [`Store`] is the trait, and [`MemoryStore`] implements it in memory; the package `tool-runtime-sql` stores in SQLite
+//! or PostgreSQL. Applications read records with a [`RecordFilter`], list the calls that wait with
 //! [`Store::pending_calls`], and verify the records with [`Verification::of_store`]. [`Key`], [`StoredDocument`],
 //! [`Transaction`], [`Query`] and [`Chain`] are for implementations of a store.
 //!
 //! [`Retention`] removes old runs, places legal holds, and erases the data of a principal.
 //!
 //! Invariants of every store: writes are atomic, changes under one lock run one after the other, memory use is bounded,
-//! and a record never changes, except that a [`Transaction`] of this library removes the records of a whole run or
-//! erases the values of one record, and appends a signed record of the removal or erasure.
+//! and a record never changes. There is one exception: a [`Transaction`] of this library can remove the records of a
+//! whole run or erase the values of one record, and appends a signed record of the removal or erasure.
 
-// `ledger`, `runs`, `waiting` and `accounts` define the contents of documents, once for every store.
+// `ledger`, `runs`, `waiting` and `accounts` define the contents of documents, which are the same in every store.
 
 pub(crate) mod accounts;
 mod anchors;

@@ -1,4 +1,4 @@
-//! Small algorithms over text that every layer shares: cutting, places, similarity, quoting, invisible characters, JSON
+//! Text functions that all layers share: cutting, line numbers, similarity, quoting, invisible characters, JSON
 //! Pointers, JSON strings, random ids.
 
 mod invisible;
@@ -11,7 +11,7 @@ pub(crate) use invisible::{InvisibleKind, invisible_kind, is_invisible, is_name,
 pub(crate) use quoted::{plain, quoted};
 pub(crate) use random::random_id;
 
-/// Longer names are not compared: they are not typed by hand, and the comparison is quadratic.
+/// The longest name that is compared, in bytes. People do not type longer ones, and the comparison is quadratic.
 const LONGEST_NAME: usize = 128;
 
 /// Returns the longest start of `text` that has at most `bytes` bytes and ends between characters.
@@ -23,7 +23,8 @@ pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// A string from outside as models, UIs and records get it: bounded, and without control characters except line breaks.
+/// Prepares a foreign string for models, UIs and records: cuts it to `max` bytes, and replaces control characters
+/// except line breaks by spaces.
 pub(crate) fn sentence(text: &str, max: usize) -> String {
     let kept = cut(text, max);
     let mut sentence: String =
@@ -53,7 +54,7 @@ pub(crate) fn is_similar(one: &str, two: &str) -> bool {
     Name::of(one).zip(Name::of(two)).is_some_and(|(one, two)| one.distance(&two).is_some())
 }
 
-/// A name without case and separators, which are easily mistaken.
+/// A name as it is written, and as `plain`: without case and separators, which are easily mistaken.
 struct Name {
     plain: String,
     written: String,

@@ -1,8 +1,8 @@
-//! Wire formats: definitions into provider requests, provider bytes into calls, results into messages.
+//! Wire formats: encodes definitions and messages as provider requests, and decodes provider bytes into calls.
 //!
-//! Sans-IO: decoders take bytes and return [`Decoded`]. This module calls no tool, reads no catalog, opens no
-//! connection, and runs no call from a delta. [`Format`] is the way to every encoder and decoder; [`history`] holds
-//! conversations independent of a provider, [`ui`] the streams of chat UIs.
+//! Sans-IO: decoders take bytes and return [`Decoded`]. This module calls no tool, reads no catalog and opens no
+//! connection. [`Format`] provides all encoders and decoders. [`history`] holds conversations independent of a
+//! provider, and [`ui`] the streams of chat UIs.
 //!
 //! Comments refer to these rules by their letters:
 //!
@@ -11,24 +11,24 @@
 //! | R1 | The call of a delta, first match wins: a known id (unless the name differs); a new id with a name starts a call; a known index; an unknown index with an id or a name starts a call; an unknown index alone is the call touched last; without an index a name starts a call |
 //! | R2 | An empty or null id or name is absent; the first id of a call stays |
 //! | R3 | The same name again is a repeat; another name is appended before argument text, and starts a new call after it |
-//! | R4 | Without a usable id one is generated and kept; two calls never share an id |
-//! | R5 | A turn with calls ended with calls, whatever its finish reason; bytes after the end mark are ignored |
-//! | R6 | Values that are unknown, empty or for other readers are skipped without error |
-//! | R7 | Arguments as an object are taken as they are; null is absent; a string is JSON text |
+//! | R4 | A call without a usable id gets a generated one and keeps it; two calls never share an id |
+//! | R5 | A turn with calls has the finish reason of calls, whatever the provider states; bytes after the end mark are ignored |
+//! | R6 | Unknown and empty values, and values for other readers, are skipped without error |
+//! | R7 | Arguments may be an object; null means that they are absent; a string is JSON text |
 //! | R8 | Arguments are one JSON object after trimming white space; empty text means `{}`; arguments are not repaired |
 //! | R9 | The legacy `function_call` is one call without an id |
 //! | R10 | Fail closed: after an unclean end no call of the turn may run |
-//! | R11 | Calls that share an id or an index are distinguished by their name, which is repeated, and by arguments that begin again; the same call once more is a repeat |
+//! | R11 | If a server gives two calls one id or one index, the second call begins where the name is sent again and complete arguments begin again; an equal second call is a repeat |
 //! | S1 | In item streams the output index identifies an item; the call's own id is the id |
 //! | S2 | Done events are authoritative over deltas; either alone is enough |
-//! | S3 | Only the completed event ends well |
-//! | A1 | The type inside the data decides; unknown events and deltas are skipped; blocks other than text, thinking and calls are kept as provider state; the server's own tools are not calls |
-//! | A2 | The joined partial JSON is the input; without any, it is the input of the start block |
+//! | S3 | A stream ends cleanly only with the completed event |
+//! | A1 | The type inside the data identifies an event; unknown events and deltas are skipped; blocks other than text, thinking and calls are kept as provider state; calls of the server's own tools are not calls |
+//! | A2 | The input is the joined partial JSON, or the input of the start block if there is none |
 //! | A3 | A stop reason ends the turn; the closing event may be missing |
 //! | A4 | A block before the start, a delta for a block that never started, a block that is not an object, or a second call under the index of an open one breaks the protocol |
-//! | A5 | Thinking without its end or its signature does not go back; the call of a server tool without its result goes back until the user writes |
-//! | O1 | A server's id is used, otherwise one is generated; each listed call is complete; lists add up |
-//! | O2 | Lines end in LF or CRLF, empty ones are skipped, the last needs no end |
+//! | A5 | Thinking without its end or its signature is not sent back; the call of a server tool without its result is sent back until the user writes |
+//! | O1 | A call has the server's id, or a generated one; each listed call is complete; the calls of several lists add up |
+//! | O2 | Lines end in LF or CRLF; empty lines are skipped; the last line needs no end |
 //! | G1 | A stream is server-sent events, or one array with a response in each object; an array without its closing bracket broke off |
 //! | G2 | `functionCall` is a call, text of a thought is reasoning, `inlineData` is media, and every other part is kept as provider state; a part with a signature is joined with no other and goes back in its place |
 //! | G3 | A call with `willContinue` continues until a part without it; each piece of its arguments has a path; a path that has its value, or a call without its end, breaks the protocol |
