@@ -1,4 +1,4 @@
-//! Rows of earlier versions are read and keep their order: version 1 wrote those in `older/rows.sql`.
+//! Tests that rows of earlier versions are read and keep their order. Version 1 wrote the rows in `older/rows.sql`.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ async fn a_database_of_an_older_version_is_migrated_and_loses_nothing() {
     }
 }
 
-/// Records of earlier versions are sealed as one text, so their values cannot leave them.
+/// The hash of an earlier version's record covers its values, so they cannot be erased.
 async fn old_records_are_purged_not_erased(store: &super::SqlStore) {
     edit(store, "DELETE FROM tool_runtime_documents").await;
     let by = Decider::new("grace").because("Asked for.");
