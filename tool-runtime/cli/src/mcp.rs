@@ -1,4 +1,4 @@
-//! `mcp`: the Model Context Protocol at the command line.
+//! `mcp`: serves tools over the Model Context Protocol, and pins the tools of MCP servers.
 
 #[cfg(feature = "mcp-client")]
 mod connections;
@@ -63,7 +63,7 @@ pub(crate) enum McpAction {
     },
 }
 
-/// Reads an address to listen on.
+/// Parses an address to listen on.
 #[cfg(feature = "mcp-server")]
 fn address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "write an address and a port, such as 127.0.0.1:8080, or 127.0.0.1:0 for a free port")
