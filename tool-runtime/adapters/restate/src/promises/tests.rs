@@ -38,7 +38,7 @@ pub(crate) struct Server {
     run_id: Option<String>,
     waiting: Waiting,
     promises: Mutex<HashMap<String, String>>,
-    /// Another invocation resolves the promise just before this one does.
+    /// The answer of another invocation, which resolves the promise just before this one does.
     rival: Option<Brought>,
     invocation: String,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Server {
 impl Server {
     fn keep(&self, promise: &str, delivered: &Delivered) {
         let text = serde_json::to_string(delivered).expect("JSON");
-        // The first value counts, and the server tells the second one nothing.
+        // The first value is kept. The second call gets no error.
         let mut promises = self.promises.lock().unwrap_or_else(PoisonError::into_inner);
         promises.entry(promise.to_owned()).or_insert(text);
     }
