@@ -1,4 +1,4 @@
-//! [`Chat`]: a conversation in the store, which one request at a time holds.
+//! [`Chat`]: a conversation in the store, which only one request at a time can hold.
 
 use tool_runtime::agent::{Conversation, Input, LeasedRun};
 use tool_runtime::runner::ResumeError;
@@ -8,10 +8,10 @@ use crate::people::Person;
 use crate::refusal::Refusal;
 use crate::{Service, log};
 
-/// The owner that the store shows for the runs that this service holds.
+/// The owner of this service's leases in the store.
 const OWNER: &str = "chat-service";
 
-/// A chat that one request holds: under a lease, unless the chat is new.
+/// A chat that one request holds. A stored chat has a lease; a new chat has none yet.
 pub(crate) struct Chat {
     pub(crate) conversation: Conversation,
     leased: Option<LeasedRun>,
@@ -20,8 +20,8 @@ pub(crate) struct Chat {
 }
 
 impl Service {
-    /// Takes the chat of a person for one request, with the decisions that were posted to it. Another process may have
-    /// had it before, and may have died. A chat that is not in the store is new.
+    /// Leases the chat of a person for one request, and applies the decisions that were posted to it. The process that
+    /// held it before may have died. A chat that is not in the store is new.
     pub(crate) async fn open(&self, person: &Person, id: &str) -> Result<Chat, Refusal> {
         let (person, id) = (person.clone(), id.to_owned());
         let (run_id, options) = (person.run_id(&id), person.options().conversation(id.as_str()));
@@ -48,7 +48,7 @@ impl Service {
         }
     }
 
-    /// Stores a new chat, and takes it.
+    /// Stores a new chat, and leases it.
     pub(crate) async fn keep(&self, chat: Chat) -> Result<Chat, Refusal> {
         if chat.leased.is_some() {
             return Ok(chat);
@@ -67,12 +67,12 @@ impl Service {
 }
 
 impl Chat {
-    /// The id of the assistant's message that the user's next text begins.
+    /// Returns the id of the assistant's message that will answer the user's next text.
     pub(crate) fn next_message(&self) -> String {
         format!("message-{}", self.texts() + 1)
     }
 
-    /// The id of the assistant's last message, which continues after an approval.
+    /// Returns the id of the assistant's last message, which continues after an approval.
     pub(crate) fn message(&self) -> String {
         format!("message-{}", self.texts())
     }
@@ -81,21 +81,21 @@ impl Chat {
         self.conversation.history().iter().filter(|message| matches!(message, Message::User(_))).count()
     }
 
-    /// Takes a turn, saved after each step, and releases the chat.
+    /// Runs a turn, saves the chat after each step, and releases it.
     pub(crate) async fn turn(mut self, input: Input) {
         if let Some(leased) = &mut self.leased {
-            // The stream reports the end of the turn. Refusals came before it began.
+            // The stream reports the end of the turn. The input was checked before, so it is not refused.
             let _ended = leased.receive(&mut self.conversation, input).await;
         }
         self.close().await;
     }
 
-    /// Releases the chat for the next request. A turn that has not ended is continued by a worker.
+    /// Releases the chat for the next request. A worker continues a turn that has not ended.
     pub(crate) async fn close(self) {
         let Some(leased) = &self.leased else { return };
         let expires = self.conversation.waiting().filter_map(|call| call.expires_at).min();
         if let Err(error) = leased.release(expires).await {
-            // Another process has it, or takes it once the lease has ended.
+            // Another process has the chat, or can lease it once this lease has ended.
             log(format_args!("a chat was not released: {error}"));
         }
     }

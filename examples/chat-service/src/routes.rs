@@ -21,13 +21,13 @@ use crate::request::{self, Named};
 use crate::state::ChatState;
 use crate::{Service, page};
 
-/// The largest body, in bytes: clients post the whole chat each time, with its files.
+/// The maximum size of a body, in bytes. Each request contains the whole chat, with its files.
 const BODY: usize = 8 << 20;
 
-/// The protocol that `useChat` reads.
+/// The protocol of `useChat`.
 const PROTOCOL: Protocol = Protocol::UiMessageStream;
 
-/// The routes of a service.
+/// Returns the routes of a service.
 pub fn router(service: Arc<Service>) -> Router {
     Router::new()
         .route("/health", get(|| async { "ok" }))
@@ -39,7 +39,7 @@ pub fn router(service: Arc<Service>) -> Router {
         .with_state(service)
 }
 
-/// One turn of a chat. An invalid request is refused before the stream begins.
+/// Runs one turn of a chat for `useChat`. An invalid request is refused before the stream begins.
 async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let person = service.person(&headers)?;
     let chat = service.open(person, &request::named(&body)?.id).await?;
@@ -49,14 +49,14 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
         let message = chat.next_message();
         chat.conversation.ui_stream(PROTOCOL, &message)
     } else {
-        // Continues the message that the client shows; the calls in it that waited are updated in place.
+        // The stream continues the message that the client shows, and updates the waiting calls in it.
         let message = chat.message();
         chat.conversation.ui_stream_resuming(PROTOCOL, &message)
     };
     Ok(respond(PROTOCOL, stream, tokio::spawn(chat.turn(input))))
 }
 
-/// One run of a client of AG-UI. The error of an invalid request is the error of its run.
+/// Runs one turn of a chat for a client of AG-UI. The error of an invalid request is the error of its run.
 async fn ag_ui(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let person = service.person(&headers)?;
     let named = request::named(&body)?;
@@ -72,7 +72,7 @@ async fn run(service: &Service, person: &Person, named: &Named, body: &[u8]) -> 
     Ok(respond(Protocol::AgUi, stream, tokio::spawn(chat.turn(input))))
 }
 
-/// The state of a chat, for the page.
+/// Returns the state of a chat, for the page.
 async fn state(
     State(service): State<Arc<Service>>,
     headers: HeaderMap,
@@ -82,13 +82,13 @@ async fn state(
     service.state(person, &id).await.map(Json)
 }
 
-/// The turn is a separate task: a client that goes away in the middle leaves a whole conversation behind. The body ends
-/// when the chat was released, so that a client which then sends its next request finds the chat as it has seen it.
+/// Returns the stream of a turn. The turn is a separate task, so that it ends even if the client disconnects. The body
+/// ends after the chat was released, so that the client's next request can lease it.
 fn respond(protocol: Protocol, stream: UiStream, turn: JoinHandle<()>) -> Response {
     streamed(protocol, Body::from_stream(stream.end_after(turn)))
 }
 
-/// A body with the headers of its protocol.
+/// Returns a body with the headers of its protocol.
 pub(crate) fn streamed(protocol: Protocol, body: Body) -> Response {
     let mut response = body.into_response();
     let content_type = ("content-type", protocol.content_type());
@@ -105,8 +105,8 @@ impl Service {
         token.and_then(|token| self.people.get(token)).ok_or(Refusal::Unauthorised)
     }
 
-    /// Reads a request and checks it against the chat. Returns the chat, which is in the store now, with the input, and
-    /// whether the person says something. A chat whose request is refused is released unchanged.
+    /// Parses a request and checks it against the chat. Returns the chat, which is now in the store, the input, and
+    /// whether the request has a message. If the request is refused, the chat is released unchanged.
     async fn accept(
         &self,
         person: &Person,
@@ -116,7 +116,7 @@ impl Service {
         let checked = async {
             let request = read(&chat)?;
             let says = request.text.is_some() || !request.files.is_empty();
-            // In this chat, a person decides on the calls of their own agent, as the policy permits.
+            // The decider is the person who chats. The policy allows this with `own_calls`.
             let input = Input::posted(request, &person.decider());
             chat.conversation.check(&input).await?;
             Ok((input, says))
