@@ -1,4 +1,4 @@
-//! The password of a store's URL is in no output and in no file.
+//! Tests that the password in a store's URL is in no output and in no file.
 
 use std::path::Path;
 
