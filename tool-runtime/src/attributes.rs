@@ -305,8 +305,8 @@ pub use tool_runtime_macros::capability;
 ///
 /// # Types of other crates
 ///
-/// An argument is `Deserialize + JsonSchema`, an output `Serialize + JsonSchema`. Other crates' types have a schema
-/// behind a feature of `schemars`, for example `chrono04`, `jiff02`, `uuid1`, `url2`, `rust_decimal1`:
+/// An argument is `Deserialize + JsonSchema`, an output `Serialize + JsonSchema`. For the types of some other crates,
+/// features of `schemars` provide the schema, for example `chrono04`, `jiff02`, `uuid1`, `url2`, `rust_decimal1`:
 ///
 /// ```toml
 /// schemars = { version = "1", features = ["chrono04", "uuid1"] }

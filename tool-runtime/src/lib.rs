@@ -63,7 +63,7 @@
 //! | [`policy`], [`capability`](mod@capability) | the rules for calls, and the resources that tools borrow |
 //! | [`runner`] | the gate: `runner/gate/exec.rs` is the list of its stages |
 //! | [`store`] | records in a hash chain, and calls that wait |
-//! | `mcp` | a catalog as the tools of an MCP server (feature `mcp-server`), and servers as a source of tools (`mcp-client`) |
+//! | `mcp` | serves the tools of a catalog over MCP (feature `mcp-server`), and adds tools of MCP servers to a catalog (`mcp-client`) |
 //! | [`error`] | the errors of tools and of parsers |
 //! | [`testing`] | a preset runner for tests of tools |
 //!

@@ -1,8 +1,8 @@
 //! Tools that are built at run time: [`DynamicTool`] with a [`DynamicHandler`]. Tools of [`#[tool]`](macro@crate::tool)
 //! register themselves.
 
-// `Behaviour` and `Instance` erase the type of a tool, whether authored or dynamic. Only the shim behind them is
-// compiled once for each tool.
+// `Behaviour` and `Instance` erase the type of a tool, whether authored or dynamic. Only their implementation in `shim`
+// is compiled once for each tool.
 
 pub(crate) mod authored;
 pub(crate) mod definition;

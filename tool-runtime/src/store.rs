@@ -1,4 +1,4 @@
-//! The store: documents that change in transactions, and records that never change, behind one trait. An implementation
+//! The store: one trait for documents, which change in transactions, and records, which never change. An implementation
 //! can keep them beyond the life of the process.
 //!
 //! [`Store`] is the trait, and [`MemoryStore`] implements it in memory; the package `tool-runtime-sql` stores in SQLite

@@ -12,7 +12,7 @@
 //! | R2 | An empty or null id or name is absent; the first id of a call stays |
 //! | R3 | The same name again is a repeat; another name is appended before argument text, and starts a new call after it |
 //! | R4 | A call without a usable id gets a generated one and keeps it; two calls never share an id |
-//! | R5 | A turn with calls has the finish reason of calls, whatever the provider states; bytes after the end mark are ignored |
+//! | R5 | A turn with calls always has the finish reason of calls, even if the provider states another; bytes after the end mark are ignored |
 //! | R6 | Unknown and empty values, and values for other readers, are skipped without error |
 //! | R7 | Arguments may be an object; null means that they are absent; a string is JSON text |
 //! | R8 | Arguments are one JSON object after trimming white space; empty text means `{}`; arguments are not repaired |

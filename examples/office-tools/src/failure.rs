@@ -15,7 +15,7 @@ pub enum Failure {
     Forbidden,
     /// The item is too large, or not text.
     Unreadable,
-    /// The system behind the adapter failed.
+    /// The system that the adapter uses failed.
     Unavailable(Box<dyn Error + Send + Sync>),
 }
 

@@ -33,7 +33,7 @@ fn violations(result: &HydrationResult) -> Vec<String> {
     found
 }
 
-/// Returns the recorded violations without those about `null`, because optional arguments may be `null` here.
+/// Returns the recorded violations except violations by `null`, because optional arguments may be `null` here.
 fn without_nulls(call: &Recorded) -> Vec<String> {
     let arguments: serde_json::Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let is_null = |line: &&String| {

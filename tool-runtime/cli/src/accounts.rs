@@ -1,4 +1,4 @@
-//! The used budgets of a run: its own, and those that it shares with other runs of its principal and tenant.
+//! The used budgets of a run: its own budget, and the budgets of its principal and its tenant.
 
 use std::collections::BTreeMap;
 

@@ -32,7 +32,7 @@ use crate::{input, terminal};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
-    /// List the waiting calls of the data folder, and with --store those of the tenant, oldest first
+    /// List the waiting calls of the data folder and, with --store, of the tenant; oldest first
     List,
     /// Show a waiting call: its effect, its principal, why it waits, and its arguments
     Show {
@@ -69,7 +69,7 @@ pub(crate) enum Approvals {
         id: String,
         /// The reason that the model reads
         message: Option<String>,
-        /// Another call to refuse for this reason; those in runs of the store are decided together, all of them or none
+        /// Another call to refuse for this reason; calls in runs of the store are refused together, all of them or none
         #[arg(long, value_name = "ID")]
         also: Vec<String>,
         #[command(flatten)]

@@ -98,7 +98,7 @@ pub(super) enum Command {
         #[arg(short, value_name = "TOOLS", default_value_t = 3, value_parser = values::most, requires = "pick")]
         k: usize,
     },
-    /// Rank the visible tools, or those of a file, by how well they fit a request
+    /// Rank the visible tools, or the tools of a file, by how well they fit a request
     Pick(PickArgs),
     /// Report every problem of the catalog and the policy, and changes since a lock; fails if there are any
     Check(Check),
@@ -151,7 +151,7 @@ pub(super) enum Command {
     },
 }
 
-/// The commands that follow those of the application.
+/// The commands that the help lists after the application's commands.
 #[derive(Debug, Subcommand)]
 pub(super) enum Manual {
     /// Print the completions for a shell

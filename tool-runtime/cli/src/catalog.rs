@@ -168,7 +168,7 @@ pub(super) fn unknown(catalog: &ToolCatalog, name: &str) -> Failure {
     Failure::usage(format!("there is no tool `{shown}`; {meant}")).code("unavailable")
 }
 
-/// Prints the parts of a provider's request that offer the visible tools, or those that fit a request.
+/// Prints the parts of a provider's request that offer the visible tools, or only the tools that fit a user's request.
 pub(super) fn export(
     cli: &Cli<'_>,
     format: Format,

@@ -1,4 +1,4 @@
-//! `chat`: a conversation with a model behind an endpoint. Prints each call and its way through the gate.
+//! `chat`: a conversation with the model of an endpoint. Prints each call and its way through the gate.
 
 mod autosave;
 pub(crate) mod ended;

@@ -8,7 +8,7 @@ use clap::{ArgMatches, Args};
 use crate::exit::{Exit, Failure};
 use crate::session::Cli;
 
-/// A command of an application, in addition to those of this package. [`App::command`](crate::App::command) adds it.
+/// A command of an application, in addition to this package's commands. [`App::command`](crate::App::command) adds it.
 ///
 /// The type derives [`clap::Args`] (clap 4): its fields are the arguments, and its doc comment is the help. The global
 /// options (`--json`, `--policy`, ..) apply to the command, too. It prints data to stdout and messages to stderr

@@ -31,7 +31,7 @@ pub(crate) enum Grants {
 pub(crate) struct Add {
     /// The call, as `approvals list` prints it; RUN/CALL if several have its id. The grant is for its tool
     pub(crate) id: String,
-    /// The runs that the grant covers: the call's own, or those of its conversation, its principal or its tenant
+    /// The runs that the grant covers: the call's own run, or all runs of its conversation, its principal or its tenant
     #[arg(long = "for", value_enum, value_name = "RUNS")]
     pub(crate) scope: Scope,
     /// The arguments that the grant covers: a JSON list of conditions such as `[{"pointer": "/to", "one_of":

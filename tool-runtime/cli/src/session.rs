@@ -34,7 +34,7 @@ pub struct Cli<'a> {
     pub(super) servers: OnceCell<ToolSource>,
 }
 
-/// The decider and the reason. The decider's roles are those of `--role`.
+/// The options for the decider and the reason. `--role` sets the decider's roles.
 #[derive(Debug, Args)]
 pub(crate) struct DeciderArgs {
     /// The decider, with the roles of --role; the principal by default, if the policy lets it decide its own calls.
@@ -106,7 +106,7 @@ impl Cli<'_> {
         let Party { principal, tenant, roles, .. } = self.party();
         // `operator` is the person at the keyboard, if neither the options nor the application name a principal.
         let name = named.map(Arc::from).or(principal).unwrap_or_else(|| "operator".into());
-        // `--role` has two meanings: the roles of a new run, and those of a decider (see `options_of`).
+        // In commands that decide, `--role` sets the roles of the decider, not those of the run (see `options_of`).
         let decider = roles.into_iter().fold(Decider::new(name), Decider::role);
         let decider = tenant.into_iter().fold(decider, Decider::tenant);
         reason.into_iter().fold(decider, Decider::because)

@@ -29,7 +29,7 @@ static STYLE: OnceLock<Style> = OnceLock::new();
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Color {
-    /// On a terminal, unless `NO_COLOR`, `CLICOLOR=0` or `TERM=dumb` says otherwise
+    /// On a terminal, unless `NO_COLOR`, `CLICOLOR=0` or `TERM=dumb` is set
     Auto,
     Always,
     Never,

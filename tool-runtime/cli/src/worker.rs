@@ -36,11 +36,11 @@ pub(crate) struct WorkerArgs {
     /// How long a conversation stays leased to this worker without a renewal, for example 30s; at least one second
     #[arg(long, value_name = "TIME", value_parser = lease, default_value = "30s")]
     pub(crate) lease: Duration,
-    /// How many conversations of one tenant all workers continue at the same time; no limit by default. Give all
-    /// workers the same
+    /// How many conversations of one tenant all workers continue at the same time; no limit by default. Set the same
+    /// number for all workers
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) runs_per_tenant: Option<usize>,
-    /// Leave conversations alone that began under other instructions, another catalog or another policy
+    /// Skip conversations that began with other instructions, another catalog or another policy
     #[arg(long)]
     pub(crate) leave_other_versions: bool,
     /// How long to wait for an unavailable database when the worker starts

@@ -195,7 +195,7 @@ fn encode_result(format: Format, text: &str) -> Result<Exit, Failure> {
     print(&body.map_err(|error| Failure::failed(error.to_string()))?)
 }
 
-/// The arguments that a model wrote in strict mode, and the authoritative schema, of which the model got a closed copy.
+/// The arguments that a model wrote in strict mode, and the original schema. The model got a closed copy of the schema.
 #[derive(Deserialize)]
 struct StrictNull<'a> {
     #[serde(borrow)]

@@ -415,7 +415,7 @@ async fn digests_of_a_lost_key_cannot_be_compared() {
 const ASKS: &str = "allowed_tools = ['mail__send_email']\nrequire_approval_for_tools = ['mail__send_email']\n\
     [approvals]\nroles = ['approver']\n";
 
-/// A mail server that is never called: the application only asks for approvals.
+/// A mail server that is never called, because the application only requests approvals.
 struct Unused;
 
 #[async_trait]
@@ -568,7 +568,7 @@ async fn a_call_of_a_killed_process_is_swept_through_both_doors() {
     let mail = ToolCall::text("c1", "mail__send_email", r#"{"to":["ada@example.com"],"subject":"Hi","body":"Canary"}"#);
     let call = tokio::spawn(run.exec(mail));
     began.notified().await;
-    // The file as the process leaves it if it is killed now, and as it is once the lease has ended.
+    // A copy of the file as a killed process would leave it, and another copy in which the lease has ended.
     let own = Rig::new();
     std::fs::create_dir_all(own.path("data")).unwrap();
     for file in [rig.path("shared.db"), own.path("data/tool-runtime.db")] {
@@ -723,7 +723,7 @@ async fn an_unknown_outcome_is_settled_from_a_shell() {
     assert_eq!(settle(&[&["--did-not-happen"], &grace[..]].concat()).code(2).error(), "not_found");
     assert_eq!(shell(&["outcomes", "list"]).code(0).json(), json!([]));
 
-    // Two runs have a call with this id: the shell asks which, and settles the named one.
+    // Two runs have a call with this id, so the command requires RUN/CALL.
     for (run_id, subject) in [("order-3", "One"), ("order-4", "Two")] {
         let run = runner.run(RunOptions::new().run_id(run_id).principal("ada").tenant("example-org"));
         let arguments = json!({"to": ["ada@example.com"], "subject": subject, "body": "Canary"}).to_string();

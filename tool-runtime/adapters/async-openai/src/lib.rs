@@ -21,7 +21,7 @@
 //!     Ok(())
 //! }
 //!
-//! /// Takes the calls of a response through the gate and returns the messages that answer them.
+//! /// Runs the calls of a response through the gate, and returns the messages with their results.
 //! async fn answers(run: &Run, response: &CreateChatCompletionResponse) -> Vec<ChatCompletionRequestMessage> {
 //!     let mut answers = Vec::new();
 //!     for decoded in decode_chat(response).calls {

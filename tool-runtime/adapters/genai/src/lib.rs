@@ -14,9 +14,9 @@
 //!     ChatRequest::from_user("What is 2 + 3?").with_tools(tools(run))
 //! }
 //!
-//! /// Takes a response through the gate; the request then holds what the model gets next.
+//! /// Runs the calls of a response through the gate, and adds them and their results to the request.
 //! async fn take(run: &Run, mut request: ChatRequest, response: &ChatResponse) -> ChatRequest {
-//!     // genai's own history keeps what a provider wants back, such as signatures.
+//!     // genai's own message keeps the data that a provider needs again, such as signatures.
 //!     request = request.append_message(ChatMessage::assistant(response.content.clone()));
 //!     for decoded in decode(response).calls {
 //!         request = request.append_message(tool_response(&run.exec(decoded.call).await));

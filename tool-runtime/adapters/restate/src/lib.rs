@@ -15,7 +15,7 @@
 //!
 //! struct Chat {
 //!     agent: Agent,
-//!     // Over a store that all processes share.
+//!     // Its store is shared by all processes.
 //!     runner: ToolRunner,
 //! }
 //!
@@ -30,7 +30,7 @@
 //!
 //!     #[handler]
 //!     async fn approve(&self, ctx: SharedWorkflowContext<'_>, Json(question): Json<Question>) -> HandlerResult<()> {
-//!         // Whom the application authenticated.
+//!         // The person whom the application authenticated.
 //!         let decider = Decider::new("grace").tenant("acme");
 //!         decide(&ctx, &self.runner, &question, ApprovalDecision::Approve, &decider).await
 //!     }

@@ -1,4 +1,4 @@
-//! Creates the agent of a conversation, with the model behind an endpoint or without a model.
+//! Creates the agent of a conversation, with the model of an endpoint or without a model.
 
 use async_trait::async_trait;
 use tool_runtime::agent::http::HttpModel;

@@ -207,7 +207,7 @@ impl<'c> Talk<'c> {
         match run.may_decide(&question, &decider).await {
             Ok(()) => {}
             Err(ResumeError::Store(error)) => return Err(error.into()),
-            // `print_waiting` names those who may decide.
+            // `print_waiting` then names the people who may decide.
             Err(_) => return Ok(None),
         }
         self.described.add(&pending);

@@ -217,7 +217,7 @@ impl Connection {
         self.page(sql, arguments, (usize::MAX, |_: &T| 0)).await.map(|(rows, _)| rows)
     }
 
-    /// Runs a statement of PostgreSQL over arrays and returns its rows.
+    /// Runs a statement of PostgreSQL with arrays as arguments, and returns its rows.
     #[cfg(feature = "postgres")]
     pub(super) async fn arrays<T: Row>(
         &mut self,

@@ -131,7 +131,7 @@ impl Change {
         std::mem::take(&mut self.unread)
     }
 
-    /// Returns the parts to write, and the names of those to remove.
+    /// Returns the parts to write, and the names of the parts to remove (`None`).
     pub(super) fn rows(mut self) -> impl Iterator<Item = (String, Option<String>)> {
         let gone: Vec<_> = self.old.iter().filter(|name| !self.new.contains_key(*name)).cloned().collect();
         let mut stored: Vec<_> = self.old.into_iter().collect();

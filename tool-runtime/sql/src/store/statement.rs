@@ -139,7 +139,7 @@ pub(super) fn listing(query: &Query) -> Statement {
     (sql, arguments)
 }
 
-/// Lists due runs, all of them or those of a lane.
+/// Lists due runs, of all lanes or of one.
 pub(super) fn due_runs(now: Timestamp, lane: Option<&str>, limit: usize) -> Statement {
     let mut sql = Select::new("SELECT scope, id, name, lane, due FROM tool_runtime_documents");
     sql.and("space =", DocumentKind::Run.code());

@@ -56,7 +56,7 @@ fn locate(tree: &Tree<'_>, at: &mut String, stated: &[watch::Stated], named: &mu
     }
 }
 
-/// Compares the names with those of the schema at the same place.
+/// Compares the parser's names with the names in the schema at the same place, and adds differences to `found`.
 pub(super) fn compare(stated: &[Names], schema: &Value, found: &mut BTreeSet<String>) {
     for names in stated {
         let Some(described) = super::mutants::described(schema, &names.pointer) else { continue };

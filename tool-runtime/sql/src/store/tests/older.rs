@@ -196,7 +196,7 @@ async fn a_new_database_is_not_made_where_that_is_forbidden() {
     assert!(matches!(error, StoreError::Older { found: 0, .. }) && error.code() == "store_older", "{error}");
 }
 
-/// A process that was open before another one migrated can no longer write, and its error says so.
+/// A process that opened the file before another process migrated it cannot write any more, and its error states this.
 #[tokio::test]
 async fn a_database_that_another_process_migrated_is_not_written_to() {
     let (_folder, store) = new().await;
