@@ -20,8 +20,8 @@ pub(crate) struct Chat {
 }
 
 impl Service {
-    /// Leases the chat of a person for one request, and applies the decisions that were posted to it. The process that
-    /// held it before may have died. A chat that is not in the store is new.
+    /// Takes the chat of a person for one request, with the decisions that were posted to it. Another process may have
+    /// had it before, and may have died. A chat that is not in the store is new.
     pub(crate) async fn open(&self, person: &Person, id: &str) -> Result<Chat, Refusal> {
         let (person, id) = (person.clone(), id.to_owned());
         let (run_id, options) = (person.run_id(&id), person.options().conversation(id.as_str()));
@@ -48,7 +48,7 @@ impl Service {
         }
     }
 
-    /// Stores a new chat, and leases it.
+    /// Stores a new chat, and takes it.
     pub(crate) async fn keep(&self, chat: Chat) -> Result<Chat, Refusal> {
         if chat.leased.is_some() {
             return Ok(chat);
@@ -81,10 +81,10 @@ impl Chat {
         self.conversation.history().iter().filter(|message| matches!(message, Message::User(_))).count()
     }
 
-    /// Runs a turn, saves the chat after each step, and releases it.
+    /// Takes a turn, saved after each step, and releases the chat.
     pub(crate) async fn turn(mut self, input: Input) {
         if let Some(leased) = &mut self.leased {
-            // The stream reports the end of the turn. The input was checked before, so it is not refused.
+            // The stream reports the end of the turn. Refusals came before it began.
             let _ended = leased.receive(&mut self.conversation, input).await;
         }
         self.close().await;

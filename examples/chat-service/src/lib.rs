@@ -73,8 +73,8 @@ impl Service {
         Ok(Self { runner, agent, queue, people })
     }
 
-    /// Creates the worker that continues chats without a request: after a posted decision, after a call has expired,
-    /// and after a process died during a turn.
+    /// The worker that continues chats without a request: after a decision that was posted, when a call expires, and
+    /// when a process died during a turn.
     pub fn worker(&self) -> Worker {
         Worker::new(self.agent.clone(), self.runner.clone()).name("chat-service")
     }

@@ -27,12 +27,12 @@ impl Person {
         Self { name: name.into(), tenant: tenant.into() }
     }
 
-    /// Returns the options of this person's runs.
+    /// The options of this person's runs.
     pub(crate) fn options(&self) -> RunOptions {
         RunOptions::new().principal(Arc::clone(&self.name)).tenant(Arc::clone(&self.tenant))
     }
 
-    /// Returns the decider of this person's decisions.
+    /// The decider of this person's decisions.
     pub(crate) fn decider(&self) -> Decider {
         Decider::new(Arc::clone(&self.name)).tenant(Arc::clone(&self.tenant))
     }

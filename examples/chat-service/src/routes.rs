@@ -39,7 +39,7 @@ pub fn router(service: Arc<Service>) -> Router {
         .with_state(service)
 }
 
-/// Runs one turn of a chat for `useChat`. An invalid request is refused before the stream begins.
+/// One turn of a chat. An invalid request is refused before the stream begins.
 async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let person = service.person(&headers)?;
     let chat = service.open(person, &request::named(&body)?.id).await?;
@@ -49,14 +49,14 @@ async fn chat(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
         let message = chat.next_message();
         chat.conversation.ui_stream(PROTOCOL, &message)
     } else {
-        // The stream continues the message that the client shows, and updates the waiting calls in it.
+        // Continues the message that the client shows; the calls in it that waited are updated in place.
         let message = chat.message();
         chat.conversation.ui_stream_resuming(PROTOCOL, &message)
     };
     Ok(respond(PROTOCOL, stream, tokio::spawn(chat.turn(input))))
 }
 
-/// Runs one turn of a chat for a client of AG-UI. The error of an invalid request is the error of its run.
+/// One run of a client of AG-UI. The error of an invalid request is the error of its run.
 async fn ag_ui(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let person = service.person(&headers)?;
     let named = request::named(&body)?;
@@ -105,8 +105,8 @@ impl Service {
         token.and_then(|token| self.people.get(token)).ok_or(Refusal::Unauthorised)
     }
 
-    /// Parses a request and checks it against the chat. Returns the chat, which is now in the store, the input, and
-    /// whether the request has a message. If the request is refused, the chat is released unchanged.
+    /// Reads a request and checks it against the chat. Returns the chat, which is in the store now, with the input, and
+    /// whether the person says something. A chat whose request is refused is released unchanged.
     async fn accept(
         &self,
         person: &Person,
@@ -116,7 +116,7 @@ impl Service {
         let checked = async {
             let request = read(&chat)?;
             let says = request.text.is_some() || !request.files.is_empty();
-            // The decider is the person who chats. The policy allows this with `own_calls`.
+            // In this chat, a person decides on the calls of their own agent, as the policy permits.
             let input = Input::posted(request, &person.decider());
             chat.conversation.check(&input).await?;
             Ok((input, says))

@@ -216,7 +216,7 @@ pub(crate) fn who_decides(
 impl<'a> Deciders<'a> {
     fn of(catalog: &ToolCatalog, policy: &'a ToolPolicy, call: &'a PendingCall) -> Self {
         let tool = ShownCall::of(call).tool;
-        // A tool that is no longer in the catalog counts as one with external effects.
+        // A tool missing from the catalog counts as one with external effects.
         let declared = catalog.get(tool).map_or(ToolEffect::ExternalSideEffect, |spec| spec.effect);
         let effect = policy.effect_of(tool, declared);
         let (own_calls, roles) = policy.deciders(tool, effect);

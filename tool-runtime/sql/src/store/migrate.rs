@@ -82,7 +82,7 @@ async fn version(database: &Database, connection: &mut Connection) -> Result<Opt
     let table = database.prefix.name("tool_runtime_schema");
     let sql = "SELECT version FROM tool_runtime_schema ORDER BY version DESC LIMIT 2";
     let rows = connection.rows::<(i64,)>(sql, []).await.map_err(unlike)?;
-    // If there are several rows, the newest version counts, because a newer library wrote it.
+    // A newer version counts even if there are other rows. Otherwise there must be exactly one row.
     let oldest = if database.prefix.is_default() { 1 } else { PREFIXED };
     match rows.as_slice() {
         [(found,), ..] if *found > VERSION => Err(StoreError::Newer { found: *found, known: VERSION }),
